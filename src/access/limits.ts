@@ -1,0 +1,57 @@
+/** The seam of the limiter: what is asked of it and what it answers. No HTTP, no I/O. */
+
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 86_400_000;
+
+/** Who asks: a place in the limiter's arrays, and the limits in force for it now. */
+export interface Limited {
+  readonly slot: number;
+  readonly perMinute: number;
+  readonly perDay: number;
+}
+
+/** One window as it stands. `endsAt` is on the monotonic clock; an unopened window ends now. */
+export interface WindowState {
+  limit: number;
+  remaining: number;
+  endsAt: number;
+}
+
+export type Verdict = 'admitted' | 'limited' | 'banned';
+
+/** What a take or a look came to. Reused between calls: read it before asking again. */
+export interface Decision {
+  verdict: Verdict;
+  minute: WindowState;
+  day: WindowState;
+  /** When a refused caller is admitted again (monotonic ms): the window that refused, or the ban. */
+  retryAt: number;
+  /** Which window the X-RateLimit headers describe. */
+  binding: 'minute' | 'day';
+  /** True on the one refusal that began a ban. */
+  banBegan: boolean;
+}
+
+/** What of a caller must survive a restart, in wall-clock times (see Usage in store/model.ts). */
+export interface Counted {
+  dayUsed: number;
+  dayEndsAt: number;
+  banStep: number;
+  banEndsAt: number;
+}
+
+export interface Limiter {
+  /** Takes `cost` tokens from both windows, or from neither. */
+  take(caller: Limited, cost?: number): Decision;
+  /** The same answer headers are made of, taking nothing and counting no strike. */
+  look(caller: Limited): Decision;
+  strikes(caller: Limited): number;
+  /** Ends a ban and forgets strikes and escalation. */
+  lift(caller: Limited): void;
+  /** Puts back what was counted before a restart; expired parts are dropped, impossible ones clamped. */
+  restore(caller: Limited, counted: Counted): void;
+  /** What is to be remembered of this caller. */
+  counted(caller: Limited): Counted;
+  /** Slots that changed since the last call, at most `max`; they are clean afterwards. */
+  changed(max: number): number[];
+}

@@ -1,0 +1,47 @@
+/**
+ * The one kind of error that reaches a client, and the catalogue of all of them.
+ * Whoever finds a fault throws an ApiError; `app.ts` catches it in one place and `reply.ts` writes it.
+ */
+export const CATALOGUE = {
+  invalid_json: 400,
+  invalid_body: 400,
+  invalid_parameter: 400,
+  bad_request: 400,
+  missing_api_key: 401,
+  invalid_api_key: 401,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  pet_unavailable: 409,
+  order_closed: 409,
+  idempotency_in_flight: 409,
+  gone: 410,
+  body_too_large: 413,
+  uri_too_long: 414,
+  unsupported_media_type: 415,
+  expectation_failed: 417,
+  idempotency_key_reused: 422,
+  rate_limited: 429,
+  key_banned: 429,
+  headers_too_large: 431,
+  internal_error: 500,
+  unavailable: 503,
+  outcome_unknown: 503,
+  storage_full: 507,
+} as const;
+
+export type ErrorCode = keyof typeof CATALOGUE;
+
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly status: number;
+  /** Headers that belong to this error, as a flat list: name, value, name, value. */
+  readonly headers: string[];
+
+  constructor(code: ErrorCode, message: string, headers: string[] = []) {
+    super(message);
+    this.code = code;
+    this.status = CATALOGUE[code];
+    this.headers = headers;
+  }
+}
