@@ -1,0 +1,239 @@
+/**
+ * The map. One request from its first byte to its reply, top to bottom; each step is a function of one other room:
+ *
+ *   message → target → place → caller → limits → operation → body → handler → reply
+ *
+ * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
+ */
+import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Addresses } from './access/addresses.ts';
+import type { Callers } from './access/callers.ts';
+import type { Limiter } from './access/limits.ts';
+import type { Clock } from './clock.ts';
+import { toApiError } from './faults.ts';
+import { Gate } from './gate.ts';
+import { corsHeaders, preflightHeaders } from './http/cors.ts';
+import { drain } from './http/drain.ts';
+import { ApiError } from './http/errors.ts';
+import { emptyReply, errorReply, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
+import { checkLimits, checkMessage, originForm, readBody } from './http/request.ts';
+import { createServer } from './http/server.ts';
+import { readJson } from './json/reader.ts';
+import { createRouter, type Operation } from './routes.ts';
+import { ReplyCache } from './shop/cache.ts';
+import type { Call, Handler, Shop } from './shop/call.ts';
+import type { ApiKey, Store } from './store/model.ts';
+
+/** What must be there before anything but "not yet" can be answered. */
+export interface Services {
+  store: Store;
+  callers: Callers;
+  limiter: Limiter;
+}
+
+export interface AppSettings {
+  categories: 'open' | 'known';
+  corsOrigin?: string;
+  /** How many proxies in front are trusted to say where a request came from. */
+  trustProxy: number;
+}
+
+/** One answered request, for metrics and the access log. */
+export interface Answered {
+  /** The operation's name, or `other`: never a text that a client chose. */
+  route: string;
+  req: IncomingMessage;
+  status: number;
+  ms: number;
+  requestId: string;
+  keyId: string | undefined;
+}
+
+export interface AppOptions {
+  settings: AppSettings;
+  clock: Clock;
+  addresses: Addresses;
+  /** What stands outside `/v1`, by path. */
+  pages: ReadonlyMap<string, Reply>;
+  log: { info: LogLine; error: LogLine };
+  onAnswered?: (answered: Answered) => void;
+}
+
+type LogLine = (message: string, fields?: Record<string, unknown>) => void;
+
+/** One request on its way. What is found out about it is kept here, so that every reply can tell it. */
+interface Exchange {
+  req: IncomingMessage;
+  res: ServerResponse;
+  id: string;
+  began: number;
+  operation: Operation | undefined;
+  caller: ApiKey | undefined;
+  /** The headers that tell the caller's limits, once they were asked about. */
+  limits: string[] | undefined;
+}
+
+const HEALTHY = jsonReply(200, '{"status":"ok"}');
+const READY = jsonReply(200, '{"status":"ready"}');
+const PAGE_ALLOW = 'GET, HEAD, OPTIONS';
+
+export class App {
+  readonly server: Server;
+  readonly #options: AppOptions;
+  readonly #router = createRouter();
+  readonly #gate: Gate;
+  readonly #cors: string[];
+  #services: Services | undefined;
+  #shop: Shop | undefined;
+  #draining = false;
+  /** Request ids: random for this process, then counted. */
+  readonly #idPrefix = `${randomBytes(6).toString('hex')}-`;
+  #requests = 0;
+
+  constructor(options: AppOptions) {
+    this.#options = options;
+    const { clock, addresses, log, settings } = options;
+    this.#gate = new Gate({
+      clock,
+      addresses,
+      trustProxy: settings.trustProxy,
+      onBan: (key, seconds) => log.info('a ban began', { key: key.id, seconds }),
+    });
+    this.#cors = corsHeaders(settings.corsOrigin);
+    this.server = createServer({
+      handle: (req, res) => this.#handle(req, res),
+      refuse: (socket, error) => this.#refuseRaw(socket, error),
+    });
+  }
+
+  /** From now on requests are served; until then they are told to come back. */
+  open(services: Services): void {
+    const { clock, settings } = this.#options;
+    this.#services = services;
+    this.#shop = { store: services.store, clock, categories: settings.categories, lists: new ReplyCache() };
+  }
+
+  /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
+  drain(maxMs: number): Promise<void> {
+    this.#draining = true;
+    return drain(this.server, maxMs);
+  }
+
+  #handle(req: IncomingMessage, res: ServerResponse): void {
+    if (req.socket.writableEnded) return; // a request after the one that ended the connection
+    const id = this.#idPrefix + ++this.#requests;
+    const began = this.#options.clock.now();
+    const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
+    try {
+      const reply = this.#answer(exchange);
+      if (reply instanceof Promise) {
+        reply.then(
+          (later) => this.#reply(exchange, later),
+          (error) => this.#reply(exchange, this.#refusal(exchange, error)),
+        );
+      } else this.#reply(exchange, reply);
+    } catch (error) {
+      this.#reply(exchange, this.#refusal(exchange, error));
+    }
+  }
+
+  #answer(exchange: Exchange): Reply | Promise<Reply> {
+    const { req } = exchange;
+    checkMessage(req);
+    const target = originForm(req);
+    const cut = target.indexOf('?');
+    const path = cut === -1 ? target : target.slice(0, cut);
+    if (path !== '/v1' && !path.startsWith('/v1/')) return this.#answerPage(req, path);
+
+    const place = this.#router.find(path);
+    const operation = place?.value.operations.get(req.method as string);
+    exchange.operation = operation;
+    if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(place.value.allow);
+    if (this.#services === undefined || this.#shop === undefined || this.#draining) throw this.#notNow();
+    const refused = this.#gate.admit(exchange, this.#services.callers, this.#services.limiter);
+    if (refused !== undefined) return refused;
+
+    checkLimits(req);
+    if (place === undefined) throw new ApiError('not_found', 'there is nothing at this path');
+    if (operation === undefined) throw methodNotAllowed(place.value.allow);
+    const call: Call = {
+      caller: exchange.caller as ApiKey,
+      param: place.param,
+      query: cut === -1 ? '' : target.slice(cut + 1),
+      body: null,
+      idempotencyKey: req.headers['idempotency-key'] as string | undefined,
+    };
+    if (operation.method === 'GET') return operation.handler(this.#shop, call);
+    return this.#withBody(exchange, operation.handler, this.#shop, call);
+  }
+
+  async #withBody({ req, res }: Exchange, handler: Handler, shop: Shop, call: Call): Promise<Reply> {
+    call.body = readJson(await readBody(req, res));
+    return handler(shop, call);
+  }
+
+  /** Everything outside `/v1`: no key, no limits. */
+  #answerPage(req: IncomingMessage, path: string): Reply {
+    const reply = this.#page(path);
+    if (reply === undefined && path !== '*') throw new ApiError('not_found', 'there is nothing at this path');
+    if (req.method === 'OPTIONS') return this.#preflight(PAGE_ALLOW);
+    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(PAGE_ALLOW);
+    checkLimits(req);
+    return reply as Reply;
+  }
+
+  #page(path: string): Reply | undefined {
+    if (path === '/healthz') return HEALTHY;
+    if (path !== '/readyz') return this.#options.pages.get(path);
+    return this.#services === undefined || this.#draining ? errorReply(this.#notNow()) : READY;
+  }
+
+  #preflight(allow: string): Reply {
+    return emptyReply(204, ['Allow', allow, ...preflightHeaders(this.#options.settings.corsOrigin, allow)]);
+  }
+
+  #notNow(): ApiError {
+    const why = this.#draining ? 'the service is shutting down' : 'the service is starting';
+    return new ApiError('unavailable', why, ['Retry-After', '1']);
+  }
+
+  /** The one catch: whatever was thrown on the way, as a reply. */
+  #refusal(exchange: Exchange, error: unknown): Reply {
+    const known = toApiError(error);
+    if (known !== undefined) return errorReply(known);
+    this.#options.log.error('internal error', {
+      requestId: exchange.id,
+      error: (error as Error)?.stack ?? String(error),
+    });
+    return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
+  }
+
+  #reply(exchange: Exchange, reply: Reply): void {
+    const { req, res, id, operation } = exchange;
+    const extra = exchange.limits ?? this.#gate.limitsWithoutKey(req, undefined);
+    if (operation?.headers !== undefined) extra.push(...operation.headers);
+    if (this.#cors.length > 0) extra.push(...this.#cors);
+    if (this.#draining) extra.push('Connection', 'close');
+    send(req, res, reply, extra, id);
+    this.#options.onAnswered?.({
+      route: operation?.name ?? 'other',
+      req,
+      status: reply.status,
+      ms: this.#options.clock.now() - exchange.began,
+      requestId: id,
+      keyId: exchange.caller?.id,
+    });
+  }
+
+  /** Answers where node:http found no request to hand over. */
+  #refuseRaw(socket: Socket, error: ApiError): void {
+    const extra = [...this.#gate.limitsWithoutKey(undefined, socket.remoteAddress), ...this.#cors];
+    sendRaw(socket, errorReply(error), extra, this.#idPrefix + ++this.#requests);
+  }
+}
+
+function methodNotAllowed(allow: string): ApiError {
+  return new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+}

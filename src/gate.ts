@@ -1,0 +1,93 @@
+/** Who asks, and how often: the key first, then the limits. What both come to is told in headers. */
+import type { IncomingMessage } from 'node:http';
+import type { Addresses } from './access/addresses.ts';
+import { type Callers, isRefusal, type KeyRefusal } from './access/callers.ts';
+import { clientAddress } from './access/client-address.ts';
+import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
+import { WallTime } from './access/wall.ts';
+import type { Clock } from './clock.ts';
+import { ApiError } from './http/errors.ts';
+import { LimitHeaders } from './http/limitheaders.ts';
+import { errorReply, type Reply } from './http/reply.ts';
+import type { ApiKey } from './store/model.ts';
+
+const CHALLENGE = 'Bearer realm="petstore"';
+
+export interface GateOptions {
+  clock: Clock;
+  addresses: Addresses;
+  /** How many proxies in front are trusted to say where a request came from. */
+  trustProxy: number;
+  onBan: (key: ApiKey, seconds: number) => void;
+}
+
+/** What the gate finds out about a request. */
+export interface Admission {
+  req: IncomingMessage;
+  caller: ApiKey | undefined;
+  /** The headers that tell the limits of whoever asks. */
+  limits: string[] | undefined;
+}
+
+export class Gate {
+  readonly #options: GateOptions;
+  readonly #headers: LimitHeaders;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#headers = new LimitHeaders(new WallTime(options.clock));
+  }
+
+  /** Fills in the admission. Gives back the refusal, where there is one. */
+  admit(admission: Admission, callers: Callers, limiter: Limiter): Reply | undefined {
+    const caller = callers.identify(admission.req.headers.authorization);
+    if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
+    admission.caller = caller;
+    const decision = limiter.take(caller);
+    const now = this.#options.clock.now();
+    admission.limits = this.#headers.ofKey(decision, now);
+    if (decision.verdict === 'admitted') return undefined;
+    const seconds = retryAfterSeconds(decision.retryAt, now);
+    if (decision.banBegan) this.#options.onBan(caller, seconds);
+    return decision.verdict === 'banned'
+      ? tooMany('key_banned', 'this key is banned for a while: it asked on after it was told to wait', seconds)
+      : tooMany('rate_limited', limitMessage(decision), seconds);
+  }
+
+  /** Without a valid key it is the address that is counted. */
+  #refuseUnknown(admission: Admission, { code, message }: KeyRefusal): Reply {
+    const { over, window, retryAt } = this.#options.addresses.refused(this.#addressOf(admission.req));
+    const now = this.#options.clock.now();
+    admission.limits = this.#headers.ofAddress(window, now);
+    if (over) {
+      const why = `the limit of ${window.limit} requests a minute without a valid key is used up`;
+      return tooMany('rate_limited', why, retryAfterSeconds(retryAt, now));
+    }
+    const challenge = code === 'missing_api_key' ? CHALLENGE : `${CHALLENGE}, error="invalid_token"`;
+    return errorReply(new ApiError(code, message, ['WWW-Authenticate', challenge]));
+  }
+
+  /** For a reply that no key paid for: what the address has left. */
+  limitsWithoutKey(req: IncomingMessage | undefined, socketAddress: string | undefined): string[] {
+    const address = req === undefined ? clientAddress(socketAddress, undefined, 0) : this.#addressOf(req);
+    return this.#headers.ofAddress(this.#options.addresses.look(address).window, this.#options.clock.now());
+  }
+
+  #addressOf(req: IncomingMessage): string {
+    const forwarded = req.headers['x-forwarded-for'] as string | undefined; // node joins its lines
+    const lines = forwarded === undefined ? undefined : [forwarded];
+    return clientAddress(req.socket.remoteAddress, lines, this.#options.trustProxy);
+  }
+}
+
+/** Refusals by a limit are made by the thousand, so without the cost of an Error. */
+function tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
+  const headers = ['Retry-After', String(seconds)];
+  return errorReply({ code, message: `${why}; ask again in ${seconds} s`, status: 429, headers });
+}
+
+function limitMessage({ binding, minute, day }: Decision): string {
+  return binding === 'minute'
+    ? `the limit of ${minute.limit} requests a minute is used up`
+    : `the limit of ${day.limit} requests a day is used up`;
+}

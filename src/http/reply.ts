@@ -1,0 +1,89 @@
+/** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { ApiError } from './errors.ts';
+
+export interface Reply {
+  status: number;
+  /** Flat: name, value, name, value. */
+  headers: string[];
+  body: string;
+  /** Length of the body in UTF-8. Equal to the number of characters exactly when the body is ASCII. */
+  bytes: number;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+
+/** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
+const LINGER_MS = 1_000;
+/** A body that nobody wants is read to its end, and the connection kept, up to this size. */
+const MAX_DISCARDED_BYTES = 65_536;
+
+export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
+  return withBody(status, JSON_TYPE, body, headers);
+}
+
+export function withBody(status: number, type: string, body: string, headers: string[] = []): Reply {
+  const bytes = Buffer.byteLength(body);
+  return { status, headers: ['Content-Type', type, 'Content-Length', String(bytes), ...headers], body, bytes };
+}
+
+export function emptyReply(status: number, headers: string[]): Reply {
+  return { status, headers, body: '', bytes: 0 };
+}
+
+export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
+  const { code, message, status } = error;
+  return jsonReply(status, JSON.stringify({ code, message, status }), error.headers);
+}
+
+/** What every reply carries beside its own headers: the limits, the request's id, and what the route adds. */
+function allHeaders(reply: Reply, common: string[], id: string): string[] {
+  return [...reply.headers, ...common, 'X-Request-Id', id, ...ALWAYS];
+}
+
+export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, common: string[], id: string): void {
+  if (res.headersSent || res.destroyed) return; // the client is gone, or node answered in our place
+  const headers = allHeaders(reply, common, id);
+  if (!req.complete && (bodyIsLong(req) || req.headers.expect !== undefined)) {
+    if (!headers.includes('Connection')) headers.push('Connection', 'close');
+    lingerOnClose(req.socket);
+  }
+  res.writeHead(reply.status, headers);
+  if (req.method === 'HEAD' || reply.bytes === 0) res.end();
+  else if (reply.bytes === reply.body.length) res.end(reply.body, 'latin1');
+  else res.end(reply.body);
+}
+
+/**
+ * Whether what is still to come of a request's body is too long to read it only to throw it away. (After an `Expect`
+ * nobody knows whether it will come at all.)
+ */
+function bodyIsLong(req: IncomingMessage): boolean {
+  const length = req.headers['content-length'];
+  return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > MAX_DISCARDED_BYTES;
+}
+
+/**
+ * node:http closes a connection by `destroySoon`. With bytes of the request still unread the kernel then
+ * sends a reset, which may overtake the reply. So: say that no more will come, read on for a while, then close.
+ */
+function lingerOnClose(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.end();
+    socket.resume();
+    setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  };
+}
+
+/** Answers on a connection of which node's parser has given up; nothing more can be read from it. */
+export function sendRaw(socket: Socket, reply: Reply, common: string[], id: string): void {
+  const headers = [...allHeaders(reply, common, id), 'Date', new Date().toUTCString()];
+  if (!headers.includes('Connection')) headers.push('Connection', 'close');
+  let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
+  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  lingerOnClose(socket);
+  socket.write(`${head}\r\n${reply.body}`);
+  socket.destroySoon();
+}

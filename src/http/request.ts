@@ -1,0 +1,143 @@
+/** What is read of a request: its target, its query, its body. And the checks node:http leaves to us. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ApiError } from './errors.ts';
+
+const MAX_HEADER_PAIRS = 100;
+export const MAX_TARGET_CHARS = 2_048;
+const MAX_BODY_BYTES = 65_536;
+const MAX_SHOWN_CHARS = 40;
+
+const CLOSE = ['Connection', 'close'];
+const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
+const JSON_MEDIA_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?$/i;
+
+/** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
+export function badRequest(message: string): ApiError {
+  return new ApiError('bad_request', message, CLOSE);
+}
+
+/**
+ * Refuses what node:http lets pass though two readers of the same bytes may understand them differently.
+ * One pass over the raw headers, since `req.headers` has already dropped or joined what was sent twice.
+ */
+export function checkMessage(req: IncomingMessage): void {
+  const raw = req.rawHeaders;
+  if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
+  if (raw.length > 2 * MAX_HEADER_PAIRS) {
+    throw new ApiError('headers_too_large', `at most ${MAX_HEADER_PAIRS} headers are taken`, CLOSE);
+  }
+  let host: string | undefined;
+  let authorized = false;
+  let encoded = false;
+  let length = '0';
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i];
+    // Four lengths pick out the headers that matter; only those are folded and compared.
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      if (host !== undefined) throw badRequest('the header Host was sent twice');
+      host = raw[i + 1];
+    } else if (name.length === 13 && name.toLowerCase() === 'authorization') {
+      if (authorized) throw badRequest('the header Authorization was sent twice');
+      authorized = true;
+    } else if (name.length === 14 && name.toLowerCase() === 'content-length') {
+      length = raw[i + 1];
+    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
+      if (encoded || raw[i + 1] !== 'chunked') throw badRequest('the only Transfer-Encoding taken is: chunked');
+      encoded = true;
+    }
+  }
+  if (encoded && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
+  if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
+  if (host !== undefined && !HOST.test(host))
+    throw badRequest('the header Host is not a host name with an optional port');
+  if ((encoded || length !== '0') && (req.method === 'GET' || req.method === 'HEAD')) {
+    throw badRequest(`a ${req.method} request has no body`);
+  }
+}
+
+/** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
+export function originForm(req: IncomingMessage): string {
+  const target = req.url as string;
+  if (target.charCodeAt(0) === 47 /* / */) return target;
+  if (target === '*' && req.method === 'OPTIONS') return target;
+  const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(target);
+  if (absolute === null) throw badRequest('the request target must begin with /');
+  if (absolute[1].toLowerCase() !== req.headers.host?.toLowerCase()) {
+    throw badRequest('the host of the request target is not the one of the header Host');
+  }
+  return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
+}
+
+/** What stands to be refused once the caller is known and within its limits. */
+export function checkLimits(req: IncomingMessage): void {
+  if ((req.url as string).length > MAX_TARGET_CHARS) {
+    throw new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
+  }
+  const expect = req.headers.expect;
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    throw new ApiError('expectation_failed', 'the only expectation met is: 100-continue');
+  }
+}
+
+/** The whole body, as bytes; refused as soon as it is known to be too long. */
+export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
+  const { headers } = req;
+  if (headers['content-encoding'] !== undefined) throw unsupported('no Content-Encoding is taken');
+  if (!JSON_MEDIA_TYPE.test(headers['content-type'] ?? '')) throw unsupported('the body must be application/json');
+  if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (headers.expect !== undefined) res.writeContinue();
+  return new Promise((resolve, reject) => {
+    const chunks: Uint8Array[] = [];
+    let bytes = 0;
+    req.on('data', (chunk: Uint8Array) => {
+      bytes += chunk.length;
+      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+      else reject(bodyTooLarge());
+    });
+    req.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
+    req.on('error', () => reject(badRequest('the body ended early')));
+  });
+}
+
+function unsupported(why: string): ApiError {
+  return new ApiError('unsupported_media_type', why, ['Accept', 'application/json']);
+}
+
+function bodyTooLarge(): ApiError {
+  return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
+}
+
+/** The query's parameters by name. Every unknown name, repetition and bad encoding is told, not only the first. */
+export function readQuery(query: string, allowed: readonly string[]): Map<string, string> {
+  const parameters = new Map<string, string>();
+  const faults: string[] = [];
+  for (const part of query === '' ? [] : query.split('&')) {
+    const cut = part.indexOf('=');
+    const name = decode(cut === -1 ? part : part.slice(0, cut));
+    const value = decode(cut === -1 ? '' : part.slice(cut + 1));
+    if (name === undefined || value === undefined) faults.push(`${shown(part)}: is not percent-encoded UTF-8`);
+    else if (!allowed.includes(name)) faults.push(`${shown(name)}: ${unknownParameter(allowed)}`);
+    else if (parameters.has(name)) faults.push(`${name}: is given twice`);
+    else parameters.set(name, value);
+  }
+  if (faults.length > 0) throw new ApiError('invalid_parameter', faults.join('; '));
+  return parameters;
+}
+
+function unknownParameter(allowed: readonly string[]): string {
+  return `is unknown; ${allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`}`;
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A name as the client sent it, fit for a message: quoted, and not longer than a person wants to read. */
+function shown(text: string): string {
+  return JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
+}

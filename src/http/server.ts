@@ -1,0 +1,90 @@
+/** node:http with every setting said, and a reply of ours in each place where it would answer by itself. */
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { ApiError } from './errors.ts';
+import { badRequest, MAX_TARGET_CHARS } from './request.ts';
+
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 15_000;
+/** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
+const CHECKING_INTERVAL_MS = 2_000;
+/** A client that neither sends nor reads holds a connection no longer than this. */
+const SILENT_SOCKET_MS = 30_000;
+const KEEP_ALIVE_MS = 5_000;
+const MAX_HEADER_BYTES = 8_192;
+const MAX_CONNECTIONS = 10_000;
+
+const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
+
+export interface Answers {
+  /** Answers a request that node:http could read. */
+  handle(req: IncomingMessage, res: ServerResponse): void;
+  /** Answers on a connection whose request never became one. */
+  refuse(socket: Socket, error: ApiError): void;
+}
+
+export function createServer(answers: Answers): http.Server {
+  const server = http.createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECKING_INTERVAL_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    insecureHTTPParser: false,
+    requireHostHeader: false, // node would answer by itself; checkMessage does
+    noDelay: true,
+  });
+  server.timeout = SILENT_SOCKET_MS;
+  server.maxRequestsPerSocket = 0;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('request', answers.handle);
+  server.on('checkContinue', answers.handle); // `100 Continue` is sent when, and only if, the body is wanted
+  server.on('checkExpectation', answers.handle);
+  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
+    answers.refuse(
+      socket as Socket,
+      new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]),
+    );
+  });
+  server.on('clientError', (error: ParserError, socket: Duplex) => {
+    refuseWhenDue(socket as AnsweringSocket, error, answers);
+  });
+  return server;
+}
+
+interface ParserError extends Error {
+  code?: string;
+  rawPacket?: Buffer;
+}
+
+/** node:http's own note of the response that has the socket now; its default clientError handling reads it too. */
+interface AnsweringSocket extends Socket {
+  _httpMessage?: ServerResponse | null;
+}
+
+/** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
+function refuseWhenDue(socket: AnsweringSocket, error: ParserError, answers: Answers): void {
+  const current = socket._httpMessage;
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else if (current?.req.complete) current.once('close', () => refuseWhenDue(socket, error, answers));
+  else if (current?.headersSent) socket.destroy();
+  else answers.refuse(socket, asApiError(error));
+}
+
+function asApiError(error: ParserError): ApiError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW': {
+      const firstLine = error.rawPacket?.indexOf('\r\n') ?? 0;
+      return firstLine === -1 || firstLine > MAX_TARGET_CHARS + 20
+        ? new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`)
+        : new ApiError('headers_too_large', `all headers together may have at most ${MAX_HEADER_BYTES} bytes`);
+    }
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('request_timeout', 'the request did not arrive in time');
+    default:
+      return badRequest('this is not a well-formed HTTP request');
+  }
+}

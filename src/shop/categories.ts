@@ -1,0 +1,34 @@
+/** Categories: a name for an id that the caller chooses. */
+import { jsonReply, type Reply } from '../http/reply.ts';
+import { readQuery } from '../http/request.ts';
+import { int64Text, parseInt64 } from '../json/int64.ts';
+import { Members } from '../json/members.ts';
+import type { Category } from '../store/model.ts';
+import { type Call, notFound, type Shop } from './call.ts';
+import { pageReply, readPageRequest } from './pages.ts';
+import { NAME_LENGTH } from './pets.ts';
+
+export function listCategories(shop: Shop, call: Call): Reply {
+  const page = readPageRequest(call.query);
+  return pageReply('/v1/categories', page, shop.store.read.categories(page.after, page.limit), categoryJson);
+}
+
+export function putCategory(shop: Shop, call: Call): Promise<Reply> {
+  readQuery(call.query, []);
+  const members = new Members(call.body);
+  const name = members.text('name', NAME_LENGTH);
+  members.end({ id: 'stands in the path; leave it out' });
+  const id = parseInt64(call.param);
+  if (id === undefined) throw notFound('category: its id is a 64-bit integer');
+  let isNew = false;
+  return shop.store
+    .write((ahead) => {
+      isNew = ahead.category(id) === undefined;
+      return { op: 'setCategory', category: { id, name } };
+    })
+    .then(({ category }) => jsonReply(isNew ? 201 : 200, categoryJson(category)));
+}
+
+function categoryJson({ id, name }: Category): string {
+  return `{"id":${int64Text(id)},"name":${JSON.stringify(name)}}`;
+}

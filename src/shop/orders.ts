@@ -1,0 +1,72 @@
+/** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
+import { ApiError } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
+import { readQuery } from '../http/request.ts';
+import { int64Text } from '../json/int64.ts';
+import { Members } from '../json/members.ts';
+import type { JsonValue } from '../json/reader.ts';
+import { type Int64, ORDER_STATUSES, type Order } from '../store/model.ts';
+import { type Call, idParam, notFound, type Shop } from './call.ts';
+import { onceOf, refuseInFlight, replayed } from './once.ts';
+import { firstAfter, pageReply, readPageRequest } from './pages.ts';
+
+const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
+
+export function listOrders(shop: Shop, call: Call): Reply {
+  const page = readPageRequest(call.query, ORDER_STATUSES);
+  const orders = shop.store.read.orders(firstAfter(page.after), page.limit, page.status);
+  return pageReply('/v1/store/orders', page, orders, orderJson);
+}
+
+export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
+  readQuery(call.query, []);
+  const petId = readNewOrder(call.body);
+  const once = onceOf(shop, call);
+  const again = replayed(shop, 'placeOrder', once, (made) => {
+    const first = { ...(shop.store.read.order(made.id) as Order), status: 'placed' as const };
+    return first.petId === petId ? jsonReply(201, orderJson(first)) : undefined;
+  });
+  if (again !== undefined) return again;
+  return shop.store
+    .write((ahead) => {
+      refuseInFlight(ahead, 'placeOrder', once);
+      const pet = typeof petId === 'number' ? ahead.pet(petId) : undefined;
+      if (pet === undefined) throw new ApiError('invalid_body', `petId: there is no animal ${int64Text(petId)}`);
+      if (pet.status !== 'available') {
+        throw new ApiError(
+          'pet_unavailable',
+          `animal ${pet.id} is ${pet.status}; only an available one can be ordered`,
+        );
+      }
+      const placedAt = Math.floor(shop.clock.wall());
+      return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId: pet.id, status: 'placed', placedAt }, once };
+    })
+    .then(({ order }) => jsonReply(201, orderJson(order)));
+}
+
+export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
+  readQuery(call.query, []);
+  const members = new Members(call.body);
+  const status = members.oneOf('status', CLOSED_STATUSES);
+  members.end();
+  const id = idParam(call.param);
+  return shop.store
+    .write((ahead) => {
+      const order = id === undefined ? undefined : ahead.order(id);
+      if (order === undefined) throw notFound('order');
+      if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);
+      return { op: 'closeOrder', id: order.id, status };
+    })
+    .then((op) => jsonReply(200, orderJson(shop.store.read.order(op.id) as Order)));
+}
+
+function readNewOrder(value: JsonValue): Int64 {
+  const members = new Members(value);
+  const petId = members.int64('petId');
+  members.end({ id: 'is given by the service; leave it out', status: 'is "placed" for a new order; leave it out' });
+  return petId;
+}
+
+function orderJson({ id, petId, status, placedAt }: Order): string {
+  return `{"id":${id},"petId":${petId},"status":"${status}","placedAt":"${new Date(placedAt).toISOString()}"}`;
+}

@@ -1,0 +1,52 @@
+/** Lists by ascending id: which page is asked for, and the link to the one that follows. */
+import { ApiError } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
+import { readQuery } from '../http/request.ts';
+import { int64Text, parseInt64 } from '../json/int64.ts';
+import type { Int64, Page } from '../store/model.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+
+export interface PageRequest<S extends string> {
+  limit: number;
+  /** The last id seen. */
+  after: Int64 | undefined;
+  status: S | undefined;
+}
+
+/** Reads `limit`, `after` and, where the list can be filtered, `status`. All that is wrong is told at once. */
+export function readPageRequest<S extends string>(query: string, statuses: readonly S[] = []): PageRequest<S> {
+  const filtered = statuses.length > 0;
+  const parameters = readQuery(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
+  const faults: string[] = [];
+  const limitText = parameters.get('limit');
+  const limit = limitText === undefined ? DEFAULT_LIMIT : Number(parseInt64(limitText) ?? 0);
+  if (limit < 1 || limit > MAX_LIMIT) faults.push(`limit: must be an integer from 1 to ${MAX_LIMIT}`);
+  const afterText = parameters.get('after');
+  const after = afterText === undefined ? undefined : parseInt64(afterText);
+  if (afterText !== undefined && after === undefined) faults.push('after: must be an id, a 64-bit integer');
+  const statusText = parameters.get('status');
+  const status = statuses.find((one) => one === statusText);
+  if (statusText !== undefined && status === undefined) faults.push(`status: must be one of ${statuses.join(', ')}`);
+  if (faults.length > 0) throw new ApiError('invalid_parameter', faults.join('; '));
+  return { limit, after, status };
+}
+
+/** Where a list of ids 1, 2, 3, … goes on. */
+export function firstAfter(after: Int64 | undefined): number {
+  return after === undefined || after < 0 ? 0 : Number(after);
+}
+
+export function pageReply<T extends { id: Int64 }>(
+  path: string,
+  { limit, status }: PageRequest<string>,
+  { items, more }: Page<T>,
+  json: (item: T) => string,
+): Reply {
+  const body = `[${items.map(json).join(',')}]`;
+  if (!more) return jsonReply(200, body);
+  const filter = status === undefined ? '' : `&status=${status}`;
+  const after = int64Text(items[items.length - 1].id);
+  return jsonReply(200, body, ['Link', `<${path}?limit=${limit}${filter}&after=${after}>; rel="next"`]);
+}

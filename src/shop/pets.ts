@@ -1,0 +1,88 @@
+/** Animals: what one must be, and the operations on them. */
+import { ApiError } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
+import { readQuery } from '../http/request.ts';
+import { int64Text } from '../json/int64.ts';
+import { Members } from '../json/members.ts';
+import type { JsonValue } from '../json/reader.ts';
+import { PET_STATUSES, type Pet } from '../store/model.ts';
+import { type Call, idParam, notFound, type Shop } from './call.ts';
+import { onceOf, refuseInFlight, replayed } from './once.ts';
+import { firstAfter, pageReply, readPageRequest } from './pages.ts';
+
+export const NAME_LENGTH = { min: 1, max: 255 };
+
+/** When `GET /v1/pets/{petId}` was deprecated, and from when on it is gone. */
+const DEPRECATED_AT = Date.UTC(2025, 11, 5);
+const REMOVED_AT = Date.UTC(2030, 11, 5);
+
+export const GET_PET_HEADERS = [
+  'Deprecation',
+  `@${DEPRECATED_AT / 1000}`,
+  'Sunset',
+  new Date(REMOVED_AT).toUTCString(),
+  'Link',
+  '</v1/pets>; rel="successor-version"',
+];
+
+export function listPets(shop: Shop, call: Call): Reply {
+  const { read } = shop.store;
+  const kept = shop.lists.get(call.query, read.petsVersion);
+  if (kept !== undefined) return kept;
+  const page = readPageRequest(call.query, PET_STATUSES);
+  const pets = read.pets(firstAfter(page.after), page.limit, page.status);
+  return shop.lists.keep(call.query, pageReply('/v1/pets', page, pets, petJson));
+}
+
+export function createPet(shop: Shop, call: Call): Reply | Promise<Reply> {
+  readQuery(call.query, []);
+  const wanted = readNewPet(call.body);
+  const once = onceOf(shop, call);
+  const again = replayed(shop, 'addPet', once, (made) => {
+    const first = { ...(shop.store.read.pet(made.id) as Pet), status: made.status as Pet['status'] };
+    return saysTheSame(first, wanted) ? created(first) : undefined;
+  });
+  if (again !== undefined) return again;
+  return shop.store
+    .write((ahead) => {
+      refuseInFlight(ahead, 'addPet', once);
+      if (shop.categories === 'known' && ahead.category(wanted.categoryId) === undefined) {
+        throw new ApiError('invalid_body', `categoryId: there is no category ${int64Text(wanted.categoryId)}`);
+      }
+      return { op: 'addPet', pet: { id: ahead.nextPetId(), ...wanted }, once };
+    })
+    .then(({ pet }) => created(pet));
+}
+
+export function getPet(shop: Shop, call: Call): Reply {
+  if (shop.clock.wall() >= REMOVED_AT) {
+    throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
+  }
+  readQuery(call.query, []);
+  const id = idParam(call.param);
+  const pet = id === undefined ? undefined : shop.store.read.pet(id);
+  if (pet === undefined) throw notFound('animal');
+  return jsonReply(200, petJson(pet));
+}
+
+/** NewPet, with everything that is wrong in one message. */
+export function readNewPet(value: JsonValue): Omit<Pet, 'id'> {
+  const members = new Members(value);
+  const name = members.text('name', NAME_LENGTH);
+  const categoryId = members.int64('categoryId');
+  const status = members.oneOf('status', PET_STATUSES, 'available');
+  members.end({ id: 'is given by the service; leave it out' });
+  return { name, categoryId, status };
+}
+
+export function petJson({ id, name, categoryId, status }: Pet): string {
+  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${int64Text(categoryId)},"status":"${status}"}`;
+}
+
+function created(pet: Pet): Reply {
+  return jsonReply(201, petJson(pet), ['Location', `/v1/pets/${pet.id}`]);
+}
+
+function saysTheSame(first: Pet, wanted: Omit<Pet, 'id'>): boolean {
+  return first.name === wanted.name && first.categoryId === wanted.categoryId && first.status === wanted.status;
+}

@@ -1,0 +1,285 @@
+/** Everything that HTTP can do to a server, over raw sockets: each trap ends in a reply out of the catalogue. */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { after, before, test } from 'node:test';
+import { assertCommon, assertError, exchange, exchangeOne } from '../raw.ts';
+import { startService, type TestService } from '../service.ts';
+
+let service: TestService;
+let key: string;
+before(async () => {
+  service = await startService();
+  key = (await service.makeKey()).text;
+});
+after(() => service.close());
+
+const get = (extra = '', target = '/v1/pets', version = '1.1') =>
+  `GET ${target} HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${extra}\r\n`;
+const post = (extra: string, body: string) =>
+  `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n${extra}\r\n${body}`;
+const PET = '{"name":"Rex","categoryId":3}';
+
+interface Trap {
+  name: string;
+  send: () => string | Buffer;
+  status: number;
+  code?: string;
+  /** Whether the connection must end with the reply. By default it must. */
+  stays?: boolean;
+  then?: string;
+}
+
+const long = (n: number) => 'x'.repeat(n);
+const TRAPS: Trap[] = [
+  { name: 'no Host', send: () => 'GET /v1/pets HTTP/1.1\r\n\r\n', status: 400, code: 'bad_request' },
+  { name: 'two Hosts', send: () => get('Host: y\r\n'), status: 400, code: 'bad_request' },
+  {
+    name: 'a Host that is none',
+    send: () => 'GET /v1/pets HTTP/1.1\r\nHost: a b/c\r\n\r\n',
+    status: 400,
+    code: 'bad_request',
+  },
+  { name: 'two Authorizations', send: () => get(`Authorization: Bearer ${key}\r\n`), status: 400, code: 'bad_request' },
+  { name: 'HTTP/0.9', send: () => 'GET /v1/pets\r\n\r\n', status: 400, code: 'bad_request' },
+  { name: 'HTTP/2.0', send: () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', status: 400, code: 'bad_request' },
+  { name: 'a version that does not exist', send: () => get('', '/v1/pets', '1.9'), status: 400, code: 'bad_request' },
+  {
+    name: 'an unknown method',
+    send: () => 'BREW /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n',
+    status: 400,
+    code: 'bad_request',
+  },
+  { name: 'no HTTP at all', send: () => 'hello\r\n\r\n', status: 400, code: 'bad_request' },
+  { name: 'a TLS hello', send: () => Buffer.from('160301020001000001fc0303', 'hex'), status: 400, code: 'bad_request' },
+  { name: 'a bare line feed', send: () => 'GET /v1/pets HTTP/1.1\nHost: x\n\n', status: 400, code: 'bad_request' },
+  { name: 'a folded header', send: () => get('A: b\r\n  c\r\n'), status: 400, code: 'bad_request' },
+  { name: 'a header without a name', send: () => get(': x\r\n'), status: 400, code: 'bad_request' },
+  { name: 'a space before the colon', send: () => get('A : x\r\n'), status: 400, code: 'bad_request' },
+  { name: 'a NUL in a header', send: () => get('A: \0\r\n'), status: 400, code: 'bad_request' },
+  { name: 'a target that is no path', send: () => get('', 'pets'), status: 400, code: 'bad_request' },
+  {
+    name: 'an absolute target of another host',
+    send: () => get('', 'http://y/v1/pets'),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'two Content-Lengths',
+    send: () => post('Content-Length: 5\r\nContent-Length: 6\r\n', PET),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'Content-Length and Transfer-Encoding',
+    send: () => post('Content-Length: 5\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'a Content-Length that is no number',
+    send: () => post('Content-Length: five\r\n', PET),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'Transfer-Encoding: gzip, chunked',
+    send: () => post('Transfer-Encoding: gzip, chunked\r\n', '0\r\n\r\n'),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'Transfer-Encoding: identity',
+    send: () => post('Transfer-Encoding: identity\r\n', ''),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'Transfer-Encoding twice',
+    send: () => post('Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n', '0\r\n\r\n'),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'Transfer-Encoding on HTTP/1.0',
+    send: () => post('Transfer-Encoding: chunked\r\n', '0\r\n\r\n').replace('HTTP/1.1', 'HTTP/1.0'),
+    status: 400,
+    code: 'bad_request',
+  },
+  { name: 'a body on GET', send: () => `${get('Content-Length: 2\r\n')}{}`, status: 400, code: 'bad_request' },
+  {
+    name: 'a chunked body on GET',
+    send: () => `${get('Transfer-Encoding: chunked\r\n')}0\r\n\r\n`,
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'a bad chunk size',
+    send: () => post('Transfer-Encoding: chunked\r\n', 'zz\r\n{}\r\n0\r\n\r\n'),
+    status: 400,
+    code: 'bad_request',
+  },
+  {
+    name: 'chunk extensions without end',
+    send: () => post('Transfer-Encoding: chunked\r\n', `2;${long(20_000)}\r\n{}\r\n`),
+    status: 413,
+    code: 'body_too_large',
+  },
+  { name: 'headers over 8 KiB', send: () => get(`A: ${long(9_000)}\r\n`), status: 431, code: 'headers_too_large' },
+  { name: 'more than 100 headers', send: () => get('A: b\r\n'.repeat(101)), status: 431, code: 'headers_too_large' },
+  {
+    name: 'a target over 2,048 characters',
+    send: () => get('', `/v1/pets?${long(2_040)}`),
+    status: 414,
+    code: 'uri_too_long',
+    stays: true,
+  },
+  { name: 'a target over 8 KiB', send: () => get('', `/v1/pets?${long(9_000)}`), status: 414, code: 'uri_too_long' },
+  {
+    name: 'an Expect nobody can meet',
+    send: () => post(`Expect: wonders\r\nContent-Length: ${PET.length}\r\n`, PET),
+    status: 417,
+    code: 'expectation_failed',
+  },
+  {
+    name: 'a body announced too large',
+    send: () => post('Content-Length: 65537\r\n', ''),
+    status: 413,
+    code: 'body_too_large',
+  },
+  {
+    name: 'an endless body',
+    send: () => post('Transfer-Encoding: chunked\r\n', `${'1000\r\n'}${long(4_096)}\r\n`.repeat(40)),
+    status: 413,
+    code: 'body_too_large',
+  },
+  {
+    name: 'CONNECT',
+    send: () => 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n',
+    status: 405,
+    code: 'method_not_allowed',
+  },
+  {
+    name: 'TRACE',
+    send: () => `TRACE /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+    status: 405,
+    code: 'method_not_allowed',
+    stays: true,
+  },
+  {
+    name: 'too large for 100 Continue',
+    send: () => post('Expect: 100-continue\r\nContent-Length: 99999\r\n', ''),
+    status: 413,
+    code: 'body_too_large',
+  },
+  {
+    name: 'no key for 100 Continue',
+    send: () =>
+      `POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 29\r\n\r\n`,
+    status: 401,
+    code: 'missing_api_key',
+  },
+];
+
+for (const { name, send, status, code, stays } of TRAPS) {
+  test(`${name}: ${status} ${code}`, async () => {
+    const reply = await exchangeOne(service.port, send(), stays ? { replies: 1 } : {});
+    assertError(reply, status, code as string);
+    assert.equal(reply.headers.get('connection') === 'close', !stays, 'Connection: close');
+  });
+}
+
+test('what is unusual but right is served', async () => {
+  const rows: [string, string | Buffer, number][] = [
+    ['HTTP/1.0 without Host', `GET /v1/pets HTTP/1.0\r\nAuthorization: Bearer ${key}\r\n\r\n`, 200],
+    ['an absolute target', get('', 'http://x/v1/pets'), 200],
+    ['an absolute target without a path', 'GET http://x HTTP/1.1\r\nHost: x\r\n\r\n', 200],
+    ['an empty line first', `\r\n${get()}`, 200],
+    ['a body of length 0 on GET', get('Content-Length: 0\r\n'), 200],
+    ['an upgrade nobody offers', get('Connection: Upgrade\r\nUpgrade: websocket\r\n'), 200],
+    ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', 204],
+    ['100 headers', get('A: b\r\n'.repeat(98)), 200],
+    [
+      'chunks',
+      post('Transfer-Encoding: chunked\r\n', `${PET.length.toString(16)};a=b\r\n${PET}\r\n0\r\nT: x\r\n\r\n`),
+      201,
+    ],
+  ];
+  for (const [name, bytes, status] of rows) {
+    const [reply] = await exchange(service.port, bytes, { replies: 1 });
+    assert.equal(reply.status, status, `${name}: ${reply.body}`);
+    assertCommon(reply.headers);
+  }
+});
+
+test('HEAD is answered as GET, without the body', async () => {
+  const socket = net.connect(service.port, '127.0.0.1');
+  socket.write(`${get('Connection: close\r\n').replace('GET', 'HEAD')}`);
+  let text = '';
+  for await (const chunk of socket) text += chunk;
+  assert.match(text, /^HTTP\/1\.1 200 /);
+  assert.match(text, /\r\nContent-Length: [1-9]\d*\r\n/);
+  assert.ok(text.endsWith('\r\n\r\n'));
+});
+
+test('100 Continue is sent when the body is wanted, and only then', async () => {
+  const head = post(`Expect: 100-continue\r\nContent-Length: ${PET.length}\r\nConnection: close\r\n`, '');
+  const socket = net.connect(service.port, '127.0.0.1');
+  socket.write(head);
+  let text = '';
+  for await (const chunk of socket) {
+    text += chunk;
+    if (text === 'HTTP/1.1 100 Continue\r\n\r\n') socket.write(PET);
+  }
+  assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+});
+
+test('requests sent at once are answered in order, and a fault behind one does not cost it its reply', async () => {
+  const body = post(`Content-Length: ${PET.length}\r\n`, PET);
+  const replies = await exchange(service.port, get() + body + get() + 'garbage\r\n\r\n');
+  assert.deepEqual(
+    replies.map((reply) => reply.status),
+    [200, 201, 200, 400],
+  );
+});
+
+test('the reply to a body that is too large arrives, and no reset in its place', async () => {
+  for (let i = 0; i < 20; i++) {
+    const bytes = post('Content-Length: 5000000\r\n', long(2_000_000));
+    assertError(await exchangeOne(service.port, bytes), 413, 'body_too_large');
+  }
+});
+
+test('a request without a key is refused before its body is read', async () => {
+  const bytes = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{';
+  assertError(await exchangeOne(service.port, bytes, { replies: 1 }), 401, 'missing_api_key');
+});
+
+test('a request that never ends, a silent socket and a dripping one are told 408 in time', {
+  timeout: 40_000,
+}, async () => {
+  const timed = async (bytes: string, drip?: string) => {
+    const began = performance.now();
+    const socket = net.connect(service.port, '127.0.0.1');
+    socket.write(bytes);
+    const timer = drip === undefined ? undefined : setInterval(() => socket.writable && socket.write(drip), 500);
+    let text = '';
+    for await (const chunk of socket) text += chunk;
+    clearInterval(timer);
+    return { text, seconds: (performance.now() - began) / 1000 };
+  };
+  const all = await Promise.all([
+    timed('GET /v1/pets HTTP/1.1\r\nHost: x\r\n'),
+    timed('GET /v1/pets HTTP/1.1\r\nHost: x\r\n', 'A: b\r\n'),
+    timed(post('Content-Length: 50\r\n', '{')),
+    timed(post('Content-Length: 5000\r\n', '{'), ' '),
+    timed(''),
+  ]);
+  for (const { text, seconds } of all) {
+    assert.match(text, /^HTTP\/1\.1 408 /);
+    assert.match(text, /"code":"request_timeout"/);
+    assert.match(text, /X-RateLimit-Limit: \d+/);
+    assert.ok(seconds < 20, `after ${seconds} s`);
+  }
+});
+
+test('nothing in this file was an internal error', () => assert.deepEqual(service.logged, []));

@@ -1,0 +1,199 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import * as v from 'valibot';
+import { MAX_INT64, MIN_INT64 } from '../../src/json/int64.ts';
+import { InvalidMembers, MAX_VIOLATIONS_NAMED, Members } from '../../src/json/members.ts';
+import { readJson } from '../../src/json/reader.ts';
+import { PET_STATUSES } from '../../src/store/model.ts';
+
+const NAME = { min: 1, max: 255 };
+const ID = { id: 'is given by the service; leave it out' };
+
+function readNewPet(text: string) {
+  const members = new Members(readJson(Buffer.from(text)));
+  const name = members.text('name', NAME);
+  const categoryId = members.int64('categoryId');
+  const status = members.oneOf('status', PET_STATUSES, 'available');
+  members.end(ID);
+  return { name, categoryId, status };
+}
+
+function refusal(text: string): InvalidMembers {
+  try {
+    readNewPet(text);
+  } catch (error) {
+    assert.ok(error instanceof InvalidMembers, String(error));
+    return error;
+  }
+  assert.fail(`accepted: ${text}`);
+}
+
+const INTEGER = 'an integer from -9223372036854775808 to 9223372036854775807';
+const STATUS = 'one of "available", "pending", "sold"';
+const TEXT = 'a string of 1 to 255 characters';
+
+test('what is right is handed over as it was sent', () => {
+  const cases: [text: string, pet: ReturnType<typeof readNewPet>][] = [
+    ['{"name":"Rex","categoryId":3}', { name: 'Rex', categoryId: 3, status: 'available' }],
+    ['{"status":"sold","categoryId":-1e2,"name":" R x "}', { name: ' R x ', categoryId: -100, status: 'sold' }],
+    [
+      '{"name":"\\u0000","categoryId":9007199254740993}',
+      { name: '\0', categoryId: 9007199254740993n, status: 'available' },
+    ],
+    [`{"name":"${'😀'.repeat(255)}","categoryId":0}`, { name: '😀'.repeat(255), categoryId: 0, status: 'available' }],
+  ];
+  for (const [text, pet] of cases) assert.deepEqual(readNewPet(text), pet);
+});
+
+test('all that is wrong is named, with what would be right', () => {
+  const cases: [text: string, ...violations: string[]][] = [
+    ['[]', 'must be a JSON object, not an array'],
+    ['null', 'must be a JSON object, not null'],
+    ['1.5', 'must be a JSON object, not a number'],
+    ['{}', `name: is missing (${TEXT})`, `categoryId: is missing (${INTEGER})`],
+    [
+      '{"name":5,"categoryId":"5"}',
+      `name: must be ${TEXT}, not a number`,
+      `categoryId: must be ${INTEGER}, not a string`,
+    ],
+    ['{"name":null,"categoryId":null}', `name: must be ${TEXT}, not null`, `categoryId: must be ${INTEGER}, not null`],
+    ['{"name":"","categoryId":1.5}', `name: must be ${TEXT}, not of 0`, `categoryId: must be ${INTEGER}, not "1.5"`],
+    ['{"name":" \\t\\u00a0","categoryId":1}', `name: must be ${TEXT}, not only white space`],
+    [`{"name":"${'😀'.repeat(256)}","categoryId":1}`, `name: must be ${TEXT}, not of 256`],
+    ['{"name":"a","categoryId":9223372036854775808}', `categoryId: must be ${INTEGER}, not "9223372036854775808"`],
+    ['{"name":"a","categoryId":true}', `categoryId: must be ${INTEGER}, not true`],
+    ['{"name":"a","categoryId":1,"status":"Sold"}', `status: must be ${STATUS}, not "Sold"`],
+    ['{"name":"a","categoryId":1,"status":null}', `status: must be ${STATUS}, not null`],
+    [
+      '{"name":{},"categoryId":[],"status":1}',
+      `name: must be ${TEXT}, not an object`,
+      `categoryId: must be ${INTEGER}, not an array`,
+      `status: must be ${STATUS}, not a number`,
+    ],
+    ['{"name":"a","categoryId":1,"id":7}', 'id: is given by the service; leave it out'],
+    ['{"name":"a","categoryId":1,"Name":"b"}', '"Name": is unknown; leave it out'],
+    ['{"name":"a","categoryId":1,"__proto__":{}}', '"__proto__": is unknown; leave it out'],
+    [
+      '{"name":"a","categoryId":1,"toString":1,"constructor":2}',
+      '"toString": is unknown; leave it out',
+      '"constructor": is unknown; leave it out',
+    ],
+    [
+      '{"__proto__":{"name":"a","categoryId":1}}',
+      `name: is missing (${TEXT})`,
+      `categoryId: is missing (${INTEGER})`,
+      '"__proto__": is unknown; leave it out',
+    ],
+  ];
+  for (const [text, ...violations] of cases) {
+    const error = refusal(text);
+    assert.deepEqual(error.violations, violations, text);
+    assert.equal(error.message, violations.join('; '));
+  }
+});
+
+test('without a fallback a choice is required', () => {
+  const members = new Members(readJson(Buffer.from('{}')));
+  members.oneOf('status', ['delivered', 'cancelled']);
+  assert.throws(() => members.end(), { message: 'status: is missing (one of "delivered", "cancelled")' });
+});
+
+test('a message does not give back all that was sent', () => {
+  const long = 'x'.repeat(10_000);
+  for (const text of [
+    `{"${long}":1}`,
+    `{"status":"${long}"}`,
+    `{"categoryId":1${'0'.repeat(10_000)}}`,
+    `{"name":"${long}"}`,
+  ]) {
+    assert.ok(refusal(text).message.length < 400);
+  }
+  assert.ok(refusal('{"status":"\\u202e\\u0007\\"\\ud83d\\ude00"}').message.includes('not "\\u{202e}\\u{7}\\"😀"'));
+  const many = Array.from({ length: 5_000 }, (_, i) => `"m${i}":0`).join(',');
+  const error = refusal(`{"name":"a","categoryId":1,${many}}`);
+  assert.equal(error.violations.length, 5_000);
+  assert.ok(error.message.endsWith(`; and ${5_000 - MAX_VIOLATIONS_NAMED} more`));
+  assert.ok(error.message.length < 2_000);
+});
+
+const Integer = v.union([
+  v.pipe(v.number(), v.safeInteger()),
+  v.pipe(v.bigint(), v.minValue(MIN_INT64), v.maxValue(MAX_INT64)),
+]);
+const NewPet = v.strictObject({
+  name: v.pipe(
+    v.string(),
+    v.check((name) => [...name].length >= 1 && [...name].length <= 255),
+    v.check((name) => name.trim() !== ''),
+  ),
+  categoryId: Integer,
+  status: v.optional(v.picklist(PET_STATUSES), 'available'),
+});
+
+/** JSON of what fast-check makes, bigints included. */
+function write(value: unknown): string {
+  if (typeof value === 'bigint') return value.toString();
+  if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`)
+    .join(',')}}`;
+}
+
+test('valibot, as the operator’s side uses it, judges the same', () => {
+  const name = fc.oneof(
+    { weight: 6, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
+    {
+      weight: 2,
+      arbitrary: fc.string({
+        unit: fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u2003', '\ufeff', '\u0085', 'x'),
+        maxLength: 3,
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc
+        .integer({ min: 253, max: 257 })
+        .chain((n) => fc.constantFrom('x'.repeat(n), '😀'.repeat(n), 'é'.repeat(n))),
+    },
+    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) },
+  );
+  const edge = fc
+    .constantFrom(0n, 2n ** 53n, -(2n ** 53n), 2n ** 63n, -(2n ** 63n))
+    .chain((at) => fc.bigInt({ min: at - 2n, max: at + 2n }));
+  const categoryId = fc.oneof(
+    { weight: 6, arbitrary: fc.integer() },
+    { weight: 3, arbitrary: edge },
+    { weight: 1, arbitrary: fc.constantFrom(1.5, -0.1, 1e-7, '1', null, true, [], {}) },
+  );
+  const status = fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(...PET_STATUSES) },
+    { weight: 1, arbitrary: fc.constantFrom('Sold', '', null, 1, 'toString', ['sold']) },
+  );
+  const pet = fc.record({ name, categoryId, status }, { requiredKeys: [] });
+  const full = fc.record({ name, categoryId, status }, { requiredKeys: ['name', 'categoryId'] });
+  const more = fc.constantFrom('id', '__proto__', 'constructor', 'Name', '').map((extra) => [extra, 1] as const);
+  const other = fc.oneof({ weight: 8, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: more });
+  let accepted = 0;
+  let refused = 0;
+  fc.assert(
+    fc.property(fc.oneof({ weight: 5, arbitrary: full }, { weight: 1, arbitrary: pet }), other, (some, extra) => {
+      const value: Record<string, unknown> = { ...some };
+      if (extra) Object.defineProperty(value, extra[0], { value: extra[1], enumerable: true });
+      const theirs = v.safeParse(NewPet, value);
+      const text = write(value);
+      if (theirs.success) {
+        const { categoryId: sent, ...rest } = theirs.output;
+        const exact = Number.isSafeInteger(Number(sent)) ? Number(sent) : sent;
+        assert.deepEqual(readNewPet(text), { ...rest, categoryId: exact === 0 ? 0 : exact });
+        accepted++;
+      } else {
+        refusal(text);
+        refused++;
+      }
+    }),
+    { numRuns: 3_000 },
+  );
+  assert.ok(accepted > 500 && refused > 500, `one-sided: ${accepted} accepted, ${refused} refused`);
+});
