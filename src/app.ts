@@ -124,7 +124,7 @@ export class App {
   #handle(req: IncomingMessage, res: ServerResponse): void {
     if (req.socket.writableEnded) return; // a request after the one that ended the connection
     const id = this.#idPrefix + ++this.#requests;
-    const began = this.#options.clock.now();
+    const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
     const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
     try {
       const reply = this.#answer(exchange);

@@ -44,10 +44,9 @@ export class Gate {
     if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
     admission.caller = caller;
     const decision = limiter.take(caller);
-    const now = this.#options.clock.now();
-    admission.limits = this.#headers.ofKey(decision, now);
+    admission.limits = this.#headers.ofKey(decision);
     if (decision.verdict === 'admitted') return undefined;
-    const seconds = retryAfterSeconds(decision.retryAt, now);
+    const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
     return decision.verdict === 'banned'
       ? tooMany('key_banned', 'this key is banned for a while: it asked on after it was told to wait', seconds)

@@ -15,20 +15,21 @@ export class LimitHeaders {
   }
 
   /** Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains. */
-  ofKey({ minute, day, binding, verdict, retryAt }: Decision, now: number): string[] {
+  ofKey({ at: now, minute, day, binding, verdict, retryAt }: Decision): string[] {
     const policy = this.#policy(minute.limit, day.limit);
     const shown = binding === 'minute' ? minute : day;
     if (verdict === 'banned') {
       const left = secondsLeft(retryAt, now);
-      return this.#headers(shown.limit, 0, retryAt, policy, `"minute";r=0;t=${left}, "day";r=0;t=${left}`);
+      return this.#headers(now, shown.limit, 0, retryAt, policy, `"minute";r=0;t=${left}, "day";r=0;t=${left}`);
     }
     const state = `"minute";r=${minute.remaining};t=${secondsLeft(minute.endsAt, now)}, "day";r=${day.remaining};t=${secondsLeft(day.endsAt, now)}`;
-    return this.#headers(shown.limit, shown.remaining, shown.endsAt, policy, state);
+    return this.#headers(now, shown.limit, shown.remaining, shown.endsAt, policy, state);
   }
 
   /** Of an address without a valid key: the refusals it has left. */
   ofAddress(window: WindowState, now: number): string[] {
     return this.#headers(
+      now,
       window.limit,
       window.remaining,
       window.endsAt,
@@ -37,14 +38,14 @@ export class LimitHeaders {
     );
   }
 
-  #headers(limit: number, remaining: number, resetsAt: number, policy: string, state: string): string[] {
+  #headers(now: number, limit: number, remaining: number, resetsAt: number, policy: string, state: string): string[] {
     return [
       'X-RateLimit-Limit',
       String(limit),
       'X-RateLimit-Remaining',
       String(remaining),
       'X-RateLimit-Reset',
-      String(this.#wall.unixSeconds(resetsAt)),
+      String(this.#wall.unixSeconds(resetsAt, now)),
       'RateLimit-Policy',
       policy,
       'RateLimit',

@@ -1,0 +1,64 @@
+/** The address a request is counted under: an IPv4 address, or the /64 of an IPv6 one, each in one form only. */
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** What a socket that is already gone (or is no IP socket) counts as. */
+const NO_ADDRESS = 'unknown';
+const IPV6_GROUPS = 8;
+
+/**
+ * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: so many from the
+ * right of X-Forwarded-For, all its lines taken as one list. What stands further left anybody can make up.
+ * A list too short, or no address in that place, means that the request did not come that way, or that a proxy hides
+ * it: then whoever holds the connection is counted. The header alone never gets a caller an allowance of its own.
+ */
+export function clientAddress(
+  socketAddress: string | undefined,
+  forwardedForLines: readonly string[] | undefined,
+  trustedHops: number,
+): string {
+  const direct = fold(socketAddress ?? '') ?? NO_ADDRESS;
+  if (trustedHops === 0 || forwardedForLines === undefined) return direct;
+  const entries = forwardedForLines
+    .join(',')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+  const told = entries[entries.length - trustedHops];
+  return (told === undefined ? undefined : fold(withoutPort(told))) ?? direct;
+}
+
+/** `1.2.3.4:80`, `[::1]:80` and `[::1]` to the bare address; a bare IPv6 address has no port to take off. */
+function withoutPort(entry: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(entry);
+  if (bracketed !== null) return bracketed[1];
+  return /^([^:]+):\d+$/.exec(entry)?.[1] ?? entry;
+}
+
+/** The one form of an address, or undefined when it is none. */
+function fold(text: string): string | undefined {
+  if (isIPv4(text)) return text;
+  if (!isIPv6(text)) return undefined;
+  const groups = groupsOf(text);
+  const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
+  if (isMapped) return [groups[6] >> 8, groups[6] & 255, groups[7] >> 8, groups[7] & 255].join('.');
+  const network = groups.slice(0, 4).map((group) => group.toString(16));
+  return `${network.join(':')}::/64`;
+}
+
+/** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about who it is. */
+function groupsOf(text: string): number[] {
+  const address = text.split('%', 1)[0].replace(/\d+\.\d+\.\d+\.\d+$/, dottedToGroups);
+  const [head, tail] = address.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  if (tail === undefined) return head.map(fromHex);
+  const zeros = new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0');
+  return [...head, ...zeros, ...tail].map(fromHex);
+}
+
+function dottedToGroups(dotted: string): string {
+  const [a, b, c, d] = dotted.split('.').map(Number);
+  return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
+}
+
+function fromHex(group: string): number {
+  return Number.parseInt(group, 16);
+}
