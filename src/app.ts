@@ -216,7 +216,7 @@ export class App {
     if (operation?.headers !== undefined) extra.push(...operation.headers);
     if (this.#cors.length > 0) extra.push(...this.#cors);
     if (this.#draining) extra.push('Connection', 'close');
-    send(req, res, reply, extra, id);
+    if (!send(req, res, reply, extra, id)) return;
     this.#options.onAnswered?.({
       route: operation?.name ?? 'other',
       req,

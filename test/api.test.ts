@@ -7,12 +7,15 @@ import { test } from 'node:test';
 import { makeKey } from '../src/access/keys.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
 import { StoreError } from '../src/store/model.ts';
+import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
 import { program, serveProgram } from './program.ts';
 import { assertCommon, assertError, exchange } from './raw.ts';
 import { startService } from './service.ts';
+import { checkReply } from './web/schema.ts';
 
 const SEED = new URL('../data/seed.json', import.meta.url).pathname;
+const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 /** Codes that a row has shown. The last test holds them against the catalogue. */
 const seen = new Set<ErrorCode>();
 
@@ -63,6 +66,10 @@ async function tryRow(origin: string, row: Row, keys: Map<string, string>): Prom
 async function assertReply(reply: Response, row: Row): Promise<void> {
   const text = await reply.text();
   assert.equal(reply.status, row.status, text);
+  if (row.path.startsWith('/v1/')) {
+    const { method = 'GET', path } = row;
+    assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), []);
+  }
   if (row.path.startsWith('/v1') || row.code !== undefined) assertCommon(reply.headers);
   if (row.code !== undefined) assertErrorBody(reply, text, row);
   if (row.json !== undefined) assert.deepEqual(JSON.parse(text), row.json);

@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
 
 /**
  * Connections that seem idle are left open this long: a request may already be on its way, and closing under
@@ -10,6 +11,7 @@ const POLL_MS = 20;
 
 /** Ends a server: no new connections, what is under way is finished, at most `maxMs` in all. */
 export async function drain(server: Server, maxMs: number): Promise<void> {
+  await immediate(); // whoever has connected by now is accepted first: closing would reset the connection
   const closed = new Promise<void>((resolve) => {
     // node:http's own close() cuts idle connections at once; net's only stops listening.
     NetServer.prototype.close.call(server, () => resolve());

@@ -43,8 +43,9 @@ function allHeaders(reply: Reply, common: string[], id: string): string[] {
   return [...reply.headers, ...common, 'X-Request-Id', id, ...ALWAYS];
 }
 
-export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, common: string[], id: string): void {
-  if (res.headersSent || res.destroyed) return; // the client is gone, or node answered in our place
+/** Whether there was still somebody to answer: not if the client is gone, or was answered by `sendRaw`. */
+export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, common: string[], id: string): boolean {
+  if (res.headersSent || res.destroyed) return false;
   const headers = allHeaders(reply, common, id);
   if (!req.complete && (bodyIsLong(req) || req.headers.expect !== undefined)) {
     if (!headers.includes('Connection')) headers.push('Connection', 'close');
@@ -54,6 +55,7 @@ export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, co
   if (req.method === 'HEAD' || reply.bytes === 0) res.end();
   else if (reply.bytes === reply.body.length) res.end(reply.body, 'latin1');
   else res.end(reply.body);
+  return true;
 }
 
 /**
