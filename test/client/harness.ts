@@ -1,0 +1,50 @@
+import type { TestContext } from 'node:test';
+import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import { SetClock } from '../../src/clock.ts';
+import { Front } from './front.ts';
+
+/** Time that passes only when the client waits, and how long it waited each time. */
+export class Time extends SetClock {
+  readonly waits: number[] = [];
+  sleep = async (ms: number): Promise<void> => {
+    this.waits.push(ms);
+    this.advance(ms);
+  };
+}
+
+export interface Harness {
+  front: Front;
+  time: Time;
+  client: PetstoreClient;
+}
+
+/** A client behind a front; `random` is its greatest, so that every backoff has the length of its cap. */
+export async function harness(
+  t: TestContext,
+  fault: Front['fault'],
+  options: Partial<ClientOptions> = {},
+  behind = '',
+): Promise<Harness> {
+  const front = await new Front(fault, behind).listen(t);
+  const time = new Time();
+  const client = new PetstoreClient({
+    baseUrl: front.url,
+    key: 'ps_live_key',
+    clock: time,
+    sleep: time.sleep,
+    random: () => 1 - Number.EPSILON,
+    ...options,
+  });
+  t.after(() => client.close());
+  return { front, time, client };
+}
+
+/** What a call rejects with; fails when it resolves, or rejects with anything else. */
+export async function failure(call: Promise<unknown>): Promise<PetstoreError> {
+  const result = await call.then(
+    (value) => new Error(`resolved with ${JSON.stringify(value)}`),
+    (error) => error,
+  );
+  if (!(result instanceof PetstoreError)) throw result;
+  return result;
+}

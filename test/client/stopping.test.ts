@@ -1,0 +1,157 @@
+/** Signals, time limits and close: in a request, in a wait, in the queue, while connecting. */
+import assert from 'node:assert/strict';
+import { getEventListeners, once } from 'node:events';
+import { createServer } from 'node:net';
+import test from 'node:test';
+import { Agent } from 'undici';
+import { MAX_WAITING_CALLS } from '../../src/client/gate.ts';
+import { inTurn, json, REX, refusal } from './front.ts';
+import { failure, harness } from './harness.ts';
+
+const newPet = { name: 'Rex', categoryId: 1 };
+const never = () => new Promise<never>(() => {});
+/** The client's own way of waiting, but of no length: it ends by the signal alone. */
+const waitForSignal = (_: number, signal: AbortSignal) => once(signal, 'abort');
+
+test('a signal ends a request that is under way', async (t) => {
+  const stop = new AbortController();
+  const { client, front } = await harness(t, () => {
+    stop.abort('enough');
+    return never();
+  });
+  const error = await failure(client.createPet(newPet, { signal: stop.signal }));
+  assert.deepEqual([error.code, error.cause, error.tries, error.outcomeUnknown], ['aborted', 'enough', 1, true]);
+  await front.allClosed();
+});
+
+test('a signal ends a wait, and one that has fired keeps the call from being sent', async (t) => {
+  const stop = new AbortController();
+  const { client, front } = await harness(t, () => refusal(503, 'unavailable', { 'Retry-After': '60' }), {
+    sleep: (ms, signal) => {
+      queueMicrotask(() => stop.abort());
+      return waitForSignal(ms, signal);
+    },
+  });
+  const error = await failure(client.createPet(newPet, { signal: stop.signal }));
+  assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['aborted', 1, false]);
+  assert.equal((await failure(client.listPets({ signal: stop.signal }).page())).tries, 0);
+  assert.equal(front.asked.length, 1);
+});
+
+test('a signal ends the wait for a turn, and the turn goes to the next', async (t) => {
+  let release = () => {};
+  const { client, front } = await harness(t, async () => {
+    await new Promise<void>((resolve) => (release = resolve));
+    return json(REX, { 'X-RateLimit-Remaining': '1' }, 201);
+  });
+  const stop = new AbortController();
+  const first = client.createPet(newPet);
+  const second = failure(client.createPet(newPet, { signal: stop.signal }));
+  const third = client.createPet(newPet);
+  while (front.asked.length === 0) await new Promise(setImmediate);
+  stop.abort();
+  assert.deepEqual([(await second).code, (await second).tries], ['aborted', 0]);
+  release();
+  await first;
+  while (front.asked.length === 1) await new Promise(setImmediate);
+  release();
+  await third;
+  assert.equal(front.asked.length, 2);
+});
+
+test('a signal need not wait for a connection', async (t) => {
+  const nowhere = new Agent({ connect: () => {} });
+  t.after(() => nowhere.destroy());
+  const { client } = await harness(t, never, { dispatcher: nowhere });
+  const stop = new AbortController();
+  setImmediate(() => stop.abort());
+  assert.equal((await failure(client.createPet(newPet, { signal: stop.signal }))).code, 'aborted');
+});
+
+test('one signal serves a thousand calls without a warning, and nothing stays in it', async (t) => {
+  const warned = t.mock.method(process, 'emitWarning', () => {});
+  const { client } = await harness(t, () => json([REX]));
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 1_000 }, () => client.listPets({ signal }).page()));
+  assert.equal(getEventListeners(signal, 'abort').length, 0);
+  assert.equal(warned.mock.callCount(), 0);
+});
+
+test('each try has its time, also for a reply that drips', async (t) => {
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[');
+    const drip = setInterval(() => socket.write(' '), 2);
+    socket.on('close', () => clearInterval(drip));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as { port: number };
+  const options = { baseUrl: `http://127.0.0.1:${port}/v1`, tryTimeoutMs: 40, tries: 2 };
+  const { client, time } = await harness(t, never, options);
+  const error = await failure(client.createPet(newPet));
+  assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 2, true]);
+  assert.deepEqual(time.waits, [200]);
+});
+
+test('the budget ends a call that is under way', async (t) => {
+  const { client } = await harness(t, never, { budgetMs: 40 });
+  const error = await failure(client.createPet(newPet));
+  assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['timeout', 1, true]);
+  assert.match(error.message, /40 ms of the call/);
+});
+
+test('a silent try is repeated', async (t) => {
+  const turn = inTurn(json(REX, {}, 201));
+  let first = true;
+  const { client } = await harness(
+    t,
+    () => {
+      if (!first) return turn();
+      first = false;
+      return never();
+    },
+    { tryTimeoutMs: 250 },
+  );
+  assert.deepEqual(await client.createPet(newPet), REX);
+});
+
+test('close ends what is under way, what waits, and what comes after', async (t) => {
+  const { client, front } = await harness(
+    t,
+    inTurn(refusal(503, 'unavailable', { 'Retry-After': '60' }), json([REX])),
+    { sleep: waitForSignal },
+  );
+  const waiting = failure(client.createPet(newPet));
+  while (front.asked.length === 0) await new Promise(setImmediate);
+  await client.listPets().page();
+  front.fault = never;
+  const under = failure(client.createPet(newPet));
+  while (front.asked.length < 3) await new Promise(setImmediate);
+  await client.close();
+  assert.deepEqual([(await waiting).code, (await waiting).outcomeUnknown], ['closed', false]);
+  assert.deepEqual([(await under).code, (await under).outcomeUnknown], ['closed', true]);
+  assert.equal((await failure(client.listPets().page())).code, 'closed');
+  await front.allClosed();
+});
+
+test('a dispatcher that is given is used, and left open', async (t) => {
+  const dispatcher = new Agent();
+  t.after(() => dispatcher.destroy());
+  const { client } = await harness(t, () => json([REX]), { dispatcher });
+  await client.listPets().page();
+  await client.close();
+  const { client: next } = await harness(t, () => json([REX]), { dispatcher });
+  assert.equal((await next.listPets().page()).items.length, 1);
+  await dispatcher.close();
+  assert.equal((await failure(next.listPets().page())).code, 'closed');
+});
+
+test('no more calls wait than the client holds', async (t) => {
+  const { client } = await harness(t, never);
+  const calls = Array.from({ length: MAX_WAITING_CALLS + 2 }, () => failure(client.listPets().page()));
+  assert.equal((await calls[MAX_WAITING_CALLS + 1]).code, 'too_many_calls');
+  await client.close();
+  const codes = new Set((await Promise.all(calls.slice(0, -1))).map(({ code }) => code));
+  assert.deepEqual([...codes], ['closed']);
+});
