@@ -1,0 +1,62 @@
+/** The service as it is measured: bundled once, filled by its own commands, run on a data directory of its own. */
+import { mkdirSync } from 'node:fs';
+import { bundle } from '../scripts/bundle.ts';
+import { writeLines } from './animals.ts';
+import type { Bench } from './bench.ts';
+import { run } from './run.ts';
+import { type Server, startServer } from './servers.ts';
+
+const COMMAND_MAX_MS = 120_000;
+const UNLIMITED = 1_000_000_000;
+
+/** The name under which it stands in every table and chart. */
+export const SERVICE = 'petstore';
+
+export function program(bench: Bench): Promise<string> {
+  return bench.once('service', async () => {
+    const outfile = bench.file('petstore.mjs');
+    await bundle({ outfile, format: 'esm', commit: 'benchmark' });
+    return outfile;
+  });
+}
+
+export class Store {
+  readonly #bench: Bench;
+  readonly data: string;
+
+  constructor(bench: Bench) {
+    this.#bench = bench;
+    this.data = bench.file('data');
+    mkdirSync(this.data, { mode: 0o700 });
+  }
+
+  /** A command of the service, also while a server runs on this store. */
+  async command(...args: string[]): Promise<string> {
+    const command = [process.execPath, await program(this.#bench), ...args, '--data', this.data];
+    return run(command, { timeoutMs: COMMAND_MAX_MS });
+  }
+
+  async fill(count: number, rareEvery: number): Promise<void> {
+    await this.command('import', writeLines(this.#bench.file('animals.jsonl'), count, rareEvery));
+  }
+
+  /** A key that no limit stops, or one that all refuse after its first request. */
+  async key(perDay = UNLIMITED): Promise<string> {
+    const limits = ['--per-minute', String(Math.min(perDay, UNLIMITED)), '--per-day', String(perDay)];
+    return JSON.parse(await this.command('keys', 'create', '--plan', 'enterprise', ...limits, '--json')).key;
+  }
+
+  async serve(...flags: string[]): Promise<Server> {
+    const command = [
+      process.execPath,
+      await program(this.#bench),
+      'serve',
+      '--port',
+      '0',
+      '--data',
+      this.data,
+      ...flags,
+    ];
+    return startServer(this.#bench, SERVICE, command);
+  }
+}

@@ -1,0 +1,45 @@
+/** The console: one page that holds its style and script, and a policy under which nothing else may run. */
+import { createHash } from 'node:crypto';
+import { asset, SCRIPTS, STYLES } from './assets.ts';
+
+/**
+ * The files are modules, so that editors and linters understand them. In the page they are one module: what one
+ * exports, the others see, and the lines that say so are left out.
+ */
+function joined(name: (typeof SCRIPTS)[number]): string {
+  return asset(name)
+    .replaceAll(/^import [^;]+? from '\.\/[^']+';\n/gm, '')
+    .replaceAll(/^export (?=async |class |const |function )/gm, '');
+}
+
+const sourceOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+function policy(script: string, style: string): string {
+  return [
+    "default-src 'none'",
+    `script-src ${sourceOf(script)}`,
+    `style-src ${sourceOf(style)}`,
+    "connect-src 'self'",
+    'img-src data:',
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ');
+}
+
+/** `headers`: those of this page alone; its type is `text/html; charset=utf-8`. */
+export function consolePage(): { html: string; headers: [name: string, value: string][] } {
+  const script = SCRIPTS.map(joined).join('\n');
+  const style = STYLES.map(asset).join('\n');
+  return {
+    html: asset('page.html')
+      .replace('/*STYLE*/', () => style)
+      .replace('/*SCRIPT*/', () => script),
+    headers: [
+      ['Content-Security-Policy', policy(script, style)],
+      ['Referrer-Policy', 'no-referrer'],
+    ],
+  };
+}

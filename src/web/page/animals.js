@@ -1,0 +1,118 @@
+/** Animals: the table, an order from a row, and a new one. */
+import { badge, el, sendButton } from './dom.js';
+import { Form } from './form.js';
+import { asTyped, objectOf } from './json.js';
+import { List } from './list.js';
+import { closers, findOrder, placeOrder } from './orders.js';
+import {
+  categoryNames,
+  formNote,
+  idInput,
+  named,
+  nameText,
+  numeral,
+  openOrders,
+  petNames,
+  postOnce,
+  sameId,
+  say,
+} from './shop.js';
+import { bus } from './wire.js';
+
+const PET_STATUSES = ['available', 'pending', 'sold'];
+const SUGGESTIONS = 'category-suggestions';
+
+const rowNote = formNote();
+
+async function orderRow(pet) {
+  const reply = await placeOrder(String(pet.id));
+  if (reply === undefined) return;
+  if (!reply.ok) return say(rowNote, reply.message, true);
+  movePet(pet.id, 'pending');
+  say(rowNote, `Order ${reply.value.id} was placed for ${pet.name}.`);
+}
+
+async function findRow(pet) {
+  const refused = await findOrder(pet.id);
+  if (refused !== undefined && !refused.ok) return say(rowNote, refused.message, true);
+  animals.refresh(pet.id);
+}
+
+function actions(pet) {
+  const button = (text, onClick, label, more = '') =>
+    sendButton(text, onClick, { class: `small ${more}`, 'aria-label': `${label} ${pet.name}` });
+  if (pet.status === 'available') return [button('Order', () => orderRow(pet), 'Order')];
+  if (pet.status === 'sold') return [];
+  const order = openOrders.get(String(pet.id));
+  if (order === null) return [el('span', { class: 'muted', text: 'no open order' })];
+  if (order !== undefined) return closers(order, `order ${order} for ${pet.name}`, rowNote);
+  return [button('Find its order', () => findRow(pet), 'Find its order:', 'quiet')];
+}
+
+export const animals = new List({
+  path: '/v1/pets',
+  things: 'animals',
+  statuses: PET_STATUSES,
+  empty: 'No animals yet. Add the first one above.',
+  columns: [
+    ['col-id', 'Id', ({ id }) => [numeral(id)]],
+    ['col-main', 'Name', ({ name }) => [nameText(name)]],
+    ['col-more', 'Category', ({ categoryId }) => named(categoryNames, categoryId)],
+    ['col-status', 'Status', ({ status }) => [badge(status)]],
+    ['col-actions', 'Actions', actions],
+  ],
+  seen: (pets) => {
+    for (const { id, name } of pets) petNames.set(String(id), name);
+  },
+});
+
+function movePet(id, status) {
+  for (const pet of animals.items) if (sameId(pet.id, id)) pet.status = status;
+  animals.refresh(id);
+}
+
+const suggestions = el('datalist', { id: SUGGESTIONS });
+const addOnce = postOnce();
+
+const addForm = new Form({
+  title: 'Add an animal',
+  button: 'Add',
+  fields: [
+    ['name', 'Name', el('input', { type: 'text' }), '1 to 255 characters'],
+    ['categoryId', 'Category', idInput({ list: SUGGESTIONS }), 'Its id: any 64-bit integer'],
+    [
+      'status',
+      'Status',
+      el('select', {}, ...['', ...PET_STATUSES].map((value) => el('option', { value, text: value || 'left out' }))),
+      'Left out, it is available',
+    ],
+  ],
+  submit: ({ name, categoryId, status }) => {
+    const members = {
+      name: JSON.stringify(name.value),
+      categoryId: categoryId.value === '' ? undefined : asTyped(categoryId.value),
+      status: status.value === '' ? undefined : JSON.stringify(status.value),
+    };
+    return addOnce('/v1/pets', objectOf(members));
+  },
+  done: (pet) => {
+    petNames.set(String(pet.id), pet.name);
+    addForm.controls.name.value = '';
+    addForm.controls.name.focus();
+    const shown = animals.append(pet);
+    const show = sendButton('Show it', () => animals.after(pet.id - 1), { class: 'small quiet' });
+    return [`${pet.name} was added as animal ${pet.id}. `, ...(shown ? [] : [show])];
+  },
+});
+
+bus.addEventListener('pet-moved', ({ detail }) => movePet(detail.petId, detail.status));
+bus.addEventListener('categories-named', () => {
+  suggestions.replaceChildren(...[...categoryNames].map(([value, label]) => el('option', { value, label })));
+  animals.drawRows();
+});
+
+export const animalsView = {
+  list: animals,
+  title: 'Animals',
+  parts: [suggestions, addForm.element, rowNote, animals.element],
+};

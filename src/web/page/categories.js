@@ -1,0 +1,58 @@
+/** Categories: names for the ids that animals refer to. */
+import { el } from './dom.js';
+import { Form } from './form.js';
+import { objectOf } from './json.js';
+import { List } from './list.js';
+import { categoryNames, idInput, nameText, numeral, sameId } from './shop.js';
+import { bus, call } from './wire.js';
+
+const CATEGORIES = '/v1/categories';
+
+function rename(category) {
+  const on = { click: () => nameForm.open(category) };
+  const label = `Rename ${category.name}`;
+  return el('button', { type: 'button', class: 'small quiet', text: 'Rename', 'aria-label': label, on });
+}
+
+export const categories = new List({
+  path: CATEGORIES,
+  things: 'categories',
+  size: 100, // their names are shown with the animals, so that one page should do
+  empty: 'No categories yet. Animals may refer to any number; a name makes it readable.',
+  columns: [
+    ['col-id', 'Id', ({ id }) => [numeral(id)]],
+    ['col-main', 'Name', ({ name }) => [nameText(name)]],
+    ['col-actions', 'Actions', (category) => [rename(category)]],
+  ],
+  seen: (page) => {
+    for (const { id, name } of page) categoryNames.set(String(id), name);
+    bus.dispatchEvent(new Event('categories-named'));
+  },
+});
+
+const nameForm = new Form({
+  title: 'Name a category',
+  button: 'Save',
+  fields: [
+    ['id', 'Id', idInput(), 'Any 64-bit integer'],
+    ['name', 'Name', el('input', { type: 'text' }), '1 to 255 characters'],
+  ],
+  submit: ({ id, name }) =>
+    call('PUT', `${CATEGORIES}/${encodeURIComponent(id.value.trim())}`, {
+      body: objectOf({ name: JSON.stringify(name.value) }),
+    }),
+  done: (category) => {
+    const known = categories.items.find(({ id }) => sameId(id, category.id));
+    if (known !== undefined) known.name = category.name;
+    else if (categories.items.every(({ id }) => BigInt(id) < BigInt(category.id))) categories.append(category);
+    categories.seen([category]);
+    categories.drawRows();
+    return [`Category ${category.id} is called ${category.name}.`];
+  },
+});
+
+export const categoriesView = {
+  list: categories,
+  title: 'Categories',
+  parts: [nameForm.element, categories.element],
+};

@@ -1,0 +1,164 @@
+/** The habits of the house, held by a test: sizes, the direction of imports, and that the documents tell the truth. */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize, relative } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { CATALOGUE } from '../src/http/errors.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const MAX_FILE_LINES = 250;
+const MAX_FUNCTION_LINES = 60;
+const MAX_LINE_CHARS = 120;
+
+const filesIn = (folder: string, ending: string): string[] =>
+  readdirSync(join(ROOT, folder), { recursive: true })
+    .map((name) => join(folder, String(name)))
+    .filter((name) => name.endsWith(ending) && !name.includes('node_modules'))
+    .sort();
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const SOURCES = filesIn('src', '.ts');
+const DOCUMENTS = [
+  'README.md',
+  'CHANGELOG.md',
+  ...(existsSync(join(ROOT, 'CONTRIBUTING.md')) ? ['CONTRIBUTING.md'] : []),
+  ...filesIn('docs', '.md'),
+];
+
+/** What a file imports, as paths from the root. Types alone (`import type`) tie nothing at run time, but are read too. */
+function importsOf(file: string): string[] {
+  return [...read(file).matchAll(/^(?:import|export)\b[^;]*?from '(\.[^']+)'/gms)].map((found) =>
+    relative(ROOT, join(ROOT, dirname(file), found[1])),
+  );
+}
+
+test('files and lines are short enough to be read', () => {
+  for (const file of SOURCES) {
+    const lines = read(file).split('\n');
+    assert.ok(lines.length - 1 <= MAX_FILE_LINES, `${file} has ${lines.length - 1} lines`);
+    for (const [at, line] of lines.entries()) {
+      const isTemplate = line.includes('`'); // the formatter does not break these
+      assert.ok(line.length <= MAX_LINE_CHARS || isTemplate, `${file}:${at + 1} has ${line.length} characters`);
+    }
+  }
+});
+
+test('functions are short enough to be read', () => {
+  // The formatter puts the end of a function at the indentation of its beginning.
+  const begins =
+    /^( *)(?:export |default |static |async |private |get |set )*(?:function\b.*|#?\w+(?:<[^>]*>)?\(.*\)(?:: [^=]+)?|const \w+ = .*=>) \{$/;
+  let seen = 0;
+  for (const file of SOURCES) {
+    const lines = read(file).split('\n');
+    for (const [from, line] of lines.entries()) {
+      const found = begins.exec(line);
+      if (found === null || /^ *(?:if|for|while|switch|catch)\b/.test(line)) continue;
+      const length = lines.slice(from).findIndex((other) => other.startsWith(`${found[1]}}`)) + 1;
+      assert.ok(length <= MAX_FUNCTION_LINES, `${file}:${from + 1} has ${length} lines`);
+      seen++;
+    }
+  }
+  assert.ok(seen > 300, `${seen} functions were looked at`);
+});
+
+/** Rooms that may be imported by each room; `*` for all. */
+const ALLOWED: Record<string, string[]> = {
+  'clock.ts': [],
+  json: ['store/model.ts'],
+  http: ['access', 'clock.ts'],
+  access: ['clock.ts', 'store/model.ts'],
+  store: ['clock.ts'],
+  shop: ['clock.ts', 'http', 'json', 'store/model.ts'],
+  'faults.ts': ['http', 'json', 'store/model.ts'],
+  'gate.ts': ['access', 'clock.ts', 'http', 'store/model.ts'],
+  'routes.ts': ['http', 'shop'],
+  'app.ts': ['access', 'clock.ts', 'faults.ts', 'gate.ts', 'http', 'json', 'routes.ts', 'shop', 'store/model.ts'],
+  client: ['clock.ts', 'http/errors.ts', 'json', 'store/model.ts'],
+  web: ['http', 'store/model.ts', 'access', 'routes.ts', 'shop'],
+  'config.ts': ['operator', 'store/model.ts', 'access', 'web'],
+  operator: ['*'],
+  'main.ts': ['*'],
+};
+const roomOf = (file: string) => file.split('/')[1];
+
+test('imports go one way', () => {
+  for (const file of SOURCES) {
+    const allowed = ALLOWED[roomOf(file)];
+    assert.ok(allowed !== undefined, `${file} is in no room of the map`);
+    for (const imported of importsOf(file)) {
+      const inside = imported.slice('src/'.length);
+      const fits = allowed.some((room) => room === '*' || inside === room || inside.startsWith(`${room}/`));
+      assert.ok(fits || roomOf(imported) === roomOf(file), `${file} imports ${imported}`);
+    }
+  }
+});
+
+test('no file imports itself by a detour', () => {
+  const graph = new Map(SOURCES.map((file) => [file, importsOf(file)]));
+  const done = new Set<string>();
+  const walk = (file: string, path: string[]): void => {
+    assert.ok(!path.includes(file), `a circle: ${[...path, file].join(' → ')}`);
+    if (done.has(file)) return;
+    for (const next of graph.get(file) ?? []) walk(next, [...path, file]);
+    done.add(file);
+  };
+  for (const file of SOURCES) walk(file, []);
+});
+
+test("the README's tree is what stands in src/", () => {
+  const tree = /\nsrc\/\n([\s\S]*?)```/.exec(read('README.md'))?.[1] ?? '';
+  const told = [...tree.matchAll(/^ {2}(\S+?)\/? /gm)].map((found) => found[1]).sort();
+  assert.deepEqual(told, readdirSync(join(ROOT, 'src')).sort());
+});
+
+test('links in the documents lead somewhere', () => {
+  for (const document of DOCUMENTS) {
+    for (const [, target] of read(document).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
+      const path = normalize(join(ROOT, dirname(document), target));
+      assert.ok(existsSync(path), `${document} links to ${target}`);
+    }
+  }
+});
+
+test('npm scripts and files that the documents name exist', () => {
+  const { scripts } = JSON.parse(read('package.json'));
+  for (const document of DOCUMENTS) {
+    const text = read(document);
+    for (const [, script] of text.matchAll(/npm run (?:--silent )?([\w:]+)/g))
+      assert.ok(scripts[script], `${document}: ${script}`);
+    for (const [, file] of text.matchAll(/`((?:src|test|docs|scripts|bench)\/[\w./-]+\.\w+)`/g)) {
+      assert.ok(existsSync(join(ROOT, file)) || file === 'bench/report.html', `${document} names ${file}`);
+    }
+  }
+});
+
+test('every error code is tested', () => {
+  const tests = filesIn('test', '.ts')
+    .filter((file) => file !== 'test/tidy.test.ts')
+    .map(read)
+    .join('\n');
+  for (const code of Object.keys(CATALOGUE)) assert.ok(tests.includes(`'${code}'`), `${code} is in no test`);
+});
+
+test('every named maximum is used', () => {
+  const all = SOURCES.map(read).join('\n');
+  for (const [, name] of all.matchAll(/const ([A-Z][A-Z_\d]*(?:MAX|TIMEOUT|_MS)[A-Z_\d]*|MAX_[A-Z_\d]+) =/g)) {
+    assert.ok(all.split(new RegExp(`\\b${name}\\b`)).length > 2, `${name} is never used`);
+  }
+});
+
+test('nothing is left for later in a comment, and no test is switched off', () => {
+  const marks = /\b(?:TODO|FIXME|XXX|HACK)\b/;
+  const off = /\b(?:test|it|describe)\.(?:only|todo)\(/;
+  const self = join('test', 'tidy.test.ts');
+  for (const file of [
+    ...SOURCES,
+    ...filesIn('test', '.ts'),
+    ...filesIn('bench', '.ts'),
+    ...filesIn('scripts', '.ts'),
+  ]) {
+    if (file === self) continue;
+    assert.doesNotMatch(read(file), marks, file);
+    assert.doesNotMatch(read(file), off, file);
+  }
+});
