@@ -7,9 +7,8 @@ export interface Reply {
   status: number;
   /** Flat: name, value, name, value. */
   headers: string[];
+  /** The bytes of the body, a character each: with `latin1` node:http sends head and body as one string. */
   body: string;
-  /** Length of the body in UTF-8. Equal to the number of characters exactly when the body is ASCII. */
-  bytes: number;
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
@@ -24,13 +23,14 @@ export function jsonReply(status: number, body: string, headers: string[] = []):
   return withBody(status, JSON_TYPE, body, headers);
 }
 
-export function withBody(status: number, type: string, body: string, headers: string[] = []): Reply {
-  const bytes = Buffer.byteLength(body);
-  return { status, headers: ['Content-Type', type, 'Content-Length', String(bytes), ...headers], body, bytes };
+export function withBody(status: number, type: string, text: string, headers: string[] = []): Reply {
+  const length = Buffer.byteLength(text);
+  const body = length === text.length ? text : Buffer.from(text).toString('latin1');
+  return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
 }
 
 export function emptyReply(status: number, headers: string[]): Reply {
-  return { status, headers, body: '', bytes: 0 };
+  return { status, headers, body: '' };
 }
 
 export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
@@ -52,9 +52,8 @@ export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, co
     lingerOnClose(req.socket);
   }
   res.writeHead(reply.status, headers);
-  if (req.method === 'HEAD' || reply.bytes === 0) res.end();
-  else if (reply.bytes === reply.body.length) res.end(reply.body, 'latin1');
-  else res.end(reply.body);
+  if (req.method === 'HEAD' || reply.body === '') res.end();
+  else res.end(reply.body, 'latin1');
   return true;
 }
 
@@ -86,6 +85,6 @@ export function sendRaw(socket: Socket, reply: Reply, common: string[], id: stri
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   lingerOnClose(socket);
-  socket.write(`${head}\r\n${reply.body}`);
+  socket.write(`${head}\r\n${reply.body}`, 'latin1');
   socket.destroySoon();
 }

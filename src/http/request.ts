@@ -108,21 +108,41 @@ function bodyTooLarge(): ApiError {
   return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
 }
 
-/** The query's parameters by name. Every unknown name, repetition and bad encoding is told, not only the first. */
-export function readQuery(query: string, allowed: readonly string[]): Map<string, string> {
-  const parameters = new Map<string, string>();
-  const faults: string[] = [];
-  for (const part of query === '' ? [] : query.split('&')) {
-    const cut = part.indexOf('=');
-    const name = decode(cut === -1 ? part : part.slice(0, cut));
-    const value = decode(cut === -1 ? '' : part.slice(cut + 1));
-    if (name === undefined || value === undefined) faults.push(`${shown(part)}: is not percent-encoded UTF-8`);
-    else if (!allowed.includes(name)) faults.push(`${shown(name)}: ${unknownParameter(allowed)}`);
-    else if (parameters.has(name)) faults.push(`${name}: is given twice`);
-    else parameters.set(name, value);
+/** A query's parameters. Whoever reads them adds what is wrong with their values, so that all of it is told at once. */
+export class Query {
+  readonly #parameters = new Map<string, string>();
+  readonly #faults: string[] = [];
+
+  /** Notes every unknown name, repetition and bad encoding. */
+  constructor(query: string, allowed: readonly string[]) {
+    for (const part of query === '' ? [] : query.split('&')) {
+      const cut = part.indexOf('=');
+      const name = decode(cut === -1 ? part : part.slice(0, cut));
+      const value = decode(cut === -1 ? '' : part.slice(cut + 1));
+      if (name === undefined || value === undefined) this.refuse(shown(part), 'is not percent-encoded UTF-8');
+      else if (!allowed.includes(name)) this.refuse(shown(name), unknownParameter(allowed));
+      else if (this.#parameters.has(name)) this.refuse(name, 'is given twice');
+      else this.#parameters.set(name, value);
+    }
   }
-  if (faults.length > 0) throw new ApiError('invalid_parameter', faults.join('; '));
-  return parameters;
+
+  get(name: string): string | undefined {
+    return this.#parameters.get(name);
+  }
+
+  refuse(name: string, why: string): void {
+    this.#faults.push(`${name}: ${why}`);
+  }
+
+  /** Throws if anything was refused. */
+  end(): void {
+    if (this.#faults.length > 0) throw new ApiError('invalid_parameter', this.#faults.join('; '));
+  }
+}
+
+/** For operations without parameters. */
+export function refuseParameters(query: string): void {
+  new Query(query, []).end();
 }
 
 function unknownParameter(allowed: readonly string[]): string {

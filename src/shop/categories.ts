@@ -1,6 +1,6 @@
 /** Categories: a name for an id that the caller chooses. */
 import { jsonReply, type Reply } from '../http/reply.ts';
-import { readQuery } from '../http/request.ts';
+import { refuseParameters } from '../http/request.ts';
 import { int64Text, parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { Category } from '../store/model.ts';
@@ -14,7 +14,7 @@ export function listCategories(shop: Shop, call: Call): Reply {
 }
 
 export function putCategory(shop: Shop, call: Call): Promise<Reply> {
-  readQuery(call.query, []);
+  refuseParameters(call.query);
   const members = new Members(call.body);
   const name = members.text('name', NAME_LENGTH);
   members.end({ id: 'stands in the path; leave it out' });

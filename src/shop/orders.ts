@@ -1,7 +1,7 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
-import { readQuery } from '../http/request.ts';
+import { refuseParameters } from '../http/request.ts';
 import { int64Text } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
@@ -19,7 +19,7 @@ export function listOrders(shop: Shop, call: Call): Reply {
 }
 
 export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
-  readQuery(call.query, []);
+  refuseParameters(call.query);
   const petId = readNewOrder(call.body);
   const once = onceOf(shop, call);
   const again = replayed(shop, 'placeOrder', once, (made) => {
@@ -45,7 +45,7 @@ export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
 }
 
 export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
-  readQuery(call.query, []);
+  refuseParameters(call.query);
   const members = new Members(call.body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();

@@ -1,7 +1,6 @@
 /** Lists by ascending id: which page is asked for, and the link to the one that follows. */
-import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
-import { readQuery } from '../http/request.ts';
+import { Query } from '../http/request.ts';
 import { int64Text, parseInt64 } from '../json/int64.ts';
 import type { Int64, Page } from '../store/model.ts';
 
@@ -18,18 +17,19 @@ export interface PageRequest<S extends string> {
 /** Reads `limit`, `after` and, where the list can be filtered, `status`. All that is wrong is told at once. */
 export function readPageRequest<S extends string>(query: string, statuses: readonly S[] = []): PageRequest<S> {
   const filtered = statuses.length > 0;
-  const parameters = readQuery(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
-  const faults: string[] = [];
+  const parameters = new Query(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
   const limitText = parameters.get('limit');
   const limit = limitText === undefined ? DEFAULT_LIMIT : Number(parseInt64(limitText) ?? 0);
-  if (limit < 1 || limit > MAX_LIMIT) faults.push(`limit: must be an integer from 1 to ${MAX_LIMIT}`);
+  if (limit < 1 || limit > MAX_LIMIT) parameters.refuse('limit', `must be an integer from 1 to ${MAX_LIMIT}`);
   const afterText = parameters.get('after');
   const after = afterText === undefined ? undefined : parseInt64(afterText);
-  if (afterText !== undefined && after === undefined) faults.push('after: must be an id, a 64-bit integer');
+  if (afterText !== undefined && after === undefined) parameters.refuse('after', 'must be an id, a 64-bit integer');
   const statusText = parameters.get('status');
   const status = statuses.find((one) => one === statusText);
-  if (statusText !== undefined && status === undefined) faults.push(`status: must be one of ${statuses.join(', ')}`);
-  if (faults.length > 0) throw new ApiError('invalid_parameter', faults.join('; '));
+  if (statusText !== undefined && status === undefined) {
+    parameters.refuse('status', `must be one of ${statuses.join(', ')}`);
+  }
+  parameters.end();
   return { limit, after, status };
 }
 

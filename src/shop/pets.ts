@@ -1,7 +1,7 @@
 /** Animals: what one must be, and the operations on them. */
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
-import { readQuery } from '../http/request.ts';
+import { refuseParameters } from '../http/request.ts';
 import { int64Text } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
@@ -35,7 +35,7 @@ export function listPets(shop: Shop, call: Call): Reply {
 }
 
 export function createPet(shop: Shop, call: Call): Reply | Promise<Reply> {
-  readQuery(call.query, []);
+  refuseParameters(call.query);
   const wanted = readNewPet(call.body);
   const once = onceOf(shop, call);
   const again = replayed(shop, 'addPet', once, (made) => {
@@ -58,7 +58,7 @@ export function getPet(shop: Shop, call: Call): Reply {
   if (shop.clock.wall() >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
-  readQuery(call.query, []);
+  refuseParameters(call.query);
   const id = idParam(call.param);
   const pet = id === undefined ? undefined : shop.store.read.pet(id);
   if (pet === undefined) throw notFound('animal');

@@ -167,7 +167,7 @@ const lists: Row[] = [
   badList('colour=red', 'colour'),
   badList('limit=%zz', 'percent'),
   badList('limit=%ff', 'percent'),
-  badList('limit=0&status=lost&after=x', ['limit', 'status', 'after']),
+  badList('limit=0&status=lost&after=x&page=2', ['limit', 'status', 'after', 'page']),
   badList('a=1&b=2&limit=1&limit=2', ['"a"', '"b"', 'twice']),
   badList('__proto__=1', '__proto__'),
 ];
