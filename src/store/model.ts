@@ -85,8 +85,15 @@ export type Operation =
   /** Adds the key, or puts this in place of the one with the same id. */
   | { op: 'setKey'; key: ApiKey }
   | { op: 'usage'; at: number; entries: Usage[] }
-  /** Many things at once (seed, import): all of them or none. */
-  | { op: 'addMany'; categories: Category[]; pets: Pet[] };
+  /** The first filling of an empty store: all of it or none. */
+  | { op: 'seed'; categories: Category[]; pets: Pet[] }
+  /**
+   * An import of any size, all of it or none: ids `first` … `first + count - 1` are set aside, parts fill them
+   * unseen, and the end shows them all at once. One that never came to its end leaves nothing but unused ids.
+   */
+  | { op: 'beginImport'; first: number; count: number }
+  | { op: 'importPart'; first: number; pets: Pet[] }
+  | { op: 'endImport'; first: number; keep: boolean };
 
 export type OperationOf<K extends Operation['op']> = Extract<Operation, { op: K }>;
 
@@ -124,7 +131,7 @@ export interface Reading {
   counts(): { pets: number; orders: number; categories: number; keys: number };
   /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
   readonly petsVersion: number;
-  /** Grows with every change of a key or its usage record. */
+  /** Grows with every change of a key (not of what it has used). */
   readonly keysVersion: number;
 }
 

@@ -1,0 +1,21 @@
+/** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
+export class DamagedError extends Error {
+  readonly file: string;
+  readonly offset: number;
+  /** The sequence number of the record that should stand there, where that is known. */
+  readonly sequence: number | undefined;
+
+  constructor(file: string, offset: number, what: string, sequence?: number) {
+    const record = sequence === undefined ? '' : `, record ${sequence}`;
+    super(
+      `damaged data: ${file}, offset ${offset}${record}: ${what}. ` +
+        'Nothing was changed. Restore a backup, or type `petstore repair` to cut here and keep what stands before.',
+    );
+    this.file = file;
+    this.offset = offset;
+    this.sequence = sequence;
+  }
+}
+
+/** The files were written by another version of the program. */
+export class FormatError extends Error {}

@@ -1,0 +1,37 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+
+/** Another process has the store open. */
+export class InUseError extends Error {
+  constructor(dir: string) {
+    super(`${dir} is in use by another petstore`);
+  }
+}
+
+export interface Lock {
+  release(): void;
+  /** What the operator should know of how it was taken. */
+  notice?: string;
+}
+
+/** `flock`: could not take the lock. */
+const HELD = 1;
+
+/**
+ * One process at a time, by flock(1): a child inherits our open LOCK file and locks it. The lock belongs to the open
+ * file, so it stays when the child ends, holds while we are stopped, and is freed by the kernel however we die.
+ * Where there is no such program, `isAlive` asks whether another process answers for this directory: good enough
+ * against a mistake, but not against a stopped process.
+ */
+export async function takeLock(dir: string, isAlive: () => Promise<boolean>): Promise<Lock> {
+  const fd = fs.openSync(`${dir}/LOCK`, 'a', 0o600);
+  const release = () => fs.closeSync(fd);
+  const child = spawnSync('flock', ['-n', '-x', '3'], { stdio: ['ignore', 'ignore', 'ignore', fd] });
+  if (child.status === 0) return { release };
+  if (child.status === HELD || (await isAlive())) {
+    release();
+    throw new InUseError(dir);
+  }
+  const why = child.error ? child.error.message : `flock ended with ${child.status ?? child.signal}`;
+  return { release, notice: `the store is not locked against a stopped process: ${why}` };
+}

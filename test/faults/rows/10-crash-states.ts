@@ -1,0 +1,97 @@
+import type { Pet } from '../../../src/store/model.ts';
+import { recover } from '../../../src/store/recovery.ts';
+import { prove } from '../../../src/store/snapshot.ts';
+import type { State } from '../../../src/store/state.ts';
+import { tryRepairs } from '../repairs.ts';
+import type { Row } from '../row.ts';
+import { type Random, type SimDisk, seeded } from '../sim-disk.ts';
+import { DIR, digestsOf, type Moment, openSim, work } from '../workload.ts';
+
+const STATES = 100_000;
+const ROUNDS = 60;
+/** Moments at which all is durable have one state; others have as many as there are fates. */
+const STATES_PER_MOMENT = 24;
+/** Of how many states one is opened for good, with crashes in the recovery too. */
+const OPENED = 40;
+
+/** The recovered state must be the one after some operation that was sent, with all that were acknowledged. */
+function judge(moment: Moment, disk: SimDisk): string {
+  const { state } = recover(disk, DIR);
+  state.check();
+  const { digest } = prove(state);
+  const { acknowledged, sent, history } = moment;
+  if (
+    !digestsOf(history)
+      .slice(acknowledged, sent + 1)
+      .includes(digest)
+  ) {
+    const found = digestsOf(history).indexOf(digest);
+    throw new Error(`recovered the state after ${found}, not after ${acknowledged} to ${sent} operations`);
+  }
+  return digest;
+}
+
+/**
+ * Opens what the crash left, and crashes again at every file call. `before`: what may be found while it opens; when it
+ * has opened, somebody may have read it, and it must stay; when a write is acknowledged, that too.
+ */
+async function openAndCrash(disk: SimDisk, before: string[], digest: string, random: Random): Promise<number> {
+  const moments: { disk: SimDisk; allowed: string[] }[] = [];
+  let allowed = before;
+  disk.onCall = () => moments.push({ disk: disk.copy(), allowed });
+  const store = await openSim(disk);
+  const pet: Pet = { id: 0, name: 'after', categoryId: 1, status: 'sold' };
+  const after = digestWith(recover(disk, DIR).state, pet);
+  allowed = [digest, after];
+  await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.nextPetId() } }));
+  moments.push({ disk: disk.copy(), allowed: [after] });
+  for (const moment of moments) {
+    const found = prove(recover(moment.disk.afterPowerLoss(random), DIR).state).digest;
+    if (!moment.allowed.includes(found)) throw new Error('a crash while opening changed what was recovered');
+  }
+  return moments.length;
+}
+
+function digestWith(state: State, pet: Pet): string {
+  state.apply({ op: 'addPet', pet: { ...pet, id: state.nextPetId } });
+  return prove(state).digest;
+}
+
+async function tryMoment(moment: Moment, random: Random): Promise<number> {
+  const states = moment.disk.undecided === 0 ? 1 : STATES_PER_MOMENT;
+  let tried = 0;
+  for (let i = 0; i < states; i++) {
+    // The process alone was killed, or the power failed.
+    const disk = i === 0 ? moment.disk.copy() : moment.disk.afterPowerLoss(random);
+    const digest = judge(moment, disk);
+    tried++;
+    if (random() * OPENED >= 1) continue;
+    const { acknowledged, sent, history } = moment;
+    const before = i === 0 ? digestsOf(history).slice(acknowledged, sent + 1) : [digest];
+    tried += await openAndCrash(disk, before, digest, random);
+  }
+  return tried;
+}
+
+export const row: Row = {
+  number: 10,
+  name: 'simulated disk: every crash state',
+  async run(scale, report) {
+    const states = STATES * scale;
+    await tryRepairs(report, seeded(report.seed));
+    for (let seed = report.seed; report.cases < states; seed++) {
+      const random = seeded(seed);
+      const { moments } = await work(random, ROUNDS);
+      for (const moment of moments) {
+        try {
+          report.cases += await tryMoment(moment, random);
+        } catch (error) {
+          report.cases++;
+          report.fail(`seed ${seed}, at '${moment.call}': ${(error as Error).message}`);
+          if (report.isOver()) return;
+        }
+        if (report.cases >= states) return;
+      }
+    }
+  },
+};

@@ -1,0 +1,114 @@
+/** One life of the driver with a system call of it failed or killed by strace, and what must hold afterwards. */
+import { spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { realDisk } from '../../src/store/disk.ts';
+import { recover } from '../../src/store/recovery.ts';
+import { prove } from '../../src/store/snapshot.ts';
+import { FileStore } from '../../src/store/store.ts';
+import type { Report } from './row.ts';
+
+const LONGEST_RUN_MS = 20_000;
+/** More generations than a life of the driver makes. */
+const GENERATIONS = 8;
+
+/** Why strace cannot be used here; undefined where it can. */
+export function whyNoStrace(): string | undefined {
+  const { error, status, stderr } = spawnSync('strace', ['-f', '-e', 'trace=none', 'true'], { encoding: 'utf8' });
+  if (error) return 'strace is not installed';
+  return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
+}
+
+/** Calls on these paths only are counted and failed: not those of the runtime as it starts. */
+function paths(dir: string): string[] {
+  const files = Array.from({ length: GENERATIONS }, (_, i) => String(i + 1).padStart(6, '0'));
+  return [
+    dir,
+    ...files.flatMap((n) =>
+      [`log-${n}.jsonl`, `snapshot-${n}.jsonl`, `snapshot-${n}.jsonl.tmp`].map((name) => join(dir, name)),
+    ),
+  ];
+}
+
+export interface Life {
+  status: number | null;
+  signal: string | null;
+  sent: number[];
+  acknowledged: number[];
+  full: number[];
+  output: string;
+  /** Whether the call was reached. */
+  wasHit: boolean;
+}
+
+export function readLife(output: string): Pick<Life, 'sent' | 'acknowledged' | 'full'> {
+  const ids = (word: string) =>
+    [...output.matchAll(new RegExp(`^${word} (\\d+)$`, 'gm'))].map((match) => Number(match[1]));
+  return { sent: ids('sent'), acknowledged: ids('acknowledged'), full: ids('full') };
+}
+
+export function live(driver: string, dir: string, injection: string): Life {
+  const call = injection.split(':')[0];
+  const trace = ['-f', '-qq', '-e', `trace=${call}`, '-e', `inject=${injection}`];
+  const only = paths(dir).flatMap((path) => ['-P', path]);
+  const ran = spawnSync('strace', [...trace, ...only, process.execPath, driver, dir, 'work'], {
+    encoding: 'utf8',
+    timeout: LONGEST_RUN_MS,
+    // One thread does all file work, so that `when=N` counts all of it.
+    env: { ...process.env, UV_THREADPOOL_SIZE: '1' },
+  });
+  const wasHit = /\(INJECTED\)|killed by SIGKILL/.test(ran.stderr) || ran.signal === 'SIGKILL' || ran.status === 137;
+  return { status: ran.status, signal: ran.signal, output: ran.stdout + ran.stderr, wasHit, ...readLife(ran.stdout) };
+}
+
+/**
+ * acknowledged ⊆ recovered ⊆ sent, each with its idempotency record; recovering twice changes nothing; and the store
+ * takes writes again.
+ */
+export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged'>): Promise<string | undefined> {
+  const { state } = recover(realDisk, dir);
+  state.check();
+  const recovered = state.pets(0, 1_000).items.map((pet) => pet.id);
+  const lost = life.acknowledged.filter((id) => !recovered.includes(id));
+  if (lost.length > 0) return `acknowledged and lost: ${lost}`;
+  const invented = recovered.filter((id) => !life.sent.includes(id));
+  if (invented.length > 0) return `never sent: ${invented}`;
+  const bare = recovered.filter((id) => state.made('addPet', 'k1', `once-${id}`, Date.now())?.id !== id);
+  if (bare.length > 0) return `without idempotency record: ${bare}`;
+  const { digest } = prove(state);
+  for (let again = 0; again < 2; again++) {
+    const store = await FileStore.open(dir, { lock: false });
+    if (prove(recover(realDisk, dir).state).digest !== digest) return 'recovering again changed something';
+    if (again === 1)
+      await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.nextPetId(), name: 'x' } }));
+    await store.close();
+  }
+  return undefined;
+}
+
+/** Injects the fault at the 1st, 2nd, 3rd … call until it is no longer reached. */
+export async function atEveryCall(
+  report: Report,
+  driver: string,
+  root: string,
+  calls: string[],
+  fault: string,
+  step: number,
+  check: (life: Life) => string | undefined,
+): Promise<void> {
+  for (const call of calls) {
+    for (let n = 1; ; n += step) {
+      const dir = join(root, 'data');
+      rmSync(dir, { recursive: true, force: true });
+      const life = live(driver, dir, `${call}:${fault}:when=${n}`);
+      if (!life.wasHit) {
+        if (life.status !== 0) report.fail(`${call} without a fault: ${life.output}`);
+        break;
+      }
+      report.cases++;
+      const wrong = check(life) ?? (await judge(dir, life).catch((error) => error.message));
+      if (wrong !== undefined) report.fail(`${call} ${n}, ${fault}: ${wrong}`);
+      if (report.isOver()) return;
+    }
+  }
+}

@@ -1,0 +1,228 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+import { backup, isSame, NotEmptyError, restore, verify } from '../../src/store/backup.ts';
+import { DamagedError, FormatError } from '../../src/store/damage.ts';
+import { realDisk } from '../../src/store/disk.ts';
+import { InUseError } from '../../src/store/lock.ts';
+import { recover } from '../../src/store/recovery.ts';
+import { repair } from '../../src/store/repair.ts';
+import { FileStore } from '../../src/store/store.ts';
+import { folder } from '../faults/folder.ts';
+import { checkRealDisk } from '../faults/real-disk.ts';
+import { addPet, check, type Opened, order, pet, withStore } from './opened.ts';
+
+const lines = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
+
+async function fill(opened: Opened): Promise<void> {
+  const { store, clock } = opened;
+  for (const name of ['a', 'b', 'c']) await addPet(store, name);
+  await order(store, 2);
+  await store.write(() => ({ op: 'setCategory', category: { id: 2n ** 60n, name: 'big' } }));
+  await store.write(() => ({ op: 'setKey', key: key('k1', 0) }));
+  const entry = { key: 'k1', dayUsed: 3, dayEndsAt: clock.wall(), banStep: 0, banEndsAt: 0 };
+  await store.write(() => ({ op: 'usage', at: clock.wall(), entries: [entry] }));
+}
+
+function key(id: string, slot: number) {
+  const about = { name: 'shop', plan: 'free' as const, environment: 'production' as const, createdAt: 1 };
+  return { id, slot, ...about, perMinute: 60, perDay: 1000, secrets: [{ digest: 'ab'.repeat(32) }] };
+}
+
+test('every line is JSON, and its checksum is over all that follows it in the line', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.store.compact();
+    await fill2(opened);
+    const names = readdirSync(opened.dir).filter((name) => name.endsWith('.jsonl'));
+    assert.deepEqual(names, ['log-000002.jsonl', 'snapshot-000002.jsonl']);
+    for (const line of names.flatMap((name) => lines(join(opened.dir, name)))) {
+      assert.equal(JSON.parse(line).crc, crc32(line.slice(18)).toString(16).padStart(8, '0'));
+    }
+    const [, record] = lines(join(opened.dir, 'log-000002.jsonl'));
+    const { crc: _, ...read } = JSON.parse(record);
+    assert.deepEqual(read, { seq: 9, batch: 9, left: 0, op: 'addPet', pet: pet(4, 'd') });
+  }));
+
+async function fill2({ store }: Opened): Promise<void> {
+  await addPet(store, 'd');
+}
+
+test('the state is the same whatever the generation, and so is its digest', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    const { proof } = verify(opened.dir);
+    for (const step of [() => opened.store.compact(), opened.crash, opened.reopen]) {
+      await step();
+      assert.deepEqual(verify(opened.dir).proof, proof);
+    }
+    assert.deepEqual({ ...proof, digest: '' }, { pets: 3, orders: 1, categories: 1, keys: 1, digest: '' });
+    await addPet(opened.store);
+    assert.notEqual(verify(opened.dir).proof.digest, proof.digest);
+  }));
+
+test('a format version of another program is refused by name, and the files stay', () =>
+  withStore({}, async (opened) => {
+    await opened.store.close();
+    const path = join(opened.dir, 'snapshot-000001.jsonl');
+    const before = readFileSync(path);
+    const body = lines(path)[0].slice(18).replace('"version":1', '"version":2');
+    writeFileSync(
+      path,
+      [`{"crc":"${crc32(body).toString(16).padStart(8, '0')}",${body}`, ...lines(path).slice(1), ''].join('\n'),
+    );
+    assert.throws(
+      () => recover(realDisk, opened.dir),
+      (error) => {
+        return error instanceof FormatError && /version 2; this program reads version 1/.test(error.message);
+      },
+    );
+    writeFileSync(path, before);
+    await opened.crash();
+  }));
+
+test('a compaction that fails leaves a chain of logs, which is read, backed up and compacted', async () => {
+  let fails = true;
+  const { compactFiles } = await import('../../src/store/compaction.ts');
+  const compact = (dir: string, generation: number) =>
+    fails ? Promise.reject(new Error('killed')) : compactFiles(realDisk, dir, generation);
+  await withStore({ compact }, async (opened) => {
+    await fill(opened);
+    await assert.rejects(opened.store.compact(), /killed/);
+    await addPet(opened.store);
+    await assert.rejects(opened.store.compact(), /killed/);
+    await addPet(opened.store);
+    await check(opened);
+    await opened.reopen();
+    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 3);
+    await check(opened);
+    fails = false;
+    await opened.store.compact();
+    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 1);
+  });
+});
+
+test('a backup of a running store is as of its pin, and restores with counts and digest', () =>
+  withStore({}, async (opened) => {
+    const { dir: elsewhere, remove } = folder();
+    try {
+      await fill(opened);
+      const { proof } = verify(opened.dir);
+      const pinned = opened.store.pin();
+      await addPet(opened.store, 'later');
+      await opened.store.compact();
+      await addPet(opened.store, 'later still');
+      assert.deepEqual(verify(opened.dir, pinned).proof, proof);
+      const file = join(elsewhere, 'backup.jsonl');
+      assert.deepEqual(await backup(opened.dir, file, pinned), proof);
+      pinned.release();
+      await assert.rejects(backup(opened.dir, file), /exists/);
+      const target = join(elsewhere, 'restored');
+      assert.deepEqual(await restore(file, target), proof);
+      assert.ok(isSame(verify(target).proof, proof));
+      await assert.rejects(restore(file, target), NotEmptyError);
+      writeFileSync(file, readFileSync(file, 'utf8').replace('"a"', '"A"'));
+      await assert.rejects(restore(file, join(elsewhere, 'other')), DamagedError);
+    } finally {
+      remove();
+    }
+    await opened.reopen();
+    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 1, 'old files went');
+  }));
+
+test('damage is named with file, offset and record; repair cuts there, keeps the file, and says what is lost', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.store.close();
+    const path = join(opened.dir, 'log-000001.jsonl');
+    const whole = readFileSync(path, 'utf8');
+    const offset = whole.indexOf(lines(path)[3]); // the third animal
+    writeFileSync(path, whole.replace('"name":"c"', '"name":"C"'));
+    const damage = (error: unknown) => {
+      assert.ok(error instanceof DamagedError);
+      assert.deepEqual([error.file, error.offset, error.sequence], [path, offset, 3]);
+      return /petstore repair/.test(error.message);
+    };
+    assert.throws(() => verify(opened.dir), damage);
+    await assert.rejects(opened.crash(), damage);
+    const { kept, lost, lostBytes } = await repair(opened.dir);
+    assert.deepEqual(kept, [`${path}.damaged`]);
+    assert.equal(readFileSync(kept[0], 'utf8'), whole.replace('"name":"c"', '"name":"C"'));
+    assert.deepEqual(Object.fromEntries(lost), { placeOrder: 1, setCategory: 1, setKey: 1, usage: 1, end: 1 });
+    assert.equal(lostBytes, whole.length - offset);
+    await opened.crash();
+    assert.deepEqual(opened.store.read.counts(), { pets: 2, orders: 0, categories: 0, keys: 0 });
+    assert.equal((await repair(opened.dir, { lock: false })).damage, undefined, 'nothing is left to repair');
+  }));
+
+test('repair of a snapshot keeps what stands before the damage', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.store.compact();
+    await addPet(opened.store, 'lost with the log');
+    await opened.store.close();
+    const path = join(opened.dir, 'snapshot-000002.jsonl');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"orders":{"first":1', '"orders":{"first":2'));
+    const { kept, lost } = await repair(opened.dir);
+    assert.deepEqual(
+      kept.map((name) => name.replace(/.*\//, '')),
+      ['log-000002.jsonl.damaged', 'snapshot-000002.jsonl.damaged'],
+    );
+    assert.equal(lost.get('addPet'), 1);
+    await opened.crash();
+    assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 0, categories: 1, keys: 0 });
+    assert.equal((await addPet(opened.store)).pet.id, 5, 'the id of the lost animal is not given again');
+  }));
+
+test('a log that has grown is compacted by itself', () =>
+  withStore({}, async (opened) => {
+    const add = () => addPet(opened.store, 'x'.repeat(1_000));
+    for (let i = 0; i < 9; i++) await Promise.all(Array.from({ length: 1_000 }, add));
+    for (let waited = 0; waited < 500; waited++) {
+      if (readdirSync(opened.dir).join() === 'LOCK,log-000002.jsonl,snapshot-000002.jsonl') break;
+      await sleep(10);
+    }
+    assert.equal(readdirSync(opened.dir).join(), 'LOCK,log-000002.jsonl,snapshot-000002.jsonl');
+    await addPet(opened.store);
+    assert.deepEqual(opened.notices, []);
+  }));
+
+test('without a flock program whoever answers for the directory is asked, and the operator is told', async () => {
+  const { PATH } = process.env;
+  let isAlive = false;
+  process.env.PATH = '';
+  try {
+    await withStore({ isAlive: async () => isAlive }, async (opened) => {
+      assert.match(opened.notices[0], /not locked against a stopped process/);
+      isAlive = true;
+      await assert.rejects(FileStore.open(opened.dir, { isAlive: async () => isAlive }), InUseError);
+    });
+  } finally {
+    process.env.PATH = PATH;
+  }
+});
+
+test('a missing file is damage', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.store.close();
+    const log = join(opened.dir, 'log-000001.jsonl');
+    const bytes = readFileSync(log);
+    rmSync(log);
+    await assert.rejects(opened.crash(), /log-000001.jsonl.*missing/);
+    writeFileSync(log, bytes);
+    const snapshot = join(opened.dir, 'snapshot-000001.jsonl');
+    const kept = readFileSync(snapshot);
+    rmSync(snapshot);
+    await assert.rejects(opened.crash(), /snapshot-000001.jsonl.*missing/);
+    writeFileSync(snapshot, kept);
+    await opened.crash();
+  }));
+
+test('the calls of the real disk end in the system calls they stand for', async () => {
+  const { dir, remove } = folder();
+  await checkRealDisk(dir).finally(remove);
+});

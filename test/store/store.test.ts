@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Disk, realDisk } from '../../src/store/disk.ts';
+import { StoreError } from '../../src/store/model.ts';
+import { ONCE_MS } from '../../src/store/onces.ts';
+import { addPet, check, order, pet, withStore } from './opened.ts';
+
+test('what was written is read, exact to the last digit, after a close and after a crash', () =>
+  withStore({}, async (opened) => {
+    const write = opened.store.write((ahead) => ({
+      op: 'addPet' as const,
+      pet: { ...pet(ahead.nextPetId(), '  Rex\u0000 "ß" 🐶\n'), categoryId: 9007199254740993n },
+    }));
+    assert.equal(opened.store.read.counts().pets, 0, 'nothing is shown that is not durable');
+    const { pet: added } = await write;
+    const before = opened.store.read.petsVersion;
+    await opened.store.write(() => ({ op: 'setCategory', category: { id: -9223372036854775808n, name: 'far' } }));
+    assert.equal(opened.store.read.petsVersion, before, 'a category changes no animal');
+    for (const again of [opened.reopen, opened.crash, opened.crash, opened.reopen]) {
+      await again();
+      assert.deepEqual(opened.store.read.pet(1), added);
+      assert.deepEqual(opened.store.read.categories(undefined, 9).items, [{ id: -9223372036854775808n, name: 'far' }]);
+    }
+  }));
+
+test('a decision sees what was accepted before it, a reader only what is durable', () =>
+  withStore({}, async ({ store }) => {
+    const adds = [addPet(store, 'a'), addPet(store, 'b')];
+    const ordered = order(store, 2);
+    const seen = store.write((ahead) => {
+      assert.equal(ahead.pet(2)?.status, 'pending');
+      assert.equal(ahead.order(1)?.status, 'placed');
+      assert.equal(store.read.pet(1), undefined);
+      return { op: 'closeOrder', id: 1, status: 'delivered' };
+    });
+    await Promise.all([...adds, ordered, seen]);
+    assert.equal(store.read.pet(2)?.status, 'sold');
+    assert.deepEqual(store.read.pets(0, 9, 'available').items, [pet(1, 'a')]);
+  }));
+
+test('a refusal that rests on something not yet durable waits until it is', () =>
+  withStore({}, async ({ store }) => {
+    await addPet(store);
+    const first = order(store, 1);
+    let isDurable = false;
+    void first.then(() => {
+      isDurable = true;
+    });
+    const second = store.write((ahead) => {
+      if (ahead.pet(1)?.status !== 'available') throw new Error('taken');
+      throw new Error('not reached');
+    });
+    await assert.rejects(second, /taken/);
+    assert.ok(isDurable);
+    await first;
+  }));
+
+test('an operation that cannot be is refused before it is written', () =>
+  withStore({}, async ({ store }) => {
+    await addPet(store);
+    const impossible = [
+      () => store.write(() => ({ op: 'addPet', pet: pet(5) })),
+      () => store.write(() => ({ op: 'closeOrder', id: 1, status: 'delivered' })),
+      () => store.write(() => ({ op: 'seed', categories: [], pets: [pet(2)] })),
+      () => store.write(() => ({ op: 'importPart', first: 2, pets: [pet(2)] })),
+      () => store.write(() => ({ op: 'endImport', first: 2, keep: true })),
+    ];
+    for (const attempt of impossible) await assert.rejects(attempt(), /cannot be/);
+    assert.equal(store.read.counts().pets, 1);
+  }));
+
+test('one too large for a record is rejected, and the next one goes on', () =>
+  withStore({}, async ({ store }) => {
+    const huge = addPet(store, 'x'.repeat(5_000_000));
+    await assert.rejects(huge, (error) => error instanceof StoreError && error.failure === 'rejected');
+    await addPet(store);
+    assert.equal(store.read.counts().pets, 1);
+  }));
+
+test('no room: the batch and what rests on it are refused as full, and the next write tries again', async () => {
+  let isFull = false;
+  const disk: Disk = {
+    ...realDisk,
+    async write(fd, bytes, position) {
+      if (!isFull) return realDisk.write(fd, bytes, position);
+      await realDisk.write(fd, bytes.subarray(0, bytes.length / 2), position);
+      throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    const { store } = opened;
+    await addPet(store, 'kept');
+    isFull = true;
+    const refused = [addPet(store), order(store, 1)];
+    for (const write of refused) {
+      await assert.rejects(write, (error) => error instanceof StoreError && error.failure === 'full');
+    }
+    assert.equal(store.read.pet(1)?.status, 'available');
+    await check(opened);
+    isFull = false;
+    assert.equal((await addPet(store, 'next')).pet.id, 2);
+    await opened.crash();
+  });
+});
+
+test('a failed fdatasync: unknown, told once, and nothing is taken any more', async () => {
+  let fails = false;
+  const disk: Disk = {
+    ...realDisk,
+    sync: (fd) => (fails ? Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' })) : realDisk.sync(fd)),
+  };
+  const fatal: string[] = [];
+  await withStore({ disk, onFatal: (error) => fatal.push(error.failure) }, async (opened) => {
+    await addPet(opened.store);
+    fails = true;
+    const isUnknown = (error: unknown) => error instanceof StoreError && error.failure === 'unknown';
+    await assert.rejects(addPet(opened.store), isUnknown);
+    await assert.rejects(addPet(opened.store), isUnknown);
+    assert.deepEqual(fatal, ['unknown']);
+    assert.equal(opened.store.read.counts().pets, 1, 'reads go on until the process ends');
+    await opened.store.close();
+    fails = false;
+    await opened.crash();
+    assert.ok(opened.store.read.counts().pets >= 1);
+  });
+});
+
+test('what was made under an Idempotency-Key is known for 24 hours, through crash and compaction', () =>
+  withStore({}, async (opened) => {
+    const { clock } = opened;
+    const began = clock.wall();
+    const once = (key: string) =>
+      opened.store.write((ahead) => {
+        assert.equal(ahead.inFlight('addPet', 'k1', key), false);
+        return { op: 'addPet', pet: pet(ahead.nextPetId()), once: { caller: 'k1', key, at: clock.wall() } };
+      });
+    const first = once('one');
+    await assert.rejects(
+      opened.store.write((ahead) => {
+        assert.ok(ahead.inFlight('addPet', 'k1', 'one'));
+        throw new Error('in flight');
+      }),
+      /in flight/,
+    );
+    await first;
+    const made = { id: 1, status: 'available', at: began };
+    for (const step of [async () => {}, opened.crash, () => opened.store.compact(), opened.reopen]) {
+      await step();
+      assert.deepEqual(opened.store.read.made('addPet', 'k1', 'one', clock.wall()), made);
+      assert.equal(opened.store.read.made('addPet', 'k2', 'one', clock.wall()), undefined);
+      assert.equal(opened.store.read.made('placeOrder', 'k1', 'one', clock.wall()), undefined);
+    }
+    clock.advance(ONCE_MS);
+    assert.equal(opened.store.read.made('addPet', 'k1', 'one', clock.wall()), undefined);
+    await opened.store.compact();
+    assert.equal(opened.store.read.made('addPet', 'k1', 'one', began), undefined, 'the record itself is gone');
+  }));
+
+test('an import is seen all at once or never, and its ids are never given again', () =>
+  withStore({}, async (opened) => {
+    await addPet(opened.store);
+    const begin = (count: number) =>
+      opened.store.write((ahead) => ({ op: 'beginImport' as const, first: ahead.nextPetId(), count }));
+    const part = (first: number, ids: number[]) =>
+      opened.store.write(() => ({ op: 'importPart', first, pets: ids.map((id) => pet(id, `i${id}`, 'sold')) }));
+    await begin(3);
+    await part(2, [2, 4]);
+    assert.equal((await addPet(opened.store)).pet.id, 5);
+    assert.deepEqual([opened.store.read.pet(2), opened.store.read.pets(0, 9).items.length], [undefined, 2]);
+    await assert.rejects(opened.store.compact(), /import is under way/);
+    await opened.store.write(() => ({ op: 'endImport', first: 2, keep: true }));
+    assert.deepEqual(
+      opened.store.read.pets(0, 9, 'sold').items.map(({ id }) => id),
+      [2, 4],
+    );
+    for (const end of [opened.crash, opened.reopen]) {
+      const { first } = await begin(2);
+      await part(first, [first]);
+      await end();
+      assert.equal(opened.store.read.pet(first), undefined);
+      assert.equal((await addPet(opened.store)).pet.id, first + 2);
+    }
+    assert.equal(opened.notices.filter((text) => text.includes('never came to its end')).length, 2);
+    await opened.store.compact();
+  }));
+
+test('a closed store takes nothing, and closing waits for what was accepted', () =>
+  withStore({}, async (opened) => {
+    const writes = [addPet(opened.store), addPet(opened.store)];
+    const closing = opened.store.close();
+    await assert.rejects(addPet(opened.store), (error) => error instanceof StoreError && error.failure === 'closed');
+    await Promise.all([...writes, closing]);
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 2);
+    assert.deepEqual(opened.notices, []);
+  }));
