@@ -1,0 +1,154 @@
+/** `petstore serve`: the life of a server, from its settings to its last line of log. */
+import { randomInt } from 'node:crypto';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Addresses } from '../access/addresses.ts';
+import { Callers } from '../access/callers.ts';
+import { clientAddress } from '../access/client-address.ts';
+import { SlotLimiter } from '../access/limiter.ts';
+import { type Answered, App } from '../app.ts';
+import { systemClock as clock } from '../clock.ts';
+import type { ServeSettings } from '../config.ts';
+import type { Reply } from '../http/reply.ts';
+import type { FileStore } from '../store/store.ts';
+import { openAdmin } from './admin.ts';
+import { type Context, restoreUsage } from './context.ts';
+import { EXIT } from './exit.ts';
+import { createKey } from './keys.ts';
+import { hostAndPort, listen } from './listen.ts';
+import { type Log, Logger, stderrSink } from './logging.ts';
+import { Metrics, StoreFigures } from './metrics.ts';
+import { openStore } from './opening.ts';
+import { print } from './output.ts';
+import { addPages } from './pages.ts';
+import { openMetrics } from './prometheus.ts';
+import { seedStore } from './seed.ts';
+import { UsageRecorder } from './usage.ts';
+import { VERSION } from './version.ts';
+
+const DRAIN_MAX_MS = 10_000;
+/** After the disk failed: long enough for the replies that say so. */
+const LAST_REPLIES_MAX_MS = 1_000;
+
+export async function serve(settings: ServeSettings): Promise<void> {
+  const log = new Logger({ sink: stderrSink(), clock, level: settings.logLevel });
+  process.stdout.removeAllListeners('error').on('error', () => {}); // whoever started us may have stopped reading
+  const endNow = (message: string) => (error: unknown) => {
+    log.error(message, { error });
+    void log.close().then(() => process.exit(EXIT.failed));
+  };
+  process.on('uncaughtException', endNow('a bug ended the process'));
+  process.on('unhandledRejection', endNow('a bug ended the process'));
+  try {
+    const signal = firstSignal(); // one that comes during the start is heeded after it
+    const service = await start(settings, log, endNow('the disk failed; a restart will tell what was kept'));
+    log.info('stopping', { signal: await signal });
+    await service.stop();
+    log.info('stopped');
+  } finally {
+    await log.close();
+  }
+}
+
+/** The next one then does what a signal does by default: it ends the process at once. */
+function firstSignal(): Promise<string> {
+  return new Promise((resolve) => {
+    const onSignal = (signal: string) => {
+      process.removeListener('SIGTERM', onSignal);
+      process.removeListener('SIGINT', onSignal);
+      resolve(signal);
+    };
+    process.on('SIGTERM', onSignal);
+    process.on('SIGINT', onSignal);
+  });
+}
+
+interface Service {
+  stop(): Promise<void>;
+}
+
+async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown) => void): Promise<Service> {
+  const metrics = settings.metrics === undefined ? undefined : new Metrics();
+  const figures = new StoreFigures();
+  const pages = new Map<string, Reply>();
+  const addresses = new Addresses({ clock, seed: randomInt(2 ** 32) });
+  const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
+
+  // The port is open while the store recovers: who asks is told to come back. Of two failures the store's is told.
+  const fatal = (error: unknown) => void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
+  const listening = listen(app.server, settings.port, settings.host);
+  const onNotice = (text: string) => log.warn(text);
+  const opening = openStore(settings.data, { onFatal: fatal, onNotice, observe: figures });
+  await Promise.allSettled([listening, opening]);
+  const store = await opening;
+  try {
+    await listening;
+    return await open(settings, { app, store, pages, metrics, figures, log });
+  } catch (error) {
+    await store.close(); // so that the next start finds it clean
+    throw error;
+  }
+}
+
+interface Parts {
+  app: App;
+  store: FileStore;
+  pages: Map<string, Reply>;
+  metrics: Metrics | undefined;
+  figures: StoreFigures;
+  log: Log;
+}
+
+/** Everything that rests on the store; then the first request is served. */
+async function open(settings: ServeSettings, { app, store, pages, metrics, figures, log }: Parts): Promise<Service> {
+  const limiter = new SlotLimiter({ clock, banAfter: settings.banAfter });
+  restoreUsage(limiter, store.read);
+  const context = { store, dir: settings.data, limiter, clock, environment: settings.environment };
+  const usage = new UsageRecorder(store, limiter, clock, log);
+  if (settings.seed !== undefined) await seedStore(store, settings.seed);
+  const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, figures, store, usage }));
+  const admin = await openAdmin(context, VERSION, log);
+  const firstKey = await makeFirstKey(context, settings);
+  const url = urlOf(app.server);
+  addPages(pages, settings, url);
+  usage.start();
+  app.open({ store, callers: new Callers(store.read, settings.environment, clock), limiter });
+  const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
+  print(`petstore listening on ${url}${firstSteps ?? ''}`);
+  log.info('listening', { url, data: settings.data, version: VERSION, ...store.read.counts() });
+  return {
+    stop: async () => {
+      await Promise.all([admin.close(), app.drain(DRAIN_MAX_MS)]);
+      await usage.stop();
+      await store.close();
+      scraped?.close();
+      scraped?.closeAllConnections();
+    },
+  };
+}
+
+function observer(settings: ServeSettings, metrics: Metrics | undefined, log: Log) {
+  if (metrics === undefined && !settings.accessLog) return undefined;
+  return (answered: Answered) => {
+    const { req, route, status, ms, requestId, keyId } = answered;
+    metrics?.replied(route, status, ms);
+    if (!settings.accessLog) return;
+    const { method, url: target, socket, headersDistinct } = req;
+    const address = clientAddress(socket.remoteAddress, headersDistinct['x-forwarded-for'], settings.trustProxy);
+    log.access({ requestId, method, target, status, ms: Math.round(ms * 1_000) / 1_000, key: keyId, address });
+  };
+}
+
+async function makeFirstKey(
+  context: Omit<Context, 'unfinished'>,
+  { firstKey: plan }: ServeSettings,
+): Promise<string | undefined> {
+  if (plan === undefined || context.store.read.counts().keys > 0) return undefined;
+  const made = await createKey({ ...context, unfinished: new Map() }, { plan, name: 'first key' });
+  return made.key;
+}
+
+function urlOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `http://${hostAndPort(address, port)}/v1`;
+}

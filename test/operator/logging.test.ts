@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import http from 'node:http';
+import { test } from 'node:test';
+import { SetClock } from '../../src/clock.ts';
+import { Logger, type Sink } from '../../src/operator/logging.ts';
+import { command, program, serving, temporary } from '../program.ts';
+
+/** Takes what it is given when the test says so. */
+class SlowSink implements Sink {
+  text = '';
+  writes = 0;
+  #pending: { bytes: Buffer; done: (taken: number, again: boolean) => void } | undefined;
+
+  write(bytes: Buffer, done: (taken: number, again: boolean) => void): void {
+    assert.equal(this.#pending, undefined, 'one write at a time');
+    this.#pending = { bytes, done };
+  }
+
+  take(most = Number.POSITIVE_INFINITY): void {
+    const { bytes, done } = this.#pending!;
+    this.#pending = undefined;
+    const taken = Math.min(most, bytes.length);
+    this.text += bytes.subarray(0, taken).toString('latin1');
+    this.writes++;
+    done(taken, true);
+  }
+
+  get lines(): Record<string, unknown>[] {
+    return this.text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('a line is one JSON object with time, level, message and fields; below the level nothing is written', async () => {
+  const sink = new SlowSink();
+  const log = new Logger({ sink, clock: new SetClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6)), level: 'info' });
+  log.debug('hidden');
+  log.info('first', { count: 3, big: 2n ** 63n });
+  log.error('second', { error: new Error('why') });
+  await turn();
+  sink.take();
+  assert.equal(sink.writes, 1, 'the lines of one turn leave in one write');
+  assert.deepEqual(sink.lines[0], {
+    time: '2026-01-02T03:04:05.006Z',
+    level: 'info',
+    message: 'first',
+    count: 3,
+    big: '9223372036854775808',
+  });
+  assert.match(String(sink.lines[1].error), /^Error: why\n +at /);
+});
+
+test('a key in whatever is logged is hidden', async () => {
+  const sink = new SlowSink();
+  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  const key = `ps_test_${'aB3'.repeat(12)}`;
+  log.warn(key, { target: `/v1/pets?x=${key}`, error: new Error(key) });
+  await turn();
+  sink.take();
+  assert.ok(!sink.text.includes('aB3'), sink.text);
+  assert.equal(sink.text.match(/ps_test_\[hidden\]/g)!.length, 3);
+});
+
+test('what does not fit is dropped and counted, a write that was cut goes on where it stopped', async () => {
+  const sink = new SlowSink();
+  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  log.info('first');
+  await turn();
+  const line = 'x'.repeat(1_000);
+  for (let i = 0; i < 1_500; i++) log.info(line, { i });
+  sink.take(10);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  sink.take();
+  sink.take();
+  const { lines } = sink;
+  const dropped = lines.find((one) => 'dropped' in one)!.dropped as number;
+  assert.ok(dropped > 400 && dropped < 600, String(dropped));
+  assert.equal(lines.length, 1 + (1_500 - dropped) + 1);
+  assert.equal(lines[0].message, 'first');
+  assert.equal(lines[1_500 - dropped].i, 1_500 - dropped - 1, 'in order, the newest dropped');
+});
+
+test('the access log has a line a request, with what is needed to find it again', async (t) => {
+  const cwd = await temporary(t);
+  const server = await serving(t, ['--first-key', 'free', '--access-log', '--trust-proxy', '1'], { cwd });
+  const headers = { authorization: `Bearer ${server.key}`, 'x-forwarded-for': '10.0.0.1, 203.0.113.9' };
+  const reply = await fetch(`${server.url}/pets?limit=2`, { headers });
+  await fetch(`${server.url}/none`, { method: 'POST', body: 'secret body' });
+  const { stderr } = await server.stop();
+  const lines = stderr
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const [first, second] = lines.filter(({ level }) => level === 'access');
+  const { time, ms, ...rest } = first;
+  assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000 && ms >= 0 && ms < 10_000);
+  assert.deepEqual(rest, {
+    level: 'access',
+    message: 'request',
+    requestId: reply.headers.get('x-request-id'),
+    method: 'GET',
+    target: '/v1/pets?limit=2',
+    status: 200,
+    key: 'k1',
+    address: '203.0.113.9',
+  });
+  assert.deepEqual([second.method, second.status, second.address], ['POST', 401, '127.0.0.1']);
+  assert.ok(!('key' in second) && !stderr.includes('secret body'));
+});
+
+test('a reader of the log that stops reading stops no reply, and no shutdown', async (t) => {
+  const cwd = await temporary(t);
+  const made = await program('keys create --plan enterprise --per-minute 1000000 --per-day 1000000 --json'.split(' '), {
+    cwd,
+  });
+  const { key } = JSON.parse(made.stdout);
+  const [file, ...words] = await command();
+  const child = spawn(file, [...words, 'serve', '--port', '0', '--access-log'], {
+    cwd,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  t.after(() => child.kill('SIGKILL'));
+  child.stderr.pause();
+  const [line] = await once(child.stdout, 'data');
+  const url = String(line).trim().split(' ').at(-1)!;
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
+  t.after(() => agent.destroy());
+  const target = `${url}/pets?${'limit=1'.padEnd(1_500, 'x')}`;
+  const ask = () =>
+    new Promise<void>((resolve, reject) => {
+      const request = http.get(target, { agent, headers: { authorization: `Bearer ${key}` } }, (reply) => {
+        assert.equal(reply.statusCode, 400);
+        reply.resume().on('end', resolve);
+      });
+      request.on('error', reject);
+      request.setTimeout(5_000, () => request.destroy(new Error('no reply')));
+    });
+  // Each line has some 1,700 bytes: in the kernel's buffer fit about a hundred, in ours some six hundred.
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 200; i++) await ask();
+    }),
+  );
+  child.kill('SIGTERM');
+  const [exit] = await once(child, 'exit');
+  assert.equal(exit, 0);
+  let text = '';
+  child.stderr.on('data', (chunk) => (text += chunk)).resume();
+  await once(child.stderr, 'end');
+  assert.ok(text.length < 1_600 * 1_500, 'it was not all written: the reader did stop');
+});

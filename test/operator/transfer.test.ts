@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { open, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { test } from 'node:test';
+import { command, program, serving, temporary } from '../program.ts';
+
+const LINES = [
+  '{"name":"Rex","categoryId":9007199254740993}',
+  '',
+  '{"id":77,"name":"Bo \\u00e9 \\"x\\"","categoryId":-9223372036854775808,"status":"sold"}',
+  '{"status":"pending","categoryId":1e2,"name":"🐕"}',
+].join('\r\n');
+
+const EXPORTED = [
+  '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"available"}\n',
+  '{"id":2,"name":"Bo é \\"x\\"","categoryId":-9223372036854775808,"status":"sold"}\n',
+  '{"id":3,"name":"🐕","categoryId":100,"status":"pending"}\n',
+].join('');
+
+for (const running of [true, false]) {
+  test(`import and export, ${running ? 'through a running server' : 'on the store itself'}`, async (t) => {
+    const cwd = await temporary(t);
+    const server = running ? await serving(t, ['--first-key', 'free'], { cwd }) : undefined;
+    await writeFile(path.join(cwd, 'in'), LINES);
+    const imported = await program(['import', 'in'], { cwd });
+    assert.equal(imported.stdout, '3 animals added, ids 1 to 3; 0 lines skipped\n', imported.stderr);
+    assert.equal(imported.stderr, '', 'no progress where there is no terminal');
+    assert.equal((await program(['export'], { cwd })).stdout, EXPORTED);
+    assert.equal((await program(['export', '--status', 'sold'], { cwd })).stdout, `${EXPORTED.split('\n')[1]}\n`);
+    if (server !== undefined) {
+      const reply = await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${server.key}` } });
+      assert.equal(await reply.text(), `[${EXPORTED.trimEnd().replaceAll('\n', ',')}]`);
+    }
+    // What was exported can be imported, and exports as the same but for the ids.
+    await writeFile(path.join(cwd, 'out'), EXPORTED);
+    const again = await program(['import', 'out', '--json'], { cwd });
+    assert.deepEqual(JSON.parse(again.stdout), { added: 3, firstId: 4, skipped: 0, badLines: [] });
+    const all = (await program(['export'], { cwd })).stdout;
+    assert.equal(all, EXPORTED + EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3}`));
+  });
+}
+
+const BAD = [
+  ['{"name":"","categoryId":1}', 'name must be a text of 1 to 255 characters, not only blanks'],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be a text of 1 to 255 characters, not only blanks'],
+  ['{"name":"a","categoryId":1.5}', 'categoryId must be an integer of 64 bits'],
+  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be an integer of 64 bits'],
+  ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be an integer of 64 bits; status must be'],
+  ['{"name":"a","categoryId":1,"legs":4}', 'legs is unknown'],
+  ['[1]', 'must be a JSON object'],
+  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '__proto__ is unknown'],
+  ['{"name":"a","name":"b","categoryId":1}', 'name'],
+  ['{"name":"a","categoryId":1', ''],
+  [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'is longer than 65536 bytes'],
+];
+
+test('bad lines are told by number and reason, and nothing is added unless they are to be skipped', async (t) => {
+  const cwd = await temporary(t);
+  const good = '{"name":"good","categoryId":1}';
+  await writeFile(path.join(cwd, 'in'), `${good}\n${BAD.map(([line]) => line).join('\n')}\n${good}`);
+  const refused = await program(['import', 'in'], { cwd });
+  assert.deepEqual([refused.exit, refused.stdout], [1, '']);
+  const said = refused.stderr.split('\n');
+  BAD.forEach(([line, reason], at) => {
+    assert.ok(said[at].startsWith(`line ${at + 2}: `) && said[at].includes(reason), `${line}: ${said[at]}`);
+  });
+  assert.match(refused.stderr, /in: nothing was added; with --skip-bad the 2 good lines are\n$/);
+  assert.equal((await program(['export'], { cwd })).exit, 1, 'there is not even a store');
+
+  const skipped = await program(['import', 'in', '--skip-bad'], { cwd });
+  assert.equal(skipped.exit, 0);
+  assert.equal(skipped.stdout, '2 animals added, ids 1 to 2; 11 lines skipped\n');
+  assert.match(skipped.stderr, /^line 2: /);
+});
+
+test('of many bad lines the first hundred are told, and how many there are', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), 'no\n'.repeat(1_234));
+  const { stderr } = await program(['import', 'in'], { cwd });
+  assert.equal(stderr.match(/^line /gm)!.length, 100);
+  assert.match(stderr, /… and 1,134 bad lines more/);
+});
+
+test('what cannot be read twice is not imported', async (t) => {
+  const cwd = await temporary(t);
+  for (const [file, why] of [
+    ['/dev/null', 'is no regular file'],
+    ['.', 'is no regular file'],
+    ['none', 'no such file'],
+  ]) {
+    const { exit, stderr } = await program(['import', file], { cwd, input: LINES });
+    assert.equal(exit, 1);
+    assert.ok(stderr.includes(why), stderr);
+  }
+});
+
+test('an import that is killed half-way leaves nothing to be seen, and the next one works', async (t) => {
+  const cwd = await temporary(t);
+  const server = await serving(t, ['--first-key', 'free'], { cwd });
+  await writeLines(path.join(cwd, 'in'), 60_000);
+  const [file, ...words] = await command();
+  const child = spawn(file, [...words, 'import', 'in'], { cwd, stdio: 'ignore' });
+  const log = path.join(cwd, 'data', 'log-000001.jsonl');
+  while (child.exitCode === null && !(await readFile(log, 'utf8')).includes('"importPart"')) await tick();
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  assert.notEqual(child.exitCode, 0, 'it was killed before its end');
+  assert.equal((await program(['export'], { cwd })).stdout, '');
+  await writeFile(path.join(cwd, 'small'), LINES);
+  const { stdout } = await program(['import', 'small'], { cwd });
+  assert.equal(stdout, '3 animals added, ids 60001 to 60003; 0 lines skipped\n');
+  const { exit } = await server.stop();
+  assert.equal(exit, 0);
+  assert.match((await program(['verify'], { cwd })).stdout, /animals +3\n/);
+});
+
+const tick = () => new Promise((resolve) => setTimeout(resolve, 2));
+
+async function writeLines(file: string, count: number): Promise<void> {
+  const handle = await open(file, 'w');
+  for (let at = 0; at < count; at += 1_000) {
+    let text = '';
+    for (let i = at; i < Math.min(count, at + 1_000); i++) text += `{"name":"animal ${i}","categoryId":${i % 9}}\n`;
+    await handle.write(text);
+  }
+  await handle.close();
+}
+
+test('who stops reading an export ends it, without an error', async (t) => {
+  const cwd = await temporary(t);
+  await writeLines(path.join(cwd, 'in'), 20_000);
+  await program(['import', 'in'], { cwd });
+  const [file, ...words] = await command();
+  const child = spawn(file, [...words, 'export'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (text) => (stderr += text));
+  await once(child.stdout, 'data');
+  child.stdout.destroy();
+  const [exit] = await once(child, 'close');
+  assert.deepEqual([exit, stderr], [0, '']);
+});

@@ -1,0 +1,157 @@
+/**
+ * Runs the real program as a process. From source it is bundled once for each test file, which is far quicker than
+ * compiling at every start; PETSTORE_TEST_PROGRAM names another program, such as dist/petstore, to run in its place.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { TestContext } from 'node:test';
+import { bundle } from '../scripts/bundle.ts';
+
+const START_MAX_MS = 20_000;
+const RUN_MAX_MS = 30_000;
+
+export interface RunOptions {
+  env?: Record<string, string>;
+  cwd?: string;
+  /** What the program reads from stdin. */
+  input?: string;
+}
+
+export interface Ran {
+  exit: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+let built: Promise<string[]> | undefined;
+
+/** The words that start the program. */
+export function command(): Promise<string[]> {
+  built ??= build();
+  return built;
+}
+
+async function build(): Promise<string[]> {
+  const other = process.env.PETSTORE_TEST_PROGRAM;
+  if (other !== undefined) return [path.resolve(other)];
+  const dir = mkdtempSync(path.join(tmpdir(), 'petstore-program-'));
+  process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+  const file = path.join(dir, 'petstore.mjs');
+  await bundle({ outfile: file, format: 'esm', commit: 'test' });
+  return [process.execPath, file];
+}
+
+/** Runs a command to its end. */
+export async function program(args: string[], options: RunOptions = {}): Promise<Ran> {
+  const child = await start(args, options);
+  const timer = setTimeout(() => child.process.kill('SIGKILL'), RUN_MAX_MS);
+  child.process.stdin!.end(options.input ?? '');
+  const [exit, signal] = await child.ended;
+  clearTimeout(timer);
+  return { exit, signal, stdout: child.stdout(), stderr: child.stderr() };
+}
+
+export interface Serving {
+  /** Ends in /v1. */
+  url: string;
+  /** What `--first-key` printed; empty without it, or where there was a key. */
+  key: string;
+  process: ChildProcess;
+  /** What was printed so far. */
+  stdout(): string;
+  stderr(): string;
+  /** SIGTERM, and how it ended. */
+  stop(): Promise<Ran>;
+  /** SIGKILL, and wait until it is gone. */
+  kill(): Promise<Ran>;
+  ended: Promise<Ran>;
+}
+
+/** Starts a server on a free port. Rejects with what it said if it ends before it listens. */
+export async function serveProgram(args: string[], options: RunOptions = {}): Promise<Serving> {
+  const child = await start(['serve', '--port', '0', ...args], options);
+  const ended = child.ended.then(([exit, signal]) => ({
+    exit,
+    signal,
+    stdout: child.stdout(),
+    stderr: child.stderr(),
+  }));
+  const said = await new Promise<RegExpExecArray>((resolve, reject) => {
+    const timer = setTimeout(() => fail('did not start in time'), START_MAX_MS);
+    const fail = (why: string) => {
+      clearTimeout(timer);
+      child.process.kill('SIGKILL');
+      reject(new Error(`${why}\n${child.stdout()}${child.stderr()}`));
+    };
+    const look = () => {
+      const found = LISTENING.exec(child.stdout());
+      if (found === null) return;
+      clearTimeout(timer);
+      resolve(found);
+    };
+    child.process.stdout!.on('data', look);
+    ended.then(() => fail('ended before it listened'));
+  });
+  const end = (signal: NodeJS.Signals) => () => {
+    child.process.kill(signal);
+    return ended;
+  };
+  return {
+    url: said[1],
+    key: /^ps_\w+$/m.exec(child.stdout())?.[0] ?? '',
+    process: child.process,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    stop: end('SIGTERM'),
+    kill: end('SIGKILL'),
+    ended,
+  };
+}
+
+const LISTENING = /^petstore listening on (\S+)\n/;
+
+async function start(args: string[], options: RunOptions) {
+  const [file, ...words] = await command();
+  const child = spawn(file, [...words, ...args], {
+    env: { PATH: process.env.PATH, HOME: tmpdir(), ...options.env },
+    cwd: options.cwd ?? tmpdir(),
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const output = { stdout: '', stderr: '' };
+  child.stdin.on('error', () => {});
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  return { process: child, ended, stdout: () => output.stdout, stderr: () => output.stderr };
+}
+
+/** For what cannot be told to pick a port and say which. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+/** A directory that goes with the test. */
+export async function temporary(t: TestContext): Promise<string> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'petstore-test-'));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** A server that is killed, if it still runs, when the test ends. */
+export async function serving(t: TestContext, args: string[], options: RunOptions = {}): Promise<Serving> {
+  const server = await serveProgram(args, options);
+  t.after(async () => {
+    if (server.process.exitCode === null && server.process.signalCode === null) await server.kill();
+  });
+  return server;
+}
