@@ -16,8 +16,8 @@ import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import { corsHeaders, preflightHeaders } from './http/cors.ts';
 import { drain } from './http/drain.ts';
-import { ApiError } from './http/errors.ts';
-import { emptyReply, errorReply, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
+import { ApiError, methodNotAllowed } from './http/errors.ts';
+import { emptyReply, errorReply, ignore, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
 import { checkLimits, checkMessage, originForm, readBody } from './http/request.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
@@ -44,7 +44,10 @@ export interface AppSettings {
 export interface Answered {
   /** The operation's name, or `other`: never a text that a client chose. */
   route: string;
-  req: IncomingMessage;
+  /** As sent; undefined where no request could be read. */
+  method: string | undefined;
+  target: string | undefined;
+  address(): string;
   status: number;
   ms: number;
   requestId: string;
@@ -122,7 +125,10 @@ export class App {
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
-    if (req.socket.writableEnded) return; // a request after the one that ended the connection
+    if (req.socket.writableEnded) {
+      ignore(req);
+      return;
+    }
     const id = this.#idPrefix + ++this.#requests;
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
     const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
@@ -141,16 +147,15 @@ export class App {
 
   #answer(exchange: Exchange): Reply | Promise<Reply> {
     const { req } = exchange;
-    checkMessage(req);
     const target = originForm(req);
     const cut = target.indexOf('?');
     const path = cut === -1 ? target : target.slice(0, cut);
-    if (path !== '/v1' && !path.startsWith('/v1/')) return this.#answerPage(req, path);
-
     const place = this.#router.find(path);
     const operation = place?.value.operations.get(req.method as string);
     exchange.operation = operation;
-    if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(place.value.allow);
+    checkMessage(req);
+    if (path !== '/v1' && !path.startsWith('/v1/')) return this.#answerPage(req, path);
+    if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(req, place.value.allow);
     if (this.#services === undefined || this.#shop === undefined || this.#draining) throw this.#notNow();
     const refused = this.#gate.admit(exchange, this.#services.callers, this.#services.limiter);
     if (refused !== undefined) return refused;
@@ -163,25 +168,27 @@ export class App {
       param: place.param,
       query: cut === -1 ? '' : target.slice(cut + 1),
       body: null,
-      idempotencyKey: req.headers['idempotency-key'] as string | undefined,
+      idempotencyKey: undefined,
     };
     if (operation.method === 'GET') return operation.handler(this.#shop, call);
     return this.#withBody(exchange, operation.handler, this.#shop, call);
   }
 
   async #withBody({ req, res }: Exchange, handler: Handler, shop: Shop, call: Call): Promise<Reply> {
+    call.idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     call.body = readJson(await readBody(req, res));
     return handler(shop, call);
   }
 
   /** Everything outside `/v1`: no key, no limits. */
   #answerPage(req: IncomingMessage, path: string): Reply {
-    const reply = this.#page(path);
-    if (reply === undefined && path !== '*') throw new ApiError('not_found', 'there is nothing at this path');
-    if (req.method === 'OPTIONS') return this.#preflight(PAGE_ALLOW);
-    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(PAGE_ALLOW);
+    const page = this.#page(path);
+    if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return this.#preflight(req, PAGE_ALLOW);
     checkLimits(req);
-    return reply as Reply;
+    if (page === undefined && this.#services === undefined) throw this.#notNow();
+    if (page === undefined) throw new ApiError('not_found', 'there is nothing at this path');
+    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(PAGE_ALLOW);
+    return page;
   }
 
   #page(path: string): Reply | undefined {
@@ -190,7 +197,8 @@ export class App {
     return this.#services === undefined || this.#draining ? errorReply(this.#notNow()) : READY;
   }
 
-  #preflight(allow: string): Reply {
+  #preflight(req: IncomingMessage, allow: string): Reply {
+    checkLimits(req);
     return emptyReply(204, ['Allow', allow, ...preflightHeaders(this.#options.settings.corsOrigin, allow)]);
   }
 
@@ -212,28 +220,31 @@ export class App {
 
   #reply(exchange: Exchange, reply: Reply): void {
     const { req, res, id, operation } = exchange;
-    const extra = exchange.limits ?? this.#gate.limitsWithoutKey(req, undefined);
+    const extra = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
     if (operation?.headers !== undefined) extra.push(...operation.headers);
     if (this.#cors.length > 0) extra.push(...this.#cors);
-    if (this.#draining) extra.push('Connection', 'close');
+    if (this.#draining && !reply.headers.includes('Connection')) extra.push('Connection', 'close');
     if (!send(req, res, reply, extra, id)) return;
-    this.#options.onAnswered?.({
-      route: operation?.name ?? 'other',
-      req,
-      status: reply.status,
-      ms: this.#options.clock.now() - exchange.began,
-      requestId: id,
-      keyId: exchange.caller?.id,
-    });
+    this.#tell(req.socket, id, reply.status, exchange);
   }
 
   /** Answers where node:http found no request to hand over. */
   #refuseRaw(socket: Socket, error: ApiError): void {
-    const extra = [...this.#gate.limitsWithoutKey(undefined, socket.remoteAddress), ...this.#cors];
-    sendRaw(socket, errorReply(error), extra, this.#idPrefix + ++this.#requests);
+    const id = this.#idPrefix + ++this.#requests;
+    sendRaw(socket, errorReply(error), [...this.#gate.limitsWithoutKey(undefined, socket), ...this.#cors], id);
+    this.#tell(socket, id, error.status);
   }
-}
 
-function methodNotAllowed(allow: string): ApiError {
-  return new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+  #tell(socket: Socket, requestId: string, status: number, exchange?: Exchange): void {
+    this.#options.onAnswered?.({
+      route: exchange?.operation?.name ?? 'other',
+      method: exchange?.req.method,
+      target: exchange?.req.url,
+      address: () => this.#gate.addressOf(exchange?.req, socket),
+      status,
+      ms: exchange === undefined ? 0 : this.#options.clock.now() - exchange.began,
+      requestId,
+      keyId: exchange?.caller?.id,
+    });
+  }
 }

@@ -17,7 +17,9 @@ export function toApiError(error: unknown): ApiError | undefined {
     case 'busy':
     case 'closed':
       return new ApiError('unavailable', 'no more can be written just now; ask again', ['Retry-After', '1']);
-    default:
+    case 'in_flight':
+      return new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
+    case 'rejected':
       return undefined;
   }
 }

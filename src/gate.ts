@@ -1,5 +1,6 @@
 /** Who asks, and how often: the key first, then the limits. What both come to is told in headers. */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Addresses } from './access/addresses.ts';
 import { type Callers, isRefusal, type KeyRefusal } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
@@ -55,7 +56,9 @@ export class Gate {
 
   /** Without a valid key it is the address that is counted. */
   #refuseUnknown(admission: Admission, { code, message }: KeyRefusal): Reply {
-    const { over, window, retryAt } = this.#options.addresses.refused(this.#addressOf(admission.req));
+    const { over, window, retryAt } = this.#options.addresses.refused(
+      this.addressOf(admission.req, admission.req.socket),
+    );
     const now = this.#options.clock.now();
     admission.limits = this.#headers.ofAddress(window, now);
     if (over) {
@@ -67,15 +70,16 @@ export class Gate {
   }
 
   /** For a reply that no key paid for: what the address has left. */
-  limitsWithoutKey(req: IncomingMessage | undefined, socketAddress: string | undefined): string[] {
-    const address = req === undefined ? clientAddress(socketAddress, undefined, 0) : this.#addressOf(req);
-    return this.#headers.ofAddress(this.#options.addresses.look(address).window, this.#options.clock.now());
+  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string[] {
+    const { window } = this.#options.addresses.look(this.addressOf(req, socket));
+    return this.#headers.ofAddress(window, this.#options.clock.now());
   }
 
-  #addressOf(req: IncomingMessage): string {
-    const forwarded = req.headers['x-forwarded-for'] as string | undefined; // node joins its lines
+  /** Where a request came from; undefined where none could be read. */
+  addressOf(req: IncomingMessage | undefined, socket: Socket): string {
+    const forwarded = req?.headers['x-forwarded-for'] as string | undefined; // node joins its lines
     const lines = forwarded === undefined ? undefined : [forwarded];
-    return clientAddress(req.socket.remoteAddress, lines, this.#options.trustProxy);
+    return clientAddress(socket.remoteAddress, lines, this.#options.trustProxy);
   }
 }
 

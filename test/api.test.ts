@@ -135,6 +135,7 @@ test('before the store is open and while it drains: 503, with a time to come bac
   const { text: key } = await service.makeKey();
   const notNow = error(503, 'unavailable', { has: { 'retry-after': '1' } });
   await assertReply(await service.fetch('/readyz'), notNow);
+  await assertReply(await service.fetch('/openapi.json'), notNow);
   await assertReply(await service.fetch('/v1/pets', { key }), notNow);
   assert.equal((await service.fetch('/healthz')).status, 200);
   service.open();

@@ -45,3 +45,7 @@ export class ApiError extends Error {
     this.headers = headers;
   }
 }
+
+export function methodNotAllowed(allow: string): ApiError {
+  return new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+}

@@ -15,37 +15,36 @@ export class LimitHeaders {
   }
 
   /** Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains. */
-  ofKey({ at: now, minute, day, binding, verdict, retryAt }: Decision): string[] {
+  ofKey({ at, minute, day, binding, verdict, retryAt }: Decision): string[] {
     const policy = this.#policy(minute.limit, day.limit);
     const shown = binding === 'minute' ? minute : day;
     if (verdict === 'banned') {
-      const left = secondsLeft(retryAt, now);
-      return this.#headers(now, shown.limit, 0, retryAt, policy, `"minute";r=0;t=${left}, "day";r=0;t=${left}`);
+      const left = secondsLeft(retryAt, at);
+      const state = `"minute";r=0;t=${left}, "day";r=0;t=${left}`;
+      return this.#headers(shown.limit, '0', this.#wall.unixSeconds(retryAt, at), policy, state);
     }
-    const state = `"minute";r=${minute.remaining};t=${secondsLeft(minute.endsAt, now)}, "day";r=${day.remaining};t=${secondsLeft(day.endsAt, now)}`;
-    return this.#headers(now, shown.limit, shown.remaining, shown.endsAt, policy, state);
+    const ofMinute = String(minute.remaining);
+    const ofDay = String(day.remaining);
+    const state = `"minute";r=${ofMinute};t=${secondsLeft(minute.endsAt, at)}, "day";r=${ofDay};t=${secondsLeft(day.endsAt, at)}`;
+    const remaining = binding === 'minute' ? ofMinute : ofDay;
+    return this.#headers(shown.limit, remaining, this.#wall.unixSeconds(shown.endsAt, at), policy, state);
   }
 
   /** Of an address without a valid key: the refusals it has left. */
-  ofAddress(window: WindowState, now: number): string[] {
-    return this.#headers(
-      now,
-      window.limit,
-      window.remaining,
-      window.endsAt,
-      `"address";q=${window.limit};w=60`,
-      `"address";r=${window.remaining};t=${secondsLeft(window.endsAt, now)}`,
-    );
+  ofAddress({ limit, remaining, endsAt }: WindowState, now: number): string[] {
+    const state = `"address";r=${remaining};t=${secondsLeft(endsAt, now)}`;
+    const resetsAt = this.#wall.unixSeconds(endsAt, now);
+    return this.#headers(limit, String(remaining), resetsAt, `"address";q=${limit};w=60`, state);
   }
 
-  #headers(now: number, limit: number, remaining: number, resetsAt: number, policy: string, state: string): string[] {
+  #headers(limit: number, remaining: string, resetsAt: number, policy: string, state: string): string[] {
     return [
       'X-RateLimit-Limit',
       String(limit),
       'X-RateLimit-Remaining',
-      String(remaining),
+      remaining,
       'X-RateLimit-Reset',
-      String(this.#wall.unixSeconds(resetsAt, now)),
+      String(resetsAt),
       'RateLimit-Policy',
       policy,
       'RateLimit',

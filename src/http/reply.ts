@@ -2,6 +2,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from './errors.ts';
+import { expectOf } from './request.ts';
 
 export interface Reply {
   status: number;
@@ -18,6 +19,7 @@ const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'
 const LINGER_MS = 1_000;
 /** A body that nobody wants is read to its end, and the connection kept, up to this size. */
 const MAX_DISCARDED_BYTES = 65_536;
+const MAX_IGNORED_REQUESTS = 100;
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
   return withBody(status, JSON_TYPE, body, headers);
@@ -47,23 +49,48 @@ function allHeaders(reply: Reply, common: string[], id: string): string[] {
 export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, common: string[], id: string): boolean {
   if (res.headersSent || res.destroyed) return false;
   const headers = allHeaders(reply, common, id);
-  if (!req.complete && (bodyIsLong(req) || req.headers.expect !== undefined)) {
-    if (!headers.includes('Connection')) headers.push('Connection', 'close');
-    lingerOnClose(req.socket);
-  }
+  if (!req.complete && hasBody(req)) answerEarly(req, res, headers);
   res.writeHead(reply.status, headers);
   if (req.method === 'HEAD' || reply.body === '') res.end();
   else res.end(reply.body, 'latin1');
   return true;
 }
 
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+/** The newest request on a connection that was answered before all of it had come. */
+const answeredEarly = new WeakMap<Socket, IncomingMessage>();
+
+/** Whether the request that is still arriving on this connection has had its reply. */
+export function hasReply(socket: Socket): boolean {
+  return answeredEarly.get(socket)?.complete === false;
+}
+
 /**
- * Whether what is still to come of a request's body is too long to read it only to throw it away. (After an `Expect`
- * nobody knows whether it will come at all.)
+ * A reply to a request whose body has not all come. If that is too long to be read only to be thrown away (or, after
+ * an `Expect`, may never come), the connection ends.
  */
-function bodyIsLong(req: IncomingMessage): boolean {
-  const length = req.headers['content-length'];
-  return length === undefined ? req.headers['transfer-encoding'] !== undefined : Number(length) > MAX_DISCARDED_BYTES;
+function answerEarly(req: IncomingMessage, res: ServerResponse, headers: string[]): void {
+  answeredEarly.set(req.socket, req);
+  let ends = headers.includes('Connection') || !res.shouldKeepAlive;
+  const length = Number(req.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+  if (!ends && (length > MAX_DISCARDED_BYTES || expectOf(req) !== undefined)) {
+    headers.push('Connection', 'close');
+    ends = true;
+  }
+  if (ends) lingerOnClose(req.socket);
+}
+
+/** Requests that were ignored on connections that are about to close. */
+const ignored = new WeakMap<Socket, number>();
+
+/** A request behind the one that ended the connection gets no reply, and a flood of them ends it at once. */
+export function ignore({ socket }: IncomingMessage): void {
+  const count = (ignored.get(socket) ?? 0) + 1;
+  ignored.set(socket, count);
+  if (count > MAX_IGNORED_REQUESTS) socket.destroy();
 }
 
 /**
@@ -84,6 +111,7 @@ export function sendRaw(socket: Socket, reply: Reply, common: string[], id: stri
   if (!headers.includes('Connection')) headers.push('Connection', 'close');
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  socket.on('error', () => {}); // after CONNECT nobody else listens, and a reset would end the process
   lingerOnClose(socket);
   socket.write(`${head}\r\n${reply.body}`, 'latin1');
   socket.destroySoon();

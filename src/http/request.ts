@@ -9,7 +9,7 @@ const MAX_SHOWN_CHARS = 40;
 
 const CLOSE = ['Connection', 'close'];
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
-const JSON_MEDIA_TYPE = /^application\/json\s*(?:;\s*charset\s*=\s*(?:utf-8|"utf-8")\s*)?$/i;
+const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
 export function badRequest(message: string): ApiError {
@@ -28,14 +28,18 @@ export function checkMessage(req: IncomingMessage): void {
   }
   let host: string | undefined;
   let authorized = false;
+  let typed = false;
   let encoded = false;
   let length = '0';
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i];
-    // Four lengths pick out the headers that matter; only those are folded and compared.
+    // Five lengths pick out the headers that matter; only those are folded and compared.
     if (name.length === 4 && name.toLowerCase() === 'host') {
       if (host !== undefined) throw badRequest('the header Host was sent twice');
       host = raw[i + 1];
+    } else if (name.length === 12 && name.toLowerCase() === 'content-type') {
+      if (typed) throw badRequest('the header Content-Type was sent twice');
+      typed = true;
     } else if (name.length === 13 && name.toLowerCase() === 'authorization') {
       if (authorized) throw badRequest('the header Authorization was sent twice');
       authorized = true;
@@ -73,10 +77,15 @@ export function checkLimits(req: IncomingMessage): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) {
     throw new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
   }
-  const expect = req.headers.expect;
+  const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
     throw new ApiError('expectation_failed', 'the only expectation met is: 100-continue');
   }
+}
+
+/** HTTP/1.0 knows no `Expect`, and a server must pass it over there. */
+export function expectOf(req: IncomingMessage): string | undefined {
+  return req.httpVersionMinor === 0 ? undefined : req.headers.expect;
 }
 
 /** The whole body, as bytes; refused as soon as it is known to be too long. */
@@ -85,7 +94,7 @@ export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Uin
   if (headers['content-encoding'] !== undefined) throw unsupported('no Content-Encoding is taken');
   if (!JSON_MEDIA_TYPE.test(headers['content-type'] ?? '')) throw unsupported('the body must be application/json');
   if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
-  if (headers.expect !== undefined) res.writeContinue();
+  if (expectOf(req) !== undefined) res.writeContinue();
   return new Promise((resolve, reject) => {
     const chunks: Uint8Array[] = [];
     let bytes = 0;
@@ -115,7 +124,8 @@ export class Query {
 
   /** Notes every unknown name, repetition and bad encoding. */
   constructor(query: string, allowed: readonly string[]) {
-    for (const part of query === '' ? [] : query.split('&')) {
+    for (const part of query.split('&')) {
+      if (part === '') continue;
       const cut = part.indexOf('=');
       const name = decode(cut === -1 ? part : part.slice(0, cut));
       const value = decode(cut === -1 ? '' : part.slice(cut + 1));

@@ -3,14 +3,14 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ApiError } from './errors.ts';
+import { hasReply } from './reply.ts';
 import { badRequest, MAX_TARGET_CHARS } from './request.ts';
+import { endUnreadReplies } from './unread.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
 const CHECKING_INTERVAL_MS = 2_000;
-/** A client that neither sends nor reads holds a connection no longer than this. */
-const SILENT_SOCKET_MS = 30_000;
 const KEEP_ALIVE_MS = 5_000;
 const MAX_HEADER_BYTES = 8_192;
 const MAX_CONNECTIONS = 10_000;
@@ -35,20 +35,29 @@ export function createServer(answers: Answers): http.Server {
     requireHostHeader: false, // node would answer by itself; checkMessage does
     noDelay: true,
   });
-  server.timeout = SILENT_SOCKET_MS;
+  server.timeout = 0; // see endUnreadReplies
+  endUnreadReplies(server, () => performance.now());
   server.maxRequestsPerSocket = 0;
   server.maxConnections = MAX_CONNECTIONS;
+  // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
+  (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   server.on('request', answers.handle);
   server.on('checkContinue', answers.handle); // `100 Continue` is sent when, and only if, the body is wanted
   server.on('checkExpectation', answers.handle);
+  const refusing = new WeakSet<Socket>();
+  const refuse = (socket: AnsweringSocket, error: ApiError) => {
+    if (refusing.has(socket)) return; // node:http tells of a fault again with every further packet
+    refusing.add(socket);
+    refuseWhenDue(socket, error, answers);
+  };
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
-    answers.refuse(
-      socket as Socket,
-      new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]),
-    );
+    const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
+    socket.on('error', () => {}); // node:http has stopped listening: a reset would end the process
+    refuse(socket as AnsweringSocket, refusal);
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => {
-    refuseWhenDue(socket as AnsweringSocket, error, answers);
+    if (error.code === 'ECONNRESET') socket.destroy();
+    else refuse(socket as AnsweringSocket, asApiError(error));
   });
   return server;
 }
@@ -64,12 +73,12 @@ interface AnsweringSocket extends Socket {
 }
 
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
-function refuseWhenDue(socket: AnsweringSocket, error: ParserError, answers: Answers): void {
+function refuseWhenDue(socket: AnsweringSocket, error: ApiError, answers: Answers): void {
   const current = socket._httpMessage;
-  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  if (!socket.writable || hasReply(socket)) socket.destroy();
   else if (current?.req.complete) current.once('close', () => refuseWhenDue(socket, error, answers));
   else if (current?.headersSent) socket.destroy();
-  else answers.refuse(socket, asApiError(error));
+  else answers.refuse(socket, error);
 }
 
 function asApiError(error: ParserError): ApiError {

@@ -5,15 +5,17 @@
 import type { Reply } from '../http/reply.ts';
 
 const MAX_CACHED_REPLIES = 1_000;
+const MAX_CACHED_BYTES = 8 * 1024 * 1024;
 
 export class ReplyCache {
   readonly #replies = new Map<string, Reply>();
+  #bytes = 0;
   #version = -1;
 
   /** What was kept for this query, if no animal has changed since. */
   get(query: string, version: number): Reply | undefined {
     if (version !== this.#version) {
-      this.#replies.clear();
+      this.#clear();
       this.#version = version;
     }
     return this.#replies.get(query);
@@ -21,8 +23,15 @@ export class ReplyCache {
 
   /** Keeps a reply that was made right after `get` found none. */
   keep(query: string, reply: Reply): Reply {
-    if (this.#replies.size >= MAX_CACHED_REPLIES) this.#replies.clear();
+    const bytes = query.length + reply.body.length;
+    if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(query, reply);
+    this.#bytes += bytes;
     return reply;
+  }
+
+  #clear(): void {
+    this.#replies.clear();
+    this.#bytes = 0;
   }
 }

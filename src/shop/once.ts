@@ -1,7 +1,7 @@
 /** Asking again under the same `Idempotency-Key`: the first reply, again. */
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Ahead, Made, Once, OnceKind } from '../store/model.ts';
+import { type Ahead, type Made, type Once, type OnceKind, StoreError } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
@@ -37,11 +37,9 @@ export function replayed(
   return { ...first, headers: [...first.headers, 'Idempotent-Replayed', 'true'] };
 }
 
+/** Told at once, not when the first is durable: then it would no longer be true. */
 export function refuseInFlight(ahead: Ahead, kind: OnceKind, once: Once | undefined): void {
   if (once !== undefined && ahead.inFlight(kind, once.caller, once.key)) {
-    throw new ApiError(
-      'idempotency_in_flight',
-      'the first request under this Idempotency-Key is still under way; ask again',
-    );
+    throw new StoreError('in_flight', 'a write under the same Idempotency-Key is under way');
   }
 }

@@ -92,6 +92,7 @@ const pages: Row[] = [
 ];
 
 const keys: Row[] = [
+  { path: `/${'a'.repeat(2_100)}`, key: null, status: 414, code: 'uri_too_long' },
   { path: '/v1/pets', key: null, status: 401, code: 'missing_api_key', has: CHALLENGE },
   { path: '/v1/nothing', key: null, status: 401, code: 'missing_api_key', has: CHALLENGE },
   { path: '/v1', key: null, status: 401, code: 'missing_api_key' },
@@ -124,6 +125,7 @@ const keys: Row[] = [
 ];
 
 const lists: Row[] = [
+  { path: '/v1/pets?limit=1&', status: 200 },
   {
     path: '/v1/pets?limit=2',
     status: 200,
@@ -220,7 +222,7 @@ const animals: Row[] = [
   }),
   create(newPet, { headers: { 'content-encoding': 'gzip' }, status: 415, code: 'unsupported_media_type' }),
   create(newPet, { headers: { 'content-encoding': 'identity' }, status: 415, code: 'unsupported_media_type' }),
-  create(newPet, { headers: { 'content-type': 'Application/JSON; charset="UTF-8"' }, status: 201 }),
+  create(newPet, { headers: { 'content-type': 'Application/JSON; charset="UTF-8";' }, status: 201 }),
   createText(`{"name":"${'x'.repeat(65_536)}"`, { status: 413, code: 'body_too_large' }),
   { ...create(newPet, { status: 400, code: 'invalid_parameter', says: 'dry' }), path: '/v1/pets?dry=1' },
   { path: `/v1/pets?status=${'x'.repeat(2_040)}`, status: 414, code: 'uri_too_long' },

@@ -1,5 +1,6 @@
 /** Everything that HTTP can do to a server, over raw sockets: each trap ends in a reply out of the catalogue. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
 import { assertCommon, assertError, exchange, exchangeOne } from '../raw.ts';
@@ -40,6 +41,12 @@ const TRAPS: Trap[] = [
     code: 'bad_request',
   },
   { name: 'two Authorizations', send: () => get(`Authorization: Bearer ${key}\r\n`), status: 400, code: 'bad_request' },
+  {
+    name: 'two Content-Types',
+    send: () => post(`Content-Type: text/plain\r\nContent-Length: ${PET.length}\r\n`, PET),
+    status: 400,
+    code: 'bad_request',
+  },
   { name: 'HTTP/0.9', send: () => 'GET /v1/pets\r\n\r\n', status: 400, code: 'bad_request' },
   { name: 'HTTP/2.0', send: () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', status: 400, code: 'bad_request' },
   { name: 'a version that does not exist', send: () => get('', '/v1/pets', '1.9'), status: 400, code: 'bad_request' },
@@ -235,7 +242,7 @@ test('100 Continue is sent when the body is wanted, and only then', async () => 
 
 test('requests sent at once are answered in order, and a fault behind one does not cost it its reply', async () => {
   const body = post(`Content-Length: ${PET.length}\r\n`, PET);
-  const replies = await exchange(service.port, get() + body + get() + 'garbage\r\n\r\n');
+  const replies = await exchange(service.port, `${get()}${body}${get()}garbage\r\n\r\n`);
   assert.deepEqual(
     replies.map((reply) => reply.status),
     [200, 201, 200, 400],
@@ -254,6 +261,53 @@ test('a request without a key is refused before its body is read', async () => {
   assertError(await exchangeOne(service.port, bytes, { replies: 1 }), 401, 'missing_api_key');
 });
 
+test('a client that has ended its side after asking gets its reply', async () => {
+  const bytes = post(`Content-Length: ${PET.length}\r\n`, PET);
+  for (let i = 0; i < 5; i++) assert.equal((await exchangeOne(service.port, bytes, { end: true })).status, 201);
+  assertError(await exchangeOne(service.port, bytes.slice(0, -5), { end: true }), 400, 'bad_request');
+});
+
+test('CONNECT waits for the reply before it, and a reset after it hurts nobody', async () => {
+  const connect = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
+  const replies = await exchange(service.port, post(`Content-Length: ${PET.length}\r\n`, PET) + connect);
+  assert.deepEqual(
+    replies.map((reply) => reply.status),
+    [201, 405],
+  );
+  for (let i = 0; i < 10; i++) {
+    const socket = net.connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
+    await once(socket, 'connect');
+    socket.write(connect);
+    if (i % 2 === 0) await once(socket, 'data');
+    socket.resetAndDestroy();
+  }
+  assert.equal((await exchangeOne(service.port, get(), { replies: 1 })).status, 200);
+});
+
+test('what follows a request that ended the connection is ignored, and a flood of it ends it at once', async () => {
+  const refused = 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n';
+  assertError(await exchangeOne(service.port, refused + get().repeat(3)), 400, 'bad_request');
+  const socket = net.connect(service.port, '127.0.0.1').on('error', () => {});
+  const began = performance.now();
+  socket.write(refused + get().repeat(1_000));
+  socket.resume();
+  await once(socket, 'close');
+  assert.ok(performance.now() - began < 900, 'before the time to linger is over');
+});
+
+test('every reply of the deprecated operation says so, also when the message is wrong', async () => {
+  const reply = await exchangeOne(service.port, get('Host: y\r\n', '/v1/pets/1'));
+  assertError(reply, 400, 'bad_request');
+  assert.match(reply.headers.get('sunset') ?? '', /2030/);
+});
+
+test('HTTP/1.0 knows no Expect', async () => {
+  for (const expect of ['100-continue', 'wonders']) {
+    const bytes = post(`Expect: ${expect}\r\nContent-Length: ${PET.length}\r\n`, PET).replace('HTTP/1.1', 'HTTP/1.0');
+    assert.equal((await exchangeOne(service.port, bytes)).status, 201);
+  }
+});
+
 test('a request that never ends, a silent socket and a dripping one are told 408 in time', {
   timeout: 40_000,
 }, async () => {
@@ -267,6 +321,8 @@ test('a request that never ends, a silent socket and a dripping one are told 408
     clearInterval(timer);
     return { text, seconds: (performance.now() - began) / 1000 };
   };
+  // Its refusal does not wait for its body; when that never ends, there is no second reply.
+  const early = timed('POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n', ' ');
   const all = await Promise.all([
     timed('GET /v1/pets HTTP/1.1\r\nHost: x\r\n'),
     timed('GET /v1/pets HTTP/1.1\r\nHost: x\r\n', 'A: b\r\n'),
@@ -274,6 +330,9 @@ test('a request that never ends, a silent socket and a dripping one are told 408
     timed(post('Content-Length: 5000\r\n', '{'), ' '),
     timed(''),
   ]);
+  const answered = await early;
+  assert.equal(answered.text.match(/HTTP\/1\.1 /g)?.length, 1, answered.text);
+  assert.match(answered.text, /^HTTP\/1\.1 401 /);
   for (const { text, seconds } of all) {
     assert.match(text, /^HTTP\/1\.1 408 /);
     assert.match(text, /"code":"request_timeout"/);
