@@ -33,6 +33,8 @@ export interface Admission {
 export class Gate {
   readonly #options: GateOptions;
   readonly #headers: LimitHeaders;
+  #newestMessage = '';
+  #newest: Reply | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
@@ -50,8 +52,8 @@ export class Gate {
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
     return decision.verdict === 'banned'
-      ? tooMany('key_banned', 'this key is banned for a while: it asked on after it was told to wait', seconds)
-      : tooMany('rate_limited', limitMessage(decision), seconds);
+      ? this.#tooMany('key_banned', 'this key is banned for a while: it asked on after it was told to wait', seconds)
+      : this.#tooMany('rate_limited', limitMessage(decision), seconds);
   }
 
   /** Without a valid key it is the address that is counted. */
@@ -63,10 +65,20 @@ export class Gate {
     admission.limits = this.#headers.ofAddress(window, now);
     if (over) {
       const why = `the limit of ${window.limit} requests a minute without a valid key is used up`;
-      return tooMany('rate_limited', why, retryAfterSeconds(retryAt, now));
+      return this.#tooMany('rate_limited', why, retryAfterSeconds(retryAt, now));
     }
     const challenge = code === 'missing_api_key' ? CHALLENGE : `${CHALLENGE}, error="invalid_token"`;
     return errorReply(new ApiError(code, message, ['WWW-Authenticate', challenge]));
+  }
+
+  /** Refusals by a limit come by the thousand: no Error is made for them, and the newest serves while it is true. */
+  #tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
+    const message = `${why}; ask again in ${seconds} s`;
+    if (message !== this.#newestMessage) {
+      this.#newestMessage = message;
+      this.#newest = errorReply({ code, message, status: 429, headers: ['Retry-After', String(seconds)] });
+    }
+    return this.#newest as Reply;
   }
 
   /** For a reply that no key paid for: what the address has left. */
@@ -81,12 +93,6 @@ export class Gate {
     const lines = forwarded === undefined ? undefined : [forwarded];
     return clientAddress(socket.remoteAddress, lines, this.#options.trustProxy);
   }
-}
-
-/** Refusals by a limit are made by the thousand, so without the cost of an Error. */
-function tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
-  const headers = ['Retry-After', String(seconds)];
-  return errorReply({ code, message: `${why}; ask again in ${seconds} s`, status: 429, headers });
 }
 
 function limitMessage({ binding, minute, day }: Decision): string {

@@ -152,7 +152,7 @@ export class Query {
 
 /** For operations without parameters. */
 export function refuseParameters(query: string): void {
-  new Query(query, []).end();
+  if (query !== '') new Query(query, []).end();
 }
 
 function unknownParameter(allowed: readonly string[]): string {

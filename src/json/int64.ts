@@ -12,12 +12,14 @@ export function toInt64(value: bigint): Int64 | undefined {
   return Number.isSafeInteger(near) ? near : value;
 }
 
+/** So many characters are a safe integer whatever they say. */
+const SAFE_CHARS = 15;
 const CANONICAL = /^(0|-?[1-9]\d*)$/;
 
 /** Reads the one decimal text that an int64 has: no plus, no leading zero, no `-0`, no point, no exponent. */
 export function parseInt64(text: string): Int64 | undefined {
   if (text.length > MAX_INT64_DIGITS + 1 || !CANONICAL.test(text)) return undefined;
-  return toInt64(BigInt(text));
+  return text.length <= SAFE_CHARS ? Number(text) : toInt64(BigInt(text));
 }
 
 /** The text that `parseInt64` reads, which is also its JSON: JSON.stringify refuses a bigint. */

@@ -40,7 +40,7 @@ export class Members {
     if (typeof value === 'string') {
       const length = countCharacters(value);
       const fits = length >= min && length <= max;
-      if (fits && /\S/.test(value)) return value;
+      if (fits && /\P{White_Space}/u.test(value)) return value;
       sent = fits ? 'only white space' : `of ${length}`;
     }
     this.#refuse(name, `a string of ${min} to ${max} characters`, value, sent);
