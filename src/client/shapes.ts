@@ -1,4 +1,4 @@
-/** JSON of the service to the client's types, and back. Unknown members are passed over: a newer service may send more. */
+/** JSON of the service to the client's types, and back. What a newer service may send beyond them is passed over. */
 import { int64Text, parseInt64 } from '../json/int64.ts';
 import type { JsonValue } from '../json/reader.ts';
 import { Failure, PetstoreError } from './errors.ts';
