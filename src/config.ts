@@ -3,6 +3,7 @@
  * (`--ban-after` is PETSTORE_BAN_AFTER), the defaults, the checks and `--help`.
  */
 import { MAX_REQUESTS_PER_WINDOW } from './access/plans.ts';
+import { LEVELS } from './operator/logging.ts';
 import {
   baseUrl,
   duration,
@@ -91,12 +92,7 @@ export const SERVE = spec({
       'refusals in a minute that ban a key; 0: never; if not given, 5 times the limit a minute',
     ),
     accessLog: flag('log a line for every request'),
-    logLevel: option(
-      oneOf(['debug', 'info', 'warn', 'error']),
-      'LEVEL',
-      'log debug, info, warn or error lines, and above',
-      'info',
-    ),
+    logLevel: option(oneOf(LEVELS), 'LEVEL', 'log info, warn or error lines, and above', 'info'),
     metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
     ...baseUrls,
   },
@@ -206,7 +202,8 @@ export const EXPORT = spec({
 export const IMPORT = spec({
   name: 'import',
   does: 'add animals from a file of JSON lines: all of them or none',
-  more: 'A line is {"name","categoryId","status"?}. An "id", as export writes it, is let pass; a new one is given.',
+  more: `A line is {"name","categoryId","status"?}. An "id", as export writes it, is let pass; a new one is given. \
+Bad lines are told on stderr, by number and reason; with --skip-bad and --json, in the JSON.`,
   options: {
     file: file('the file to read'),
     skipBad: flag('add the good lines even if others are bad'),

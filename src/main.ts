@@ -81,6 +81,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 
+/** Whoever reads our messages may stop as well; what was asked for is still done. */
+process.stderr.on('error', () => {});
+
 /** What we make is nobody else's to read: the store, its socket, backups. */
 process.umask(0o077);
 

@@ -1,21 +1,23 @@
 /** The server's end of the admin socket. */
 import { chmodSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as v from 'valibot';
 import { isQuiet, runCall, undoUnfinished } from './calls.ts';
 import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
+import { listen } from './listen.ts';
 import type { Log } from './logging.ts';
-import { readLines, removeStale, sendLine, socketPlace } from './socket.ts';
+import { lineOf, onLines, removeStale, sendLine, socketPlace } from './socket.ts';
 
 const CALLERS_MAX = 16;
+const BUSY = `the server is busy with ${CALLERS_MAX} other commands; try again when one of them has ended`;
 /** At the end, calls under way are finished if that takes no longer. */
 const LAST_CALLS_MAX_MS = 2_000;
 
 const request = v.object({ call: v.string(), args: v.unknown() });
 
-export interface Admin {
+interface Admin {
   /** Hears nobody new, finishes the calls under way, hangs up, and takes the socket away. */
   close(): Promise<void>;
 }
@@ -29,11 +31,14 @@ export async function openAdmin(context: Omit<Context, 'unfinished'>, version: s
   const server = createServer((socket) => {
     socket.on('error', () => {}); // 'close' follows
     socket.on('close', () => callers.delete(socket));
+    if (callers.size === CALLERS_MAX) {
+      socket.end(lineOf({ error: { exit: EXIT.failed, message: BUSY } }), () => socket.destroy());
+      return;
+    }
     sendLine(socket, { petstore: version, environment: context.environment });
-    callers.set(socket, serve(socket, { ...context, unfinished: new Map() }, log));
+    callers.set(socket, hear(socket, { ...context, unfinished: new Map() }, log));
   });
-  server.maxConnections = CALLERS_MAX;
-  await listen(server, place.path);
+  await listen(server, { path: place.path }, log);
   chmodSync(place.path, 0o600);
   return {
     close: async () => {
@@ -47,28 +52,21 @@ export async function openAdmin(context: Omit<Context, 'unfinished'>, version: s
   };
 }
 
-function listen(server: Server, path: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(path, resolve);
-  });
-}
-
 /** One call at a time, in the order they come. */
-function serve(socket: Socket, context: Context, log: Log): () => Promise<void> {
+function hear(socket: Socket, context: Context, log: Log): () => Promise<void> {
   let last: Promise<void> = Promise.resolve();
   socket.on('close', () => {
     last = last.then(() => undoUnfinished(context));
   });
   const onLine = (line: string) => {
     socket.pause();
-    last = last.then(() => answer(socket, context, line, log)).then(() => void socket.resume());
+    last = last.then(() => runLine(socket, context, line, log)).then(() => void socket.resume());
   };
-  readLines(socket, onLine, () => socket.destroy());
+  onLines(socket, onLine, () => socket.destroy());
   return () => last;
 }
 
-async function answer(socket: Socket, context: Context, line: string, log: Log): Promise<void> {
+async function runLine(socket: Socket, context: Context, line: string, log: Log): Promise<void> {
   try {
     const { call, args } = v.parse(request, JSON.parse(line));
     const result = await runCall(context, call, args);

@@ -1,9 +1,9 @@
 /** Animals that the operator brings: the seed and the lines of an import, checked with valibot. */
 import * as v from 'valibot';
 import type { JsonValue } from '../json/reader.ts';
+import { countCharacters } from '../json/text.ts';
+import { NAME_LENGTH } from '../shop/pets.ts';
 import { type Int64, PET_STATUSES, type PetStatus } from '../store/model.ts';
-
-const NAME_MAX_CHARACTERS = 255;
 
 export interface NewAnimal {
   name: string;
@@ -17,13 +17,11 @@ export const int64 = v.custom<Int64>(
   'must be an integer of 64 bits',
 );
 
-const NAME_RULE = `must be a text of 1 to ${NAME_MAX_CHARACTERS} characters, not only blanks`;
+const { min, max } = NAME_LENGTH;
+const NAME_RULE = `must be a text of ${min} to ${max} characters, not only white space`;
 export const name = v.pipe(
   v.string(NAME_RULE),
-  v.check(
-    (text) => /\S/.test(text) && text.length <= 2 * NAME_MAX_CHARACTERS && characters(text) <= NAME_MAX_CHARACTERS,
-    NAME_RULE,
-  ),
+  v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
 );
 
 const animal = v.strictObject(
@@ -56,10 +54,4 @@ export function plain(value: JsonValue): unknown {
   const object = Object.create(null);
   for (const [key, member] of value) object[key] = plain(member);
   return object;
-}
-
-function characters(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
-  return count;
 }

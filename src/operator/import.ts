@@ -1,7 +1,7 @@
 /**
- * `petstore import`: the file is read twice. First every line is checked; only if all are good, or `--skip-bad` is
- * given, are they read again and added, in parts that nobody sees before the last one is in. So memory stays small,
- * and a crash, a broken connection or a full disk half-way adds nothing.
+ * `petstore import`: the file is read twice. First every line is checked, and the bad ones are told; only if all are
+ * good, or `--skip-bad` is given, are they read again and added, in parts that nobody sees before the last one is in.
+ * So memory stays small, and a crash, a broken connection or a full disk half-way adds nothing.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -10,14 +10,13 @@ import { readJson } from '../json/reader.ts';
 import { type NewAnimal, readAnimal } from './animals.ts';
 import { CommandError, EXIT } from './exit.ts';
 import type { Values } from './options.ts';
-import { count, print, printJson } from './output.ts';
+import { count, print, printed, printJson } from './output.ts';
 import { Progress } from './progress.ts';
 import { type Operator, reach } from './reach.ts';
 import { type AnimalText, PART_MAX_ANIMALS, PART_MAX_CHARACTERS } from './transfer.ts';
 
 const LINE_MAX_BYTES = 65_536;
 const READ_BYTES = 262_144;
-const BAD_LINES_SHOWN_MAX = 100;
 
 interface Line {
   number: number;
@@ -27,21 +26,20 @@ interface Line {
 interface Checked {
   good: number;
   bad: number;
-  firstBad: { line: number; reason: string }[];
 }
 
-export async function importAnimals(values: Values<typeof IMPORT.options>): Promise<void> {
+type ImportValues = Values<typeof IMPORT.options>;
+
+export async function importAnimals(values: ImportValues): Promise<void> {
   const file = await openRegular(values.file);
   try {
-    const checked = await check(file, values.file);
-    if (checked.bad > 0 && !values.skipBad) throw refusal(checked, values.file);
-    const first = checked.good === 0 ? null : await add(values.data, file, checked.good);
-    const done = { added: checked.good, firstId: first, skipped: checked.bad, badLines: checked.firstBad };
-    if (values.json) printJson(done);
+    const { good, bad } = await check(file, values);
+    if (bad > 0 && !values.skipBad) throw refusal(values.file, good, bad);
+    const first = good === 0 ? null : await add(values.data, file, good);
+    if (values.json) await printDone({ added: good, firstId: first, skipped: bad }, file);
     else {
-      if (checked.bad > 0) process.stderr.write(`${badLines(checked)}\n`);
-      const ids = first === null ? '' : `, ids ${first} to ${first + checked.good - 1}`;
-      print(`${count(checked.good)} animals added${ids}; ${count(checked.bad)} lines skipped`);
+      const ids = first === null ? '' : `, ids ${first} to ${first + good - 1}`;
+      print(`${count(good)} animals added${ids}; ${count(bad)} lines skipped`);
     }
   } finally {
     await file.close();
@@ -58,13 +56,33 @@ async function openRegular(path: string): Promise<FileHandle> {
   throw fail('is no regular file; an import reads it twice');
 }
 
-async function check(file: FileHandle, path: string): Promise<Checked> {
-  const checked: Checked = { good: 0, bad: 0, firstBad: [] };
-  for await (const { number, animal } of linesOf(file, `checking ${path}`)) {
+/** Bad lines are told as they are met, since there may be more than memory holds. */
+async function check(file: FileHandle, { file: path, skipBad, json }: ImportValues): Promise<Checked> {
+  const progress = new Progress(`checking ${path}`);
+  const isTold = !(skipBad && json); // else in the JSON at the end
+  const checked: Checked = { good: 0, bad: 0 };
+  for await (const { number, animal } of linesOf(file, progress)) {
     if (typeof animal !== 'string') checked.good++;
-    else if (checked.bad++ < BAD_LINES_SHOWN_MAX) checked.firstBad.push({ line: number, reason: animal });
+    else {
+      checked.bad++;
+      progress.end();
+      if (isTold) await printed(process.stderr, `line ${number}: ${animal}\n`);
+    }
   }
   return checked;
+}
+
+/** One JSON value whose `badLines`, for the same reason, are read once more rather than kept. */
+async function printDone(done: { added: number; firstId: number | null; skipped: number }, file: FileHandle) {
+  if (done.skipped === 0) return printJson({ ...done, badLines: [] });
+  await printed(process.stdout, `${JSON.stringify(done, null, 2).slice(0, -2)},\n  "badLines": [`);
+  let separator = '\n    ';
+  for await (const { number, animal } of linesOf(file)) {
+    if (typeof animal !== 'string') continue;
+    await printed(process.stdout, separator + JSON.stringify({ line: number, reason: animal }));
+    separator = ',\n    ';
+  }
+  print('\n  ]\n}');
 }
 
 async function add(dir: string, file: FileHandle, expected: number): Promise<number> {
@@ -91,7 +109,7 @@ async function addParts(operator: Operator, file: FileHandle, first: number): Pr
     part = [];
     characters = 0;
   };
-  for await (const { animal } of linesOf(file, 'adding')) {
+  for await (const { animal } of linesOf(file, new Progress('adding'))) {
     if (typeof animal === 'string') continue;
     part.push({ ...animal, categoryId: String(animal.categoryId) });
     characters += animal.name.length;
@@ -102,18 +120,17 @@ async function addParts(operator: Operator, file: FileHandle, first: number): Pr
 }
 
 /** Every line that is not blank. A line beyond the limit is skipped over without being kept. */
-async function* linesOf(file: FileHandle, what: string): AsyncGenerator<Line> {
-  const progress = new Progress(what);
+async function* linesOf(file: FileHandle, progress?: Progress): AsyncGenerator<Line> {
   const total = (await file.stat()).size;
   let number = 0;
   try {
-    for await (const line of rawLines(file, (done) => progress.at(done, total))) {
+    for await (const line of rawLines(file, (done) => progress?.at(done, total))) {
       number++;
       if (line === undefined) yield { number, animal: `is longer than ${LINE_MAX_BYTES} bytes` };
       else if (!isBlank(line)) yield { number, animal: parse(line) };
     }
   } finally {
-    progress.end();
+    progress?.end();
   }
 }
 
@@ -153,15 +170,7 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 32 || byte === 9 || byte === 13);
 }
 
-function refusal(checked: Checked, path: string): CommandError {
-  return new CommandError(
-    EXIT.failed,
-    `${badLines(checked)}\n${path}: nothing was added; with --skip-bad the ${count(checked.good)} good lines are`,
-  );
-}
-
-function badLines({ bad, firstBad }: Checked): string {
-  const lines = firstBad.map(({ line, reason }) => `line ${line}: ${reason}`);
-  if (bad > firstBad.length) lines.push(`… and ${count(bad - firstBad.length)} bad lines more`);
-  return lines.join('\n');
+function refusal(path: string, good: number, bad: number): CommandError {
+  const why = `nothing was added, for ${count(bad)} bad lines`;
+  return new CommandError(EXIT.failed, `${path}: ${why}; with --skip-bad the ${count(good)} good lines are`);
 }

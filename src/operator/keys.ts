@@ -149,12 +149,12 @@ export async function rotateKey(context: Context, args: v.InferOutput<typeof rot
 
 export async function liftKey(context: Context, { id }: v.InferOutput<typeof named>): Promise<KeyInfo> {
   const key = keyOf(context.store.read, id);
-  context.limiter.lift(key);
   await context.store.write(() => ({
     op: 'usage' as const,
     at: context.clock.wall(),
-    entries: [usageOf(context.limiter, key)],
+    entries: [{ ...usageOf(context.limiter, key), banStep: 0, banEndsAt: 0 }],
   }));
+  context.limiter.lift(key); // only now: on a full disk nothing was changed
   return infoOf(key);
 }
 

@@ -7,18 +7,21 @@ import type { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 
-export const LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export const LEVELS = ['info', 'warn', 'error'] as const;
 export type Level = (typeof LEVELS)[number];
 
-export type Fields = Record<string, unknown>;
+type Fields = Record<string, unknown>;
 
 export interface Log {
-  debug(message: string, fields?: Fields): void;
   info(message: string, fields?: Fields): void;
   warn(message: string, fields?: Fields): void;
   error(message: string, fields?: Fields): void;
   /** A line about one request. */
-  access(fields: Fields): void;
+  access(fields: RequestFields): void;
+}
+
+interface RequestFields extends Fields {
+  target: string | undefined;
 }
 
 const BUFFER_MAX_CHARACTERS = 1_048_576;
@@ -33,10 +36,18 @@ export interface Sink {
 }
 
 /** A key must never be read in a log, not even one that a client put into an address or the operator into a name. */
-const SECRET = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
+const BASE_62 = '(?:[0-9A-Za-z]|%3\\d|%[46][1-9a-f]|%[57][\\da])'; // also percent-encoded
+const SECRET = new RegExp(`(ps(?:_|%5f)(?:live|test)(?:_|%5f))${BASE_62}{8,}`, 'gi');
+const RUN = new RegExp(`${BASE_62}+`, 'gi');
+/** So much stands after the prefix of a key, however that was written. */
+const RUN_SHOWN_MAX_CHARACTERS = 35;
 
-function withoutSecrets(line: string): string {
-  return line.includes('ps_') ? line.replace(SECRET, '$1[hidden]') : line;
+const HIDDEN = '[hidden]';
+const isLong = (text: string): boolean => text.length > RUN_SHOWN_MAX_CHARACTERS;
+
+function withoutKeys(target: string): string {
+  if (!isLong(target)) return target;
+  return target.replace(SECRET, `$1${HIDDEN}`).replace(RUN, (run) => (isLong(run) ? HIDDEN : run));
 }
 
 export class Logger implements Log {
@@ -53,10 +64,6 @@ export class Logger implements Log {
     this.#least = LEVELS.indexOf(options.level);
   }
 
-  debug(message: string, fields?: Fields): void {
-    this.#log('debug', message, fields);
-  }
-
   info(message: string, fields?: Fields): void {
     this.#log('info', message, fields);
   }
@@ -69,8 +76,9 @@ export class Logger implements Log {
     this.#log('error', message, fields);
   }
 
-  access(fields: Fields): void {
-    this.#add(this.#line('access', 'request', fields));
+  access(fields: RequestFields): void {
+    const target = fields.target && withoutKeys(fields.target);
+    this.#add(this.#line('access', 'request', { ...fields, target }));
   }
 
   /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
@@ -85,7 +93,7 @@ export class Logger implements Log {
 
   #line(level: string, message: string, fields: Fields | undefined): string {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
-    return `${withoutSecrets(JSON.stringify(entry, plain))}\n`;
+    return `${JSON.stringify(entry, plain).replace(SECRET, `$1${HIDDEN}`)}\n`;
   }
 
   #add(line: string): void {

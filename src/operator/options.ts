@@ -5,7 +5,7 @@ import * as v from 'valibot';
 const PATH_MAX_CHARACTERS = 4_096;
 
 /** How a text becomes a value; `allowed` says in words which texts do. */
-export interface Kind<T> {
+interface Kind<T> {
   allowed: string;
   schema: v.GenericSchema<string, T>;
 }

@@ -8,6 +8,11 @@ export function printJson(value: unknown): void {
   print(JSON.stringify(value, null, 2));
 }
 
+/** Resolves when it was taken, or nobody is there to take it: so that what waits to be read stays little. */
+export function printed(stream: NodeJS.WriteStream, text: string): Promise<void> {
+  return new Promise((resolve) => stream.write(text, () => resolve()));
+}
+
 /** Columns as wide as their widest cell; `right` names those that hold numbers. */
 export function table(head: string[], rows: string[][], right: string[] = []): string {
   const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at].length)));

@@ -7,7 +7,7 @@ import { print } from './output.ts';
 const STAGING_BASE_URL = 'https://staging.petstore.example/v1';
 const BASE_URL = 'http://127.0.0.1:8080/v1';
 
-export interface BaseUrls {
+interface BaseUrls {
   baseUrl?: string;
   stagingBaseUrl?: string;
 }

@@ -4,7 +4,7 @@ const REDRAW_EVERY_MS = 100;
 const SETTLE_MS = 500;
 const BAR_CHARACTERS = 24;
 
-export interface Unit {
+interface Unit {
   name: string;
   /** How much of what is counted makes one. */
   size: number;

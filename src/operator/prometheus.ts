@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Store } from '../store/model.ts';
 import { listen } from './listen.ts';
+import type { Log } from './logging.ts';
 import type { Metrics, Sample, StoreFigures } from './metrics.ts';
 import type { HostPort } from './options.ts';
 import type { UsageRecorder } from './usage.ts';
@@ -11,7 +12,7 @@ const EVENT_LOOP_RESOLUTION_MS = 10;
 const SCRAPE_MAX_MS = 5_000;
 const SCRAPERS_MAX = 16;
 
-export interface Family {
+interface Family {
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
   help: string;
@@ -67,7 +68,7 @@ function processFamilies(loop: ReturnType<typeof monitorEventLoopDelay>): Family
   ];
 }
 
-export function render(families: Family[]): string {
+function render(families: Family[]): string {
   let text = '';
   for (const { name, type, help, samples } of families) {
     text += `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
@@ -79,7 +80,7 @@ export function render(families: Family[]): string {
   return text;
 }
 
-export interface Sources {
+interface Sources {
   metrics: Metrics;
   figures: StoreFigures;
   store: Store;
@@ -106,7 +107,7 @@ function storeFamilies({ figures, store, usage }: Sources): Family[] {
 }
 
 /** Listens; the result closes it again. */
-export async function openMetrics({ host, port }: HostPort, sources: Sources): Promise<Server> {
+export async function openMetrics(at: HostPort, sources: Sources, log: Log): Promise<Server> {
   const loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
   loop.enable();
   const server = createServer({ requestTimeout: SCRAPE_MAX_MS, headersTimeout: SCRAPE_MAX_MS }, (req, res) => {
@@ -120,6 +121,6 @@ export async function openMetrics({ host, port }: HostPort, sources: Sources): P
     res.end(req.method === 'HEAD' ? undefined : text);
   });
   server.maxConnections = SCRAPERS_MAX;
-  await listen(server, port, host);
+  await listen(server, at, log);
   return server;
 }

@@ -9,7 +9,7 @@ import { type Context, restoreUsage } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { mustHoldStore, openStore } from './opening.ts';
 import { Progress } from './progress.ts';
-import { connectTo, readLines, sendLine, unanswered } from './socket.ts';
+import { connectTo, onLines, sendLine, unanswered } from './socket.ts';
 
 /** A server that has our connection but does not greet is stopped or starting. */
 const GREETING_MAX_WAIT_MS = 3_000;
@@ -69,7 +69,7 @@ async function openHere(dir: string): Promise<Operator> {
   };
 }
 
-const answer = v.union([
+const reply = v.union([
   v.object({ error: v.object({ exit: v.number(), message: v.string() }) }),
   v.object({ result: v.optional(v.unknown()) }),
 ]);
@@ -88,15 +88,14 @@ class Remote implements Operator {
       this.#ended = true;
       this.#settle?.reject(new CommandError(EXIT.failed, 'the server ended before it answered'));
     };
-    readLines(socket, (line) => this.#settle?.resolve(line), lost);
-    socket.on('error', () => {});
+    onLines(socket, (line) => this.#settle?.resolve(line), lost);
     socket.on('close', lost);
   }
 
   async greeted(): Promise<this> {
     const tooLate = setTimeout(() => this.#settle?.reject(unanswered(this.#dir)), GREETING_MAX_WAIT_MS);
     try {
-      await this.#nextLine();
+      await this.#reply();
       return this;
     } catch (error) {
       this.#socket.destroy();
@@ -107,15 +106,19 @@ class Remote implements Operator {
   }
 
   async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
-    const line = this.#nextLine();
+    const result = this.#reply();
     sendLine(this.#socket, { call: name, args });
-    const said = v.parse(answer, JSON.parse(await line));
-    if ('error' in said) throw new CommandError(said.error.exit, said.error.message);
-    return said.result as ResultOf<N>;
+    return (await result) as ResultOf<N>;
   }
 
   async close(): Promise<void> {
     this.#socket.destroy();
+  }
+
+  async #reply(): Promise<unknown> {
+    const said = v.parse(reply, JSON.parse(await this.#nextLine()));
+    if ('error' in said) throw new CommandError(said.error.exit, said.error.message);
+    return said.result;
   }
 
   #nextLine(): Promise<string> {

@@ -4,7 +4,6 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
-import { clientAddress } from '../access/client-address.ts';
 import { SlotLimiter } from '../access/limiter.ts';
 import { type Answered, App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
@@ -74,20 +73,23 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
   const addresses = new Addresses({ clock, seed: randomInt(2 ** 32) });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
 
-  // The port is open while the store recovers: who asks is told to come back. Of two failures the store's is told.
+  // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
+  const listening = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
   const fatal = (error: unknown) => void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
-  const listening = listen(app.server, settings.port, settings.host);
   const onNotice = (text: string) => log.warn(text);
-  const opening = openStore(settings.data, { onFatal: fatal, onNotice, observe: figures });
-  await Promise.allSettled([listening, opening]);
-  const store = await opening;
+  const store = await openStore(settings.data, { onFatal: fatal, onNotice, observe: figures });
   try {
-    await listening;
+    for (const failed of listening) if (failed.status === 'rejected') throw failed.reason;
     return await open(settings, { app, store, pages, metrics, figures, log });
   } catch (error) {
-    await store.close(); // so that the next start finds it clean
-    throw error;
+    return closeAfter(error, store, log);
   }
+}
+
+/** So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close. */
+export async function closeAfter(error: unknown, store: Pick<FileStore, 'close'>, log: Log): Promise<never> {
+  await store.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
+  throw error;
 }
 
 interface Parts {
@@ -106,7 +108,7 @@ async function open(settings: ServeSettings, { app, store, pages, metrics, figur
   const context = { store, dir: settings.data, limiter, clock, environment: settings.environment };
   const usage = new UsageRecorder(store, limiter, clock, log);
   if (settings.seed !== undefined) await seedStore(store, settings.seed);
-  const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, figures, store, usage }));
+  const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, figures, store, usage }, log));
   const admin = await openAdmin(context, VERSION, log);
   const firstKey = await makeFirstKey(context, settings);
   const url = urlOf(app.server);
@@ -130,12 +132,11 @@ async function open(settings: ServeSettings, { app, store, pages, metrics, figur
 function observer(settings: ServeSettings, metrics: Metrics | undefined, log: Log) {
   if (metrics === undefined && !settings.accessLog) return undefined;
   return (answered: Answered) => {
-    const { req, route, status, ms, requestId, keyId } = answered;
+    const { route, method, target, status, ms, requestId, keyId: key } = answered;
     metrics?.replied(route, status, ms);
     if (!settings.accessLog) return;
-    const { method, url: target, socket, headersDistinct } = req;
-    const address = clientAddress(socket.remoteAddress, headersDistinct['x-forwarded-for'], settings.trustProxy);
-    log.access({ requestId, method, target, status, ms: Math.round(ms * 1_000) / 1_000, key: keyId, address });
+    const address = answered.address();
+    log.access({ requestId, method, target, status, ms: Math.round(ms * 1_000) / 1_000, key, address });
   };
 }
 

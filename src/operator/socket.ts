@@ -14,12 +14,12 @@ export const LINE_MAX_BYTES = 1_048_576;
 /** What fits into sun_path, with its closing NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
 
-export interface Greeting {
+interface Greeting {
   petstore: string;
   environment: string;
 }
 
-export type Answer = { result: unknown } | { error: { exit: number; message: string } };
+type Answer = { result: unknown } | { error: { exit: number; message: string } };
 
 /** The socket's path as the kernel takes it. */
 export interface Place {
@@ -52,25 +52,35 @@ export function removeStale(place: Place): void {
 /** Undefined when nobody listens there. */
 export function connectTo(dir: string): Promise<Socket | undefined> {
   return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
+      else reject(unreachable(dir, error));
+    };
     let place: Place;
     try {
       place = socketPlace(dir);
     } catch (error) {
-      return (error as NodeJS.ErrnoException).code === 'ENOENT' ? resolve(undefined) : reject(error);
+      return failed(error as NodeJS.ErrnoException);
     }
     const socket = connect(place.path);
+    const notConnected = (error: NodeJS.ErrnoException) => {
+      place.close();
+      failed(error);
+    };
+    socket.once('error', notConnected);
     socket.once('connect', () => {
+      socket.off('error', notConnected).on('error', () => {}); // 'close' follows
       place.close();
       resolve(socket);
     });
-    socket.once('error', (error: NodeJS.ErrnoException) => {
-      place.close();
-      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
-      else if (error.code === 'EAGAIN')
-        reject(unanswered(dir)); // its queue is full
-      else reject(new CommandError(EXIT.failed, `${dir}: the running server cannot be reached: ${error.message}`));
-    });
   });
+}
+
+function unreachable(dir: string, error: NodeJS.ErrnoException): CommandError {
+  if (error instanceof CommandError) return error;
+  if (error.code === 'EAGAIN') return unanswered(dir); // its queue is full
+  if (error.code === 'ENOTDIR') return new CommandError(EXIT.failed, `${dir} is not a directory`);
+  return new CommandError(EXIT.failed, `${dir}: the running server cannot be reached: ${error.message}`);
 }
 
 export function unanswered(dir: string): CommandError {
@@ -85,7 +95,7 @@ export async function isServed(dir: string): Promise<boolean> {
 }
 
 /** Calls back with each whole line; a line that never ends is `tooLong`. */
-export function readLines(socket: Socket, onLine: (line: string) => void, tooLong: () => void): void {
+export function onLines(socket: Socket, onLine: (line: string) => void, tooLong: () => void): void {
   let parts: Buffer[] = [];
   let bytes = 0;
   socket.on('data', (chunk: Buffer) => {
@@ -108,6 +118,10 @@ export function readLines(socket: Socket, onLine: (line: string) => void, tooLon
   });
 }
 
-export function sendLine(socket: Socket, value: Greeting | Answer | { call: string; args: unknown }): void {
-  socket.write(`${JSON.stringify(value)}\n`);
+type Said = Greeting | Answer | { call: string; args: unknown };
+
+export const lineOf = (said: Said): string => `${JSON.stringify(said)}\n`;
+
+export function sendLine(socket: Socket, said: Said): void {
+  socket.write(lineOf(said));
 }

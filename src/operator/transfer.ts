@@ -1,6 +1,7 @@
 /** Animals out of the store and into it, part by part; asked for by `export` and `import`. */
 import * as v from 'valibot';
 import { parseInt64 } from '../json/int64.ts';
+import { petJson } from '../shop/pets.ts';
 import { PET_STATUSES, type Pet } from '../store/model.ts';
 import { name } from './animals.ts';
 import type { Context } from './context.ts';
@@ -71,11 +72,7 @@ export function exportPart(
   const { items, more } = store.read.pets(after, PART_MAX_ANIMALS, status);
   let lines = '';
   let taken = 0;
-  while (taken < items.length && lines.length < PART_MAX_CHARACTERS) lines += lineOf(items[taken++]);
+  while (taken < items.length && lines.length < PART_MAX_CHARACTERS) lines += `${petJson(items[taken++])}\n`;
   const last = taken === 0 ? after : items[taken - 1].id;
   return { lines, last, more: more || taken < items.length, animals: store.read.counts().pets };
-}
-
-function lineOf({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}\n`;
 }

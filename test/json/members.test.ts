@@ -35,6 +35,7 @@ const TEXT = 'a string of 1 to 255 characters';
 
 test('what is right is handed over as it was sent', () => {
   const cases: [text: string, pet: ReturnType<typeof readNewPet>][] = [
+    ['{"name":"\\ufeff","categoryId":3}', { name: '\ufeff', categoryId: 3, status: 'available' }],
     ['{"name":"Rex","categoryId":3}', { name: 'Rex', categoryId: 3, status: 'available' }],
     ['{"status":"sold","categoryId":-1e2,"name":" R x "}', { name: ' R x ', categoryId: -100, status: 'sold' }],
     [
@@ -59,7 +60,7 @@ test('all that is wrong is named, with what would be right', () => {
     ],
     ['{"name":null,"categoryId":null}', `name: must be ${TEXT}, not null`, `categoryId: must be ${INTEGER}, not null`],
     ['{"name":"","categoryId":1.5}', `name: must be ${TEXT}, not of 0`, `categoryId: must be ${INTEGER}, not "1.5"`],
-    ['{"name":" \\t\\u00a0","categoryId":1}', `name: must be ${TEXT}, not only white space`],
+    ['{"name":" \\t\\u00a0\\u0085\\u2028","categoryId":1}', `name: must be ${TEXT}, not only white space`],
     [`{"name":"${'😀'.repeat(256)}","categoryId":1}`, `name: must be ${TEXT}, not of 256`],
     ['{"name":"a","categoryId":9223372036854775808}', `categoryId: must be ${INTEGER}, not "9223372036854775808"`],
     ['{"name":"a","categoryId":true}', `categoryId: must be ${INTEGER}, not true`],
@@ -125,7 +126,7 @@ const NewPet = v.strictObject({
   name: v.pipe(
     v.string(),
     v.check((name) => [...name].length >= 1 && [...name].length <= 255),
-    v.check((name) => name.trim() !== ''),
+    v.check((name) => /\P{White_Space}/u.test(name)),
   ),
   categoryId: Integer,
   status: v.optional(v.picklist(PET_STATUSES), 'available'),

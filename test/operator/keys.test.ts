@@ -10,7 +10,7 @@ const SECRET = /ps_(live|test)_[0-9A-Za-z]{36}/;
 /** A running server, or none: every command must do the same. */
 async function keysIn(t: TestContext, args?: string[]) {
   const data = path.join(await temporary(t), 'data');
-  const server = args && (await serving(t, ['--data', data, '--log-level', 'debug', '--access-log', ...args]));
+  const server = args && (await serving(t, ['--data', data, '--access-log', ...args]));
   const run = (line: string) => program(['keys', ...line.split(' '), '--data', data]);
   const json = async <T>(line: string): Promise<T> => {
     const ran = await run(`${line} --json`);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
+import { connect } from 'node:net';
 import { test } from 'node:test';
 import { SetClock } from '../../src/clock.ts';
 import { Logger, type Sink } from '../../src/operator/logging.ts';
@@ -40,7 +41,6 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 test('a line is one JSON object with time, level, message and fields; below the level nothing is written', async () => {
   const sink = new SlowSink();
   const log = new Logger({ sink, clock: new SetClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6)), level: 'info' });
-  log.debug('hidden');
   log.info('first', { count: 3, big: 2n ** 63n });
   log.error('second', { error: new Error('why') });
   await turn();
@@ -65,6 +65,32 @@ test('a key in whatever is logged is hidden', async () => {
   sink.take();
   assert.ok(!sink.text.includes('aB3'), sink.text);
   assert.equal(sink.text.match(/ps_test_\[hidden\]/g)!.length, 3);
+});
+
+test('a key in an address is hidden however it was written, and what may be one without its beginning', async () => {
+  const sink = new SlowSink();
+  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  const secret = 'aB3'.repeat(12);
+  const encoded = Array.from(secret, (one) => `%${one.charCodeAt(0).toString(16)}`).join('');
+  const targets = [
+    `/nope?k=ps%5Flive%5F${secret}`,
+    `/nope?k=ps%5ftest_${secret.slice(0, 9)}`,
+    `/nope?k=%70s%5Flive%5F${secret}`,
+    `/nope?k=ps%255Flive%255F${secret}`,
+    `/nope?k=ps_live_${encoded}`,
+    `/nope?k=p%73_live_${encoded.toUpperCase()}`,
+    `/nope?k=${secret}`,
+  ];
+  for (const target of targets) log.access({ target });
+  log.access({ target: `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}` });
+  log.access({ target: undefined, status: 400 });
+  log.warn(`not decoded: ps%5Flive%5F${secret}`);
+  await turn();
+  sink.take();
+  assert.doesNotMatch(sink.text, /aB3|%61|%42/);
+  assert.equal(sink.text.match(/\[hidden\]"/g)!.length, targets.length + 1);
+  assert.equal(sink.lines[targets.length].target, `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}`);
+  assert.ok(!('target' in sink.lines[targets.length + 1]));
 });
 
 test('what does not fit is dropped and counted, a write that was cut goes on where it stopped', async () => {
@@ -92,12 +118,15 @@ test('the access log has a line a request, with what is needed to find it again'
   const headers = { authorization: `Bearer ${server.key}`, 'x-forwarded-for': '10.0.0.1, 203.0.113.9' };
   const reply = await fetch(`${server.url}/pets?limit=2`, { headers });
   await fetch(`${server.url}/none`, { method: 'POST', body: 'secret body' });
+  const { port } = new URL(server.url);
+  const unreadable = connect(Number(port), '127.0.0.1').end('no request\r\n\r\n').resume();
+  await once(unreadable, 'close');
   const { stderr } = await server.stop();
   const lines = stderr
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
-  const [first, second] = lines.filter(({ level }) => level === 'access');
+  const [first, second, third] = lines.filter(({ level }) => level === 'access');
   const { time, ms, ...rest } = first;
   assert.ok(Math.abs(Date.parse(time) - Date.now()) < 60_000 && ms >= 0 && ms < 10_000);
   assert.deepEqual(rest, {
@@ -111,6 +140,7 @@ test('the access log has a line a request, with what is needed to find it again'
     address: '203.0.113.9',
   });
   assert.deepEqual([second.method, second.status, second.address], ['POST', 401, '127.0.0.1']);
+  assert.deepEqual([third.status, third.address, 'target' in third], [400, '127.0.0.1', false]);
   assert.ok(!('key' in second) && !stderr.includes('secret body'));
 });
 

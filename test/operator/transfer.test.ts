@@ -43,8 +43,9 @@ for (const running of [true, false]) {
 }
 
 const BAD = [
-  ['{"name":"","categoryId":1}', 'name must be a text of 1 to 255 characters, not only blanks'],
-  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be a text of 1 to 255 characters, not only blanks'],
+  ['{"name":"","categoryId":1}', 'name must be a text of 1 to 255 characters, not only white space'],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be a text of 1 to 255 characters, not only white space'],
+  ['{"name":"\\u0085\\u3000","categoryId":1}', 'name must be a text of 1 to 255 characters, not only white space'],
   ['{"name":"a","categoryId":1.5}', 'categoryId must be an integer of 64 bits'],
   ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be an integer of 64 bits'],
   ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be an integer of 64 bits; status must be'],
@@ -66,21 +67,46 @@ test('bad lines are told by number and reason, and nothing is added unless they 
   BAD.forEach(([line, reason], at) => {
     assert.ok(said[at].startsWith(`line ${at + 2}: `) && said[at].includes(reason), `${line}: ${said[at]}`);
   });
-  assert.match(refused.stderr, /in: nothing was added; with --skip-bad the 2 good lines are\n$/);
+  assert.match(refused.stderr, /in: nothing was added, for 12 bad lines; with --skip-bad the 2 good lines are\n$/);
   assert.equal((await program(['export'], { cwd })).exit, 1, 'there is not even a store');
 
   const skipped = await program(['import', 'in', '--skip-bad'], { cwd });
   assert.equal(skipped.exit, 0);
-  assert.equal(skipped.stdout, '2 animals added, ids 1 to 2; 11 lines skipped\n');
+  assert.equal(skipped.stdout, '2 animals added, ids 1 to 2; 12 lines skipped\n');
   assert.match(skipped.stderr, /^line 2: /);
 });
 
-test('of many bad lines the first hundred are told, and how many there are', async (t) => {
+test('however many lines are bad, every one is told, also in JSON', async (t) => {
   const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'in'), 'no\n'.repeat(1_234));
-  const { stderr } = await program(['import', 'in'], { cwd });
-  assert.equal(stderr.match(/^line /gm)!.length, 100);
-  assert.match(stderr, /… and 1,134 bad lines more/);
+  await writeFile(path.join(cwd, 'in'), `${'no\n'.repeat(1_234)}{"name":"\\ufeff","categoryId":1}\n`);
+  const all = Array.from({ length: 1_234 }, (_, at) => at + 1);
+  const { exit, stdout, stderr } = await program(['import', 'in', '--json'], { cwd });
+  assert.deepEqual([exit, stdout], [1, '']);
+  const told = Array.from(stderr.matchAll(/^line (\d+): \S/gm), ([, number]) => Number(number));
+  assert.deepEqual(told, all);
+  assert.match(stderr, /nothing was added, for 1,234 bad lines/);
+
+  const skipped = await program(['import', 'in', '--json', '--skip-bad'], { cwd });
+  assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
+  const { badLines, ...counts } = JSON.parse(skipped.stdout);
+  assert.deepEqual(counts, { added: 1, firstId: 1, skipped: 1_234 });
+  assert.deepEqual(
+    badLines.map(({ line }: { line: number }) => line),
+    all,
+  );
+  assert.match(badLines[1_233].reason, /^\S.* byte offset 0/);
+});
+
+test('who stops reading the bad lines does not end an import', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), `${'no\n'.repeat(1_000)}{"name":"good","categoryId":1}\n`);
+  const [file, ...words] = await command();
+  const child = spawn(file, [...words, 'import', 'in', '--skip-bad'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stderr.destroy();
+  let stdout = '';
+  child.stdout.on('data', (text) => (stdout += text));
+  const [exit] = await once(child, 'close');
+  assert.deepEqual([exit, stdout], [0, '1 animals added, ids 1 to 1; 1,000 lines skipped\n']);
 });
 
 test('what cannot be read twice is not imported', async (t) => {
