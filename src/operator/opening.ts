@@ -23,7 +23,9 @@ export async function openStore(dir: string, options: FileStoreOptions): Promise
 /** Names of callers and digests of keys are inside, and the admin socket. That of another user stays as it is. */
 function makePrivate(dir: string): void {
   const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat?.uid === process.getuid?.() && (stat!.mode & 0o077) !== 0) chmodSync(dir, 0o700);
+  if (stat === undefined) return;
+  if (!stat.isDirectory()) throw new CommandError(EXIT.failed, `${dir} is not a directory`);
+  if (stat.uid === process.getuid?.() && (stat.mode & 0o077) !== 0) chmodSync(dir, 0o700);
 }
 
 export async function tellingFailures<R>(work: () => R | Promise<R>): Promise<R> {
@@ -46,19 +48,22 @@ export function mustHoldStore(dir: string): void {
   }
 }
 
-/** This program again, as a child that reads and writes while we serve. It goes when we go. */
-function compactElsewhere(dir: string, generation: number): Promise<void> {
+/** This program again, as a child that reads and writes while we serve. It goes when we go, or at the signal. */
+function compactElsewhere(dir: string, generation: number, signal: AbortSignal): Promise<void> {
   const program = isSea() ? [] : [...process.execArgv, process.argv[1]];
   const child = spawn(process.execPath, [...program, 'compact-child', dir, String(generation)], {
     stdio: ['pipe', 'ignore', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
   });
   let words = '';
-  child.stdin.on('error', () => {});
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    words = (words + text).slice(-CHILD_WORDS_MAX_CHARACTERS);
-  });
   return new Promise((resolve, reject) => {
     child.on('error', reject);
+    // Where no descriptor was left for it, the child has no streams, whatever the types say.
+    child.stdin?.on('error', () => {});
+    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      words = (words + text).slice(-CHILD_WORDS_MAX_CHARACTERS);
+    });
     child.on('close', (status, signal) => {
       if (status === 0) resolve();
       else reject(new Error(`the compacting process ended with ${status ?? signal}: ${words.trim()}`));

@@ -11,7 +11,7 @@ import type { State } from './state.ts';
 
 /** What one batch may hold. While one is on its way to the disk the next collects; beyond it, writes are refused. */
 export const MAX_BATCH_RECORDS = 4096;
-export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /** More than `"crc"`, `"seq"`, `"batch"` and `"left"` ever take. */
 const PLACE_BYTES = 128;
@@ -49,10 +49,12 @@ export class Committer {
   #log: Log;
   #collecting = new Batch();
   #sent: Batch | undefined;
-  /** Work to be done between two batches, and whoever waits for there being none left. */
+  /** Work to be done between two batches. */
   #between: (() => Promise<void>)[] = [];
   #isRunning = false;
   #refusing: StoreError | undefined;
+  /** What is on disk cannot be known. */
+  #failure: StoreError | undefined;
 
   constructor(
     log: Log,
@@ -109,7 +111,7 @@ export class Committer {
     try {
       await this.#log.append(Buffer.from(encodeEntry(seq + 1, batch + 1, 0, encodeOperation(end))));
     } catch (error) {
-      if ((error as StoreError).failure === 'unknown') this.#failed(new Batch(), error as StoreError);
+      if ((error as StoreError).failure === 'unknown') this.fail(error as StoreError);
       throw error;
     }
     this.#state.onces.dropExpired(end.at);
@@ -119,6 +121,11 @@ export class Committer {
     if (next) this.#log = next;
   }
 
+  /** The disk failed elsewhere than in a batch: nothing more is accepted. */
+  fail(error: StoreError): void {
+    this.#failed(new Batch(), error);
+  }
+
   /** Accepts nothing from now on. What was accepted goes on. */
   stop(): void {
     this.#refusing ??= new StoreError('closed', 'the store is closed');
@@ -126,21 +133,20 @@ export class Committer {
 
   /**
    * After `stop`: what was accepted is made durable, and the log closed. Whether its closing record found room: without
-   * it all is durable too, but the next start writes a new generation.
+   * it all is durable too, but the next start writes a new generation. Rejects when it cannot be known what is on disk.
    */
   close(end: End): Promise<boolean> {
     return this.between(async () => {
       if (this.#collecting.writes.length > 0) await this.#commit();
-      const hasFailed = this.#refusing?.failure === 'unknown';
-      const failure = hasFailed
-        ? undefined
-        : await this.end(end).then(
-            () => undefined,
-            (error: StoreError) => error,
-          );
-      if (hasFailed || failure) this.#log.close();
-      if (failure && failure.failure !== 'full') throw failure;
-      return failure === undefined;
+      try {
+        if (this.#failure) throw this.#failure;
+        await this.end(end);
+        return true;
+      } catch (error) {
+        this.#log.close();
+        if ((error as StoreError).failure !== 'full') throw error;
+        return false;
+      }
     });
   }
 
@@ -166,6 +172,9 @@ export class Committer {
   #refuse(error: unknown): Promise<never> {
     const batch = this.#collecting.writes.length > 0 ? this.#collecting : this.#sent;
     if (!batch || error instanceof StoreError) return Promise.reject(error);
+    if (batch.refusals.length >= MAX_BATCH_RECORDS) {
+      return Promise.reject(new StoreError('busy', 'too many refusals are waiting'));
+    }
     return new Promise((_, reject) => batch.refusals.push({ reject, error }));
   }
 
@@ -215,17 +224,20 @@ export class Committer {
     this.#observer?.batch(count, bytes.length, ms);
   }
 
-  /** What was decided since rests on what failed: it is refused as well. */
+  /** What was decided since rests on what failed: it is refused as well, but was surely not kept. */
   #failed(batch: Batch, error: StoreError): void {
     const queued = this.#collecting;
     this.#collecting = new Batch();
     this.#sent = undefined;
     this.#ahead.clear();
-    const isNews = error.failure === 'unknown' && this.#refusing?.failure !== 'unknown';
-    if (isNews) this.#refusing = error;
-    for (const { writes, refusals } of [batch, queued]) {
-      for (const { reject } of [...writes, ...refusals]) reject(error);
+    const isNews = error.failure === 'unknown' && !this.#failure;
+    if (isNews) {
+      this.#failure = error;
+      this.#refusing = new StoreError('closed', `nothing more is kept: ${error.message}`);
     }
+    for (const { reject } of batch.writes) reject(error);
+    const others = [...batch.refusals, ...queued.writes, ...queued.refusals];
+    for (const { reject } of others) reject(isNews ? this.#refusing : error);
     if (isNews) this.#onUnknown(error);
   }
 }

@@ -13,25 +13,25 @@
  */
 import { setPriority } from 'node:os';
 import { type Disk, realDisk } from './disk.ts';
-import { adoptSnapshot, makeSnapshot } from './generation.ts';
+import { adoptSnapshot, makeSnapshot, temporary } from './generation.ts';
 import { fileName } from './header.ts';
 import type { Progress } from './lines.ts';
 import { recover } from './recovery.ts';
 import type { Proof } from './snapshot.ts';
 
-/** A log is compacted when it is larger than this, and larger than the snapshot it follows. */
-export const MIN_COMPACTION_BYTES = 8 * 1024 * 1024;
-
 const LOWEST_PRIORITY = 19;
 
 /** The child's part: everything before the log of `generation`, as the snapshot of that generation. */
 export async function compactFiles(disk: Disk, dir: string, generation: number, progress?: Progress): Promise<Proof> {
-  const found = recover(disk, dir, { before: generation }, progress);
+  const found = await recover(disk, dir, { before: generation }, progress);
   if (found.store === undefined) throw new Error(`${dir} holds no store to compact`);
   const { state, store, seq, batch } = found;
   const path = `${dir}/${fileName('snapshot', generation)}`;
-  const proof = await makeSnapshot(disk, path, state, { store, generation, seq, batch });
-  await adoptSnapshot(disk, path);
+  const unfinished = await temporary(disk, path);
+  const proof = await makeSnapshot(disk, unfinished, state, { store, generation, seq, batch });
+  // Whether the process we work for has ended is heard in the next turn but one: this one may have polled already.
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve));
+  await adoptSnapshot(disk, unfinished, path);
   return proof;
 }
 

@@ -7,25 +7,26 @@ import type { Recovered } from './recovery.ts';
 import { type Position, type Proof, writeSnapshot } from './snapshot.ts';
 import type { State } from './state.ts';
 
-/** The name of a snapshot that is not finished. */
-export function temporary(path: string): string {
-  return `${path}.tmp`;
+/** The name of the store's snapshot that is not finished; what an earlier attempt has left there is removed. */
+export async function temporary(disk: Disk, path: string): Promise<string> {
+  const unfinished = `${path}.tmp`;
+  const names = disk.list(dirname(path)).filter((name) => name === basename(unfinished));
+  await removeFiles(disk, dirname(path), names);
+  return unfinished;
 }
 
-/** Writes a snapshot under a temporary name, makes it durable, and reads it back. */
+/** Writes a snapshot into a new file, whose name is a temporary one, makes it durable, and reads it back. */
 export async function makeSnapshot(
   disk: Disk,
-  path: string,
+  unfinished: string,
   state: State,
   about: { store: string; generation: number } & Position,
 ): Promise<Proof> {
-  const unfinished = temporary(path);
-  if (disk.list(dirname(path)).includes(basename(unfinished))) await disk.unlink(unfinished);
   const fd = await disk.create(unfinished);
   try {
     const proof = await writeSnapshot(disk, fd, state, about);
-    if (checkSnapshot(disk, unfinished).digest !== proof.digest)
-      throw new Error(`${path} was not written as it should be`);
+    const read = await checkSnapshot(disk, unfinished);
+    if (read.digest !== proof.digest) throw new Error(`${unfinished} was not written as it should be`);
     return proof;
   } finally {
     disk.close(fd);
@@ -33,13 +34,18 @@ export async function makeSnapshot(
 }
 
 /** From here on the snapshot counts, and what is older may go. */
-export async function adoptSnapshot(disk: Disk, path: string): Promise<void> {
-  await disk.rename(temporary(path), path);
+export async function adoptSnapshot(disk: Disk, unfinished: string, path: string): Promise<void> {
+  await disk.rename(unfinished, path);
   await disk.syncDirectory(dirname(path));
 }
 
+/** A file that is gone already is as good: the last compaction of a process that was killed may have renamed it. */
 export async function removeFiles(disk: Disk, dir: string, names: string[]): Promise<void> {
-  for (const name of names) await disk.unlink(`${dir}/${name}`);
+  for (const name of names) {
+    await disk.unlink(`${dir}/${name}`).catch((error) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+  }
 }
 
 /**
@@ -50,9 +56,10 @@ export async function removeFiles(disk: Disk, dir: string, names: string[]): Pro
 export async function beginGeneration(disk: Disk, dir: string, found: Recovered, store: string): Promise<Log> {
   const generation = found.highest + 1;
   const path = `${dir}/${fileName('snapshot', generation)}`;
-  await makeSnapshot(disk, path, found.state, { store, generation, seq: found.seq, batch: found.batch });
+  const unfinished = await temporary(disk, path);
+  await makeSnapshot(disk, unfinished, found.state, { store, generation, seq: found.seq, batch: found.batch });
   const log = await Log.create(disk, dir, store, generation);
-  await adoptSnapshot(disk, path);
+  await adoptSnapshot(disk, unfinished, path);
   const old = [fileName('snapshot', found.snapshot), ...found.logs.map((number) => fileName('log', number))];
   await removeFiles(disk, dir, found.store === undefined ? found.leftovers : [...old, ...found.leftovers]);
   return log;

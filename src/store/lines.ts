@@ -4,6 +4,22 @@ import { MAX_RECORD_BYTES } from './record.ts';
 const READ_BYTES = 1024 * 1024;
 const LINE_FEED = 10;
 
+const TURN_BYTES = 1024 * 1024;
+
+/** Lets others have their turn after every MiB that is read: a server that recovers says so to whoever asks. */
+export class Turns {
+  #next = TURN_BYTES;
+
+  isDue(offset: number): boolean {
+    return offset >= this.#next;
+  }
+
+  async pass(offset: number): Promise<void> {
+    this.#next = offset + TURN_BYTES;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
 /** How far a long piece of work has come. */
 export type Progress = (bytesDone: number, bytesTotal: number) => void;
 

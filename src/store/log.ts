@@ -6,7 +6,7 @@ import { header } from './record.ts';
 /** There is no room: on the disk, in the quota, below the largest file allowed. */
 const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-export function isNoRoom(error: unknown): boolean {
+function isNoRoom(error: unknown): boolean {
   return NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '');
 }
 
@@ -35,7 +35,10 @@ export class Log {
     this.generation = generation;
   }
 
-  /** A new file with its header, durable in its directory. Where there is no room for it, it is removed again. */
+  /**
+   * A new file with its header, durable in its directory. Where there is no room for it, or no descriptor left to open
+   * it or its directory, nothing is unknown: it is removed again, and may be tried again. All else is `unknown`.
+   */
   static async create(disk: Disk, dir: string, store: string, generation: number): Promise<Log> {
     const path = `${dir}/${fileName('log', generation)}`;
     const fd = await disk.create(path);
@@ -47,7 +50,10 @@ export class Log {
       return new Log(disk, fd, bytes.length, generation);
     } catch (error) {
       disk.close(fd);
-      if (isNoRoom(error)) await disk.unlink(path);
+      if (!isNoRoom(error) && (error as NodeJS.ErrnoException).syscall !== 'open') {
+        throw new StoreError('unknown', `a new log could not be written: ${(error as Error).message}`);
+      }
+      await disk.unlink(path);
       throw error;
     }
   }

@@ -166,10 +166,11 @@ export interface Store {
 
 /**
  * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept; the process must end.
- * busy: not accepted, the queue is full. closed: not accepted, the store is closed.
+ * busy: not accepted, the queue is full. closed: not accepted, the store is closed or has failed.
+ * in_flight: the same was asked before and is not yet durable.
  * rejected: the operation itself is too large for one record.
  */
-export type StoreFailure = 'full' | 'unknown' | 'busy' | 'closed' | 'rejected';
+type StoreFailure = 'full' | 'unknown' | 'busy' | 'closed' | 'in_flight' | 'rejected';
 
 export class StoreError extends Error {
   readonly failure: StoreFailure;

@@ -1,7 +1,7 @@
 import { DamagedError } from './damage.ts';
 import type { Disk } from './disk.ts';
 import { readHeader } from './header.ts';
-import { type Line, type Progress, readLines } from './lines.ts';
+import { type Line, type Progress, readLines, Turns } from './lines.ts';
 import { decodeEntry, type End, type Entry, isSealed } from './record.ts';
 
 const SECTOR_BYTES = 512;
@@ -35,7 +35,7 @@ export interface LogEnd {
  * `at` says where the log before (or the snapshot) ended, and is moved on record by record, also when this throws.
  * `length`: how much of the file counts, where that is less than all of it.
  */
-export function readLog(
+export async function readLog(
   disk: Disk,
   path: string,
   store: string,
@@ -43,12 +43,14 @@ export function readLog(
   apply: (entry: Entry, offset: number) => void,
   length?: number,
   progress?: Progress,
-): void {
+): Promise<void> {
   const fd = disk.openToRead(path);
   try {
     const size = length ?? disk.size(fd);
     const lines = readLines(disk, fd, size, progress);
+    const turns = new Turns();
     for (const line of lines) {
+      if (turns.isDue(line.offset)) await turns.pass(line.offset);
       const what = step(path, at, line, store, apply);
       if (what === undefined) continue;
       at.torn = { offset: line.offset, what: tornOr(path, at, line, size, what) };

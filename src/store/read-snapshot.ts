@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { DamagedError } from './damage.ts';
 import type { Disk } from './disk.ts';
 import { readHeader } from './header.ts';
-import { type Progress, readLines } from './lines.ts';
+import { type Progress, readLines, Turns } from './lines.ts';
 import type { ApiKey, Made, OnceKind, OrderStatus, PetStatus, Usage } from './model.ts';
 import { isSealed, reviveInt64, SEAL_BYTES } from './record.ts';
 import type { Position, Proof } from './snapshot.ts';
@@ -25,13 +25,15 @@ interface SnapshotLine {
 }
 
 /** Reads back what was written, without building the state of it. */
-export function checkSnapshot(disk: Disk, path: string): Proof {
+export async function checkSnapshot(disk: Disk, path: string): Promise<Proof> {
   const fd = disk.openToRead(path);
   try {
     const hash = createHash('sha256');
     let before: Buffer | undefined; // the newest line, which may turn out to be the last
     let lines = 0;
+    const turns = new Turns();
     for (const { bytes, start, end, offset, isWhole } of readLines(disk, fd, disk.size(fd))) {
+      if (turns.isDue(offset)) await turns.pass(offset);
       if (!isWhole || !isSealed(bytes, start, end)) throw new DamagedError(path, offset, 'the checksum is wrong');
       if (before && lines > 1) hash.update(before).update('\n');
       before = Buffer.from(bytes.subarray(start + SEAL_BYTES, end));
@@ -45,7 +47,7 @@ export function checkSnapshot(disk: Disk, path: string): Proof {
   }
 }
 
-export interface Snapshot extends Position {
+interface Snapshot extends Position {
   state: State;
   store: string;
   isWhole: boolean;
@@ -55,20 +57,22 @@ export interface Snapshot extends Position {
  * Reads a snapshot; whatever is not as it was written is damage. With `onDamage` the lines before the damage count:
  * their order is such that none speaks of what a later one holds.
  */
-export function readSnapshot(
+export async function readSnapshot(
   disk: Disk,
   path: string,
   progress?: Progress,
   onDamage?: (error: DamagedError) => void,
-): Snapshot {
+): Promise<Snapshot> {
   const fd = disk.openToRead(path);
   const state = new State();
   let head: ReturnType<typeof readHeader> | undefined;
   let proof: Proof | undefined;
   let lines = 0;
+  const turns = new Turns();
   try {
     for (const line of readLines(disk, fd, disk.size(fd), progress)) {
       const { bytes, start, end, offset, isWhole } = line;
+      if (turns.isDue(offset)) await turns.pass(offset);
       if (!isWhole || !isSealed(bytes, start, end)) throw new DamagedError(path, offset, 'the checksum is wrong');
       if (proof) throw new DamagedError(path, offset, 'more follows after the end of the snapshot');
       const text = bytes.toString('utf8', start, end);

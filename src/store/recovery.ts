@@ -37,22 +37,23 @@ export interface Recovered {
 }
 
 /** Recovers the store in a directory. */
-export function recover(disk: Disk, dir: string, limits: Limits = {}, progress?: Progress): Recovered {
-  const { before: until = Number.POSITIVE_INFINITY } = limits;
+export async function recover(disk: Disk, dir: string, extent: Extent = {}, progress?: Progress): Promise<Recovered> {
+  const { before = Number.POSITIVE_INFINITY } = extent;
   const names = disk.list(dir).sort();
   const generations = (kind: 'log' | 'snapshot') =>
     names.map((name) => generationOf(kind, name)).filter((found) => found !== undefined);
-  const snapshots = generations('snapshot').filter((found) => found < until);
+  const snapshots = generations('snapshot').filter((found) => found < before);
   const temporary = names.filter((name) => name.endsWith('.jsonl.tmp'));
   const numbers = temporary.map((name) => generationOf('snapshot', name.slice(0, -4)) ?? 0);
   const highest = Math.max(0, ...generations('log'), ...generations('snapshot'), ...numbers);
   if (snapshots.length === 0) return nothingYet(disk, dir, generations('log'), temporary, highest);
   const newest = Math.max(...snapshots);
-  const recovered = replay(disk, dir, newest, limits, progress);
+  const recovered = await replay(disk, dir, newest, extent, progress);
   const used = new Set([fileName('snapshot', newest), ...recovered.logs.map((log) => fileName('log', log))]);
   const last = recovered.logs[recovered.logs.length - 1];
   for (const log of generations('log')) {
-    if (log > newest && log < until && !recovered.logs.includes(log)) checkBlank(disk, dir, log, recovered, last);
+    if (log > newest && log < before && !recovered.logs.includes(log))
+      await checkBlank(disk, dir, log, recovered, last);
   }
   recovered.leftovers = names.filter((name) => {
     const isOurs = generationOf('log', name) ?? generationOf('snapshot', name) ?? temporary.includes(name);
@@ -63,8 +64,8 @@ export function recover(disk: Disk, dir: string, limits: Limits = {}, progress?:
   return recovered;
 }
 
-/** Where to stop, if not at the end of the newest log. */
-export interface Limits {
+/** How far to read, if not to the end of the newest log. */
+export interface Extent {
   /** The chain of logs as it was before this generation began. */
   before?: number;
   /** How much of the last log counts: a running server may have written on. */
@@ -74,22 +75,22 @@ export interface Limits {
 }
 
 /** Reads a snapshot and the logs that follow it. */
-export function replay(
+export async function replay(
   disk: Disk,
   dir: string,
   generation: number,
-  limits: Limits = {},
+  extent: Extent = {},
   progress?: Progress,
-): Recovered {
+): Promise<Recovered> {
   const snapshotPath = `${dir}/${fileName('snapshot', generation)}`;
-  const snapshot = readSnapshot(disk, snapshotPath, progress, limits.onDamage);
+  const snapshot = await readSnapshot(disk, snapshotPath, progress, extent.onDamage);
   const { state, store } = snapshot;
   const chain = { logs: [] as number[], notices: [] as string[], end: startOf(snapshot) };
   try {
-    if (snapshot.isWhole) readChain(disk, dir, generation, snapshot, chain, limits, progress);
+    if (snapshot.isWhole) await readChain(disk, dir, generation, snapshot, chain, extent, progress);
   } catch (error) {
-    if (!limits.onDamage || !(error instanceof DamagedError)) throw error;
-    limits.onDamage(error);
+    if (!extent.onDamage || !(error instanceof DamagedError)) throw error;
+    extent.onDamage(error);
   }
   const { logs, notices, end } = chain;
   for (const first of state.imports.keys()) notices.push(`the import at ${first} never came to its end and is dropped`);
@@ -116,15 +117,15 @@ function startOf({ seq, batch }: Position): LogEnd {
 }
 
 /** Each log that was closed names the next. What was read stands in `chain` also when this throws. */
-function readChain(
+async function readChain(
   disk: Disk,
   dir: string,
   generation: number,
   { state, store }: { state: State; store: string },
   chain: { logs: number[]; notices: string[]; end: LogEnd },
-  { before = Number.POSITIVE_INFINITY, last }: Limits,
+  { before = Number.POSITIVE_INFINITY, last }: Extent,
   progress?: Progress,
-): void {
+): Promise<void> {
   const ahead = new AheadView(state);
   const names = new Set(disk.list(dir));
   for (let next: number | undefined = generation; next !== undefined && next < before; ) {
@@ -133,7 +134,7 @@ function readChain(
     const apply = (entry: Entry, offset: number) => applyEntry(state, ahead, entry, path, offset);
     const isLast: boolean = last?.generation === next;
     chain.end = { ...startOf(chain.end) };
-    readLog(disk, path, store, chain.end, apply, isLast ? last?.length : undefined, progress);
+    await readLog(disk, path, store, chain.end, apply, isLast ? last?.length : undefined, progress);
     if (chain.end.isBlank) throw new DamagedError(path, 0, 'the log has no header');
     const { torn, closed } = chain.end;
     chain.logs.push(next);
@@ -155,7 +156,13 @@ function applyEntry(state: State, ahead: AheadView, entry: Entry, path: string, 
 }
 
 /** A log was made for a generation that never began: nothing may have been written to it. */
-function checkBlank(disk: Disk, dir: string, generation: number, recovered: Recovered, last: number): void {
+async function checkBlank(
+  disk: Disk,
+  dir: string,
+  generation: number,
+  recovered: Recovered,
+  last: number,
+): Promise<void> {
   const path = `${dir}/${fileName('log', generation)}`;
   const refuse = (entry: Entry, offset: number) => {
     throw new DamagedError(
@@ -165,18 +172,24 @@ function checkBlank(disk: Disk, dir: string, generation: number, recovered: Reco
       entry.seq,
     );
   };
-  if (generation > last) readLog(disk, path, recovered.store!, startOf(recovered), refuse);
+  if (generation > last) await readLog(disk, path, recovered.store!, startOf(recovered), refuse);
 }
 
 /** No snapshot: either nothing at all, or a first generation that never came to be. */
-function nothingYet(disk: Disk, dir: string, logs: number[], temporary: string[], highest: number): Recovered {
+async function nothingYet(
+  disk: Disk,
+  dir: string,
+  logs: number[],
+  temporary: string[],
+  highest: number,
+): Promise<Recovered> {
   for (const generation of logs) {
     const path = `${dir}/${fileName('log', generation)}`;
     const missing = `${dir}/${fileName('snapshot', generation)}`;
     const refuse = (entry: Entry) => {
       throw new DamagedError(missing, 0, 'the file is missing, and there are records after it', entry.seq);
     };
-    readLog(disk, path, storeOf(disk, path), startOf({ seq: 0, batch: 0 }), refuse);
+    await readLog(disk, path, storeOf(disk, path), startOf({ seq: 0, batch: 0 }), refuse);
   }
   const leftovers = [...logs.map((generation) => fileName('log', generation)), ...temporary];
   const none = { seq: 0, batch: 0, snapshot: 0, logs: [], length: 0, snapshotBytes: 0, isClean: false, notices: [] };

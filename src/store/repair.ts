@@ -14,7 +14,7 @@ import type { State } from './state.ts';
 
 const COPY_BYTES = 1024 * 1024;
 
-export interface Repaired {
+interface Repaired {
   /** Undefined: there was nothing to repair, and nothing was changed. */
   damage?: DamagedError;
   /** Paths of the copies of what was damaged, and of what followed it. */
@@ -28,25 +28,24 @@ export interface Repaired {
 
 /**
  * Cuts at the damage. What stands before it becomes a new generation; the damaged file and whatever follows it are
- * copied aside first, and the copies made durable (their names with that of the new log), before anything is
- * removed. Ids that can be read after the cut
- * are never given again.
+ * copied aside first, and the copies made durable (their names with that of the new log), before anything is removed.
+ * Ids that can be read after the cut are never given again.
  */
 export async function repair(dir: string, options: WorkOptions = {}): Promise<Repaired> {
   const { disk = realDisk, progress } = options;
   const lock = options.lock === false ? undefined : await takeLock(dir, options.isAlive ?? (async () => false));
   try {
-    const damage = findDamage(() => {
-      const { store, state } = recover(disk, dir, {}, progress);
+    const damage = await findDamage(async () => {
+      const { store, state } = await recover(disk, dir, {}, progress);
       if (store === undefined) throw new NoStoreError(dir);
       return state;
     });
     if (!(damage instanceof DamagedError)) return { kept: [], lost: new Map(), lostBytes: 0, proof: prove(damage) };
-    const found = salvage(disk, dir, damage);
+    const found = await salvage(disk, dir, damage);
     const report: Repaired = { damage, kept: [], lost: new Map(), lostBytes: 0, proof: prove(found.state) };
     for (const name of found.leftovers) await setAside(disk, dir, name, damage, found.state, report);
     report.proof = prove(found.state);
-    found.leftovers = disk.list(dir).filter((name) => isOurs(name) && !isNamed(found, name));
+    found.leftovers = disk.list(dir).filter((name) => isOurs(name) && !isReplaced(found, name));
     const log = await beginGeneration(disk, dir, found, found.store!);
     log.close();
     return report;
@@ -55,9 +54,9 @@ export async function repair(dir: string, options: WorkOptions = {}): Promise<Re
   }
 }
 
-function findDamage(read: () => State): State | DamagedError {
+async function findDamage(read: () => Promise<State>): Promise<State | DamagedError> {
   try {
-    return read();
+    return await read();
   } catch (error) {
     if (error instanceof DamagedError) return error;
     throw error;
@@ -65,12 +64,12 @@ function findDamage(read: () => State): State | DamagedError {
 }
 
 /** What stands before the damage. `leftovers`: the names of the damaged file and of all that follow it. */
-function salvage(disk: Disk, dir: string, damage: DamagedError): Recovered {
+async function salvage(disk: Disk, dir: string, damage: DamagedError): Promise<Recovered> {
   const names = disk.list(dir).filter(isOurs).sort();
   const snapshots = names.map((name) => generationOf('snapshot', name)).filter((found) => found !== undefined);
   const newest = Math.max(...snapshots);
   if (snapshots.length === 0) throw damage; // logs alone do not say what they follow
-  const found = replay(disk, dir, newest, { onDamage: () => {} });
+  const found = await replay(disk, dir, newest, { onDamage: () => {} });
   const damaged = basename(damage.file);
   found.leftovers = names.filter((name) => {
     const log = generationOf('log', name);
@@ -84,8 +83,8 @@ function isOurs(name: string): boolean {
   return (generationOf('log', name) ?? generationOf('snapshot', name)) !== undefined;
 }
 
-/** Whether beginGeneration removes the file by itself. */
-function isNamed(found: Recovered, name: string): boolean {
+/** Whether the new generation stands for this file, and beginGeneration removes it by itself. */
+function isReplaced(found: Recovered, name: string): boolean {
   return name === fileName('snapshot', found.snapshot) || found.logs.some((log) => name === fileName('log', log));
 }
 

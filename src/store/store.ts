@@ -3,26 +3,30 @@ import { type Clock, systemClock } from '../clock.ts';
 import { AheadView } from './ahead.ts';
 import type { Files } from './backup.ts';
 import { Committer, type Observer } from './commit.ts';
-import { compactFiles, MIN_COMPACTION_BYTES } from './compaction.ts';
+import { compactFiles } from './compaction.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { beginGeneration, removeFiles, reopenLog } from './generation.ts';
 import { fileName, generationOf } from './header.ts';
 import type { Progress } from './lines.ts';
 import { type Lock, takeLock } from './lock.ts';
-import { isNoRoom, Log } from './log.ts';
+import { Log } from './log.ts';
 import { type Ahead, type Operation, type Reading, type Store, StoreError } from './model.ts';
 import { type Recovered, recover, sizeOf } from './recovery.ts';
 import type { State } from './state.ts';
 
+/** A log is compacted when it is larger than this, and larger than the snapshot it follows. */
+const MIN_COMPACTION_BYTES = 32 * 1024 * 1024;
+
 export interface FileStoreOptions {
   clock?: Clock;
   disk?: Disk;
-  /** Asked where there is no flock program: whether another process answers for this directory. */
+  /** Whether another process answers for this directory: where there is no flock program, or was none for that one. */
   isAlive?: () => Promise<boolean>;
   /** False on a disk that is simulated, or where the lock is held already. */
   lock?: boolean;
-  /** Writes the snapshot of that generation, in another process; by default in this one. */
-  compact?: (dir: string, generation: number) => Promise<unknown>;
+  /** Writes the snapshot of that generation, in another process; by default in this one. Given up at the signal. */
+  compact?: (dir: string, generation: number, signal: AbortSignal) => Promise<unknown>;
+  minCompactionBytes?: number;
   observe?: Observer;
   /** What is on disk cannot be known: the process must end, with a status that is not 0. */
   onFatal?: (error: StoreError) => void;
@@ -32,7 +36,7 @@ export interface FileStoreOptions {
 }
 
 /** Files of a running store that stay as they are until released. */
-export interface Pinned extends Files {
+interface Pinned extends Files {
   release(): void;
 }
 
@@ -53,6 +57,8 @@ export class FileStore implements Store {
   /** Log bytes beyond which the next compaction begins by itself. */
   #compactAt: number;
   #compaction: Promise<void> | undefined;
+  /** Closing does not wait for a snapshot: the chain of logs is as good. */
+  readonly #givingUp = new AbortController();
   #pins = 0;
   #closing: Promise<void> | undefined;
 
@@ -63,7 +69,7 @@ export class FileStore implements Store {
     const isAlive = options.isAlive ?? (async () => false);
     const lock = options.lock === false ? undefined : await takeLock(dir, isAlive);
     try {
-      const found = recover(disk, dir, {}, options.onProgress);
+      const found = await recover(disk, dir, {}, options.onProgress);
       const store = found.store ?? randomBytes(8).toString('hex');
       const log = found.isClean ? await reopenLog(disk, dir, found) : await beginGeneration(disk, dir, found, store);
       for (const notice of lock?.notice ? [lock.notice, ...found.notices] : found.notices) options.onNotice?.(notice);
@@ -92,7 +98,7 @@ export class FileStore implements Store {
     this.#lock = lock;
     this.#snapshot = found.isClean ? found.snapshot : log.generation;
     this.#highest = Math.max(found.highest, log.generation);
-    this.#compactAt = Math.max(MIN_COMPACTION_BYTES, found.snapshotBytes);
+    this.#compactAt = this.#nextCompactionAt(found.snapshotBytes);
     for (const generation of found.isClean ? found.logs.slice(0, -1) : []) {
       this.#closedLogs.set(generation, sizeOf(disk, `${dir}/${fileName('log', generation)}`));
     }
@@ -150,6 +156,7 @@ export class FileStore implements Store {
 
   async #close(): Promise<void> {
     this.#committer.stop();
+    this.#givingUp.abort();
     await this.#compaction?.catch(() => {});
     try {
       const isWhole = await this.#committer.close({ op: 'end', how: 'close', at: this.#clock.wall() });
@@ -162,8 +169,7 @@ export class FileStore implements Store {
   async #compact(): Promise<void> {
     const generation = ++this.#highest;
     const next = await Log.create(this.#disk, this.#dir, this.#store, generation).catch((error) => {
-      // The failure policy of log.ts holds for every file: a failed fsync ends the process.
-      if (!isNoRoom(error)) this.#options.onFatal?.(new StoreError('unknown', `a new log failed: ${error.message}`));
+      if (error.failure === 'unknown') this.#committer.fail(error);
       throw error;
     });
     const before = this.#committer.log;
@@ -175,18 +181,18 @@ export class FileStore implements Store {
     } catch (error) {
       next.close();
       // When it is unknown whether the old log names the new one, that one must stay.
-      const isNamed = (error as StoreError).failure === 'unknown';
-      if (!isNamed) await this.#disk.unlink(`${this.#dir}/${fileName('log', generation)}`);
+      const mayBeNamed = (error as StoreError).failure === 'unknown';
+      if (!mayBeNamed) await this.#disk.unlink(`${this.#dir}/${fileName('log', generation)}`);
       throw error;
     }
     this.#closedLogs.set(before.generation, before.length);
-    await (this.#options.compact ?? ((dir, target) => compactFiles(this.#disk, dir, target)))(this.#dir, generation);
+    const { signal } = this.#givingUp;
+    signal.throwIfAborted();
+    const compact = this.#options.compact ?? ((dir, target) => compactFiles(this.#disk, dir, target));
+    await compact(this.#dir, generation, signal);
     this.#snapshot = generation;
     this.#closedLogs.clear();
-    this.#compactAt = Math.max(
-      MIN_COMPACTION_BYTES,
-      sizeOf(this.#disk, `${this.#dir}/${fileName('snapshot', generation)}`),
-    );
+    this.#compactAt = this.#nextCompactionAt(sizeOf(this.#disk, `${this.#dir}/${fileName('snapshot', generation)}`));
     await this.#sweep();
   }
 
@@ -199,6 +205,10 @@ export class FileStore implements Store {
     await removeFiles(this.#disk, this.#dir, this.#disk.list(this.#dir).filter(isOld));
   }
 
+  #nextCompactionAt(snapshotBytes: number): number {
+    return Math.max(this.#options.minCompactionBytes ?? MIN_COMPACTION_BYTES, snapshotBytes);
+  }
+
   #compactWhenLarge(): void {
     let bytes = this.#committer.log.length;
     for (const length of this.#closedLogs.values()) bytes += length;
@@ -206,6 +216,7 @@ export class FileStore implements Store {
     this.compact().then(
       () => {},
       (error: Error) => {
+        if (this.#closing) return;
         this.#compactAt = bytes * 2; // not again with every batch
         this.#options.onNotice?.(`compaction failed, and will be tried again: ${error.message}`);
       },

@@ -18,11 +18,11 @@ function broken(written: Written, at: number): Buffer {
 }
 
 /** At any moment the damaged file is there, as it was or as a copy; and the store is damaged, or repaired. */
-function judge(disk: SimDisk, bytes: Buffer, repaired: string): string | undefined {
+async function judge(disk: SimDisk, bytes: Buffer, repaired: string): Promise<string | undefined> {
   const isKept = disk.list().some((name) => name.startsWith(LOG) && disk.bytes(name).equals(bytes));
   if (!isKept) return 'the damaged file is gone';
   try {
-    return prove(recover(disk, DIR).state).digest === repaired ? undefined : 'neither damaged nor repaired';
+    return prove((await recover(disk, DIR)).state).digest === repaired ? undefined : 'neither damaged nor repaired';
   } catch (error) {
     return error instanceof DamagedError ? undefined : (error as Error).message;
   }
@@ -37,11 +37,11 @@ export async function tryRepairs(report: Report, random: Random): Promise<void> 
     disk.onCall = () => moments.push(disk.copy());
     const { damage, proof } = await repair(DIR, { disk, lock: false });
     const lines = bytes.subarray(0, damage?.offset).toString('latin1').split('\n').length - 2;
-    if (recover(disk, DIR).state.counts().pets > lines) report.fail('repair kept what stands after the damage');
+    if ((await recover(disk, DIR)).state.counts().pets > lines) report.fail('repair kept what stands after the damage');
     for (const moment of [...moments, disk]) {
       for (let i = 0; i < FATES; i++) {
         report.cases++;
-        const wrong = judge(moment.afterPowerLoss(random), bytes, proof.digest);
+        const wrong = await judge(moment.afterPowerLoss(random), bytes, proof.digest);
         if (wrong !== undefined) report.fail(`repair of a log damaged at ${damage?.offset}: ${wrong}`);
         if (report.isOver()) return;
       }

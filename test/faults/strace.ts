@@ -66,7 +66,7 @@ export function live(driver: string, dir: string, injection: string): Life {
  * takes writes again.
  */
 export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged'>): Promise<string | undefined> {
-  const { state } = recover(realDisk, dir);
+  const { state } = await recover(realDisk, dir);
   state.check();
   const recovered = state.pets(0, 1_000).items.map((pet) => pet.id);
   const lost = life.acknowledged.filter((id) => !recovered.includes(id));
@@ -78,7 +78,7 @@ export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged
   const { digest } = prove(state);
   for (let again = 0; again < 2; again++) {
     const store = await FileStore.open(dir, { lock: false });
-    if (prove(recover(realDisk, dir).state).digest !== digest) return 'recovering again changed something';
+    if (prove((await recover(realDisk, dir)).state).digest !== digest) return 'recovering again changed something';
     if (again === 1)
       await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.nextPetId(), name: 'x' } }));
     await store.close();

@@ -23,7 +23,7 @@ export interface Written {
 export async function writtenLog(isClosed: boolean): Promise<Written> {
   const disk = new SimDisk();
   const store = await openSim(disk);
-  const digests = [prove(recover(disk, DIR).state).digest];
+  const digests = [prove((await recover(disk, DIR)).state).digest];
   const batches: Written['batches'] = [{ end: disk.bytes(LOG).length, count: 0, digest: digests[0] }];
   for (let batch = 0; batch < BATCHES; batch++) {
     const name = `animal ${'@ '.repeat(100 * (batch % 2))}`;
@@ -39,13 +39,13 @@ export async function writtenLog(isClosed: boolean): Promise<Written> {
         order: { id: ahead.nextOrderId(), petId: ahead.nextOrderId(), status: 'placed' as const, placedAt: 1 },
       }));
     await Promise.all([add(), add(), order(), add()]);
-    const digest = prove(recover(disk, DIR).state).digest;
+    const digest = prove((await recover(disk, DIR)).state).digest;
     batches.push({ end: disk.bytes(LOG).length, count: (batch + 1) * 4, digest });
   }
   const bytes = disk.bytes(LOG);
   for (let end = batches[0].end; end < bytes.length; ) {
     end = bytes.indexOf(10, end) + 1;
-    digests.push(prove(recover(damaged(disk, LOG, bytes.subarray(0, end)), DIR).state).digest);
+    digests.push(prove((await recover(damaged(disk, LOG, bytes.subarray(0, end)), DIR)).state).digest);
   }
   if (isClosed) await store.close();
   return { disk, batches, digests, bytes: disk.bytes(LOG) };
@@ -60,9 +60,9 @@ export function damaged(disk: SimDisk, name: string, bytes: Buffer): SimDisk {
 export type Outcome = { refused: DamagedError } | { count: number };
 
 /** What recovery makes of it: refused as damaged, or the state after that many operations; or it throws. */
-export function outcome(disk: SimDisk, digests: string[]): Outcome {
+export async function outcome(disk: SimDisk, digests: string[]): Promise<Outcome> {
   try {
-    const { state } = recover(disk, DIR);
+    const { state } = await recover(disk, DIR);
     state.check();
     const count = digests.indexOf(prove(state).digest);
     if (count === -1) throw new Error('recovered a state that never was');
@@ -74,10 +74,10 @@ export function outcome(disk: SimDisk, digests: string[]): Outcome {
 }
 
 /** Counts one case; `judge` says what is wrong with the outcome, if anything. */
-export function tryCase(report: Report, what: string, run: () => string | undefined): void {
+export async function tryCase(report: Report, what: string, run: () => Promise<string | undefined>): Promise<void> {
   report.cases++;
   try {
-    const wrong = run();
+    const wrong = await run();
     if (wrong !== undefined) report.fail(`${what}: ${wrong}`);
   } catch (error) {
     report.fail(`${what}: ${(error as Error).message}`);

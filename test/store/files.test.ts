@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -54,14 +54,14 @@ async function fill2({ store }: Opened): Promise<void> {
 test('the state is the same whatever the generation, and so is its digest', () =>
   withStore({}, async (opened) => {
     await fill(opened);
-    const { proof } = verify(opened.dir);
+    const { proof } = await verify(opened.dir);
     for (const step of [() => opened.store.compact(), opened.crash, opened.reopen]) {
       await step();
-      assert.deepEqual(verify(opened.dir).proof, proof);
+      assert.deepEqual((await verify(opened.dir)).proof, proof);
     }
     assert.deepEqual({ ...proof, digest: '' }, { pets: 3, orders: 1, categories: 1, keys: 1, digest: '' });
     await addPet(opened.store);
-    assert.notEqual(verify(opened.dir).proof.digest, proof.digest);
+    assert.notEqual((await verify(opened.dir)).proof.digest, proof.digest);
   }));
 
 test('a format version of another program is refused by name, and the files stay', () =>
@@ -74,12 +74,9 @@ test('a format version of another program is refused by name, and the files stay
       path,
       [`{"crc":"${crc32(body).toString(16).padStart(8, '0')}",${body}`, ...lines(path).slice(1), ''].join('\n'),
     );
-    assert.throws(
-      () => recover(realDisk, opened.dir),
-      (error) => {
-        return error instanceof FormatError && /version 2; this program reads version 1/.test(error.message);
-      },
-    );
+    await assert.rejects(recover(realDisk, opened.dir), (error) => {
+      return error instanceof FormatError && /version 2; this program reads version 1/.test(error.message);
+    });
     writeFileSync(path, before);
     await opened.crash();
   }));
@@ -110,22 +107,28 @@ test('a backup of a running store is as of its pin, and restores with counts and
     const { dir: elsewhere, remove } = folder();
     try {
       await fill(opened);
-      const { proof } = verify(opened.dir);
+      const { proof } = await verify(opened.dir);
       const pinned = opened.store.pin();
       await addPet(opened.store, 'later');
       await opened.store.compact();
       await addPet(opened.store, 'later still');
-      assert.deepEqual(verify(opened.dir, pinned).proof, proof);
+      assert.deepEqual((await verify(opened.dir, pinned)).proof, proof);
       const file = join(elsewhere, 'backup.jsonl');
+      writeFileSync(`${file}.tmp`, 'of somebody else');
       assert.deepEqual(await backup(opened.dir, file, pinned), proof);
+      assert.deepEqual(readdirSync(elsewhere), ['backup.jsonl', 'backup.jsonl.tmp']);
+      assert.equal(readFileSync(`${file}.tmp`, 'utf8'), 'of somebody else');
       pinned.release();
       await assert.rejects(backup(opened.dir, file), /exists/);
       const target = join(elsewhere, 'restored');
       assert.deepEqual(await restore(file, target), proof);
-      assert.ok(isSame(verify(target).proof, proof));
+      assert.ok(isSame((await verify(target)).proof, proof));
       await assert.rejects(restore(file, target), NotEmptyError);
       writeFileSync(file, readFileSync(file, 'utf8').replace('"a"', '"A"'));
-      await assert.rejects(restore(file, join(elsewhere, 'other')), DamagedError);
+      await assert.rejects(restore(file, join(elsewhere, 'other')), (error: Error) => {
+        assert.ok(error instanceof DamagedError);
+        return /the backup that is damaged; nothing was restored/.test(error.message) && !/repair/.test(error.message);
+      });
     } finally {
       remove();
     }
@@ -146,7 +149,7 @@ test('damage is named with file, offset and record; repair cuts there, keeps the
       assert.deepEqual([error.file, error.offset, error.sequence], [path, offset, 3]);
       return /petstore repair/.test(error.message);
     };
-    assert.throws(() => verify(opened.dir), damage);
+    await assert.rejects(verify(opened.dir), damage);
     await assert.rejects(opened.crash(), damage);
     const { kept, lost, lostBytes } = await repair(opened.dir);
     assert.deepEqual(kept, [`${path}.damaged`]);
@@ -178,9 +181,11 @@ test('repair of a snapshot keeps what stands before the damage', () =>
   }));
 
 test('a log that has grown is compacted by itself', () =>
-  withStore({}, async (opened) => {
+  withStore({ minCompactionBytes: 10_000 }, async (opened) => {
     const add = () => addPet(opened.store, 'x'.repeat(1_000));
-    for (let i = 0; i < 9; i++) await Promise.all(Array.from({ length: 1_000 }, add));
+    await Promise.all(Array.from({ length: 8 }, add));
+    assert.ok(!readdirSync(opened.dir).includes('log-000002.jsonl'), 'it is not large yet');
+    await Promise.all([add(), add()]);
     for (let waited = 0; waited < 500; waited++) {
       if (readdirSync(opened.dir).join() === 'LOCK,log-000002.jsonl,snapshot-000002.jsonl') break;
       await sleep(10);
@@ -190,19 +195,41 @@ test('a log that has grown is compacted by itself', () =>
     assert.deepEqual(opened.notices, []);
   }));
 
-test('without a flock program whoever answers for the directory is asked, and the operator is told', async () => {
+async function withPath(path: string, work: () => Promise<void>): Promise<void> {
+  const { PATH } = process.env;
+  process.env.PATH = path;
+  await work().finally(() => {
+    process.env.PATH = PATH;
+  });
+}
+
+test('without a flock that works whoever answers for the directory is asked, and the operator is told', async () => {
+  const { dir: path, remove } = folder();
+  writeFileSync(join(path, 'flock'), '#!/bin/sh\nexit 70\n', { mode: 0o700 });
   const { PATH } = process.env;
   let isAlive = false;
-  process.env.PATH = '';
-  try {
-    await withStore({ isAlive: async () => isAlive }, async (opened) => {
-      assert.match(opened.notices[0], /not locked against a stopped process/);
+  const open = (dir: string) => FileStore.open(dir, { isAlive: async () => isAlive });
+  await withPath(path, () =>
+    withStore({ isAlive: async () => isAlive }, async (opened) => {
+      assert.match(opened.notices[0], /not locked against a stopped process: flock ended with 70/);
       isAlive = true;
-      await assert.rejects(FileStore.open(opened.dir, { isAlive: async () => isAlive }), InUseError);
-    });
-  } finally {
-    process.env.PATH = PATH;
-  }
+      await assert.rejects(open(opened.dir), InUseError);
+      // A flock can be had, and by nobody else: the other is there all the same.
+      await withPath(PATH!, () => assert.rejects(open(opened.dir), InUseError));
+      isAlive = false;
+      await withPath(PATH!, async () => (await open(opened.dir)).close()); // whoever was refused holds nothing
+    }),
+  ).finally(remove);
+});
+
+test('flock is found also where PATH does not lead to it', async (t) => {
+  if (!existsSync('/usr/bin/flock') && !existsSync('/bin/flock')) return t.skip('flock is not in its usual places');
+  await withPath('', () =>
+    withStore({}, async (opened) => {
+      assert.deepEqual(opened.notices, []);
+      await assert.rejects(FileStore.open(opened.dir), InUseError);
+    }),
+  );
 });
 
 test('a missing file is damage', () =>

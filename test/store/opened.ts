@@ -54,7 +54,7 @@ export async function withStore(options: FileStoreOptions, work: (opened: Opened
 export async function check({ store, dir }: Opened): Promise<void> {
   store.check();
   const read = store.read as State;
-  if (read.imports.size === 0) assert.deepEqual(prove(recover(realDisk, dir).state), prove(read));
+  if (read.imports.size === 0) assert.deepEqual(prove((await recover(realDisk, dir)).state), prove(read));
 }
 
 export function addPet(store: Store, name = 'Rex', status: PetStatus = 'available'): Promise<OperationOf<'addPet'>> {

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
+import { MAX_BATCH_RECORDS } from '../../src/store/commit.ts';
+import { compactFiles } from '../../src/store/compaction.ts';
 import { type Disk, realDisk } from '../../src/store/disk.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { ONCE_MS } from '../../src/store/onces.ts';
+import { checkSnapshot } from '../../src/store/read-snapshot.ts';
+import { recover } from '../../src/store/recovery.ts';
 import { addPet, check, order, pet, withStore } from './opened.ts';
 
 test('what was written is read, exact to the last digit, after a close and after a crash', () =>
@@ -113,15 +120,32 @@ test('a failed fdatasync: unknown, told once, and nothing is taken any more', as
   await withStore({ disk, onFatal: (error) => fatal.push(error.failure) }, async (opened) => {
     await addPet(opened.store);
     fails = true;
-    const isUnknown = (error: unknown) => error instanceof StoreError && error.failure === 'unknown';
-    await assert.rejects(addPet(opened.store), isUnknown);
-    await assert.rejects(addPet(opened.store), isUnknown);
+    const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
+    await assert.rejects(addPet(opened.store), is('unknown'));
+    await assert.rejects(addPet(opened.store), is('closed'), 'this one is surely not kept');
     assert.deepEqual(fatal, ['unknown']);
     assert.equal(opened.store.read.counts().pets, 1, 'reads go on until the process ends');
-    await opened.store.close();
+    await assert.rejects(opened.store.close(), is('unknown'), 'no end that looks like a good one');
     fails = false;
     await opened.crash();
     assert.ok(opened.store.read.counts().pets >= 1);
+  });
+});
+
+test('a failed fdatasync of the next log is no less: nothing is taken any more, and closing says so', async () => {
+  let fails = false;
+  const disk: Disk = { ...realDisk, sync: (fd) => (fails ? Promise.reject(new Error('EIO')) : realDisk.sync(fd)) };
+  const fatal: string[] = [];
+  await withStore({ disk, onFatal: (error) => fatal.push(error.failure) }, async (opened) => {
+    await addPet(opened.store);
+    fails = true;
+    await assert.rejects(opened.store.compact(), /a new log could not be written: EIO/);
+    fails = false;
+    assert.deepEqual(fatal, ['unknown']);
+    await assert.rejects(addPet(opened.store), (error) => error instanceof StoreError && error.failure === 'closed');
+    await assert.rejects(opened.store.close(), /a new log could not be written/);
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
   });
 });
 
@@ -193,4 +217,106 @@ test('a closed store takes nothing, and closing waits for what was accepted', ()
     await opened.crash();
     assert.equal(opened.store.read.counts().pets, 2);
     assert.deepEqual(opened.notices, []);
+  }));
+
+test('refusals that wait for a batch to be durable have a maximum', () =>
+  withStore({}, async ({ store }) => {
+    const first = addPet(store);
+    const refuse = () =>
+      store.write(() => {
+        throw new Error('refused');
+      });
+    const refused = await Promise.allSettled(Array.from({ length: MAX_BATCH_RECORDS + 2 }, refuse));
+    const messages = refused.map((result) => (result as PromiseRejectedResult).reason.message);
+    assert.deepEqual(messages.slice(-3), ['refused', 'too many refusals are waiting', 'too many refusals are waiting']);
+    await first;
+  }));
+
+test('closing gives up a compaction that is under way, and nothing is lost', async () => {
+  let begun = () => {};
+  const hasBegun = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const compact = (_dir: string, _generation: number, signal: AbortSignal) =>
+    new Promise((_, reject) => {
+      begun();
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  await withStore({ compact }, async (opened) => {
+    await addPet(opened.store);
+    const given = assert.rejects(opened.store.compact(), { name: 'AbortError' });
+    await hasBegun;
+    await addPet(opened.store);
+    await opened.reopen();
+    await given;
+    assert.equal(opened.store.read.counts().pets, 2);
+    assert.deepEqual(opened.notices, []);
+  });
+});
+
+test('what the last compaction of a killed process renames, while the next process starts, does no harm', async () => {
+  const disk: Disk = {
+    ...realDisk,
+    unlink(path) {
+      if (path.endsWith('.tmp')) renameSync(path, path.slice(0, -'.tmp'.length));
+      return realDisk.unlink(path);
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    await addPet(opened.store);
+    writeFileSync(`${opened.dir}/snapshot-000002.jsonl.tmp`, '');
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
+    await opened.reopen();
+  });
+});
+
+test('a compaction hears that its server has ended before it gives the snapshot its name', () =>
+  withStore({}, async ({ store, dir }) => {
+    await addPet(store);
+    const server = createServer().listen(`${dir}/pipe`);
+    const ours = connect(`${dir}/pipe`);
+    const [theirs] = await once(server, 'connection');
+    let hasEnded = false;
+    ours.resume().on('end', () => {
+      hasEnded = true;
+    });
+    const disk: Disk = {
+      ...realDisk,
+      openToRead(path) {
+        if (path.endsWith('.tmp')) theirs.destroy();
+        return realDisk.openToRead(path);
+      },
+      async rename() {
+        assert.ok(hasEnded);
+        throw new Error('it would have ended');
+      },
+    };
+    await assert.rejects(compactFiles(disk, dir, 2), /it would have ended/);
+    rmSync(`${dir}/snapshot-000002.jsonl.tmp`);
+    server.close();
+  }));
+
+test('others have their turns while a large log, or a large snapshot, is read', () =>
+  withStore({}, async (opened) => {
+    const turnsWhile = async (work: Promise<unknown>) => {
+      let turns = 0;
+      let isOver = false;
+      const turn = () => {
+        turns++;
+        if (!isOver) setImmediate(turn);
+      };
+      setImmediate(turn);
+      await work;
+      isOver = true;
+      return turns;
+    };
+    // More than two parts of each file; no line of the snapshot longer than a line may be.
+    const categories = Array.from({ length: 4 * 512 }, (_, id) => ({ id, name: 'x'.repeat(1_500) }));
+    for (const category of categories) void opened.store.write(() => ({ op: 'setCategory', category }));
+    await addPet(opened.store);
+    assert.ok((await turnsWhile(recover(realDisk, opened.dir))) > 0);
+    await opened.store.compact();
+    assert.ok((await turnsWhile(recover(realDisk, opened.dir))) > 0);
+    assert.ok((await turnsWhile(checkSnapshot(realDisk, `${opened.dir}/snapshot-000002.jsonl`))) > 0);
   }));

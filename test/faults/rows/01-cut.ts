@@ -7,8 +7,8 @@ export const row: Row = {
   async run(_scale, report) {
     const { disk, batches, digests, bytes } = await writtenLog(false);
     for (let length = 0; length <= bytes.length; length++) {
-      tryCase(report, `cut at ${length}`, () => {
-        const found = outcome(damaged(disk, LOG, bytes.subarray(0, length)), digests);
+      await tryCase(report, `cut at ${length}`, async () => {
+        const found = await outcome(damaged(disk, LOG, bytes.subarray(0, length)), digests);
         const isHeaderCut = length < batches[0].end;
         // The header was durable before the snapshot had its name: no crash takes it away.
         if ('refused' in found) return isHeaderCut ? undefined : `refused: ${found.refused.message}`;

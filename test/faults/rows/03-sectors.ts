@@ -26,8 +26,8 @@ export const row: Row = {
       for (let subset = 1; subset < 2 ** sectors.length; subset++) {
         const zeroed = Buffer.from(bytes);
         for (let i = 0; i < sectors.length; i++) if (subset & (1 << i)) zeroed.fill(0, ...sectors[i]);
-        tryCase(report, `batch ${batch}, sectors ${subset.toString(2)}`, () => {
-          const found = outcome(damaged(disk, LOG, zeroed), digests);
+        await tryCase(report, `batch ${batch}, sectors ${subset.toString(2)}`, async () => {
+          const found = await outcome(damaged(disk, LOG, zeroed), digests);
           if ('refused' in found) return isLast ? `refused: ${found.refused.message}` : undefined;
           if (!isLast) return `zeros before a later batch were taken, with ${found.count} operations`;
           return found.count >= before.count ? undefined : `${found.count} operations, ${before.count} acknowledged`;

@@ -15,8 +15,8 @@ const STATES_PER_MOMENT = 24;
 const OPENED = 40;
 
 /** The recovered state must be the one after some operation that was sent, with all that were acknowledged. */
-function judge(moment: Moment, disk: SimDisk): string {
-  const { state } = recover(disk, DIR);
+async function judge(moment: Moment, disk: SimDisk): Promise<string> {
+  const { state } = await recover(disk, DIR);
   state.check();
   const { digest } = prove(state);
   const { acknowledged, sent, history } = moment;
@@ -41,12 +41,12 @@ async function openAndCrash(disk: SimDisk, before: string[], digest: string, ran
   disk.onCall = () => moments.push({ disk: disk.copy(), allowed });
   const store = await openSim(disk);
   const pet: Pet = { id: 0, name: 'after', categoryId: 1, status: 'sold' };
-  const after = digestWith(recover(disk, DIR).state, pet);
+  const after = digestWith((await recover(disk, DIR)).state, pet);
   allowed = [digest, after];
   await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.nextPetId() } }));
   moments.push({ disk: disk.copy(), allowed: [after] });
   for (const moment of moments) {
-    const found = prove(recover(moment.disk.afterPowerLoss(random), DIR).state).digest;
+    const found = prove((await recover(moment.disk.afterPowerLoss(random), DIR)).state).digest;
     if (!moment.allowed.includes(found)) throw new Error('a crash while opening changed what was recovered');
   }
   return moments.length;
@@ -63,7 +63,7 @@ async function tryMoment(moment: Moment, random: Random): Promise<number> {
   for (let i = 0; i < states; i++) {
     // The process alone was killed, or the power failed.
     const disk = i === 0 ? moment.disk.copy() : moment.disk.afterPowerLoss(random);
-    const digest = judge(moment, disk);
+    const digest = await judge(moment, disk);
     tried++;
     if (random() * OPENED >= 1) continue;
     const { acknowledged, sent, history } = moment;

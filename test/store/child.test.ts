@@ -1,0 +1,70 @@
+/** The process that compacts, as the program starts it. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { openStore } from '../../src/operator/opening.ts';
+import { folder } from '../faults/folder.ts';
+import { addPet } from './opened.ts';
+
+const DESCRIPTORS = 200;
+const WAIT_MAX_MS = 20_000;
+const CLOSE_MAX_MS = 5_000;
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  for (const began = Date.now(); !holds(); await sleep(10)) assert.ok(Date.now() - began < WAIT_MAX_MS, what);
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+test('a compaction for which no descriptor is left is refused, and comes about later', async () => {
+  const { dir, remove } = folder();
+  const program = join(import.meta.dirname, 'few-descriptors.ts');
+  const limited = `ulimit -n ${DESCRIPTORS}; exec "$0" "$@"`;
+  const args = ['-c', limited, process.execPath, '--import', 'tsx', program, join(dir, 'data')];
+  try {
+    const { stdout } = await promisify(execFile)('bash', args, { timeout: WAIT_MAX_MS });
+    assert.equal(stdout, 'done\n');
+    const names = readdirSync(join(dir, 'data')).filter((name) => name.endsWith('.jsonl'));
+    assert.equal(names.length, 2, names.join());
+  } finally {
+    remove();
+  }
+});
+
+test('closing the store ends the process that compacts, however long it would take', async () => {
+  const { dir, remove } = folder();
+  const [, program] = process.argv;
+  const pidFile = join(dir, 'pid');
+  process.argv[1] = join(dir, 'slow.mjs');
+  writeFileSync(
+    process.argv[1],
+    `import { writeFileSync } from 'node:fs';
+     process.on('SIGTERM', () => {});
+     writeFileSync(${JSON.stringify(pidFile)}, String(process.pid));
+     setTimeout(() => {}, ${WAIT_MAX_MS});`,
+  );
+  try {
+    const store = await openStore(join(dir, 'data'), {});
+    await addPet(store);
+    const given = assert.rejects(store.compact(), { name: 'AbortError' });
+    await until('it has begun', () => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '');
+    const began = Date.now();
+    await store.close();
+    assert.ok(Date.now() - began < CLOSE_MAX_MS);
+    await given;
+    await until('it has ended', () => !isRunning(Number(readFileSync(pidFile, 'utf8'))));
+  } finally {
+    process.argv[1] = program;
+    remove();
+  }
+});
