@@ -5,7 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeKey } from '../src/access/keys.ts';
+import { SERVE } from '../src/config.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
+import { flagOf } from '../src/operator/arguments.ts';
 import { StoreError } from '../src/store/model.ts';
 import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
@@ -29,6 +31,8 @@ for (const group of GROUPS) {
     });
     const keys = await keysFor(group, served.key, dir);
     for (const row of group.rows) await t.test(titleOf(row), () => tryRow(served.url.slice(0, -3), row, keys));
+    const { stderr } = await served.stop();
+    for (const line of group.logs ?? []) assert.match(stderr, line);
   });
 }
 
@@ -42,10 +46,15 @@ async function keysFor(group: Group, first: string, dir: string): Promise<Map<st
     ['production', `Bearer ${makeKey('production')}`],
     ['staging', `Bearer ${makeKey('staging')}`],
   ]);
-  if (group.rows.some((row) => row.key === 'second')) {
-    const made = await program(['keys', 'create', '--plan', 'pro', '--data', dir]);
-    assert.equal(made.exit, 0, made.stderr);
-    keys.set('second', `Bearer ${made.stdout.trim().split('\n').at(-1)}`);
+  const made: Record<string, string[]> = {
+    second: ['--plan', 'pro'],
+    'one a minute': ['--plan', 'enterprise', '--per-minute', '1', '--per-day', '100'],
+  };
+  for (const [name, plan] of Object.entries(made)) {
+    if (!group.rows.some((row) => row.key === name)) continue;
+    const { exit, stdout, stderr } = await program(['keys', 'create', '--data', dir, ...plan]);
+    assert.equal(exit, 0, stderr);
+    keys.set(name, `Bearer ${stdout.trim().split('\n').at(-1)}`);
   }
   return keys;
 }
@@ -72,6 +81,7 @@ async function assertReply(reply: Response, row: Row): Promise<void> {
   }
   if (row.path.startsWith('/v1') || row.code !== undefined) assertCommon(reply.headers);
   if (row.code !== undefined) assertErrorBody(reply, text, row);
+  for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part) || row.code !== undefined, text);
   if (row.json !== undefined) assert.deepEqual(JSON.parse(text), row.json);
   for (const [name, wanted] of Object.entries(row.has ?? {})) {
     const value = reply.headers.get(name);
@@ -192,6 +202,13 @@ test('limits: refused with a time to wait, then banned', async () => {
   await ask({ 'retry-after': '61', 'x-ratelimit-remaining': '0' }, error(429, 'rate_limited'));
   await ask({ 'retry-after': '121', 'x-ratelimit-remaining': '0' }, error(429, 'key_banned'));
   await service.close();
+});
+
+test('every option of serve is in the table', () => {
+  const always = ['data', 'port', 'seed', 'firstKey']; // every group is started with these
+  const tried = new Set(GROUPS.flatMap((group) => group.serve));
+  const missing = Object.keys(SERVE.options).filter((name) => !always.includes(name) && !tried.has(flagOf(name)));
+  assert.deepEqual(missing, []);
 });
 
 test('every code of the catalogue is shown by a row', () => {

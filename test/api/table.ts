@@ -17,7 +17,7 @@ export interface Row {
   code?: ErrorCode;
   /** The reply's body, whole. */
   json?: unknown;
-  /** Part of the message of an error, or all of the listed parts. */
+  /** Part of the message of an error, or of the body of another reply; or all of the listed parts. */
   says?: string | string[];
   /** Reply headers: exact text, a pattern, or null for absent. */
   has?: Record<string, string | RegExp | null>;
@@ -28,6 +28,8 @@ export interface Group {
   /** What `serve` is started with, beside its data directory and port. */
   serve: string[];
   rows: Row[];
+  /** What the log must say when all rows were tried. */
+  logs?: RegExp[];
 }
 
 const pet = (id: number, name: string, categoryId: number, status: string) => ({ id, name, categoryId, status });
@@ -371,6 +373,14 @@ const corsFrom = (origin: string, vary: string | null): Row[] => [
   },
 ];
 
+const unknownFrom = (address: string): Row => ({
+  path: '/v1/pets',
+  key: null,
+  headers: { 'x-forwarded-for': address },
+  status: 401,
+  code: 'missing_api_key',
+});
+
 export const GROUPS: Group[] = [
   { name: 'pages', serve: [], rows: pages },
   { name: 'keys', serve: [], rows: keys },
@@ -406,4 +416,64 @@ export const GROUPS: Group[] = [
       { path: '/v1/pets', key: 'production', status: 401, code: 'invalid_api_key', says: 'production' },
     ],
   },
+  {
+    name: 'one proxy is trusted',
+    serve: ['--trust-proxy', '1'],
+    rows: [
+      { ...unknownFrom('192.0.2.1'), has: { 'x-ratelimit-remaining': '59' } },
+      { ...unknownFrom('198.51.100.1, 192.0.2.1'), has: { 'x-ratelimit-remaining': '58' } },
+      { ...unknownFrom('192.0.2.2'), has: { 'x-ratelimit-remaining': '59' } },
+    ],
+  },
+  {
+    name: 'no proxy is trusted',
+    serve: ['--trust-proxy', '0'],
+    rows: [
+      { ...unknownFrom('192.0.2.1'), has: { 'x-ratelimit-remaining': '59' } },
+      { ...unknownFrom('192.0.2.2'), has: { 'x-ratelimit-remaining': '58' } },
+    ],
+  },
+  {
+    name: 'banned at the second refusal',
+    serve: ['--ban-after', '2'],
+    rows: [
+      { path: '/v1/pets', key: 'one a minute', status: 200 },
+      { path: '/v1/pets', key: 'one a minute', status: 429, code: 'rate_limited' },
+      { path: '/v1/pets', key: 'one a minute', status: 429, code: 'key_banned', has: { 'x-ratelimit-remaining': '0' } },
+    ],
+  },
+  {
+    name: 'never banned',
+    serve: ['--ban-after', '0'],
+    rows: [
+      { path: '/v1/pets', key: 'one a minute', status: 200 },
+      ...Array.from(
+        { length: 9 },
+        (): Row => ({ path: '/v1/pets', key: 'one a minute', status: 429, code: 'rate_limited' }),
+      ),
+    ],
+  },
+  {
+    name: 'the addresses of the document',
+    serve: ['--base-url', 'https://shop.example/v1', '--staging-base-url', 'https://staging.shop.example/v1'],
+    rows: [
+      {
+        path: '/openapi.json',
+        key: null,
+        status: 200,
+        says: ['"https://shop.example/v1"', '"https://staging.shop.example/v1"'],
+      },
+    ],
+  },
+  {
+    name: 'a line of log for every request',
+    serve: ['--access-log', '--log-level', 'warn'],
+    rows: [
+      { path: '/v1/pets?limit=3', status: 200 },
+      { path: '/v1/nothing', key: null, status: 401, code: 'missing_api_key' },
+    ],
+    logs: [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
+  },
+  { name: 'beside metrics', serve: ['--metrics', '127.0.0.1:0'], rows: [{ path: '/v1/pets', status: 200 }] },
+  { name: 'on one address', serve: ['--host', '127.0.0.1'], rows: [{ path: '/v1/pets', status: 200 }] },
 ];
