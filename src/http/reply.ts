@@ -111,7 +111,6 @@ export function sendRaw(socket: Socket, reply: Reply, common: string[], id: stri
   if (!headers.includes('Connection')) headers.push('Connection', 'close');
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  socket.on('error', () => {}); // after CONNECT nobody else listens, and a reset would end the process
   lingerOnClose(socket);
   socket.write(`${head}\r\n${reply.body}`, 'latin1');
   socket.destroySoon();
