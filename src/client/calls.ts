@@ -1,21 +1,40 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent, type Dispatcher } from 'undici';
 import { Failure, PetstoreError } from './errors.ts';
-import { type Asked, exchange, type Reply } from './exchange.ts';
-import { Gate } from './gate.ts';
-import { Span } from './span.ts';
-import type { ClientOptions } from './types.ts';
-import { brokenOff, factsOf, refusalIn, wholeNumber } from './verdicts.ts';
+import { type Asked, exchange, factsOf, header, type Reply, refusalIn, wholeNumber } from './exchange.ts';
+import { Turns } from './turns.ts';
 
 const BACKOFF_BASE_MS = 200;
 const MAX_BACKOFF_MS = 10_000;
 /** Longer timers than this fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
+export interface ClientOptions {
+  /** Ends in `/v1`, as `petstore serve` prints it. */
+  baseUrl: string | URL;
+  key: string;
+  /** How often one call is sent at most. Default 6. */
+  tries?: number;
+  /** How long one call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
+  budgetMs?: number;
+  /** How long one try may take, from connecting to the last byte. Default 15,000. */
+  tryTimeoutMs?: number;
+  /** Wait for the end of a ban, if the budget allows, instead of throwing at once. Default false. */
+  waitOutBans?: boolean;
+  /** An undici dispatcher of your own (a proxy, other TLS settings); you close it. */
+  dispatcher?: Dispatcher;
+  /** Told once about each deprecated operation. Default: `process.emitWarning`. */
+  onWarning?: (message: string) => void;
+  /** For tests: monotonic milliseconds, the wait (which must end early when the signal fires), 0 <= random < 1. */
+  clock?: { now(): number };
+  sleep?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  random?: () => number;
+}
+
 /** A call as the policy below sees it; `read` throws where the reply is not what it should be. */
-export interface Call<T> extends Omit<Asked, 'headers'> {
+export interface Call<T> extends Asked {
   name: string;
-  idempotencyKey?: string;
   signal?: AbortSignal;
   read(reply: Reply): T;
 }
@@ -28,17 +47,14 @@ export interface Call<T> extends Omit<Asked, 'headers'> {
  * order whose closing got no reply may answer `order_closed` the second time, which is thrown with
  * `outcomeUnknown`.
  *
- * Not undici's retry interceptor: it waits `maxTimeout` where Retry-After says more, so it sends too early; it sees
- * status and headers but not the body, where `key_banned` and `outcome_unknown` stand; it resumes half a reply with
- * a Range that this service does not serve; and its budget is a number of tries, not a time. Giving it a `retry`
- * function of our own would mend the waits only. Nor `dump` and `responseError`: error bodies are wanted, bounded
- * and with exact integers. undici's are the connections, their reuse, and HTTP itself.
+ * undici's are the connections, their reuse, and HTTP itself. Not its interceptors: docs/decisions.md says why not
+ * `retry`; with `dump` and `responseError` error bodies would be lost, which are wanted, bounded and with exact integers.
  */
 export class Calls {
   readonly #options: Required<Omit<ClientOptions, 'baseUrl' | 'dispatcher'>>;
   readonly #dispatcher: Dispatcher;
   readonly #own: Agent | undefined;
-  readonly #gate = new Gate();
+  readonly #turns = new Turns();
   readonly #closing = new AbortController();
   readonly #warned = new Set<string>();
 
@@ -58,27 +74,26 @@ export class Calls {
 
   async run<T>(call: Call<T>): Promise<T> {
     const { budgetMs, clock } = this.#options;
-    const span = new Span(budgetMs, `nothing came of it within the ${budgetMs} ms of the call`)
-      .with(call.signal, (cause) => new Failure('aborted', 'the signal was aborted', { cause, unclear: true }))
-      .with(this.#closing.signal);
+    const late = `nothing came of it within the ${budgetMs} ms of the call`;
+    const limit = limited(budgetMs, late, call.signal, this.#closing.signal);
     const deadline = clock.now() + budgetMs;
     let tries = 0;
     let unclear = false;
     try {
       for (;;) {
-        await this.#turn(span.signal, deadline);
+        await this.#turn(limit.signal, deadline);
         tries++;
-        const result = await this.#try(call, tries, span.signal);
+        const result = await this.#try(call, tries, limit.signal);
         if (!(result instanceof Failure)) return result;
         unclear ||= result.facts.unclear === true && call.method !== 'GET';
-        if (!result.facts.again || tries === this.#options.tries || result.againAt > deadline) throw result;
-        await this.#sleepUntil(result.againAt, span.signal);
+        if (tries === this.#options.tries || !isWorthWaiting(result, deadline)) throw result;
+        await this.#sleepUntil(result.againAt, limit.signal);
       }
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       throw new PetstoreError(error, tries, unclear, call.idempotencyKey);
     } finally {
-      span.end();
+      limit.end();
     }
   }
 
@@ -87,72 +102,53 @@ export class Calls {
     await this.#own?.destroy();
   }
 
-  /** Comes back with a place in the gate, at a time when sending is allowed. */
+  /** Comes back with a turn, at a time when sending is allowed. */
   async #turn(signal: AbortSignal, deadline: number): Promise<void> {
     for (;;) {
-      await this.#gate.enter(signal);
-      const { closedUntil, closedBy } = this.#gate;
-      const leftMs = closedUntil - this.#options.clock.now();
-      if (leftMs <= 0) return;
-      this.#gate.leave();
-      if (closedBy !== undefined && !(closedBy.facts.again && closedUntil <= deadline)) {
-        const facts = { ...closedBy.facts, retryAfter: Math.ceil(leftMs / 1_000) };
-        throw new Failure(closedBy.code, `not sent, as an earlier reply said: ${closedBy.message}`, facts);
+      await this.#turns.take(signal);
+      const { refusal } = this.#turns;
+      const now = this.#options.clock.now();
+      if (refusal === undefined || refusal.againAt <= now) return;
+      this.#turns.giveBack();
+      if (!isWorthWaiting(refusal, deadline)) {
+        const facts = { ...refusal.facts, retryAfter: Math.ceil((refusal.againAt - now) / 1_000) };
+        throw new Failure(refusal.code, `not sent, as an earlier reply said: ${refusal.message}`, facts);
       }
-      await this.#sleepUntil(closedUntil, signal);
+      await this.#sleepUntil(refusal.againAt, signal);
     }
   }
 
   async #try<T>(call: Call<T>, tries: number, whole: AbortSignal): Promise<T | Failure> {
     try {
-      const reply = await this.#send(call, whole);
-      const result = reply instanceof Failure ? reply : this.#judge(call, reply);
-      if (result instanceof Failure) {
-        const { status, retryAfter } = result.facts;
-        result.againAt =
-          this.#options.clock.now() + (retryAfter === undefined ? this.#backoffMs(tries) : retryAfter * 1_000);
-        if (status === 429) this.#gate.close(result.againAt, result);
-      }
-      return result;
+      return await this.#send(call, whole);
+    } catch (failure) {
+      if (!(failure instanceof Failure)) throw failure;
+      const { status, retryAfter } = failure.facts;
+      const waitMs = retryAfter === undefined ? this.#backoffMs(tries) : retryAfter * 1_000;
+      failure.againAt = this.#options.clock.now() + waitMs;
+      if (status === 429) this.#turns.refused(failure);
+      return failure;
     } finally {
-      this.#gate.leave();
+      this.#turns.giveBack();
     }
   }
 
-  async #send(call: Call<unknown>, whole: AbortSignal): Promise<Reply | Failure> {
-    const { key, tryTimeoutMs } = this.#options;
-    const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
-    if (call.body !== undefined) headers['content-type'] = 'application/json';
-    if (call.idempotencyKey !== undefined) headers['idempotency-key'] = call.idempotencyKey;
-    const span = new Span(tryTimeoutMs, `no whole reply within ${tryTimeoutMs} ms`).with(whole);
-    try {
-      return await exchange(this.#dispatcher, { ...call, headers }, span.signal);
-    } catch (error) {
-      if (span.signal.aborted) return span.signal.reason;
-      return error instanceof Failure ? error : brokenOff(error as Error & { code?: string });
-    } finally {
-      span.end();
-    }
-  }
-
-  #judge<T>(call: Call<T>, reply: Reply): T | Failure {
-    const { headers } = reply;
-    this.#gate.remaining(wholeNumber(headers.get('x-ratelimit-remaining')));
-    if (headers.has('deprecation') && !this.#warned.has(call.name)) {
+  async #send<T>(call: Call<T>, whole: AbortSignal): Promise<T> {
+    const { key, tryTimeoutMs, waitOutBans, onWarning } = this.#options;
+    const limit = limited(tryTimeoutMs, `no whole reply within ${tryTimeoutMs} ms`, whole);
+    const reply = await exchange(this.#dispatcher, key, call, limit.signal).finally(limit.end);
+    this.#turns.remaining(wholeNumber(header(reply, 'x-ratelimit-remaining')));
+    if (header(reply, 'deprecation') !== undefined && !this.#warned.has(call.name)) {
       this.#warned.add(call.name);
-      this.#options.onWarning(`${call.name} is deprecated; it ends on ${headers.get('sunset') ?? 'a day not named'}`);
+      onWarning(`${call.name} is deprecated; it ends on ${header(reply, 'sunset') ?? 'a day not named'}`);
     }
-    const refusal = refusalIn(reply, this.#options.waitOutBans);
-    if (refusal !== undefined) return refusal;
+    const refusal = refusalIn(reply, waitOutBans);
+    if (refusal !== undefined) throw refusal;
     try {
       return call.read(reply);
     } catch (cause) {
-      const flaw = (cause as Error).message;
-      return new Failure('bad_reply', `not a reply of ${call.name}: ${flaw}`, {
-        ...factsOf(reply),
-        cause,
-        unclear: true,
-      });
+      const said = `not a reply of ${call.name}: ${(cause as Error).message}`;
+      throw new Failure('bad_reply', said, { ...factsOf(reply), cause, unclear: true });
     }
   }
 
@@ -172,4 +168,31 @@ export class Calls {
       }
     }
   }
+}
+
+const isWorthWaiting = ({ facts, againAt }: Failure, deadline: number): boolean =>
+  facts.again === true && againAt <= deadline;
+
+/**
+ * A signal that fires when the time is over or one of the others fires, with a Failure for its reason; `end` is for when
+ * it is no longer needed. Not AbortSignal.any: on Node 20 each one leaves something behind in a signal that lives long.
+ */
+function limited(ms: number, late: string, ...others: (AbortSignal | undefined)[]) {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new Failure('timeout', late, { again: true, unclear: true })), ms);
+  const release = [() => clearTimeout(timer)];
+  for (const other of others) {
+    if (other === undefined) continue;
+    const stop = () => {
+      const cause = other.reason; // a Failure already, but for the signal that the caller gave
+      const aborted = new Failure('aborted', 'the signal was aborted', { cause, unclear: true });
+      controller.abort(cause instanceof Failure ? cause : aborted);
+    };
+    if (other.aborted) stop();
+    // One signal for a thousand calls is no leak, so Node need not warn of it.
+    setMaxListeners(0, other);
+    other.addEventListener('abort', stop);
+    release.push(() => other.removeEventListener('abort', stop));
+  }
+  return { signal: controller.signal, end: () => release.forEach((undo) => void undo()) };
 }

@@ -8,26 +8,41 @@
 import { randomUUID } from 'node:crypto';
 import { parseInt64 } from '../json/int64.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type Call, Calls } from './calls.ts';
-import { nextPage } from './links.ts';
-import { readCategory, readList, readOrder, readPet, writeInt, writeJson } from './shapes.ts';
-import type {
-  CallOptions,
-  Category,
-  ClientOptions,
-  CreateOptions,
-  Int64,
-  Listing,
-  ListOptions,
-  NewPet,
-  Order,
-  OrderStatus,
-  Pet,
-  PetStatus,
-} from './types.ts';
+import type { Category, Int64, OrderStatus, PetStatus } from '../store/model.ts';
+import { type Call, Calls, type ClientOptions } from './calls.ts';
+import { header, type Reply } from './exchange.ts';
+import { type NewPet, type Order, type Pet, readCategory, readOrder, readPet, writeInt, writeJson } from './shapes.ts';
 
 export { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
-export type * from './types.ts';
+export type { Category, ClientOptions, Int64, NewPet, Order, OrderStatus, Pet, PetStatus };
+
+export interface CallOptions {
+  signal?: AbortSignal;
+}
+
+export interface CreateOptions extends CallOptions {
+  /** The same for all tries of one intention. Without one, the client makes one for each call. */
+  idempotencyKey?: string;
+}
+
+export interface ListOptions extends CallOptions {
+  /** 1 to 100 things a page. When iterating without it: 100, as every page costs one request. */
+  limit?: number;
+  /** Begin behind this id. */
+  after?: Int64;
+}
+
+export interface Page<T> {
+  items: T[];
+  /** The `after` of the next page; absent on the last one. */
+  nextAfter?: Int64;
+}
+
+/** Nothing is asked before it is iterated over, or its one page is taken. */
+export interface Listing<T> extends AsyncIterable<T> {
+  /** One page, as the service gives it. */
+  page(): Promise<Page<T>>;
+}
 
 const MAX_PAGE_ITEMS = 100;
 
@@ -53,7 +68,7 @@ export class PetstoreClient {
 
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
   async createPet(pet: NewPet, options: CreateOptions = {}): Promise<Pet> {
-    return this.#run('createPet', 'POST', 'pets', readPet, { ...once(options), body: writeJson(pet) });
+    return this.#run('createPet', 'POST', 'pets', readPet, options, pet);
   }
 
   /** @deprecated The service removes it on 5 December 2030: use `listPets` with a status. */
@@ -68,8 +83,7 @@ export class PetstoreClient {
 
   /** Makes the category, or renames it. A rename by somebody else between two tries of this is undone. */
   async putCategory(id: Int64, name: string, options: CallOptions = {}): Promise<Category> {
-    const path = `categories/${writeInt(id, 'id')}`;
-    return this.#run('putCategory', 'PUT', path, readCategory, { ...options, body: writeJson({ name }) });
+    return this.#run('putCategory', 'PUT', `categories/${writeInt(id, 'id')}`, readCategory, options, { name });
   }
 
   listOrders(options: ListOptions & { status?: OrderStatus } = {}): Listing<Order> {
@@ -78,8 +92,7 @@ export class PetstoreClient {
 
   /** The animal must be available. Tried under one Idempotency-Key, as `createPet`. */
   async placeOrder(petId: Int64, options: CreateOptions = {}): Promise<Order> {
-    const body = writeJson({ petId });
-    return this.#run('placeOrder', 'POST', 'store/orders', readOrder, { ...once(options), body });
+    return this.#run('placeOrder', 'POST', 'store/orders', readOrder, options, { petId });
   }
 
   /**
@@ -87,8 +100,7 @@ export class PetstoreClient {
    * order or came too late. `listOrders({ after: id - 1, limit: 1 })` shows what became of it.
    */
   async closeOrder(id: Int64, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
-    const path = `store/orders/${writeInt(id, 'id')}`;
-    return this.#run('closeOrder', 'PATCH', path, readOrder, { ...options, body: writeJson({ status }) });
+    return this.#run('closeOrder', 'PATCH', `store/orders/${writeInt(id, 'id')}`, readOrder, options, { status });
   }
 
   /** Ends what is under way with code `closed`, and every connection that the client opened itself. */
@@ -101,54 +113,68 @@ export class PetstoreClient {
     method: Call<T>['method'],
     path: string,
     read: (json: JsonValue) => T,
-    more: Pick<Call<T>, 'body' | 'idempotencyKey' | 'signal'>,
+    { signal, idempotencyKey }: CreateOptions,
+    members?: object,
   ): Promise<T> {
-    const url = new URL(path, this.#base);
-    return this.#calls.run({ ...more, name, method, url, read: ({ json }) => read(json as JsonValue) });
+    return this.#calls.run({
+      name,
+      method,
+      url: new URL(path, this.#base),
+      body: members && writeJson(members),
+      idempotencyKey: method === 'POST' ? (idempotencyKey ?? randomUUID()) : undefined,
+      signal,
+      read: ({ json }) => read(json),
+    });
   }
 
   #list<T>(
     name: string,
     path: string,
-    options: ListOptions & { status?: string },
+    { signal, ...query }: ListOptions & { status?: string },
     read: (item: JsonValue) => T,
   ): Listing<T> {
-    const { signal, ...query } = options;
-    const first = (limit = query.limit) => {
+    const first = (limit: number | undefined) => {
       const url = new URL(path, this.#base);
       for (const [key, value] of Object.entries({ ...query, limit })) {
         if (value !== undefined) url.searchParams.set(key, typeof value === 'string' ? value : writeInt(value, key));
       }
       return url;
     };
-    const pageAt = (url: URL) =>
-      this.#calls.run<{ items: T[]; next: URL | undefined }>({
-        name,
-        method: 'GET',
-        url,
-        signal,
-        read: ({ json, headers }) => ({
-          items: readList(json as JsonValue, read),
-          next: nextPage(headers.get('link'), url, this.#base),
-        }),
-      });
+    const pageAt = (url: URL) => {
+      const readPage = (reply: Reply) => {
+        if (!Array.isArray(reply.json)) throw new TypeError('not an array');
+        return { items: reply.json.map(read), next: nextPage(header(reply, 'link'), url, this.#base) };
+      };
+      return this.#calls.run({ name, method: 'GET', url, signal, read: readPage });
+    };
     return {
       page: async () => {
-        const { items, next } = await pageAt(first());
+        const { items, next } = await pageAt(first(query.limit));
         return { items, nextAfter: parseInt64(next?.searchParams.get('after') ?? '') };
       },
       async *[Symbol.asyncIterator]() {
-        let url: URL | undefined = first(query.limit ?? MAX_PAGE_ITEMS);
-        while (url !== undefined) {
-          const { items, next }: { items: T[]; next: URL | undefined } = await pageAt(url);
-          yield* items;
-          url = next;
+        for (let url: URL | undefined = first(query.limit ?? MAX_PAGE_ITEMS); url !== undefined; ) {
+          const page: { items: T[]; next: URL | undefined } = await pageAt(url);
+          yield* page.items;
+          url = page.next;
         }
       },
     };
   }
 }
 
-function once({ signal, idempotencyKey = randomUUID() }: CreateOptions): CreateOptions {
-  return { signal, idempotencyKey };
+/** A link of a `Link` header (RFC 8288): its target, then its parameters; and one of these. */
+const LINK = /<([^>]*)>((?:\s*;\s*[^;,="\s]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^",;\s]+))?)*)/g;
+const PARAMETER = /;\s*([^;,="\s]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",;\s]+)))?/g;
+
+/** The next page, if there is one. The key goes along with every request, so only to where the client was pointed. */
+function nextPage(links = '', here: URL, base: URL): URL | undefined {
+  for (const [, target, parameters] of links.matchAll(LINK)) {
+    const rel = [...parameters.matchAll(PARAMETER)].find(([, name]) => name.toLowerCase() === 'rel');
+    if (!(rel?.[2] ?? rel?.[3] ?? '').toLowerCase().split(/\s+/).includes('next')) continue;
+    const next = URL.canParse(target, here.href) ? new URL(target, here) : undefined;
+    if (next?.origin === base.origin && next.pathname.startsWith(base.pathname) && next.href !== here.href) return next;
+    throw new TypeError('the link to the next page leads out of the service, or to this same page');
+  }
+  return undefined;
 }

@@ -1,18 +1,14 @@
 import type { ErrorCode } from '../http/errors.ts';
 
-/**
- * The client's own: no connection, or one that broke; no whole reply in time; the signal fired; the client was
- * closed; a reply that is not the service's (a proxy's page, say); an argument that cannot be sent exactly; more
- * calls waiting than the client holds.
- */
+/** What the client finds itself. */
 export type ClientCode =
-  | 'network'
-  | 'timeout'
-  | 'aborted'
-  | 'closed'
-  | 'bad_reply'
-  | 'invalid_argument'
-  | 'too_many_calls';
+  | 'network' // no connection, or one that broke
+  | 'timeout' // no whole reply in time
+  | 'aborted' // the signal fired
+  | 'closed' // the client was closed
+  | 'bad_reply' // a reply that is not the service's: a proxy's page, say
+  | 'invalid_argument' // one that cannot be sent exactly
+  | 'too_many_calls'; // more are waiting than the client holds
 
 /** The service's codes, the client's, and what a newer service may say. */
 export type PetstoreErrorCode = ErrorCode | ClientCode | (string & {});
@@ -59,12 +55,12 @@ export class PetstoreError extends Error {
   /** What all tries went under: to call again with it cannot make the thing twice (for 24 h). */
   readonly idempotencyKey: string | undefined;
 
-  constructor(failure: Failure, tries = 0, outcomeUnknown = false, idempotencyKey?: string) {
-    super(failure.message, { cause: failure.facts.cause });
-    this.code = failure.code;
-    this.status = failure.facts.status ?? 0;
-    this.requestId = failure.facts.requestId;
-    this.retryAfter = failure.facts.retryAfter;
+  constructor({ code, message, facts }: Failure, tries = 0, outcomeUnknown = false, idempotencyKey?: string) {
+    super(message, { cause: facts.cause });
+    this.code = code;
+    this.status = facts.status ?? 0;
+    this.requestId = facts.requestId;
+    this.retryAfter = facts.retryAfter;
     this.tries = tries;
     this.outcomeUnknown = outcomeUnknown;
     this.idempotencyKey = idempotencyKey;

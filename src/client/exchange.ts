@@ -1,61 +1,71 @@
+/** One request, its whole reply, and what that means: is it worth sending again, and may the thing have been done? */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { JsonError, type JsonValue, readJson } from '../json/reader.ts';
-import { Failure } from './errors.ts';
+import { type Facts, Failure } from './errors.ts';
+import { member } from './shapes.ts';
 
 /** A page of 100 animals with the longest names, every character escaped, is well below. */
 export const MAX_REPLY_BYTES = 1_048_576;
 
+/** Refusals that pass; before the first three of them nothing was done. */
+const PASSING = new Set(['rate_limited', 'request_timeout', 'unavailable', 'outcome_unknown', 'idempotency_in_flight']);
+const UNCLEAR = new Set(['outcome_unknown', 'idempotency_in_flight', 'internal_error']);
+/** What stands between may answer with these in the service's place, in its own words. */
+const PASSING_BETWEEN = new Set([408, 429, 502, 503, 504]);
+/** Errors that only connecting can end in: nothing was sent. */
+const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
+
 export interface Asked {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   url: URL;
-  headers: Record<string, string>;
   body?: string;
+  idempotencyKey?: string;
 }
 
 export interface Reply {
   status: number;
-  headers: Map<string, string>;
-  /** Undefined where the body is not JSON: `flaw` says why. */
-  json: JsonValue | undefined;
+  headers: IncomingHttpHeaders;
+  /** Null where the body is not JSON: `flaw` says why. */
+  json: JsonValue;
   flaw?: unknown;
 }
 
 /**
- * One request and its whole reply. The body is read to its end, or the connection is destroyed: no socket is left
- * half read. undici's own limits of time are off, because they watch single steps (a reply that drips keeps them
- * content): the signal is the one limit.
+ * The body is read to its end, or the connection is destroyed: no socket is left half read. undici's own limits of time
+ * are off, because they watch single steps (a reply that drips keeps them content): the signal is the one limit.
+ * Whatever goes wrong is thrown as a Failure.
  */
-export async function exchange(dispatcher: Dispatcher, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { method, url, headers, body } = asked;
-  signal.throwIfAborted();
+export async function exchange(dispatcher: Dispatcher, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
+  const { method, url, body, idempotencyKey } = asked;
+  const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
   const options = { origin: url.origin, path: url.pathname + url.search, method, headers, body, signal };
-  const request = dispatcher.request({ ...options, headersTimeout: 0, bodyTimeout: 0 });
-  // undici hears of the signal only once it has a connection; who aborts is not to wait for that.
-  const response = await orAborted(request, signal);
-  const reply: Reply = { status: response.statusCode, headers: new Map(), json: undefined };
-  for (const [name, value] of Object.entries(response.headers)) {
-    if (value !== undefined) reply.headers.set(name, Array.isArray(value) ? value.join(', ') : value);
-  }
   try {
-    reply.json = readJson(await readAll(response.body, reply.status));
-  } catch (flaw) {
-    // A 429 is obeyed although its body broke off: status and headers have said enough.
-    if (!(flaw instanceof JsonError) && reply.status !== 429) throw flaw;
-    reply.flaw = flaw;
+    signal.throwIfAborted();
+    // undici hears of the signal only once it has a connection; who aborts is not to wait for that.
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+    const response = await Promise.race([
+      dispatcher.request({ ...options, headersTimeout: 0, bodyTimeout: 0 }),
+      aborted,
+    ]);
+    return await wholeReply(response);
+  } catch (error) {
+    if (signal.aborted) throw signal.reason;
+    throw error instanceof Failure ? error : brokenOff(error as Error & { code?: string });
   }
-  return reply;
 }
 
-async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  let stop = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    stop = () => reject(signal.reason);
-    signal.addEventListener('abort', stop);
-  });
+async function wholeReply({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<Reply> {
   try {
-    return await Promise.race([work, aborted]);
-  } finally {
-    signal.removeEventListener('abort', stop);
+    return { status, headers, json: readJson(await readAll(body, status)) };
+  } catch (flaw) {
+    // A 429 is obeyed although its body broke off: status and headers have said enough.
+    if (!(flaw instanceof JsonError) && status !== 429) throw flaw;
+    return { status, headers, json: null, flaw };
   }
 }
 
@@ -71,4 +81,55 @@ async function readAll(body: AsyncIterable<Buffer>, status: number): Promise<Buf
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** There is no reply, or not a whole one. */
+function brokenOff(cause: Error & { code?: string }): Failure {
+  const { code = '', message } = cause;
+  if (code === 'UND_ERR_INVALID_ARG') return new Failure('invalid_argument', message, { cause });
+  if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') {
+    return new Failure('closed', 'the dispatcher is closed', { cause });
+  }
+  const said = `no whole reply: ${message || code}`;
+  return new Failure('network', said, { cause, again: true, unclear: !NEVER_SENT.has(code) });
+}
+
+/** Undefined for a reply that is none. */
+export function refusalIn(reply: Reply, waitOutBans: boolean): Failure | undefined {
+  const { status, json, flaw } = reply;
+  const isSuccess = status >= 200 && status < 300;
+  if (isSuccess && flaw === undefined) return undefined;
+  const [code, message] = [member(json, 'code'), member(json, 'message')];
+  if (status >= 400 && typeof code === 'string' && typeof message === 'string') {
+    const again = PASSING.has(code) || (code === 'key_banned' && waitOutBans);
+    return new Failure(code, message, { ...factsOf(reply), again, unclear: UNCLEAR.has(code) });
+  }
+  const unclear = isSuccess || status >= 500 || status === 408;
+  const again = PASSING_BETWEEN.has(status);
+  const said = `the reply (status ${status}) is not the service's: ${flaw === undefined ? 'no Error body' : 'not JSON'}`;
+  return new Failure('bad_reply', said, { ...factsOf(reply), cause: flaw, again, unclear });
+}
+
+export function factsOf(reply: Reply): Facts {
+  return { status: reply.status, requestId: header(reply, 'x-request-id'), retryAfter: retryAfterIn(reply) };
+}
+
+/** Seconds. A date is measured by the replying machine's own clock, where it tells it. */
+function retryAfterIn(reply: Reply): number | undefined {
+  const said = header(reply, 'retry-after');
+  const seconds = wholeNumber(said);
+  if (said === undefined || seconds !== undefined) return seconds;
+  const then = Date.parse(said);
+  const now = Date.parse(header(reply, 'date') ?? '');
+  if (Number.isNaN(then)) return undefined;
+  return Math.max(0, Math.ceil((then - (Number.isNaN(now) ? Date.now() : now)) / 1_000));
+}
+
+/** One that came several times is a list. */
+export function header({ headers }: Reply, name: string): string | undefined {
+  return headers[name]?.toString();
+}
+
+export function wholeNumber(text: string | undefined): number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
 }

@@ -1,14 +1,43 @@
-/** JSON of the service to the client's types, and back. What a newer service may send beyond them is passed over. */
+/** What the service keeps, and its JSON to and fro. What a newer service may send beyond this is passed over. */
 import { int64Text, parseInt64 } from '../json/int64.ts';
 import type { JsonValue } from '../json/reader.ts';
+import {
+  type Category,
+  type Int64,
+  ORDER_STATUSES,
+  type OrderStatus,
+  PET_STATUSES,
+  type PetStatus,
+} from '../store/model.ts';
 import { Failure, PetstoreError } from './errors.ts';
-import type { Category, Int64, Order, OrderStatus, Pet, PetStatus } from './types.ts';
+
+export interface NewPet {
+  name: string;
+  categoryId: Int64;
+  /** `available` when omitted. */
+  status?: PetStatus;
+}
+
+export interface Pet {
+  id: Int64;
+  name: string;
+  categoryId: Int64;
+  status: PetStatus;
+}
+
+export interface Order {
+  id: Int64;
+  petId: Int64;
+  status: OrderStatus;
+  /** RFC 3339, UTC. */
+  placedAt: string;
+}
 
 export const readPet = (json: JsonValue): Pet => ({
   id: int(json, 'id'),
   name: text(json, 'name'),
   categoryId: int(json, 'categoryId'),
-  status: one<PetStatus>(json, 'status', 'available', 'pending', 'sold'),
+  status: oneOf(PET_STATUSES, json, 'status'),
 });
 
 export const readCategory = (json: JsonValue): Category => ({ id: int(json, 'id'), name: text(json, 'name') });
@@ -16,42 +45,33 @@ export const readCategory = (json: JsonValue): Category => ({ id: int(json, 'id'
 export const readOrder = (json: JsonValue): Order => ({
   id: int(json, 'id'),
   petId: int(json, 'petId'),
-  status: one<OrderStatus>(json, 'status', 'placed', 'delivered', 'cancelled'),
+  status: oneOf(ORDER_STATUSES, json, 'status'),
   placedAt: text(json, 'placedAt'),
 });
 
-export function readList<T>(json: JsonValue, read: (item: JsonValue) => T): T[] {
-  if (!Array.isArray(json)) throw new TypeError('not an array');
-  return json.map(read);
-}
-
-/** Undefined where there is no such member, or it is not text. */
-export function textOf(json: JsonValue | undefined, name: string): string | undefined {
-  const value = member(json, name);
-  return typeof value === 'string' ? value : undefined;
-}
-
-export function member(json: JsonValue | undefined, name: string): JsonValue | undefined {
+export function member(json: JsonValue, name: string): JsonValue | undefined {
   return json instanceof Map ? json.get(name) : undefined;
 }
 
 function text(json: JsonValue, name: string): string {
-  const value = textOf(json, name);
-  if (value === undefined) throw new TypeError(`"${name}" is not a string`);
+  const value = member(json, name);
+  if (typeof value !== 'string') throw new TypeError(`"${name}" is not a string`);
   return value;
 }
 
-function one<T extends string>(json: JsonValue, name: string, ...values: T[]): T {
-  const found = values.find((value) => value === textOf(json, name));
+function oneOf<T extends string>(values: readonly T[], json: JsonValue, name: string): T {
+  const found = values.find((value) => value === member(json, name));
   if (found === undefined) throw new TypeError(`"${name}" is none of ${values.join(', ')}`);
   return found;
 }
 
 function int(json: JsonValue, name: string): Int64 {
   const value = member(json, name);
-  if (typeof value !== 'number' && typeof value !== 'bigint') throw new TypeError(`"${name}" is not an int64`);
+  if (!isInt(value)) throw new TypeError(`"${name}" is not an int64`);
   return value;
 }
+
+const isInt = (value: unknown): value is Int64 => typeof value === 'number' || typeof value === 'bigint';
 
 export function writeJson(members: object): string {
   const written = Object.entries(members)
@@ -59,8 +79,6 @@ export function writeJson(members: object): string {
     .map(([name, value]) => `${JSON.stringify(name)}:${isInt(value) ? writeInt(value, name) : JSON.stringify(value)}`);
   return `{${written.join(',')}}`;
 }
-
-const isInt = (value: unknown): value is Int64 => typeof value === 'number' || typeof value === 'bigint';
 
 /** A number beyond 2^53 may be another than the one that was meant already: it is refused, never rounded. */
 export function writeInt(value: Int64, name: string): string {

@@ -4,7 +4,7 @@ import { getEventListeners, once } from 'node:events';
 import { createServer } from 'node:net';
 import test from 'node:test';
 import { Agent } from 'undici';
-import { MAX_WAITING_CALLS } from '../../src/client/gate.ts';
+import { MAX_WAITING_CALLS } from '../../src/client/turns.ts';
 import { inTurn, json, REX, refusal } from './front.ts';
 import { failure, harness } from './harness.ts';
 

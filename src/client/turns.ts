@@ -1,23 +1,22 @@
 import { Failure } from './errors.ts';
 
-export const MAX_IN_FLIGHT = 16;
+const MAX_IN_FLIGHT = 16;
 export const MAX_WAITING_CALLS = 10_000;
 
 /**
- * All calls of one client go through here, so that many at once do not collect the refusals that lead to a ban:
- * no more are under way than the service last said remain (one always may, to hear it again), and after a 429
- * none is sent before its Retry-After is over.
+ * Every call of a client takes a turn for each try, so that many at once do not collect the refusals that lead to a
+ * ban: no more are under way than the service last said remain (one always may, to hear it again), and after a 429
+ * none is sent before its time.
  */
-export class Gate {
+export class Turns {
+  /** The 429 that ends last: nothing is sent before its `againAt`. */
+  refusal: Failure | undefined;
   /** One, until the first reply tells what remains. */
   #allowed = 1;
   #inFlight = 0;
   readonly #waiting = new Set<() => void>();
-  /** Until when none may be sent (monotonic ms), and what said so. */
-  closedUntil = 0;
-  closedBy: Failure | undefined;
 
-  async enter(signal: AbortSignal): Promise<void> {
+  async take(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#inFlight < this.#allowed) {
       this.#inFlight++;
@@ -40,7 +39,7 @@ export class Gate {
     });
   }
 
-  leave(): void {
+  giveBack(): void {
     this.#inFlight--;
     for (const go of this.#waiting) {
       if (this.#inFlight >= this.#allowed) break;
@@ -55,9 +54,7 @@ export class Gate {
     this.#allowed = Math.min(Math.max(requests, 1), MAX_IN_FLIGHT);
   }
 
-  close(until: number, refusal: Failure): void {
-    if (until <= this.closedUntil) return;
-    this.closedUntil = until;
-    this.closedBy = refusal;
+  refused(refusal: Failure): void {
+    if (this.refusal === undefined || refusal.againAt > this.refusal.againAt) this.refusal = refusal;
   }
 }
