@@ -5,7 +5,6 @@
  *
  * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
  */
-import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Addresses } from './access/addresses.ts';
@@ -17,8 +16,10 @@ import { Gate } from './gate.ts';
 import { corsHeaders, preflightHeaders } from './http/cors.ts';
 import { drain } from './http/drain.ts';
 import { ApiError, methodNotAllowed } from './http/errors.ts';
+import type { LimitTexts } from './http/limitheaders.ts';
 import { emptyReply, errorReply, ignore, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
 import { checkLimits, checkMessage, originForm, readBody } from './http/request.ts';
+import { RequestIds } from './http/requestids.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
 import { createRouter, type Operation } from './routes.ts';
@@ -27,7 +28,7 @@ import type { Call, Handler, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 /** What must be there before anything but "not yet" can be answered. */
-export interface Services {
+interface Services {
   store: Store;
   callers: Callers;
   limiter: Limiter;
@@ -54,17 +55,15 @@ export interface Answered {
   keyId: string | undefined;
 }
 
-export interface AppOptions {
+interface AppOptions {
   settings: AppSettings;
   clock: Clock;
   addresses: Addresses;
   /** What stands outside `/v1`, by path. */
   pages: ReadonlyMap<string, Reply>;
-  log: { info: LogLine; error: LogLine };
+  log: Record<'info' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
   onAnswered?: (answered: Answered) => void;
 }
-
-type LogLine = (message: string, fields?: Record<string, unknown>) => void;
 
 /** One request on its way. What is found out about it is kept here, so that every reply can tell it. */
 interface Exchange {
@@ -74,12 +73,13 @@ interface Exchange {
   began: number;
   operation: Operation | undefined;
   caller: ApiKey | undefined;
-  /** The headers that tell the caller's limits, once they were asked about. */
-  limits: string[] | undefined;
+  /** The caller's limits, once they were asked about. */
+  limits: LimitTexts | undefined;
 }
 
 const HEALTHY = jsonReply(200, '{"status":"ok"}');
 const READY = jsonReply(200, '{"status":"ready"}');
+const NONE: readonly string[] = [];
 const PAGE_ALLOW = 'GET, HEAD, OPTIONS';
 
 export class App {
@@ -91,9 +91,7 @@ export class App {
   #services: Services | undefined;
   #shop: Shop | undefined;
   #draining = false;
-  /** Request ids: random for this process, then counted. */
-  readonly #idPrefix = `${randomBytes(6).toString('hex')}-`;
-  #requests = 0;
+  readonly #requestIds = new RequestIds();
 
   constructor(options: AppOptions) {
     this.#options = options;
@@ -115,7 +113,8 @@ export class App {
   open(services: Services): void {
     const { clock, settings } = this.#options;
     this.#services = services;
-    this.#shop = { store: services.store, clock, categories: settings.categories, lists: new ReplyCache() };
+    const kept = { lists: new ReplyCache(), animals: new ReplyCache() };
+    this.#shop = { store: services.store, clock, categories: settings.categories, ...kept };
   }
 
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
@@ -129,7 +128,7 @@ export class App {
       ignore(req);
       return;
     }
-    const id = this.#idPrefix + ++this.#requests;
+    const id = this.#requestIds.next();
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
     const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
     try {
@@ -220,18 +219,19 @@ export class App {
 
   #reply(exchange: Exchange, reply: Reply): void {
     const { req, res, id, operation } = exchange;
-    const extra = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
-    if (operation?.headers !== undefined) extra.push(...operation.headers);
-    if (this.#cors.length > 0) extra.push(...this.#cors);
-    if (this.#draining && !reply.headers.includes('Connection')) extra.push('Connection', 'close');
-    if (!send(req, res, reply, extra, id)) return;
+    const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
+    let extra = reply.status < 400 ? NONE : (operation?.headers ?? NONE);
+    if (this.#cors.length > 0) extra = extra.concat(this.#cors);
+    if (this.#draining && !reply.headers.includes('Connection')) extra = extra.concat('Connection', 'close');
+    if (!send(req, res, reply, { id, limits, extra })) return;
     this.#tell(req.socket, id, reply.status, exchange);
   }
 
   /** Answers where node:http found no request to hand over. */
   #refuseRaw(socket: Socket, error: ApiError): void {
-    const id = this.#idPrefix + ++this.#requests;
-    sendRaw(socket, errorReply(error), [...this.#gate.limitsWithoutKey(undefined, socket), ...this.#cors], id);
+    const id = this.#requestIds.next();
+    const limits = this.#gate.limitsWithoutKey(undefined, socket);
+    sendRaw(socket, errorReply(error), { id, limits, extra: this.#cors });
     this.#tell(socket, id, error.status);
   }
 

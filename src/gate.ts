@@ -8,13 +8,13 @@ import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.
 import { WallTime } from './access/wall.ts';
 import type { Clock } from './clock.ts';
 import { ApiError } from './http/errors.ts';
-import { LimitHeaders } from './http/limitheaders.ts';
+import { LimitHeaders, type LimitTexts } from './http/limitheaders.ts';
 import { errorReply, type Reply } from './http/reply.ts';
 import type { ApiKey } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
 
-export interface GateOptions {
+interface GateOptions {
   clock: Clock;
   addresses: Addresses;
   /** How many proxies in front are trusted to say where a request came from. */
@@ -23,11 +23,11 @@ export interface GateOptions {
 }
 
 /** What the gate finds out about a request. */
-export interface Admission {
+interface Admission {
   req: IncomingMessage;
   caller: ApiKey | undefined;
-  /** The headers that tell the limits of whoever asks. */
-  limits: string[] | undefined;
+  /** The limits of whoever asks. */
+  limits: LimitTexts | undefined;
 }
 
 export class Gate {
@@ -82,7 +82,7 @@ export class Gate {
   }
 
   /** For a reply that no key paid for: what the address has left. */
-  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string[] {
+  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): LimitTexts {
     const { window } = this.#options.addresses.look(this.addressOf(req, socket));
     return this.#headers.ofAddress(window, this.#options.clock.now());
   }

@@ -11,7 +11,7 @@ export interface Operation {
   path: string;
   stability: 'stable' | 'deprecated' | 'experimental';
   handler: Handler;
-  /** Headers of every reply of this operation, refusals included. */
+  /** What its handler says in the headers of every reply: refusals by others say it too. */
   headers?: string[];
 }
 
@@ -46,7 +46,7 @@ export const OPERATIONS: readonly Operation[] = [
 ];
 
 /** What stands at one path: its operations by method, HEAD beside GET. */
-export interface Place {
+interface Place {
   allow: string;
   operations: Map<string, Operation>;
 }
@@ -64,7 +64,7 @@ export function createRouter(): Router<Place> {
 }
 
 /** The value of `Allow`, in an order that does not depend on that of the rows. */
-export function allowHeader(methods: Iterable<string>): string {
+function allowHeader(methods: Iterable<string>): string {
   const given = new Set(methods);
   return [...['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => given.has(method)), 'OPTIONS'].join(', ');
 }

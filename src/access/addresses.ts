@@ -8,14 +8,14 @@ import { MINUTE_MS } from './limits.ts';
 
 /** Refused requests an address has in a minute before it is told to wait. */
 export const REFUSED_PER_MINUTE = 60;
-export const MAX_ADDRESSES = 2 ** 16;
+const MAX_ADDRESSES = 2 ** 16;
 /** Places an address may have. When others live in all of them, it shares one bucket with everybody else like it. */
 const PROBES = 8;
 /** Sets the hash that tells addresses apart off from the one that places them. */
 const TAG_SEED = 0x5bd1e995;
 
 /** Reused between calls: read it before asking again. */
-export interface Allowance {
+interface Allowance {
   /** Whether the allowance is used up, so that the answer is 429. */
   over: boolean;
   window: WindowState;
@@ -23,20 +23,11 @@ export interface Allowance {
   retryAt: number;
 }
 
-export interface AddressesOptions {
-  clock: Clock;
-  /** Random, so that nobody can work out which addresses meet. */
-  seed: number;
-  /** A power of two. */
-  maxAddresses?: number;
-}
-
 export class Addresses {
   readonly #clock: Clock;
   readonly #seed: number;
-  readonly #mask: number;
-  /** The last place is the shared bucket. */
-  readonly #shared: number;
+  /** The place after all others is the shared bucket. */
+  readonly #size: number;
   /** A second hash tells apart the addresses that may lie in the same places. */
   readonly #tags: Uint32Array;
   readonly #ends: Float64Array;
@@ -47,60 +38,59 @@ export class Addresses {
     retryAt: 0,
   };
 
-  constructor(options: AddressesOptions) {
-    const size = options.maxAddresses ?? MAX_ADDRESSES;
+  /** `seed`: random, so that nobody can work out which addresses meet. `maxAddresses`: a power of two. */
+  constructor(options: { clock: Clock; seed: number; maxAddresses?: number }) {
     this.#clock = options.clock;
     this.#seed = options.seed;
-    this.#mask = size - 1;
-    this.#shared = size;
-    this.#tags = new Uint32Array(size + 1);
-    this.#ends = new Float64Array(size + 1);
-    this.#used = new Uint8Array(size + 1);
+    this.#size = options.maxAddresses ?? MAX_ADDRESSES;
+    this.#tags = new Uint32Array(this.#size + 1);
+    this.#ends = new Float64Array(this.#size + 1);
+    this.#used = new Uint8Array(this.#size + 1);
   }
 
   /** Counts a request without a valid key, unless the allowance is used up already. */
   refused(address: string): Allowance {
-    const now = this.#clock.now();
-    const tag = hash(address, this.#seed ^ TAG_SEED);
-    const place = this.#find(address, tag, now);
-    if (this.#ends[place] <= now) {
-      this.#tags[place] = tag;
-      this.#used[place] = 0;
-      this.#ends[place] = now + MINUTE_MS;
-    }
-    const over = this.#used[place] >= REFUSED_PER_MINUTE;
-    if (!over) this.#used[place]++;
-    return this.#tell(place, over, now);
+    return this.#ask(address, true);
   }
 
   /** How the address stands, counting nothing; `over` says what `refused` would. */
   look(address: string): Allowance {
+    return this.#ask(address, false);
+  }
+
+  #ask(address: string, counts: boolean): Allowance {
     const now = this.#clock.now();
-    const place = this.#find(address, hash(address, this.#seed ^ TAG_SEED), now);
-    return this.#tell(place, this.#ends[place] > now && this.#used[place] >= REFUSED_PER_MINUTE, now);
+    const tag = hash(address, this.#seed ^ TAG_SEED);
+    const place = this.#find(address, tag, now);
+    const isOpen = this.#ends[place] > now;
+    let used = isOpen ? this.#used[place] : 0;
+    const over = used >= REFUSED_PER_MINUTE;
+    if (counts && !over) {
+      if (!isOpen) {
+        this.#tags[place] = tag;
+        this.#ends[place] = now + MINUTE_MS;
+      }
+      this.#used[place] = ++used;
+    }
+    const allowance = this.#allowance;
+    allowance.over = over;
+    allowance.window.remaining = REFUSED_PER_MINUTE - used;
+    allowance.window.endsAt = used > 0 ? this.#ends[place] : now;
+    allowance.retryAt = over ? this.#ends[place] : now;
+    return allowance;
   }
 
   /** Where the address is; else a place that is free; else the shared bucket. */
   #find(address: string, tag: number, now: number): number {
     const home = hash(address, this.#seed);
-    let free = this.#shared;
+    let free = this.#size;
     for (let probe = 0; probe < PROBES; probe++) {
-      const place = (home + probe) & this.#mask;
+      const place = (home + probe) & (this.#size - 1);
       if (this.#ends[place] <= now) {
-        if (free === this.#shared) free = place;
+        if (free === this.#size) free = place;
       } else if (this.#tags[place] === tag) return place;
     }
     return free;
-  }
-
-  #tell(place: number, over: boolean, now: number): Allowance {
-    const allowance = this.#allowance;
-    const open = this.#ends[place] > now;
-    allowance.over = over;
-    allowance.window.remaining = REFUSED_PER_MINUTE - (open ? this.#used[place] : 0);
-    allowance.window.endsAt = open ? this.#ends[place] : now;
-    allowance.retryAt = over ? allowance.window.endsAt : now;
-    return allowance;
   }
 }
 

@@ -1,97 +1,77 @@
-/** Temporary bans by slot: how long each lasts, how they escalate, and how they are forgiven. 9 bytes a caller. */
-import { DAY_MS } from './limits.ts';
-import { grown, SlotSet } from './slots.ts';
+/** Temporary bans by slot: how long each lasts, how they escalate, and how they are forgiven. Few callers have any. */
+import { DAY_MS, MINUTE_MS } from './limits.ts';
 
-export const FIRST_BAN_MS = 120_000;
-export const BAN_GROWTH = 4;
-export const MAX_BAN_MS = DAY_MS;
-/** The step whose ban is the first of MAX_BAN_MS: a higher one would change nothing but the time to forgive it. */
-export const MAX_BAN_STEP = 6;
-export const FORGIVEN_AFTER_MS = DAY_MS;
+/** How long the first lasts, the second and so on; the last comes again and again. */
+const BAN_MINUTES = [2, 8, 32, 128, 512, 1_440];
+const FORGIVEN_AFTER_MS = DAY_MS;
 
-/** How long the ban of this step lasts: 2, 8, 32, 128, 512 minutes, then a day. */
-export function banMs(step: number): number {
-  return Math.min(FIRST_BAN_MS * BAN_GROWTH ** (step - 1), MAX_BAN_MS);
+interface Ban {
+  readonly step: number;
+  readonly endsAt: number;
 }
 
+const NO_BAN: Ban = { step: 0, endsAt: 0 };
+
 export class Bans {
-  #ends: Float64Array;
-  /** As it was when the newest ban began: what was forgiven since follows from `#ends`. 0: none stands. */
-  #steps: Uint8Array;
+  /** Each as it was when it began: what was forgiven since follows from its end. */
+  readonly #newest = new Map<number, Ban>();
   /** Those whose end nobody has been told of. */
-  readonly #running: SlotSet;
+  readonly #running = new Set<number>();
   /** None of the running ends before this: until then nobody has to look. */
   #nextEnd = Number.POSITIVE_INFINITY;
 
-  constructor(capacity: number) {
-    this.#ends = new Float64Array(capacity);
-    this.#steps = new Uint8Array(capacity);
-    this.#running = new SlotSet(capacity);
-  }
-
-  grow(capacity: number): void {
-    this.#ends = grown(this.#ends, new Float64Array(capacity));
-    this.#steps = grown(this.#steps, new Uint8Array(capacity));
-    this.#running.grow(capacity);
-  }
-
-  isBanned(slot: number, now: number): boolean {
-    return this.#steps[slot] > 0 && this.#ends[slot] > now;
-  }
-
-  /** When the newest ban ends or ended. */
+  /** When the caller's newest ban ends or ended. */
   endsAt(slot: number): number {
-    return this.#ends[slot];
+    return (this.#newest.get(slot) ?? NO_BAN).endsAt;
   }
 
   begin(slot: number, now: number): void {
-    const step = Math.min(this.standing(slot, now) + 1, MAX_BAN_STEP);
-    this.#set(slot, step, now + banMs(step));
+    const step = Math.min(this.standing(slot, now).step + 1, BAN_MINUTES.length);
+    this.#set(slot, step, now + lengthMs(step), now);
   }
 
-  /** How many bans stand against the caller: one is forgiven for every day since the newest ended. */
-  standing(slot: number, now: number): number {
-    return Math.max(0, this.#steps[slot] - this.#daysSince(slot, now));
-  }
-
-  /** The end of the newest ban, moved on by a day for every step forgiven since: goes with `standing`. */
-  standingEnd(slot: number, now: number): number {
-    return this.#ends[slot] + this.#daysSince(slot, now) * FORGIVEN_AFTER_MS;
+  /** What stands of the newest ban: for every day since it ended a step is forgiven, and its end moves on by a day. */
+  standing(slot: number, now: number): Ban {
+    const { step, endsAt } = this.#newest.get(slot) ?? NO_BAN;
+    const forgiven = Math.max(0, Math.floor((now - endsAt) / FORGIVEN_AFTER_MS));
+    return forgiven < step ? { step: step - forgiven, endsAt: endsAt + forgiven * FORGIVEN_AFTER_MS } : NO_BAN;
   }
 
   lift(slot: number): void {
-    this.#steps[slot] = 0;
+    this.#newest.delete(slot);
     this.#running.delete(slot);
   }
 
   /** Puts back a ban that ends (or, when negative, ended) `left` ms from now; whether that had to be cut. */
   restore(slot: number, step: number, left: number, now: number): boolean {
-    const kept = Math.min(step, MAX_BAN_STEP);
-    const longest = banMs(kept);
-    this.#set(slot, kept, now + Math.min(left, longest));
-    if (left <= 0 || kept === 0) this.#running.delete(slot);
-    return kept > 0 && left > longest;
+    if (step === 0) return false;
+    const kept = Math.min(step, BAN_MINUTES.length);
+    const longest = lengthMs(kept);
+    this.#set(slot, kept, now + Math.min(left, longest), now);
+    return left > longest;
   }
 
   /** The slots whose ban has ended since they were last asked for. */
   ended(now: number): number[] {
     if (now < this.#nextEnd) return [];
     this.#nextEnd = Number.POSITIVE_INFINITY;
-    return this.#running.drain(Number.POSITIVE_INFINITY, (slot) => {
-      const isOver = this.#ends[slot] <= now;
-      if (!isOver) this.#nextEnd = Math.min(this.#nextEnd, this.#ends[slot]);
-      return isOver;
-    });
+    const ended: number[] = [];
+    for (const slot of this.#running) {
+      const end = this.endsAt(slot);
+      if (end > now) this.#nextEnd = Math.min(this.#nextEnd, end);
+      else if (this.#running.delete(slot)) ended.push(slot);
+    }
+    return ended;
   }
 
-  #set(slot: number, step: number, end: number): void {
-    this.#steps[slot] = step;
-    this.#ends[slot] = end;
+  #set(slot: number, step: number, endsAt: number, now: number): void {
+    this.#newest.set(slot, { step, endsAt });
+    if (endsAt <= now) return;
     this.#running.add(slot);
-    this.#nextEnd = Math.min(this.#nextEnd, end);
+    this.#nextEnd = Math.min(this.#nextEnd, endsAt);
   }
+}
 
-  #daysSince(slot: number, now: number): number {
-    return Math.max(0, Math.floor((now - this.#ends[slot]) / FORGIVEN_AFTER_MS));
-  }
+function lengthMs(step: number): number {
+  return BAN_MINUTES[step - 1] * MINUTE_MS;
 }

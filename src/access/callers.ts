@@ -10,7 +10,7 @@ export interface KeyRefusal {
 
 export const MAX_CACHED_HEADERS = 10_000;
 /** A key's header has 51 characters. With more blanks in it than this allows, it works but is not worth keeping. */
-export const MAX_CACHED_HEADER_CHARS = 64;
+const MAX_CACHED_HEADER_CHARS = 64;
 
 const FOREVER = Number.POSITIVE_INFINITY;
 const BEARER = /^bearer(?: +(.*))?$/i;
@@ -23,10 +23,6 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-const OTHER_ENVIRONMENT: Record<Environment, KeyRefusal> = {
-  production: elsewhere('staging', 'production'),
-  staging: elsewhere('production', 'staging'),
-};
 const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for both: only who holds the whole key gets to see it, and need not learn which it was. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
@@ -70,12 +66,16 @@ export class Callers {
 
   #find(authorization: string): Known | KeyRefusal {
     if (this.#last !== undefined && authorization === this.#lastHeader) return this.#last;
-    const known = this.#known.get(authorization) ?? this.#search(authorization);
-    if ('code' in known) return known;
-    if (authorization.length <= MAX_CACHED_HEADER_CHARS) {
-      this.#last = known;
-      this.#lastHeader = authorization;
+    let known = this.#known.get(authorization);
+    if (known === undefined) {
+      const found = this.#search(authorization);
+      if ('code' in found || authorization.length > MAX_CACHED_HEADER_CHARS) return found;
+      if (this.#known.size >= MAX_CACHED_HEADERS) this.#known.clear();
+      this.#known.set(authorization, found);
+      known = found;
     }
+    this.#last = known;
+    this.#lastHeader = authorization;
     return known;
   }
 
@@ -87,21 +87,13 @@ export class Callers {
     const reading = readKey(text);
     if (reading === 'malformed') return MALFORMED;
     if (reading === 'mistyped') return MISTYPED;
-    if (reading !== this.#environment) return OTHER_ENVIRONMENT[this.#environment];
+    if (reading !== this.#environment) return otherEnvironment(reading, this.#environment);
     const digest = digestOf(text);
     const key = this.#read.keyByDigest(digest);
     if (key === undefined || key.environment !== this.#environment) return UNKNOWN;
     const secret = key.secrets.find((one) => one.digest === digest);
     if (key.revokedAt !== undefined || secret === undefined) return ENDED;
-    const known = { key, endsAt: secret.endsAt ?? FOREVER };
-    this.#remember(authorization, known);
-    return known;
-  }
-
-  #remember(authorization: string, known: Known): void {
-    if (authorization.length > MAX_CACHED_HEADER_CHARS) return;
-    if (this.#known.size >= MAX_CACHED_HEADERS) this.#known.clear();
-    this.#known.set(authorization, known);
+    return { key, endsAt: secret.endsAt ?? FOREVER };
   }
 }
 
@@ -118,7 +110,7 @@ function invalid(message: string): KeyRefusal {
   return { code: 'invalid_api_key', message };
 }
 
-function elsewhere(sent: Environment, here: Environment): KeyRefusal {
+function otherEnvironment(sent: Environment, here: Environment): KeyRefusal {
   return invalid(
     `This is a ${sent} key ("${KEY_PREFIX[sent]}"), but this is the ${here} service: send a "${KEY_PREFIX[here]}" key.`,
   );

@@ -23,8 +23,7 @@ export function clientAddress(
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
-  const told = entries[entries.length - trustedHops];
-  return (told === undefined ? undefined : fold(withoutPort(told))) ?? direct;
+  return fold(withoutPort(entries.at(-trustedHops) ?? '')) ?? direct;
 }
 
 /** `1.2.3.4:80`, `[::1]:80` and `[::1]` to the bare address; a bare IPv6 address has no port to take off. */
@@ -48,17 +47,12 @@ function fold(text: string): string | undefined {
 /** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about who it is. */
 function groupsOf(text: string): number[] {
   const address = text.split('%', 1)[0].replace(/\d+\.\d+\.\d+\.\d+$/, dottedToGroups);
-  const [head, tail] = address.split('::').map((part) => (part === '' ? [] : part.split(':')));
-  if (tail === undefined) return head.map(fromHex);
+  const [head, tail = []] = address.split('::').map((part) => (part === '' ? [] : part.split(':')));
   const zeros = new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0');
-  return [...head, ...zeros, ...tail].map(fromHex);
+  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
 }
 
 function dottedToGroups(dotted: string): string {
   const [a, b, c, d] = dotted.split('.').map(Number);
   return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
-}
-
-function fromHex(group: string): number {
-  return Number.parseInt(group, 16);
 }

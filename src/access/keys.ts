@@ -7,7 +7,7 @@ import { crc32 } from 'node:zlib';
 import type { Environment } from '../store/model.ts';
 
 export const KEY_PREFIX: Record<Environment, string> = { production: 'ps_live_', staging: 'ps_test_' };
-export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_CHARS = 30;
 const CHECKSUM_CHARS = 6;
 /** Bytes from here on are thrown away: 256 is no multiple of 62, and taking them modulo would favour some letters. */

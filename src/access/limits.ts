@@ -17,13 +17,11 @@ export interface WindowState {
   endsAt: number;
 }
 
-export type Verdict = 'admitted' | 'limited' | 'banned';
-
 /** What a take or a look came to. Reused between calls: read it before asking again. */
 export interface Decision {
   /** When it was taken (monotonic ms). */
   at: number;
-  verdict: Verdict;
+  verdict: 'admitted' | 'limited' | 'banned';
   minute: WindowState;
   day: WindowState;
   /**

@@ -21,13 +21,11 @@ export class WallTime {
    * time, it would let the reset of one and the same window wobble by a second.
    */
   unixSeconds(moment: number, now: number): number {
-    if (now - this.#checkedAt >= CHECKED_EVERY_MS) this.#compare(now);
+    if (now - this.#checkedAt >= CHECKED_EVERY_MS) {
+      const offset = this.#clock.wall() - this.#clock.now();
+      if (Math.abs(offset - this.#offset) > MAX_DRIFT_MS) this.#offset = offset;
+      this.#checkedAt = now;
+    }
     return Math.ceil((moment + this.#offset) / 1000);
-  }
-
-  #compare(now: number): void {
-    const offset = this.#clock.wall() - this.#clock.now();
-    if (Math.abs(offset - this.#offset) > MAX_DRIFT_MS) this.#offset = offset;
-    this.#checkedAt = now;
   }
 }

@@ -2,18 +2,50 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ApiError } from './errors.ts';
+import type { LimitTexts } from './limitheaders.ts';
 import { expectOf } from './request.ts';
 
 export interface Reply {
   status: number;
-  /** Flat: name, value, name, value. */
+  /** Flat: name, value, name, value. Begins with COMMON. */
   headers: string[];
   /** The bytes of the body, a character each: with `latin1` node:http sends head and body as one string. */
   body: string;
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+
+/**
+ * The headers that every reply begins with. The empty values are filled in for each request, just before they are
+ * read: so a reply that is kept is sent again without being put together anew.
+ */
+const COMMON = [
+  ...['X-Request-Id', ''],
+  ...['X-RateLimit-Limit', '', 'X-RateLimit-Remaining', '', 'X-RateLimit-Reset', ''],
+  ...['RateLimit-Policy', '', 'RateLimit', ''],
+  ...['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'],
+];
+/** Where the empty values stand. */
+const AT = { id: 1, limit: 3, remaining: 5, reset: 7, policy: 9, state: 11 };
+
+/** What is told about the request in the reply to it. */
+interface About {
+  id: string;
+  limits: LimitTexts;
+  /** More headers, for instance of the operation. */
+  extra: readonly string[];
+}
+
+/** All headers of a reply, until the next one is asked about. */
+function headersOf({ headers }: Reply, { id, limits, extra }: About): string[] {
+  headers[AT.id] = id;
+  headers[AT.limit] = limits.limit;
+  headers[AT.remaining] = limits.remaining;
+  headers[AT.reset] = limits.reset;
+  headers[AT.policy] = limits.policy;
+  headers[AT.state] = limits.state;
+  return extra.length === 0 ? headers : headers.concat(extra);
+}
 
 /** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
 const LINGER_MS = 1_000;
@@ -28,11 +60,11 @@ export function jsonReply(status: number, body: string, headers: string[] = []):
 export function withBody(status: number, type: string, text: string, headers: string[] = []): Reply {
   const length = Buffer.byteLength(text);
   const body = length === text.length ? text : Buffer.from(text).toString('latin1');
-  return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
+  return { status, headers: [...COMMON, 'Content-Type', type, 'Content-Length', String(length), ...headers], body };
 }
 
 export function emptyReply(status: number, headers: string[]): Reply {
-  return { status, headers, body: '' };
+  return { status, headers: [...COMMON, ...headers], body: '' };
 }
 
 export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
@@ -40,17 +72,11 @@ export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' |
   return jsonReply(status, JSON.stringify({ code, message, status }), error.headers);
 }
 
-/** What every reply carries beside its own headers: the limits, the request's id, and what the route adds. */
-function allHeaders(reply: Reply, common: string[], id: string): string[] {
-  return [...reply.headers, ...common, 'X-Request-Id', id, ...ALWAYS];
-}
-
 /** Whether there was still somebody to answer: not if the client is gone, or was answered by `sendRaw`. */
-export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, common: string[], id: string): boolean {
+export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, about: About): boolean {
   if (res.headersSent || res.destroyed) return false;
-  const headers = allHeaders(reply, common, id);
-  if (!req.complete && hasBody(req)) answerEarly(req, res, headers);
-  res.writeHead(reply.status, headers);
+  const headers = headersOf(reply, about);
+  res.writeHead(reply.status, req.complete || !hasBody(req) ? headers : endingEarly(req, res, headers));
   if (req.method === 'HEAD' || reply.body === '') res.end();
   else res.end(reply.body, 'latin1');
   return true;
@@ -72,15 +98,13 @@ export function hasReply(socket: Socket): boolean {
  * A reply to a request whose body has not all come. If that is too long to be read only to be thrown away (or, after
  * an `Expect`, may never come), the connection ends.
  */
-function answerEarly(req: IncomingMessage, res: ServerResponse, headers: string[]): void {
+function endingEarly(req: IncomingMessage, res: ServerResponse, headers: string[]): string[] {
   answeredEarly.set(req.socket, req);
-  let ends = headers.includes('Connection') || !res.shouldKeepAlive;
+  const isEnding = headers.includes('Connection') || !res.shouldKeepAlive;
   const length = Number(req.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  if (!ends && (length > MAX_DISCARDED_BYTES || expectOf(req) !== undefined)) {
-    headers.push('Connection', 'close');
-    ends = true;
-  }
-  if (ends) lingerOnClose(req.socket);
+  const mustEnd = length > MAX_DISCARDED_BYTES || expectOf(req) !== undefined;
+  if (isEnding || mustEnd) lingerOnClose(req.socket);
+  return mustEnd && !isEnding ? [...headers, 'Connection', 'close'] : headers;
 }
 
 /** Requests that were ignored on connections that are about to close. */
@@ -106,8 +130,8 @@ function lingerOnClose(socket: Socket): void {
 }
 
 /** Answers on a connection of which node's parser has given up; nothing more can be read from it. */
-export function sendRaw(socket: Socket, reply: Reply, common: string[], id: string): void {
-  const headers = [...allHeaders(reply, common, id), 'Date', new Date().toUTCString()];
+export function sendRaw(socket: Socket, reply: Reply, about: About): void {
+  const headers = [...headersOf(reply, about), 'Date', new Date().toUTCString()];
   if (!headers.includes('Connection')) headers.push('Connection', 'close');
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;

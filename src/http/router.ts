@@ -9,20 +9,24 @@ export interface Match<T> {
 }
 
 export class Router<T> {
-  #exact = new Map<string, Match<T>>();
-  #prefixes = new Map<string, T>();
+  readonly #exact = new Map<string, Match<T>>();
+  /** A list and no map: to compare the few there are is quicker than to hash the path's beginning. */
+  readonly #prefixes: { prefix: string; value: T }[] = [];
 
   add(pattern: string, value: T): void {
     const brace = pattern.indexOf('{');
     if (brace === -1) this.#exact.set(pattern, { value, param: '' });
-    else this.#prefixes.set(pattern.slice(0, brace), value);
+    else this.#prefixes.push({ prefix: pattern.slice(0, brace), value });
   }
 
   find(path: string): Match<T> | undefined {
     const exact = this.#exact.get(path);
     if (exact !== undefined) return exact;
     const cut = path.lastIndexOf('/') + 1;
-    const value = this.#prefixes.get(path.slice(0, cut));
-    return value === undefined || cut === path.length ? undefined : { value, param: path.slice(cut) };
+    if (cut === path.length) return undefined;
+    for (const { prefix, value } of this.#prefixes) {
+      if (prefix.length === cut && path.startsWith(prefix)) return { value, param: path.slice(cut) };
+    }
+    return undefined;
   }
 }

@@ -17,7 +17,7 @@ const MAX_CONNECTIONS = 10_000;
 
 const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 
-export interface Answers {
+interface Answers {
   /** Answers a request that node:http could read. */
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** Answers on a connection whose request never became one. */

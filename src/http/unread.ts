@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** A client that does not read what it asked for holds its connection no longer than this. */
-export const UNREAD_REPLY_MS = 30_000;
+const UNREAD_REPLY_MS = 30_000;
 const LOOKED_AT_EVERY_MS = 2_000;
 
 /** What was still to be sent when it last changed, and when that was. */

@@ -52,7 +52,7 @@ export function countCharacters(text: string): number {
   return count;
 }
 
-export const MAX_EXCERPT_CHARACTERS = 40;
+const MAX_EXCERPT_CHARACTERS = 40;
 
 /** The beginning of what somebody sent, quoted, and with nothing in it that does not show. */
 export function excerpt(text: string): string {

@@ -1,4 +1,5 @@
 /** What the server shows outside `/v1`. */
+import type { ServeSettings } from '../config.ts';
 import { jsonReply, type Reply, withBody } from '../http/reply.ts';
 import { consolePage } from '../web/console.ts';
 import { openapiDocument } from '../web/openapi.ts';
@@ -7,10 +8,7 @@ import { print } from './output.ts';
 const STAGING_BASE_URL = 'https://staging.petstore.example/v1';
 const BASE_URL = 'http://127.0.0.1:8080/v1';
 
-interface BaseUrls {
-  baseUrl?: string;
-  stagingBaseUrl?: string;
-}
+type BaseUrls = Pick<ServeSettings, 'baseUrl' | 'stagingBaseUrl'>;
 
 export function addPages(pages: Map<string, Reply>, urls: BaseUrls, ownUrl: string): void {
   const { html, headers } = consolePage();

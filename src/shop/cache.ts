@@ -1,5 +1,5 @@
 /**
- * Replies to list requests by the text of their query. All of them are dropped with the first request after any
+ * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
  * animal changed, or when there are too many; so what is kept is never older than what is durable.
  */
 import type { Reply } from '../http/reply.ts';
@@ -12,20 +12,20 @@ export class ReplyCache {
   #bytes = 0;
   #version = -1;
 
-  /** What was kept for this query, if no animal has changed since. */
-  get(query: string, version: number): Reply | undefined {
+  /** What was kept for this text, if no animal has changed since. */
+  get(asked: string, version: number): Reply | undefined {
     if (version !== this.#version) {
       this.#clear();
       this.#version = version;
     }
-    return this.#replies.get(query);
+    return this.#replies.get(asked);
   }
 
   /** Keeps a reply that was made right after `get` found none. */
-  keep(query: string, reply: Reply): Reply {
-    const bytes = query.length + reply.body.length;
+  keep(asked: string, reply: Reply): Reply {
+    const bytes = asked.length + reply.body.length;
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
-    this.#replies.set(query, reply);
+    this.#replies.set(asked, reply);
     this.#bytes += bytes;
     return reply;
   }

@@ -12,8 +12,9 @@ export interface Shop {
   clock: Clock;
   /** With `known`, an animal's category must exist. */
   categories: 'open' | 'known';
-  /** Replies to list requests, good until the next change of an animal. */
+  /** Replies to requests for a list of animals, and for one of them. */
   lists: ReplyCache;
+  animals: ReplyCache;
 }
 
 export interface Call {

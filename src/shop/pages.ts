@@ -7,7 +7,7 @@ import type { Int64, Page } from '../store/model.ts';
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
 
-export interface PageRequest<S extends string> {
+interface PageRequest<S extends string> {
   limit: number;
   /** The last id seen. */
   after: Int64 | undefined;

@@ -1,4 +1,5 @@
 /** Animals: what one must be, and the operations on them. */
+import { digits } from '../digits.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
@@ -59,14 +60,17 @@ export function getPet(shop: Shop, call: Call): Reply {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(call.query);
+  const { read } = shop.store;
+  const kept = shop.animals.get(call.param, read.petsVersion);
+  if (kept !== undefined) return kept;
   const id = idParam(call.param);
-  const pet = id === undefined ? undefined : shop.store.read.pet(id);
+  const pet = id === undefined ? undefined : read.pet(id);
   if (pet === undefined) throw notFound('animal');
-  return jsonReply(200, petJson(pet));
+  return shop.animals.keep(call.param, jsonReply(200, petJson(pet), GET_PET_HEADERS));
 }
 
 /** NewPet, with everything that is wrong in one message. */
-export function readNewPet(value: JsonValue): Omit<Pet, 'id'> {
+function readNewPet(value: JsonValue): Omit<Pet, 'id'> {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);
   const categoryId = members.int64('categoryId');
@@ -76,11 +80,11 @@ export function readNewPet(value: JsonValue): Omit<Pet, 'id'> {
 }
 
 export function petJson({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${int64Text(categoryId)},"status":"${status}"}`;
+  return `{"id":${digits(id)},"name":${JSON.stringify(name)},"categoryId":${int64Text(categoryId)},"status":"${status}"}`;
 }
 
 function created(pet: Pet): Reply {
-  return jsonReply(201, petJson(pet), ['Location', `/v1/pets/${pet.id}`]);
+  return jsonReply(201, petJson(pet), ['Location', `/v1/pets/${digits(pet.id)}`]);
 }
 
 function saysTheSame(first: Pet, wanted: Omit<Pet, 'id'>): boolean {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { Addresses, type Allowance, REFUSED_PER_MINUTE } from '../../src/access/addresses.ts';
+import { Addresses, REFUSED_PER_MINUTE } from '../../src/access/addresses.ts';
 import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
 import { SetClock } from '../../src/clock.ts';
 
@@ -13,7 +13,7 @@ function fresh(maxAddresses?: number) {
   return { clock, addresses: new Addresses({ clock, seed: SEED, maxAddresses }) };
 }
 
-function refuse(addresses: Addresses, address: string, times: number): Allowance {
+function refuse(addresses: Addresses, address: string, times: number): ReturnType<Addresses['refused']> {
   for (let time = 1; time < times; time++) addresses.refused(address);
   return structuredClone(addresses.refused(address));
 }

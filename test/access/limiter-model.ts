@@ -1,5 +1,5 @@
 /** The limiter as one would first write it: an object a caller, what has ended is deleted. Slow, and easy to believe. */
-import type { Counted, Decision, Limited, Verdict, WindowState } from '../../src/access/limits.ts';
+import type { Counted, Decision, Limited, WindowState } from '../../src/access/limits.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
 import type { SetClock } from '../../src/clock.ts';
 
@@ -61,7 +61,7 @@ export class LimiterModel {
     ];
     const refusing = windows.filter((window) => cost > window.remaining);
     const banned = caller.ban !== undefined && caller.ban.endsAt > now;
-    const verdict: Verdict = banned ? 'banned' : refusing.length > 0 ? 'limited' : 'admitted';
+    const verdict: Decision['verdict'] = banned ? 'banned' : refusing.length > 0 ? 'limited' : 'admitted';
     const narrowest = windows.toSorted((a, b) => a.remaining - b.remaining || b.endsAt - a.endsAt)[0];
     const latest = refusing.toSorted((a, b) => b.endsAt - a.endsAt)[0];
     const ends = refusing.map((window) => window.endsAt);

@@ -25,7 +25,7 @@ export const headers = {
     text('^"[a-z-]+";r=\\d+;t=\\d+(, "[a-z-]+";r=\\d+;t=\\d+)*$'),
     '"minute";r=59;t=60, "day";r=999;t=86400',
   ),
-  RequestId: header('Names this request, for questions to the operator.', text('^\\S+$'), '4899942bc6f7-42'),
+  RequestId: header('Names this request, for questions to the operator.', text('^\\S+$'), 'Zx3w9aQk42'),
   NoSniff: header('The body is what its type says.', fixed('nosniff'), 'nosniff'),
   NoStore: header('No reply is kept by caches.', fixed('no-store'), 'no-store'),
   Next: header(
