@@ -1,79 +1,28 @@
 #!/usr/bin/env node
-/** The command line: one row per command. */
-import * as config from './config.ts';
-import { asksForHelp, helpOf, overview, parseArguments } from './operator/arguments.ts';
-import * as data from './operator/data-commands.ts';
+/** The command line: which command is meant, and how the program ends. */
+import { asksForHelp } from './operator/arguments.ts';
+import { COMMANDS } from './operator/commands.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
-import { exportAnimals } from './operator/export.ts';
-import { importAnimals } from './operator/import.ts';
-import * as keys from './operator/key-commands.ts';
-import { compactChild } from './operator/opening.ts';
-import type { Options, Spec, Values } from './operator/options.ts';
+import { helpOf, overview } from './operator/help.ts';
 import { print } from './operator/output.ts';
-import { openapi } from './operator/pages.ts';
-import { serve } from './operator/serve.ts';
-import { version } from './operator/version.ts';
-
-interface Command {
-  spec: Spec<Options>;
-  run(words: readonly string[]): Promise<void>;
-}
-
-function row<O extends Options>(spec: Spec<O>, run: (values: Values<O>) => Promise<void>): Command {
-  return { spec, run: (words) => run(parseArguments(spec, words, process.env)) };
-}
-
-const COMMANDS: readonly Command[] = [
-  row(config.SERVE, serve),
-  row(config.KEYS_CREATE, keys.keysCreate),
-  row(config.KEYS_LIST, keys.keysList),
-  row(config.KEYS_SHOW, keys.keysShow),
-  row(config.KEYS_REVOKE, keys.keysRevoke),
-  row(config.KEYS_ROTATE, keys.keysRotate),
-  row(config.KEYS_LIFT, keys.keysLift),
-  row(config.KEYS_PLAN, keys.keysPlan),
-  row(config.VERIFY, data.verifyStore),
-  row(config.REPAIR, data.repairStore),
-  row(config.COMPACT, data.compactStore),
-  row(config.BACKUP, data.backupStore),
-  row(config.RESTORE, data.restoreStore),
-  row(config.EXPORT, exportAnimals),
-  row(config.IMPORT, importAnimals),
-  row(config.OPENAPI, openapi),
-  row(config.VERSION, version),
-  row(config.COMPACT_CHILD, compactChild),
-];
-
-const EXITS = ['0 done', '1 failed', '2 wrong usage', '3 damaged data', '4 in use by another'];
 
 async function main(words: string[]): Promise<void> {
   if (words[0] === '--version') words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  const found = find(words);
-  if (found !== undefined) {
-    const [command, rest] = found;
-    if (asksForHelp(rest)) print(helpOf(command.spec).trimEnd());
-    else await command.run(rest);
-    return;
+  for (const { spec, prepare } of COMMANDS) {
+    const name = spec.name.split(' ');
+    if (name.some((word, at) => words[at] !== word)) continue;
+    const rest = words.slice(name.length);
+    return asksForHelp(rest) ? print(helpOf(spec)) : prepare(rest, process.env)();
   }
-  const group = COMMANDS.filter(({ spec }) => spec.name.startsWith(`${words[0]} `));
-  const usage = overview(
-    (group.length > 0 ? group : COMMANDS).map(({ spec }) => spec),
-    EXITS,
-  );
+  const specs = COMMANDS.map(({ spec }) => spec);
+  const group = specs.filter(({ name }) => name.startsWith(`${words[0]} `));
+  const usage = overview(group.length > 0 ? group : specs);
   const rest = group.length > 0 ? words.slice(1) : words;
-  if (asksForHelp(rest.slice(0, 1))) return print(usage.trimEnd());
-  const known =
-    rest.length === 0 ? 'a command is missing' : `there is no command ${JSON.stringify(words.slice(0, 2).join(' '))}`;
-  throw new CommandError(EXIT.usage, `petstore: ${known}\n\n${usage.trimEnd()}`);
-}
-
-function find(words: string[]): [Command, string[]] | undefined {
-  for (const command of COMMANDS) {
-    const name = command.spec.name.split(' ');
-    if (name.every((word, at) => words[at] === word)) return [command, words.slice(name.length)];
-  }
-  return undefined;
+  if (asksForHelp(rest.slice(0, 1))) return print(usage);
+  const name = JSON.stringify(words.slice(0, 2).join(' '));
+  const wrong = rest.length === 0 ? 'a command is missing' : `there is no command ${name}`;
+  throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
 }
 
 /** Whoever reads our output may stop, as `petstore export | head` does. */

@@ -1,27 +1,32 @@
 /**
- * What a command may ask of the store. The same functions run in the server, asked through the admin socket, and in a
- * command's own process where no server runs.
+ * What a command may ask of the store, one row a call. The same functions run in the server, asked through the admin
+ * socket, and in a command's own process where no server runs.
  */
 import * as v from 'valibot';
-import { StoreError } from '../store/model.ts';
+import { MAX_REQUESTS_PER_WINDOW } from '../access/plans.ts';
+import { ENVIRONMENTS, PET_STATUSES, PLANS } from '../store/model.ts';
 import type { Context } from './context.ts';
-import { CommandError, EXIT } from './exit.ts';
-import {
-  createKey,
-  creation,
-  liftKey,
-  listKeys,
-  named,
-  paged,
-  planKey,
-  replanning,
-  revokeKey,
-  rotateKey,
-  rotation,
-  showKey,
-} from './keys.ts';
-import { beginImport, beginning, endImport, ending, exporting, exportPart, importPart, part } from './transfer.ts';
-import { compactStore, nothing, pinFiles } from './upkeep.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
+import * as keys from './keys.ts';
+import * as transfer from './transfer.ts';
+import { compactStore, pinFiles } from './upkeep.ts';
+
+const KEY_NAME_MAX_CHARACTERS = 100;
+export const GRACE_MAX_MS = 30 * 86_400_000;
+
+/** Fit to be printed in a table: no control characters, no line breaks. */
+export const keyName = {
+  allowed: `1 to ${KEY_NAME_MAX_CHARACTERS} printable characters`,
+  schema: v.pipe(v.string(), v.regex(new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${KEY_NAME_MAX_CHARACTERS}}$`, 'u'))),
+};
+
+const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
+const id = v.string();
+const first = v.pipe(whole, v.minValue(1));
+const requests = v.pipe(whole, v.minValue(1), v.maxValue(MAX_REQUESTS_PER_WINDOW));
+const planned = { plan: v.picklist(PLANS), perMinute: v.optional(requests), perDay: v.optional(requests) };
+const status = v.optional(v.picklist(PET_STATUSES));
+const lines = v.pipe(v.array(v.string()), v.minLength(1), v.maxLength(transfer.PART_MAX_ANIMALS));
 
 interface Call<A, R> {
   args: v.GenericSchema<unknown, A>;
@@ -31,19 +36,22 @@ interface Call<A, R> {
 const call = <A, R>(args: v.GenericSchema<unknown, A>, run: Call<A, R>['run']): Call<A, R> => ({ args, run });
 
 const CALLS = {
-  createKey: call(creation, createKey),
-  listKeys: call(paged, listKeys),
-  showKey: call(named, showKey),
-  revokeKey: call(named, revokeKey),
-  rotateKey: call(rotation, rotateKey),
-  liftKey: call(named, liftKey),
-  planKey: call(replanning, planKey),
-  beginImport: call(beginning, beginImport),
-  importPart: call(part, importPart),
-  endImport: call(ending, endImport),
-  exportPart: call(exporting, exportPart),
-  pinFiles: call(nothing, pinFiles),
-  compactStore: call(nothing, compactStore),
+  createKey: call(
+    v.object({ ...planned, name: keyName.schema, environment: v.optional(v.picklist(ENVIRONMENTS)) }),
+    keys.createKey,
+  ),
+  listKeys: call(v.object({ after: whole }), keys.listKeys),
+  showKey: call(v.object({ id }), keys.showKey),
+  revokeKey: call(v.object({ id }), keys.revokeKey),
+  rotateKey: call(v.object({ id, graceMs: v.pipe(whole, v.maxValue(GRACE_MAX_MS)) }), keys.rotateKey),
+  liftKey: call(v.object({ id }), keys.liftKey),
+  planKey: call(v.object({ id, ...planned }), keys.planKey),
+  beginImport: call(v.object({ count: first }), transfer.beginImport),
+  importPart: call(v.object({ first, from: first, lines }), transfer.importPart),
+  endImport: call(v.object({ first, keep: v.boolean() }), transfer.endImport),
+  exportPart: call(v.object({ after: whole, status }), transfer.exportPart),
+  pinFiles: call(v.object({}), pinFiles),
+  compactStore: call(v.object({}), compactStore),
 };
 
 type Calls = typeof CALLS;
@@ -51,43 +59,27 @@ export type CallName = keyof Calls;
 export type ArgsOf<N extends CallName> = Calls[N] extends Call<infer A, unknown> ? A : never;
 export type ResultOf<N extends CallName> = Awaited<ReturnType<Calls[N]['run']>>;
 
-/** A call whose types are no longer known; its schema stands between what came and what it runs with. */
-interface AnyCall {
-  args: v.GenericSchema<unknown, unknown>;
-  run(context: Context, args: never): unknown;
-}
-
-const BY_NAME = new Map<string, AnyCall>(Object.entries(CALLS));
-
 /** Calls that change nothing, or one of many, are not worth a line in the log each. */
-const QUIET = new Set<string>(['listKeys', 'showKey', 'importPart', 'exportPart'] satisfies CallName[]);
-
-export const isQuiet = (name: string): boolean => QUIET.has(name);
+export const QUIET = new Set<string>(['listKeys', 'showKey', 'importPart', 'exportPart'] satisfies CallName[]);
 
 /** Checks and runs a call. Whatever goes wrong comes out as a CommandError. */
 export async function runCall(context: Context, name: string, args: unknown): Promise<unknown> {
-  const found = BY_NAME.get(name);
-  if (found === undefined) throw new CommandError(EXIT.failed, `${name}: unknown to a server of another version`);
-  const checked = v.safeParse(found.args, args);
+  if (!Object.hasOwn(CALLS, name)) {
+    throw new CommandError(EXIT.failed, `${name}: unknown to a server of another version`);
+  }
+  // Which call it is, is no longer known; its schema stands between what came and what it runs with.
+  const { args: schema, run } = CALLS[name as CallName] as Call<unknown, unknown>;
+  const checked = v.safeParse(schema, args);
   if (!checked.success) throw new CommandError(EXIT.failed, `${name}: ${v.summarize(checked.issues)}`);
   try {
-    return await found.run(context, checked.output as never);
+    return await run(context, checked.output);
   } catch (error) {
     throw asCommandError(error);
   }
 }
 
 /** Undoes what a caller left half-done. What fails now is undone by the next start. */
-export async function undoUnfinished(context: Context): Promise<void> {
-  for (const undo of context.unfinished.values()) await undo().catch(() => {});
-  context.unfinished.clear();
-}
-
-function asCommandError(error: unknown): CommandError {
-  if (error instanceof CommandError) return error;
-  if (error instanceof StoreError) {
-    const kept = error.failure === 'unknown' ? 'a restart will tell whether it was kept' : 'nothing was changed';
-    return new CommandError(EXIT.failed, `${error.message}; ${kept}`);
-  }
-  return new CommandError(EXIT.failed, (error as Error).message);
+export async function undoUnfinished({ unfinished }: Context): Promise<void> {
+  for (const undo of unfinished.values()) await undo().catch(() => {});
+  unfinished.clear();
 }

@@ -3,7 +3,6 @@ import type { Limiter } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
 import type { ApiKey, Environment, Reading, Usage } from '../store/model.ts';
 import type { FileStore } from '../store/store.ts';
-import { CommandError, EXIT } from './exit.ts';
 
 export interface Context {
   store: FileStore;
@@ -14,12 +13,6 @@ export interface Context {
   environment: Environment;
   /** What is to be undone if whoever called goes away half-way: an import, a backup. */
   unfinished: Map<string, () => Promise<void>>;
-}
-
-export function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
-  const key = read.key(id);
-  if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
-  return key;
 }
 
 export function usageOf(limiter: Limiter, key: ApiKey): Usage {

@@ -1,81 +1,109 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`: the words around what the store does. */
-import type { BACKUP, COMPACT, REPAIR, RESTORE, VERIFY } from '../config.ts';
-import { backup, type Files, restore, verify } from '../store/backup.ts';
-import { takeLock } from '../store/lock.ts';
+import { data, json } from '../config.ts';
+import { backup, restore, verify } from '../store/backup.ts';
+import { InUseError, takeLock } from '../store/lock.ts';
 import { repair } from '../store/repair.ts';
 import type { Proof } from '../store/snapshot.ts';
-import { EXIT } from './exit.ts';
-import { mustHoldStore, tellingFailures } from './opening.ts';
-import type { Values } from './options.ts';
-import { count, facts, print, printJson } from './output.ts';
-import { Progress } from './progress.ts';
-import { reach, serverOr } from './reach.ts';
+import { command } from './arguments.ts';
+import type { ResultOf } from './calls.ts';
+import { compactChild, mustHoldStore, tellingFailures } from './opening.ts';
+import { integer, path, placed } from './options.ts';
+import { count, facts } from './output.ts';
+import { type Progress, withProgress } from './progress.ts';
+import { ask, serverOr } from './reach.ts';
 import { isServed } from './socket.ts';
 
-export async function verifyStore({ data, json }: Values<typeof VERIFY.options>): Promise<void> {
-  const { proof, notices } = await withProgress(`verifying ${data}`, (progress) =>
-    withFiles(data, (files) => verify(data, files, { progress })),
-  );
-  if (json) return printJson({ ...proof, notices });
-  print(proofText(proof));
-  for (const notice of notices) print(`the next start will put right: ${notice}`);
-}
+export const DATA_COMMANDS = [
+  command({
+    name: 'verify',
+    does: 'read and check everything in the store; print counts and a digest',
+    more: 'Changes nothing. Two stores with the same digest hold the same.',
+    options: { data, json },
+    run: async ({ data }) => {
+      const { proof, notices } = await onFiles('verifying', data, (files, progress) =>
+        verify(data, files, { progress }),
+      );
+      return { ...proof, notices };
+    },
+    words: ({ notices, ...proof }) =>
+      [proofText(proof), ...notices.map((notice) => `the next start will put right: ${notice}`)].join('\n'),
+  }),
+  command({
+    name: 'repair',
+    does: 'cut a damaged store at the damage, keeping the damaged file beside',
+    more: 'For a store that the service refused to open. Make a copy of the directory first.',
+    options: { data, json },
+    run: repairStore,
+    words: repairText,
+  }),
+  command({
+    name: 'compact',
+    does: 'write the store anew, without what was overtaken',
+    options: { data, json },
+    run: ({ data }) => ask(data, 'compactStore', {}),
+    words: ({ bytesBefore, bytesAfter }, { data }) =>
+      `${data} is compacted: ${count(bytesBefore)} bytes before, ${count(bytesAfter)} after`,
+  }),
+  command({
+    name: 'backup',
+    does: 'copy the store into one file, also while the service runs',
+    options: { file: placed(path, 'FILE', 'the file to write; it must not exist'), data, json },
+    run: async ({ data, file }) => ({
+      file,
+      ...(await onFiles('backing up', data, (files, progress) => backup(data, file, files, { progress }))),
+    }),
+    words: ({ file, ...proof }) => `${proofText(proof)}\nwritten to ${file}`,
+  }),
+  command({
+    name: 'restore',
+    does: 'fill an empty data directory from a backup, and prove it',
+    options: { file: placed(path, 'FILE', 'a file that petstore backup wrote'), data, json },
+    run: ({ data, file }) =>
+      watched(`restoring ${data}`, (progress) => restore(file, data, { progress, isAlive: () => isServed(data) })),
+    words: (proof, { data }) => `${proofText(proof)}\nrestored to ${data}, and read back`,
+  }),
+  command({
+    name: 'compact-child',
+    does: 'the part of a compaction that is done in a process of its own',
+    hidden: true,
+    options: {
+      dir: placed(path, 'DIR', 'the directory of the store'),
+      generation: placed(integer(1, Number.MAX_SAFE_INTEGER), 'N', 'the generation to write'),
+    },
+    run: compactChild,
+  }),
+];
 
-export async function backupStore({ data, file, json }: Values<typeof BACKUP.options>): Promise<void> {
-  const proof = await withProgress(`backing up ${data}`, (progress) =>
-    withFiles(data, (files) => backup(data, file, files, { progress })),
-  );
-  if (json) printJson({ file, ...proof });
-  else print(`${proofText(proof)}\nwritten to ${file}`);
-}
-
-export async function restoreStore({ data, file, json }: Values<typeof RESTORE.options>): Promise<void> {
-  const proof = await withProgress(`restoring ${data}`, (progress) =>
-    tellingFailures(() => restore(file, data, { progress, isAlive: () => isServed(data) })),
-  );
-  if (json) printJson(proof);
-  else print(`${proofText(proof)}\nrestored to ${data}, and read back`);
-}
-
-export async function compactStore({ data, json }: Values<typeof COMPACT.options>): Promise<void> {
-  const operator = await reach(data);
-  try {
-    const done = await operator.call('compactStore', {});
-    if (json) printJson(done);
-    else print(`${data} is compacted: ${count(done.bytesBefore)} bytes before, ${count(done.bytesAfter)} after`);
-  } finally {
-    await operator.close();
-  }
-}
-
-export async function repairStore({ data, json }: Values<typeof REPAIR.options>): Promise<void> {
-  mustHoldStore(data);
-  const { damage, kept, lost, lostBytes, proof } = await withProgress(`reading ${data}`, (progress) =>
-    tellingFailures(() => repair(data, { progress, isAlive: () => isServed(data) })),
-  );
-  if (json)
-    return printJson({ damage: damage?.message ?? null, kept, lost: Object.fromEntries(lost), lostBytes, ...proof });
-  if (damage === undefined) return print(`${proofText(proof)}\nnothing is damaged; nothing was changed`);
-  const gone = [...lost].map(([kind, number]) => `${count(number)} × ${kind}`).join(', ');
-  print(
-    facts([
-      ['damage', damage.message.replace(/ Nothing was changed\..*$/, '')],
-      ['cut away', `${count(lostBytes)} bytes`],
-      ['lost for certain', gone === '' ? 'nothing that can still be read' : gone],
-      ...kept.map((path): [string, string] => ['kept', path]),
-    ]),
-  );
-  print(proofText(proof));
-}
-
-/** Runs `work` on files that stay as they are: a server that runs holds them for us, else we hold the lock. */
-async function withFiles<R>(dir: string, work: (files: Files | undefined) => R | Promise<R>): Promise<R> {
-  const holder = await serverOr(dir, async () => {
-    mustHoldStore(dir);
-    return lockedHere(dir);
+async function repairStore({ data }: { data: string }) {
+  const { damage, kept, lost, lostBytes, proof } = await watched(`reading ${data}`, (progress) => {
+    mustHoldStore(data);
+    return repair(data, { progress, isAlive: () => isServed(data) });
   });
+  return { damage: damage?.message ?? null, kept, lost: Object.fromEntries(lost), lostBytes, ...proof };
+}
+
+function repairText({ damage, kept, lost, lostBytes, ...proof }: Awaited<ReturnType<typeof repairStore>>): string {
+  if (damage === null) return `${proofText(proof)}\nnothing is damaged; nothing was changed`;
+  const gone = Object.entries(lost).map(([kind, number]) => `${count(number)} × ${kind}`);
+  const done = facts([
+    ['damage', damage.replace(/ Nothing was changed\..*$/, '')],
+    ['cut away', `${count(lostBytes)} bytes`],
+    ['lost for certain', gone.join(', ') || 'nothing that can still be read'],
+    ...kept.map((path): [string, string] => ['kept', path]),
+  ]);
+  return `${done}\n${proofText(proof)}`;
+}
+
+/** Works on files that stay as they are: a server that runs holds them for us, else we hold the lock. */
+async function onFiles<R>(
+  doing: string,
+  dir: string,
+  work: (files: ResultOf<'pinFiles'> | undefined, progress: Progress['at']) => Promise<R>,
+): Promise<R> {
+  const holder = await serverOr(dir, () => lockedHere(dir));
   try {
-    return await tellingFailures(async () => work(await holder.call('pinFiles', {})));
+    const files = await holder.call('pinFiles', {});
+    return await watched(`${doing} ${dir}`, (progress) => work(files, progress));
   } finally {
     await holder.close();
   }
@@ -83,28 +111,18 @@ async function withFiles<R>(dir: string, work: (files: Files | undefined) => R |
 
 /** A read-only copy, of which nobody can be writing, needs no lock. */
 async function lockedHere(dir: string) {
-  const lock = await tellingFailures(() => takeLock(dir, () => isServed(dir))).catch((error) => {
-    if (error.exit === EXIT.inUse) throw error;
+  mustHoldStore(dir);
+  const lock = await takeLock(dir, () => isServed(dir)).catch((error) => {
+    if (error instanceof InUseError) throw error;
     return undefined;
   });
   return { call: async () => undefined, close: async () => lock?.release() };
 }
 
-async function withProgress<R>(what: string, work: (progress: Progress['at']) => Promise<R>): Promise<R> {
-  const progress = new Progress(what);
-  try {
-    return await work(progress.at);
-  } finally {
-    progress.end();
-  }
-}
+const watched = <R>(doing: string, work: (progress: Progress['at']) => Promise<R>): Promise<R> =>
+  withProgress(doing, (progress) => tellingFailures(() => work(progress)));
 
-function proofText(proof: Proof): string {
-  return facts([
-    ['animals', count(proof.pets)],
-    ['orders', count(proof.orders)],
-    ['categories', count(proof.categories)],
-    ['keys', count(proof.keys)],
-    ['digest', proof.digest],
-  ]);
+function proofText({ pets, orders, categories, keys, digest }: Proof): string {
+  const counts = Object.entries({ animals: pets, orders, categories, keys });
+  return facts([...counts.map(([name, number]): [string, string] => [name, count(number)]), ['digest', digest]]);
 }

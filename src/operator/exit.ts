@@ -1,4 +1,8 @@
 /** How a command ends. */
+import { DamagedError } from '../store/damage.ts';
+import { InUseError } from '../store/lock.ts';
+import { StoreError } from '../store/model.ts';
+
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
 /** Ends the program with a sentence for the operator and an exit status, without a stack. */
@@ -9,4 +13,15 @@ export class CommandError extends Error {
     super(message);
     this.exit = exit;
   }
+}
+
+/** What failed in the store, as it is told to the operator. */
+export function asCommandError(error: unknown): CommandError {
+  if (error instanceof CommandError) return error;
+  const { message } = error as Error;
+  if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
+  if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
+  if (!(error instanceof StoreError)) return new CommandError(EXIT.failed, message);
+  const kept = error.failure === 'unknown' ? 'a restart will tell whether it was kept' : 'nothing was changed';
+  return new CommandError(EXIT.failed, `${message}; ${kept}`);
 }

@@ -1,104 +1,125 @@
-/** `petstore keys …`: the words around what keys.ts does. */
-import type { KEYS_CREATE, KEYS_LIFT, KEYS_LIST, KEYS_PLAN, KEYS_REVOKE, KEYS_ROTATE, KEYS_SHOW } from '../config.ts';
-import type { KeyDetails, KeyInfo, NewSecret, WindowInfo } from './keys.ts';
-import type { Values } from './options.ts';
-import { count, facts, print, printJson, table, when } from './output.ts';
-import { type Operator, reach } from './reach.ts';
+/** `petstore keys …` */
+import { MAX_REQUESTS_PER_WINDOW } from '../access/plans.ts';
+import { data, json } from '../config.ts';
+import { ENVIRONMENTS, PLANS } from '../store/model.ts';
+import { command } from './arguments.ts';
+import { GRACE_MAX_MS, keyName } from './calls.ts';
+import type { KeyDetails, KeyInfo, PlanArgs } from './keys.ts';
+import { duration, integer, needed, oneOf, option, optional, placed, text } from './options.ts';
+import { count, facts, table, when } from './output.ts';
+import { ask, type Operator, reach } from './reach.ts';
 
-export async function keysCreate(values: Values<typeof KEYS_CREATE.options>): Promise<void> {
-  const { plan, name, perMinute, perDay, environment } = values;
-  const made = await ask(
-    values.data,
-    (to) => to.call('createKey', { plan, name, perMinute, perDay, environment }),
-    true,
-  );
-  printSecret(made, values.json, `Key ${made.id} (${made.plan}, ${made.environment}). It is shown this once:`);
+const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
+const id = placed(keyId, 'ID', 'the key, as petstore keys list names it');
+const plan = oneOf(PLANS);
+const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
+const customLimits = {
+  perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
+  perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
+};
+const planHelp = 'free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000';
+const environmentHelp = 'if not given, that of the running server, or production if none runs';
+
+function limitsFitPlan({ plan, perMinute, perDay }: PlanArgs): string | undefined {
+  const given = [perMinute, perDay].filter((limit) => limit !== undefined).length;
+  if (plan === 'enterprise' && given < 2) return 'the enterprise plan needs --per-minute N and --per-day N';
+  if (plan !== 'enterprise' && given > 0) return 'only the enterprise plan takes --per-minute and --per-day';
+  return undefined;
 }
 
-export async function keysRotate(values: Values<typeof KEYS_ROTATE.options>): Promise<void> {
-  const { id, grace: graceMs } = values;
-  const made = await ask(values.data, (to) => to.call('rotateKey', { id, graceMs }));
-  const end =
-    graceMs === 0 ? 'The old one has ended' : `The old one ends ${when(new Date(Date.now() + graceMs).toISOString())}`;
-  printSecret(made, values.json, `Key ${made.id} has a new secret. ${end}. It is shown this once:`);
-}
-
-export async function keysList(values: Values<typeof KEYS_LIST.options>): Promise<void> {
-  const keys = await ask(values.data, listAll);
-  if (values.json) printJson(keys);
-  else if (keys.length === 0) print('There are no keys. petstore keys create --plan free makes one.');
-  else print(keyTable(keys));
-}
-
-export async function keysShow(values: Values<typeof KEYS_SHOW.options>): Promise<void> {
-  const key = await ask(values.data, (to) => to.call('showKey', { id: values.id }));
-  if (values.json) printJson(key);
-  else print(facts(detailRows(key)));
-}
-
-export async function keysRevoke(values: Values<typeof KEYS_REVOKE.options>): Promise<void> {
-  const key = await ask(values.data, (to) => to.call('revokeKey', { id: values.id }));
-  say(values.json, key, `${key.id} is revoked.`);
-}
-
-export async function keysLift(values: Values<typeof KEYS_LIFT.options>): Promise<void> {
-  const key = await ask(values.data, (to) => to.call('liftKey', { id: values.id }));
-  say(values.json, key, `${key.id} is not banned, and its strikes are forgotten.`);
-}
-
-export async function keysPlan(values: Values<typeof KEYS_PLAN.options>): Promise<void> {
-  const { id, plan, perMinute, perDay } = values;
-  const key = await ask(values.data, (to) => to.call('planKey', { id, plan, perMinute, perDay }));
-  const limits = `${count(key.perMinute)} requests a minute, ${count(key.perDay)} a day`;
-  say(values.json, key, `${key.id} is on the plan ${key.plan}: ${limits}.`);
-}
-
-async function ask<R>(dir: string, question: (operator: Operator) => Promise<R>, mayMake = false): Promise<R> {
-  const operator = await reach(dir, mayMake);
-  try {
-    return await question(operator);
-  } finally {
-    await operator.close();
-  }
-}
+export const KEY_COMMANDS = [
+  command({
+    name: 'keys create',
+    does: 'make an API key and print it, once',
+    more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
+    options: {
+      plan: needed(plan, 'PLAN', planHelp),
+      name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
+      ...customLimits,
+      environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
+      data,
+      json,
+    },
+    check: limitsFitPlan,
+    run: ({ data, json, ...wanted }) => ask(data, 'createKey', wanted, true),
+    words: ({ id, plan, environment, key }) => `Key ${id} (${plan}, ${environment}). It is shown this once:\n${key}`,
+  }),
+  command({
+    name: 'keys list',
+    does: 'list all keys',
+    options: { data, json },
+    run: ({ data }) => reach(data, listAll),
+    words: keyTable,
+  }),
+  command({
+    name: 'keys show',
+    does: 'show what a key has left, its strikes and its ban, spending nothing',
+    options: { id, data, json },
+    run: ({ id, data }) => ask(data, 'showKey', { id }),
+    words: details,
+  }),
+  command({
+    name: 'keys revoke',
+    does: 'end a key at once, for good',
+    options: { id, data, json },
+    run: ({ id, data }) => ask(data, 'revokeKey', { id }),
+    words: ({ id }) => `${id} is revoked.`,
+  }),
+  command({
+    name: 'keys rotate',
+    does: 'give a key a new secret and print it, once',
+    more: 'The id, the plan and what is used stay. The old secret works until its grace ends; older ones end now.',
+    options: {
+      id,
+      grace: option(duration(GRACE_MAX_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
+      data,
+      json,
+    },
+    run: ({ id, grace, data }) => ask(data, 'rotateKey', { id, graceMs: grace }),
+    words: ({ id, key }, { grace }) => {
+      const end = grace === 0 ? 'has ended' : `ends ${when(new Date(Date.now() + grace).toISOString())}`;
+      return `Key ${id} has a new secret. The old one ${end}. It is shown this once:\n${key}`;
+    },
+  }),
+  command({
+    name: 'keys lift',
+    does: 'end the ban of a key and forget its strikes',
+    options: { id, data, json },
+    run: ({ id, data }) => ask(data, 'liftKey', { id }),
+    words: ({ id }) => `${id} is not banned, and its strikes are forgotten.`,
+  }),
+  command({
+    name: 'keys plan',
+    does: 'put a key on another plan; what it has used stays used',
+    options: { id, plan: placed(plan, 'PLAN', 'the new plan'), ...customLimits, data, json },
+    check: limitsFitPlan,
+    run: ({ data, json, ...wanted }) => ask(data, 'planKey', wanted),
+    words: ({ id, plan, perMinute, perDay }) =>
+      `${id} is on the plan ${plan}: ${count(perMinute)} requests a minute, ${count(perDay)} a day.`,
+  }),
+];
 
 async function listAll(operator: Operator): Promise<KeyInfo[]> {
   const all: KeyInfo[] = [];
-  for (let after = 0; ; ) {
-    const { keys, more } = await operator.call('listKeys', { after });
+  for (;;) {
+    const { keys, more } = await operator.call('listKeys', { after: all.length });
     for (const key of keys) all.push(key);
     if (!more) return all;
-    after += keys.length;
   }
 }
 
-function printSecret(made: NewSecret, json: boolean, words: string): void {
-  if (json) printJson(made);
-  else print(`${words}\n${made.key}`);
-}
-
-function say(json: boolean, key: KeyInfo, words: string): void {
-  if (json) printJson(key);
-  else print(words);
-}
-
 function keyTable(keys: KeyInfo[]): string {
+  if (keys.length === 0) return 'There are no keys. petstore keys create --plan free makes one.';
   const head = ['ID', 'NAME', 'PLAN', 'A MINUTE', 'A DAY', 'ENVIRONMENT', 'MADE', 'REVOKED'];
-  const rows = keys.map((key) => [
-    key.id,
-    key.name,
-    key.plan,
-    count(key.perMinute),
-    count(key.perDay),
-    key.environment,
-    key.createdAt.slice(0, 10),
-    key.revokedAt?.slice(0, 10) ?? '',
-  ]);
+  const rows = keys.map(({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }) => {
+    const dates = [createdAt, revokedAt ?? ''].map((iso) => iso.slice(0, 'YYYY-MM-DD'.length));
+    return [id, name, plan, count(perMinute), count(perDay), environment, ...dates];
+  });
   return table(head, rows, ['A MINUTE', 'A DAY']);
 }
 
-function detailRows(key: KeyDetails): [string, string][] {
-  return [
+function details(key: KeyDetails): string {
+  return facts([
     ['id', key.id],
     ['name', key.name],
     ['plan', `${key.plan}, ${key.environment}`],
@@ -110,10 +131,10 @@ function detailRows(key: KeyDetails): [string, string][] {
     ['ban', key.bannedUntil === null ? 'none' : `until ${when(key.bannedUntil)}`],
     ['earlier bans', count(key.bannedUntil === null ? key.bans : key.bans - 1)],
     ...key.graceEndsAt.map((end): [string, string] => ['old secret', `works until ${when(end)}`]),
-  ];
+  ]);
 }
 
-function windowText({ limit, remaining, resetsAt }: WindowInfo): string {
+function windowText({ limit, remaining, resetsAt }: KeyDetails['minute']): string {
   const left = `${count(remaining)} of ${count(limit)} left`;
   return resetsAt === null ? left : `${left}, resets ${when(resetsAt)}`;
 }

@@ -1,71 +1,31 @@
-/** All that can be done to keys. Each call is checked with valibot, since it may come through the admin socket. */
-import * as v from 'valibot';
+/** All that can be done to keys. */
 import { digestOf, makeKey } from '../access/keys.ts';
 import type { WindowState } from '../access/limits.ts';
-import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
-import { GRACE_MAX_MS, keyName } from '../config.ts';
-import { type ApiKey, ENVIRONMENTS, type Environment, PLANS, type Plan, type Secret } from '../store/model.ts';
-import { type Context, keyOf, usageOf } from './context.ts';
+import { PLAN_LIMITS, type PlanLimits } from '../access/plans.ts';
+import type { ApiKey, Environment, Plan, Reading, Secret } from '../store/model.ts';
+import { type Context, usageOf } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
 const KEY_MAX_SECRETS = 5;
-
-const requests = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MAX_REQUESTS_PER_WINDOW));
-const planned = { plan: v.picklist(PLANS), perMinute: v.optional(requests), perDay: v.optional(requests) };
-
 const PAGE_MAX_KEYS = 1_000;
 
-export const paged = v.object({ after: v.pipe(v.number(), v.safeInteger(), v.minValue(0)) });
-export const named = v.object({ id: v.string() });
-export const creation = v.object({
-  ...planned,
-  name: keyName.schema,
-  environment: v.optional(v.picklist(ENVIRONMENTS)),
-});
-export const replanning = v.object({ id: v.string(), ...planned });
-export const rotation = v.object({
-  id: v.string(),
-  graceMs: v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(GRACE_MAX_MS)),
-});
+export interface PlanArgs extends Partial<PlanLimits> {
+  plan: Plan;
+}
 
 /** A key as the operator sees it: never its secret, nor what is kept of that. */
-export interface KeyInfo {
-  id: string;
-  name: string;
-  plan: Plan;
-  perMinute: number;
-  perDay: number;
-  environment: Environment;
-  createdAt: string;
-  revokedAt: string | null;
-}
-
-export interface NewSecret extends KeyInfo {
-  key: string;
-}
-
-export interface WindowInfo {
-  limit: number;
-  remaining: number;
-  /** Null while the window is not open: it opens at the next request. */
-  resetsAt: string | null;
-}
-
-export interface KeyDetails extends KeyInfo {
-  minute: WindowInfo;
-  day: WindowInfo;
-  strikes: number;
-  bannedUntil: string | null;
-  bans: number;
-  /** When the secrets that were rotated out stop working. */
-  graceEndsAt: string[];
-}
+export type KeyInfo = ReturnType<typeof infoOf>;
+type NewSecret = KeyInfo & { key: string };
+export type KeyDetails = ReturnType<typeof showKey>;
 
 /** Keys are never taken out, so a key's place among them is also its number. */
 export const keyIdOfSlot = (slot: number): string => `k${slot + 1}`;
 
-export async function createKey(context: Context, args: v.InferOutput<typeof creation>): Promise<NewSecret> {
+export async function createKey(
+  context: Context,
+  args: PlanArgs & { name: string; environment?: Environment },
+): Promise<NewSecret> {
   const { store, clock } = context;
   const environment = args.environment ?? context.environment;
   const secret = makeKey(environment);
@@ -86,10 +46,7 @@ export async function createKey(context: Context, args: v.InferOutput<typeof cre
 }
 
 /** A page of keys from a place on, so that no answer is longer than a line may be. */
-export function listKeys(
-  { store }: Context,
-  { after }: v.InferOutput<typeof paged>,
-): { keys: KeyInfo[]; more: boolean } {
+export function listKeys({ store }: Context, { after }: { after: number }): { keys: KeyInfo[]; more: boolean } {
   const keys: KeyInfo[] = [];
   for (let slot = after; keys.length < PAGE_MAX_KEYS; slot++) {
     const key = store.read.key(keyIdOfSlot(slot));
@@ -100,16 +57,18 @@ export function listKeys(
 }
 
 /** Looks, and takes nothing. */
-export function showKey({ store, limiter, clock }: Context, { id }: v.InferOutput<typeof named>): KeyDetails {
+export function showKey({ store, limiter, clock }: Context, { id }: { id: string }) {
   const key = keyOf(store.read, id);
   const { minute, day } = limiter.look(key);
   const wallOffset = clock.wall() - clock.now();
-  const windowInfo = ({ limit, remaining, endsAt }: WindowState): WindowInfo => ({
+  /** A window that is not open resets never: it opens at the next request. */
+  const windowInfo = ({ limit, remaining, endsAt }: WindowState) => ({
     limit,
     remaining,
     resetsAt: remaining === limit ? null : isoTime(endsAt + wallOffset),
   });
   const { banStep, banEndsAt } = limiter.counted(key);
+  const graceEnds = key.secrets.map(({ endsAt }) => endsAt ?? 0).filter((endsAt) => endsAt > clock.wall());
   return {
     ...infoOf(key),
     minute: windowInfo(minute),
@@ -117,23 +76,21 @@ export function showKey({ store, limiter, clock }: Context, { id }: v.InferOutpu
     strikes: limiter.strikes(key),
     bannedUntil: banEndsAt > clock.wall() ? isoTime(banEndsAt) : null,
     bans: banStep,
-    graceEndsAt: key.secrets
-      .filter(({ endsAt }) => endsAt !== undefined && endsAt > clock.wall())
-      .map(({ endsAt }) => isoTime(endsAt!)),
+    /** When the secrets that were rotated out stop working. */
+    graceEndsAt: graceEnds.map(isoTime),
   };
 }
 
-export async function revokeKey(context: Context, { id }: v.InferOutput<typeof named>): Promise<KeyInfo> {
+export async function revokeKey(context: Context, { id }: { id: string }): Promise<KeyInfo> {
   return change(context, id, (key, now) => ({ ...key, revokedAt: now }));
 }
 
-export async function planKey(context: Context, args: v.InferOutput<typeof replanning>): Promise<KeyInfo> {
+export async function planKey(context: Context, args: PlanArgs & { id: string }): Promise<KeyInfo> {
   return change(context, args.id, (key) => ({ ...key, plan: args.plan, ...limitsOf(args) }));
 }
 
-export async function rotateKey(context: Context, args: v.InferOutput<typeof rotation>): Promise<NewSecret> {
-  const environment = keyOf(context.store.read, args.id).environment;
-  const secret = makeKey(environment);
+export async function rotateKey(context: Context, args: { id: string; graceMs: number }): Promise<NewSecret> {
+  const secret = makeKey(keyOf(context.store.read, args.id).environment);
   const info = await change(context, args.id, (key, now) => {
     const graceEndsAt = now + args.graceMs;
     const old = key.secrets.map(
@@ -147,14 +104,14 @@ export async function rotateKey(context: Context, args: v.InferOutput<typeof rot
   return { ...info, key: secret };
 }
 
-export async function liftKey(context: Context, { id }: v.InferOutput<typeof named>): Promise<KeyInfo> {
-  const key = keyOf(context.store.read, id);
-  await context.store.write(() => ({
+export async function liftKey({ store, limiter, clock }: Context, { id }: { id: string }): Promise<KeyInfo> {
+  const key = keyOf(store.read, id);
+  await store.write(() => ({
     op: 'usage' as const,
-    at: context.clock.wall(),
-    entries: [{ ...usageOf(context.limiter, key), banStep: 0, banEndsAt: 0 }],
+    at: clock.wall(),
+    entries: [{ ...usageOf(limiter, key), banStep: 0, banEndsAt: 0 }],
   }));
-  context.limiter.lift(key); // only now: on a full disk nothing was changed
+  limiter.lift(key); // only now: on a full disk nothing was changed
   return infoOf(key);
 }
 
@@ -168,27 +125,21 @@ async function change(context: Context, id: string, to: (key: ApiKey, now: numbe
   return infoOf(key);
 }
 
-function limitsOf(args: { plan: Plan; perMinute?: number; perDay?: number }): { perMinute: number; perDay: number } {
-  if (args.plan !== 'enterprise') return PLAN_LIMITS[args.plan];
-  if (args.perMinute === undefined || args.perDay === undefined) {
-    throw new CommandError(EXIT.usage, 'the enterprise plan needs its limits');
-  }
-  return { perMinute: args.perMinute, perDay: args.perDay };
+function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
+  const key = read.key(id);
+  if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
+  return key;
 }
 
-function infoOf(key: ApiKey): KeyInfo {
-  return {
-    id: key.id,
-    name: key.name,
-    plan: key.plan,
-    perMinute: key.perMinute,
-    perDay: key.perDay,
-    environment: key.environment,
-    createdAt: isoTime(key.createdAt),
-    revokedAt: key.revokedAt === undefined ? null : isoTime(key.revokedAt),
-  };
+function limitsOf({ plan, perMinute, perDay }: PlanArgs): PlanLimits {
+  if (plan !== 'enterprise') return PLAN_LIMITS[plan];
+  if (perMinute !== undefined && perDay !== undefined) return { perMinute, perDay };
+  throw new CommandError(EXIT.usage, 'the enterprise plan needs its limits');
 }
 
-function isoTime(wall: number): string {
-  return new Date(wall).toISOString();
+function infoOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
+  const revoked = revokedAt === undefined ? null : isoTime(revokedAt);
+  return { id, name, plan, perMinute, perDay, environment, createdAt: isoTime(createdAt), revokedAt: revoked };
 }
+
+const isoTime = (wall: number): string => new Date(wall).toISOString();

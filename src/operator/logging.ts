@@ -3,25 +3,21 @@
  * logs ever waits for whoever reads. What does not fit is dropped, counted, and the count is logged.
  */
 import { constants, fstatSync, openSync, write } from 'node:fs';
-import type { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 
 export const LEVELS = ['info', 'warn', 'error'] as const;
-export type Level = (typeof LEVELS)[number];
+type Level = (typeof LEVELS)[number];
 
 type Fields = Record<string, unknown>;
+type LogLine = (message: string, fields?: Fields) => void;
 
 export interface Log {
-  info(message: string, fields?: Fields): void;
-  warn(message: string, fields?: Fields): void;
-  error(message: string, fields?: Fields): void;
+  info: LogLine;
+  warn: LogLine;
+  error: LogLine;
   /** A line about one request. */
-  access(fields: RequestFields): void;
-}
-
-interface RequestFields extends Fields {
-  target: string | undefined;
+  access(fields: Fields & { target: string | undefined }): void;
 }
 
 const BUFFER_MAX_CHARACTERS = 1_048_576;
@@ -29,11 +25,10 @@ const FULL_PIPE_WAIT_MS = 20;
 const LAST_LINES_MAX_MS = 250;
 const LAST_LINES_POLL_MS = 5;
 const STDERR = 2;
+const NOTHING = Buffer.alloc(0);
 
-/** Where lines go. `write` takes all of the text or, in time, reports how many bytes of it were taken. */
-export interface Sink {
-  write(bytes: Buffer, done: (taken: number, again: boolean) => void): void;
-}
+/** Where lines go. `done` is told, in time, what of it is to be tried again. */
+type Sink = (bytes: Buffer, done: (rest: Buffer) => void) => void;
 
 /** A key must never be read in a log, not even one that a client put into an address or the operator into a name. */
 const BASE_62 = '(?:[0-9A-Za-z]|%3\\d|%[46][1-9a-f]|%[57][\\da])'; // also percent-encoded
@@ -41,43 +36,29 @@ const SECRET = new RegExp(`(ps(?:_|%5f)(?:live|test)(?:_|%5f))${BASE_62}{8,}`, '
 const RUN = new RegExp(`${BASE_62}+`, 'gi');
 /** So much stands after the prefix of a key, however that was written. */
 const RUN_SHOWN_MAX_CHARACTERS = 35;
-
 const HIDDEN = '[hidden]';
-const isLong = (text: string): boolean => text.length > RUN_SHOWN_MAX_CHARACTERS;
 
-function withoutKeys(target: string): string {
-  if (!isLong(target)) return target;
-  return target.replace(SECRET, `$1${HIDDEN}`).replace(RUN, (run) => (isLong(run) ? HIDDEN : run));
-}
+const withoutKeys = (text: string): string => text.replace(SECRET, `$1${HIDDEN}`);
+const isLong = (text: string): boolean => text.length > RUN_SHOWN_MAX_CHARACTERS;
+const withoutRuns = (target: string): string =>
+  isLong(target) ? withoutKeys(target).replace(RUN, (run) => (isLong(run) ? HIDDEN : run)) : target;
 
 export class Logger implements Log {
-  readonly #sink: Sink;
-  readonly #clock: Clock;
-  readonly #least: number;
+  readonly #options: { sink: Sink; clock: Clock; level: Level };
   #waiting = '';
   #writing = false;
   #dropped = 0;
 
   constructor(options: { sink: Sink; clock: Clock; level: Level }) {
-    this.#sink = options.sink;
-    this.#clock = options.clock;
-    this.#least = LEVELS.indexOf(options.level);
+    this.#options = options;
   }
 
-  info(message: string, fields?: Fields): void {
-    this.#log('info', message, fields);
-  }
+  info: LogLine = (message, fields) => this.#log('info', message, fields);
+  warn: LogLine = (message, fields) => this.#log('warn', message, fields);
+  error: LogLine = (message, fields) => this.#log('error', message, fields);
 
-  warn(message: string, fields?: Fields): void {
-    this.#log('warn', message, fields);
-  }
-
-  error(message: string, fields?: Fields): void {
-    this.#log('error', message, fields);
-  }
-
-  access(fields: RequestFields): void {
-    const target = fields.target && withoutKeys(fields.target);
+  access(fields: Fields & { target: string | undefined }): void {
+    const target = fields.target && withoutRuns(fields.target);
     this.#add(this.#line('access', 'request', { ...fields, target }));
   }
 
@@ -88,12 +69,12 @@ export class Logger implements Log {
   }
 
   #log(level: Level, message: string, fields: Fields | undefined): void {
-    if (LEVELS.indexOf(level) >= this.#least) this.#add(this.#line(level, message, fields));
+    if (LEVELS.indexOf(level) >= LEVELS.indexOf(this.#options.level)) this.#add(this.#line(level, message, fields));
   }
 
   #line(level: string, message: string, fields: Fields | undefined): string {
-    const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
-    return `${JSON.stringify(entry, plain).replace(SECRET, `$1${HIDDEN}`)}\n`;
+    const entry = { time: new Date(this.#options.clock.wall()).toISOString(), level, message, ...fields };
+    return `${withoutKeys(JSON.stringify(entry, plain))}\n`;
   }
 
   #add(line: string): void {
@@ -102,40 +83,31 @@ export class Logger implements Log {
       return;
     }
     this.#waiting += line;
-    if (!this.#writing) this.#start();
-  }
-
-  /** After the current turn, so that the lines of one turn leave in one write. */
-  #start(): void {
+    if (this.#writing) return;
     this.#writing = true;
-    setImmediate(() => this.#next());
+    setImmediate(() => this.#sendWaiting()); // after the current turn, so that its lines leave in one write
   }
 
-  #next(): void {
+  #sendWaiting(): void {
     const bytes = Buffer.from(this.#waiting);
     this.#waiting = '';
     this.#send(bytes);
   }
 
   #send(bytes: Buffer): void {
-    this.#sink.write(bytes, (taken, again) => {
-      const rest = bytes.subarray(taken);
-      if (rest.length > 0 && again) {
-        setTimeout(() => this.#send(rest), taken > 0 ? 0 : FULL_PIPE_WAIT_MS).unref();
+    this.#options.sink(bytes, (rest) => {
+      if (rest.length > 0) {
+        setTimeout(() => this.#send(rest), rest.length < bytes.length ? 0 : FULL_PIPE_WAIT_MS).unref();
         return;
       }
-      this.#noteDropped();
-      if (this.#waiting === '') this.#writing = false;
-      else this.#next();
+      const dropped = this.#dropped;
+      this.#dropped = 0;
+      if (dropped > 0) {
+        this.#waiting += this.#line('warn', 'log lines were dropped: whoever reads the log is too slow', { dropped });
+      }
+      this.#writing = this.#waiting !== '';
+      if (this.#writing) this.#sendWaiting();
     });
-  }
-
-  #noteDropped(): void {
-    if (this.#dropped === 0) return;
-    this.#waiting += this.#line('warn', 'log lines were dropped: whoever reads the log is too slow', {
-      dropped: this.#dropped,
-    });
-    this.#dropped = 0;
   }
 }
 
@@ -152,17 +124,16 @@ function plain(_name: string, value: unknown): unknown {
  */
 export function stderrSink(): Sink {
   const kind = fstatSync(STDERR);
-  if (kind.isFIFO() || kind.isSocket()) return streamSink(process.stderr);
+  if (kind.isFIFO() || kind.isSocket()) {
+    process.stderr.on('error', () => {}); // the reader is gone: what is written is told to have failed
+    return (bytes, done) => void process.stderr.write(bytes, () => done(NOTHING));
+  }
   const fd = kind.isCharacterDevice() ? openAnew() : STDERR;
-  return {
-    write: (bytes, done) =>
-      write(fd, bytes, (error, taken) => done(error === null ? taken : 0, error === null || error.code === 'EAGAIN')),
-  };
-}
-
-function streamSink(stream: Writable): Sink {
-  stream.on('error', () => {}); // the reader is gone: what is written is told to have failed
-  return { write: (bytes, done) => void stream.write(bytes, () => done(bytes.length, false)) };
+  return (bytes, done) =>
+    write(fd, bytes, (error, taken) => {
+      if (error === null) done(bytes.subarray(taken));
+      else done(error.code === 'EAGAIN' ? bytes : NOTHING);
+    });
 }
 
 function openAnew(): number {

@@ -1,51 +1,50 @@
-/** Opens the store as this program does it, and tells its failures as exit statuses. */
+/** Opens the store as this program does it: behind its lock, for its owner alone, compacted in a process of its own. */
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { isSea } from 'node:sea';
-import type { COMPACT_CHILD } from '../config.ts';
-import { runCompaction } from '../store/compaction.ts';
-import { DamagedError } from '../store/damage.ts';
-import { InUseError } from '../store/lock.ts';
+import { realDisk } from '../store/disk.ts';
+import { compactFiles } from '../store/generation.ts';
 import { FileStore, type FileStoreOptions } from '../store/store.ts';
-import { CommandError, EXIT } from './exit.ts';
-import type { Values } from './options.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { isServed } from './socket.ts';
 
+const LOWEST_PRIORITY = 19;
 const CHILD_WORDS_MAX_CHARACTERS = 2_000;
 
 export async function openStore(dir: string, options: FileStoreOptions): Promise<FileStore> {
   makePrivate(dir);
-  return tellingFailures(() =>
-    FileStore.open(dir, { isAlive: () => isServed(dir), compact: compactElsewhere, ...options }),
-  );
+  const isAlive = () => isServed(dir);
+  return tellingFailures(() => FileStore.open(dir, { isAlive, compact: compactElsewhere, ...options }));
 }
 
 /** Names of callers and digests of keys are inside, and the admin socket. That of another user stays as it is. */
 function makePrivate(dir: string): void {
-  const stat = statSync(dir, { throwIfNoEntry: false });
-  if (stat === undefined) return;
-  if (!stat.isDirectory()) throw new CommandError(EXIT.failed, `${dir} is not a directory`);
-  if (stat.uid === process.getuid?.() && (stat.mode & 0o077) !== 0) chmodSync(dir, 0o700);
+  const stat = statOf(dir);
+  if (stat === undefined || stat.uid !== process.getuid?.()) return;
+  if ((stat.mode & 0o077) !== 0) chmodSync(dir, 0o700);
 }
 
 export async function tellingFailures<R>(work: () => R | Promise<R>): Promise<R> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof CommandError) throw error;
-    const { message } = error as Error;
-    if (error instanceof DamagedError) throw new CommandError(EXIT.damaged, message);
-    if (error instanceof InUseError) throw new CommandError(EXIT.inUse, message);
-    throw new CommandError(EXIT.failed, message);
+    throw asCommandError(error);
   }
 }
 
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
-  const names = existsSync(dir) ? readdirSync(dir) : [];
+  const names = statOf(dir) === undefined ? [] : readdirSync(dir);
   if (!names.some((name) => /^(snapshot|log)-/.test(name))) {
     throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
   }
+}
+
+function statOf(dir: string): Stats | undefined {
+  const stat = statSync(dir, { throwIfNoEntry: false });
+  if (stat?.isDirectory() === false) throw new CommandError(EXIT.failed, `${dir} is not a directory`);
+  return stat;
 }
 
 /** This program again, as a child that reads and writes while we serve. It goes when we go, or at the signal. */
@@ -56,6 +55,8 @@ function compactElsewhere(dir: string, generation: number, signal: AbortSignal):
     signal,
     killSignal: 'SIGKILL',
   });
+  // Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too.
+  if (child.pid !== undefined) setPriority(child.pid, LOWEST_PRIORITY);
   let words = '';
   return new Promise((resolve, reject) => {
     child.on('error', reject);
@@ -71,7 +72,7 @@ function compactElsewhere(dir: string, generation: number, signal: AbortSignal):
   });
 }
 
-export async function compactChild({ dir, generation }: Values<typeof COMPACT_CHILD.options>): Promise<void> {
+export async function compactChild({ dir, generation }: { dir: string; generation: number }): Promise<void> {
   process.stdin.on('end', () => process.exit(EXIT.failed)).resume();
-  await runCompaction(dir, generation);
+  await compactFiles(realDisk, dir, generation);
 }

@@ -1,4 +1,4 @@
-/** What an option is, and how the text of one becomes a value. The table of them all is `config.ts`. */
+/** What a command's options are, and how the text of one becomes a value. */
 import { isIPv6 } from 'node:net';
 import * as v from 'valibot';
 
@@ -11,13 +11,15 @@ interface Kind<T> {
 }
 
 export interface Option<T> extends Kind<T> {
-  /** What stands for the value in `--help`; empty for a switch. */
+  /** What stands for the value in `--help`. */
   shown: string;
   help: string;
   fallback?: string;
-  need: 'required' | 'optional';
-  /** An argument with a place of its own (`keys revoke ID`) and so without a name or a variable. */
-  placed: boolean;
+  /**
+   * `placed`: an argument with a place of its own (`keys revoke ID`) and so without a name or a variable.
+   * `switch`: its name alone turns it on.
+   */
+  is: 'optional' | 'needed' | 'placed' | 'switch';
 }
 
 export type Options = Record<string, Option<unknown>>;
@@ -34,34 +36,29 @@ export interface Spec<O extends Options> {
   check?(values: Values<O>): string | undefined;
 }
 
-export const spec = <O extends Options>(of: Spec<O>): Spec<O> => of;
-
 export function option<T>(kind: Kind<T>, shown: string, help: string, fallback: string): Option<T> {
-  return { ...kind, shown, help, fallback, need: 'optional', placed: false };
+  return { ...kind, shown, help, fallback, is: 'optional' };
 }
 
 export function optional<T>(kind: Kind<T>, shown: string, help: string): Option<T | undefined> {
-  return { ...kind, shown, help, need: 'optional', placed: false };
+  return { ...kind, shown, help, is: 'optional' };
 }
 
-export function required<T>(kind: Kind<T>, shown: string, help: string): Option<T> {
-  return { ...kind, shown, help, need: 'required', placed: false };
+export function needed<T>(kind: Kind<T>, shown: string, help: string): Option<T> {
+  return { ...kind, shown, help, is: 'needed' };
 }
 
-export const place = <T>(kind: Kind<T>, shown: string, help: string): Option<T> => ({
-  ...required(kind, shown, help),
-  placed: true,
-});
+export function placed<T>(kind: Kind<T>, shown: string, help: string): Option<T> {
+  return { ...kind, shown, help, is: 'placed' };
+}
 
-export const flag = (help: string): Option<boolean> => option(toggle, '', help, 'false');
-
-const toggle: Kind<boolean> = {
-  allowed: 'true or false',
-  schema: v.pipe(
+export function flag(help: string): Option<boolean> {
+  const schema = v.pipe(
     v.picklist(['true', 'false', '1', '0']),
     v.transform((text) => text === 'true' || text === '1'),
-  ),
-};
+  );
+  return { allowed: 'true or false', schema, shown: '', help, fallback: 'false', is: 'switch' };
+}
 
 export const oneOf = <const T extends readonly string[]>(values: T): Kind<T[number]> => ({
   allowed: values.join(', ').replace(/, ([^,]+)$/, ' or $1'),
@@ -83,12 +80,7 @@ export const host = text(
   /^(?:[A-Za-z0-9][A-Za-z0-9.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/,
 );
 
-export interface HostPort {
-  host: string;
-  port: number;
-}
-
-export const hostPort: Kind<HostPort> = {
+export const hostPort: Kind<{ host: string; port: number }> = {
   allowed: 'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
   schema: v.pipe(
     v.string(),
@@ -99,38 +91,29 @@ export const hostPort: Kind<HostPort> = {
 };
 
 function webAddress(allowed: string, fits: (url: URL, text: string) => boolean): Kind<string> {
-  const good = (text: string) => {
+  const isGood = (text: string) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     return url !== undefined && /^https?:$/.test(url.protocol) && fits(url, text);
   };
-  return { allowed, schema: v.pipe(v.string(), v.check(good)) };
+  return { allowed, schema: v.pipe(v.string(), v.check(isGood)) };
 }
 
-const oneOrigin = webAddress('', (url, text) => url.origin === text);
-
-export const origin: Kind<string> = {
-  allowed: 'an origin, such as https://shop.example, or *',
-  schema: v.union([v.literal('*'), oneOrigin.schema]) as v.GenericSchema<string, string>,
-};
+const oneOrigin = webAddress('an origin, such as https://shop.example, or *', (url, text) => url.origin === text);
+export const origin: Kind<string> = { ...oneOrigin, schema: v.union([v.literal('*'), oneOrigin.schema]) };
 
 export const baseUrl = webAddress(
   'an http or https address that ends in /v1, such as https://api.example/v1',
   (url) => url.pathname.endsWith('/v1') && url.search === '' && url.hash === '' && url.username === '',
 );
 
-const UNITS_MS = new Map([
-  ['s', 1_000],
-  ['m', 60_000],
-  ['h', 3_600_000],
-  ['d', 86_400_000],
-]);
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export function duration(maxMs: number): Kind<number> {
   const schema = v.pipe(
     v.string(),
     v.regex(/^\d{1,9}[smhd]$/),
-    v.transform((text) => Number(text.slice(0, -1)) * UNITS_MS.get(text.slice(-1))!),
+    v.transform((text) => Number(text.slice(0, -1)) * UNITS_MS[text.at(-1) as keyof typeof UNITS_MS]),
     v.maxValue(maxMs),
   );
-  return { allowed: `a time such as 90s, 15m, 24h or 7d, at most ${maxMs / 86_400_000}d`, schema };
+  return { allowed: `a time such as 90s, 15m, 24h or 7d, at most ${maxMs / UNITS_MS.d}d`, schema };
 }

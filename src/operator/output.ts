@@ -1,11 +1,7 @@
-/** What commands print. Tables for people; with `--json`, one JSON value. */
+/** What commands print. */
 
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
-}
-
-export function printJson(value: unknown): void {
-  print(JSON.stringify(value, null, 2));
 }
 
 /** Resolves when it was taken, or nobody is there to take it: so that what waits to be read stays little. */

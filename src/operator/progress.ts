@@ -4,58 +4,51 @@ const REDRAW_EVERY_MS = 100;
 const SETTLE_MS = 500;
 const BAR_CHARACTERS = 24;
 
-interface Unit {
-  name: string;
-  /** How much of what is counted makes one. */
-  size: number;
-  digits: number;
+/** `size`: how much of what is counted makes one. */
+const BYTES = { name: 'MiB', size: 1_048_576, digits: 1 };
+export const ANIMALS = { name: 'animals', size: 1, digits: 0 };
+
+export interface Progress {
+  at(done: number, total: number): void;
+  end(): void;
 }
 
-export const BYTES: Unit = { name: 'MiB', size: 1_048_576, digits: 1 };
-export const ANIMALS: Unit = { name: 'animals', size: 1, digits: 0 };
-
-export class Progress {
-  readonly #what: string;
-  readonly #unit: Unit;
-  readonly #shown: boolean;
-  readonly #began = performance.now();
-  #drawnAt = 0;
-
-  constructor(what: string, unit: Unit = BYTES) {
-    this.#what = what;
-    this.#unit = unit;
-    // What is printed on the same terminal would be torn by a bar.
-    this.#shown = process.stderr.isTTY === true && (unit === BYTES || process.stdout.isTTY !== true);
-  }
-
-  /** How far it is; a bound function, to be handed on. */
-  readonly at = (done: number, total: number): void => {
-    if (!this.#shown) return;
-    const now = performance.now();
-    if (now - this.#drawnAt < REDRAW_EVERY_MS) return;
-    this.#drawnAt = now;
-    process.stderr.write(`\r${progressLine(this.#what, done, total, now - this.#began, this.#unit)}\x1b[K`);
+export function showProgress(what: string, unit = BYTES): Progress {
+  // What is printed on the same terminal would be torn by a bar.
+  const isShown = process.stderr.isTTY === true && (unit === BYTES || process.stdout.isTTY !== true);
+  const began = performance.now();
+  let drawnAt = 0;
+  return {
+    at: (done, total) => {
+      if (!isShown) return;
+      const now = performance.now();
+      if (now - drawnAt < REDRAW_EVERY_MS) return;
+      drawnAt = now;
+      process.stderr.write(`\r${progressLine(what, done, total, now - began, unit)}\x1b[K`);
+    },
+    end: () => {
+      if (drawnAt > 0) process.stderr.write('\r\x1b[K');
+    },
   };
-
-  end(): void {
-    if (this.#shown && this.#drawnAt > 0) process.stderr.write('\r\x1b[K');
-  }
 }
 
-export function progressLine(what: string, done: number, total: number, ms: number, unit: Unit): string {
+/** Shows how far `work` is until it ends. */
+export async function withProgress<R>(
+  what: string,
+  work: (at: Progress['at']) => Promise<R>,
+  unit = BYTES,
+): Promise<R> {
+  const progress = showProgress(what, unit);
+  return work(progress.at).finally(progress.end);
+}
+
+function progressLine(what: string, done: number, total: number, ms: number, unit: typeof BYTES): string {
   const share = total > 0 ? Math.min(1, done / total) : 1;
-  const filled = Math.floor(share * BAR_CHARACTERS);
-  const bar = '#'.repeat(filled) + '.'.repeat(BAR_CHARACTERS - filled);
+  const bar = '#'.repeat(Math.floor(share * BAR_CHARACTERS)).padEnd(BAR_CHARACTERS, '.');
   const start = `${what} [${bar}] ${String(Math.floor(share * 100)).padStart(3)} %`;
   if (ms < SETTLE_MS || done === 0) return start;
-  const secondsLeft = Math.ceil(((total - done) / done) * (ms / 1_000));
-  const rate = (done / unit.size / (ms / 1_000)).toLocaleString('en-US', {
-    minimumFractionDigits: unit.digits,
-    maximumFractionDigits: unit.digits,
-  });
-  return `${start}  ${rate} ${unit.name}/s  ${minutes(Math.max(0, secondsLeft))} left`;
-}
-
-function minutes(seconds: number): string {
-  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  const left = Math.max(0, Math.ceil(((total - done) / done) * (ms / 1_000)));
+  const digits = { minimumFractionDigits: unit.digits, maximumFractionDigits: unit.digits };
+  const rate = (done / unit.size / (ms / 1_000)).toLocaleString('en-US', digits);
+  return `${start}  ${rate} ${unit.name}/s  ${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')} left`;
 }

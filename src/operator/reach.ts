@@ -3,13 +3,13 @@ import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as v from 'valibot';
 import { SlotLimiter } from '../access/limiter.ts';
-import { systemClock } from '../clock.ts';
+import { systemClock as clock } from '../clock.ts';
 import { type ArgsOf, type CallName, type ResultOf, runCall, undoUnfinished } from './calls.ts';
 import { type Context, restoreUsage } from './context.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { mustHoldStore, openStore } from './opening.ts';
-import { Progress } from './progress.ts';
-import { connectTo, onLines, sendLine, unanswered } from './socket.ts';
+import { withProgress } from './progress.ts';
+import { connectTo, lineOf, linesFrom, unanswered } from './socket.ts';
 
 /** A server that has our connection but does not greet is stopped or starting. */
 const GREETING_MAX_WAIT_MS = 3_000;
@@ -23,11 +23,16 @@ export interface Operator {
 }
 
 /** `mayMake`: where there is no store, begin one. */
-export async function reach(dir: string, mayMake = false): Promise<Operator> {
-  return serverOr(dir, () => {
+export async function reach<R>(dir: string, work: (to: Operator) => Promise<R>, mayMake = false): Promise<R> {
+  const operator = await serverOr(dir, () => {
     if (!mayMake) mustHoldStore(dir);
     return openHere(dir);
   });
+  return work(operator).finally(() => operator.close());
+}
+
+export function ask<N extends CallName>(dir: string, name: N, args: ArgsOf<N>, mayMake = false): Promise<ResultOf<N>> {
+  return reach(dir, (to) => to.call(name, args), mayMake);
 }
 
 /** The server that runs there; without one, what `here` gives, tried again while another command is at work. */
@@ -35,33 +40,25 @@ export async function serverOr<R>(dir: string, here: () => Promise<R>): Promise<
   const end = performance.now() + IN_USE_MAX_WAIT_MS;
   for (;;) {
     const socket = await connectTo(dir);
-    if (socket !== undefined) return new Remote(socket, dir).greeted();
+    if (socket !== undefined) return greeted(socket, dir);
     try {
       return await here();
     } catch (error) {
-      const inUse = error instanceof CommandError && error.exit === EXIT.inUse;
-      if (!inUse || performance.now() > end) throw error;
+      const failure = asCommandError(error);
+      if (failure.exit !== EXIT.inUse || performance.now() > end) throw failure;
       await wait(IN_USE_RETRY_MS);
     }
   }
 }
 
 async function openHere(dir: string): Promise<Operator> {
-  const progress = new Progress(`reading ${dir}`);
   const onNotice = (text: string) => void process.stderr.write(`petstore: ${text}\n`);
-  const store = await openStore(dir, { onProgress: progress.at, onNotice }).finally(() => progress.end());
-  const limiter = new SlotLimiter({ clock: systemClock });
+  const store = await withProgress(`reading ${dir}`, (onProgress) => openStore(dir, { onProgress, onNotice }));
+  const limiter = new SlotLimiter({ clock });
   restoreUsage(limiter, store.read);
-  const context: Context = {
-    store,
-    dir,
-    limiter,
-    clock: systemClock,
-    environment: 'production',
-    unfinished: new Map(),
-  };
+  const context: Context = { store, dir, limiter, clock, environment: 'production', unfinished: new Map() };
   return {
-    call: async <N extends CallName>(name: N, args: ArgsOf<N>) => (await runCall(context, name, args)) as ResultOf<N>,
+    call: ((name, args) => runCall(context, name, args)) as Operator['call'],
     close: async () => {
       await undoUnfinished(context);
       await store.close();
@@ -69,62 +66,33 @@ async function openHere(dir: string): Promise<Operator> {
   };
 }
 
-const reply = v.union([
+const answer = v.union([
   v.object({ error: v.object({ exit: v.number(), message: v.string() }) }),
   v.object({ result: v.optional(v.unknown()) }),
 ]);
 
-class Remote implements Operator {
-  readonly #socket: Socket;
-  readonly #dir: string;
-  /** Whoever waits for the next line. */
-  #settle: { resolve(line: string): void; reject(error: Error): void } | undefined;
-  #ended = false;
-
-  constructor(socket: Socket, dir: string) {
-    this.#socket = socket;
-    this.#dir = dir;
-    const lost = () => {
-      this.#ended = true;
-      this.#settle?.reject(new CommandError(EXIT.failed, 'the server ended before it answered'));
-    };
-    onLines(socket, (line) => this.#settle?.resolve(line), lost);
-    socket.on('close', lost);
-  }
-
-  async greeted(): Promise<this> {
-    const tooLate = setTimeout(() => this.#settle?.reject(unanswered(this.#dir)), GREETING_MAX_WAIT_MS);
-    try {
-      await this.#reply();
-      return this;
-    } catch (error) {
-      this.#socket.destroy();
-      throw error;
-    } finally {
-      clearTimeout(tooLate);
-    }
-  }
-
-  async call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>> {
-    const result = this.#reply();
-    sendLine(this.#socket, { call: name, args });
-    return (await result) as ResultOf<N>;
-  }
-
-  async close(): Promise<void> {
-    this.#socket.destroy();
-  }
-
-  async #reply(): Promise<unknown> {
-    const said = v.parse(reply, JSON.parse(await this.#nextLine()));
+async function greeted(socket: Socket, dir: string): Promise<Operator> {
+  const lines = linesFrom(socket);
+  const answered = async () => {
+    const line = await lines.next().catch(() => undefined);
+    if (line?.done !== false) throw new CommandError(EXIT.failed, 'the server ended before it answered');
+    const said = v.parse(answer, JSON.parse(line.value));
     if ('error' in said) throw new CommandError(said.error.exit, said.error.message);
     return said.result;
-  }
-
-  #nextLine(): Promise<string> {
-    return new Promise((resolve, reject) => {
-      this.#settle = { resolve, reject };
-      if (this.#ended) reject(new CommandError(EXIT.failed, 'the server ended before it answered'));
-    });
-  }
+  };
+  const tooLate = async () => {
+    await wait(GREETING_MAX_WAIT_MS, undefined, { ref: false });
+    throw unanswered(dir);
+  };
+  await Promise.race([answered(), tooLate()]).catch((error) => {
+    socket.destroy();
+    throw error;
+  });
+  return {
+    call: ((call, args) => {
+      socket.write(lineOf({ call, args }));
+      return answered();
+    }) as Operator['call'],
+    close: async () => void socket.destroy(),
+  };
 }

@@ -1,6 +1,5 @@
 /** `petstore serve`: the life of a server, from its settings to its last line of log. */
 import { randomInt } from 'node:crypto';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
@@ -9,19 +8,17 @@ import { type Answered, App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
 import type { ServeSettings } from '../config.ts';
 import type { Reply } from '../http/reply.ts';
-import type { FileStore } from '../store/store.ts';
 import { openAdmin } from './admin.ts';
-import { type Context, restoreUsage } from './context.ts';
+import { seedStore } from './animals.ts';
+import { restoreUsage } from './context.ts';
 import { EXIT } from './exit.ts';
 import { createKey } from './keys.ts';
 import { hostAndPort, listen } from './listen.ts';
 import { type Log, Logger, stderrSink } from './logging.ts';
-import { Metrics, StoreFigures } from './metrics.ts';
+import { Metrics, openMetrics } from './metrics.ts';
 import { openStore } from './opening.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
-import { openMetrics } from './prometheus.ts';
-import { seedStore } from './seed.ts';
 import { UsageRecorder } from './usage.ts';
 import { VERSION } from './version.ts';
 
@@ -40,9 +37,9 @@ export async function serve(settings: ServeSettings): Promise<void> {
   process.on('unhandledRejection', endNow('a bug ended the process'));
   try {
     const signal = firstSignal(); // one that comes during the start is heeded after it
-    const service = await start(settings, log, endNow('the disk failed; a restart will tell what was kept'));
+    const stop = await start(settings, log, endNow('the disk failed; a restart will tell what was kept'));
     log.info('stopping', { signal: await signal });
-    await service.stop();
+    await stop();
     log.info('stopped');
   } finally {
     await log.close();
@@ -62,94 +59,66 @@ function firstSignal(): Promise<string> {
   });
 }
 
-interface Service {
-  stop(): Promise<void>;
-}
-
-async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown) => void): Promise<Service> {
-  const metrics = settings.metrics === undefined ? undefined : new Metrics();
-  const figures = new StoreFigures();
+/** Serves until what it returns is called. */
+async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown) => void) {
+  const { data: dir, environment, firstKey: plan } = settings;
+  const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Reply>();
   const addresses = new Addresses({ clock, seed: randomInt(2 ** 32) });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
-  const listening = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
-  const fatal = (error: unknown) => void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
+  const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
+  let hasFailed = false;
+  const fatal = (error: unknown) => {
+    if (!hasFailed) void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
+  };
   const onNotice = (text: string) => log.warn(text);
-  const store = await openStore(settings.data, { onFatal: fatal, onNotice, observe: figures });
+  const store = await openStore(dir, { onFatal: fatal, onNotice, observe: metrics });
   try {
-    for (const failed of listening) if (failed.status === 'rejected') throw failed.reason;
-    return await open(settings, { app, store, pages, metrics, figures, log });
-  } catch (error) {
-    return closeAfter(error, store, log);
-  }
-}
+    if (listening.status === 'rejected') throw listening.reason;
+    const limiter = new SlotLimiter({ clock, banAfter: settings.banAfter });
+    restoreUsage(limiter, store.read);
+    const context = { store, dir, limiter, clock, environment };
+    const usage = new UsageRecorder(context, log);
+    if (settings.seed !== undefined) await seedStore(store, settings.seed);
+    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, store, usage }, log));
+    const admin = await openAdmin(context, VERSION, log);
+    const firstKey =
+      plan !== undefined && store.read.counts().keys === 0
+        ? (await createKey({ ...context, unfinished: new Map() }, { plan, name: 'first key' })).key
+        : undefined;
+    const { address, port } = app.server.address() as AddressInfo;
+    const url = `http://${hostAndPort(address, port)}/v1`;
+    addPages(pages, settings, url);
 
-/** So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close. */
-export async function closeAfter(error: unknown, store: Pick<FileStore, 'close'>, log: Log): Promise<never> {
-  await store.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
-  throw error;
-}
-
-interface Parts {
-  app: App;
-  store: FileStore;
-  pages: Map<string, Reply>;
-  metrics: Metrics | undefined;
-  figures: StoreFigures;
-  log: Log;
-}
-
-/** Everything that rests on the store; then the first request is served. */
-async function open(settings: ServeSettings, { app, store, pages, metrics, figures, log }: Parts): Promise<Service> {
-  const limiter = new SlotLimiter({ clock, banAfter: settings.banAfter });
-  restoreUsage(limiter, store.read);
-  const context = { store, dir: settings.data, limiter, clock, environment: settings.environment };
-  const usage = new UsageRecorder(store, limiter, clock, log);
-  if (settings.seed !== undefined) await seedStore(store, settings.seed);
-  const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, figures, store, usage }, log));
-  const admin = await openAdmin(context, VERSION, log);
-  const firstKey = await makeFirstKey(context, settings);
-  const url = urlOf(app.server);
-  addPages(pages, settings, url);
-  usage.start();
-  app.open({ store, callers: new Callers(store.read, settings.environment, clock), limiter });
-  const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
-  print(`petstore listening on ${url}${firstSteps ?? ''}`);
-  log.info('listening', { url, data: settings.data, version: VERSION, ...store.read.counts() });
-  return {
-    stop: async () => {
+    usage.start();
+    app.open({ store, callers: new Callers(store.read, environment, clock), limiter });
+    const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
+    print(`petstore listening on ${url}${firstSteps ?? ''}`);
+    log.info('listening', { url, data: dir, version: VERSION, ...store.read.counts() });
+    return async () => {
       await Promise.all([admin.close(), app.drain(DRAIN_MAX_MS)]);
       await usage.stop();
       await store.close();
       scraped?.close();
       scraped?.closeAllConnections();
-    },
-  };
+    };
+  } catch (error) {
+    hasFailed = true;
+    // So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close.
+    await store.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
+    throw error;
+  }
 }
 
-function observer(settings: ServeSettings, metrics: Metrics | undefined, log: Log) {
-  if (metrics === undefined && !settings.accessLog) return undefined;
+function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Log) {
+  if (metrics === undefined && !accessLog) return undefined;
   return (answered: Answered) => {
     const { route, method, target, status, ms, requestId, keyId: key } = answered;
     metrics?.replied(route, status, ms);
-    if (!settings.accessLog) return;
+    if (!accessLog) return;
     const address = answered.address();
     log.access({ requestId, method, target, status, ms: Math.round(ms * 1_000) / 1_000, key, address });
   };
-}
-
-async function makeFirstKey(
-  context: Omit<Context, 'unfinished'>,
-  { firstKey: plan }: ServeSettings,
-): Promise<string | undefined> {
-  if (plan === undefined || context.store.read.counts().keys > 0) return undefined;
-  const made = await createKey({ ...context, unfinished: new Map() }, { plan, name: 'first key' });
-  return made.key;
-}
-
-function urlOf(server: Server): string {
-  const { address, port } = server.address() as AddressInfo;
-  return `http://${hostAndPort(address, port)}/v1`;
 }

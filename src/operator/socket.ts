@@ -3,26 +3,21 @@
  * line each. The server greets; then each line of the caller is `{"call","args"}`, answered by `{"result"}` or
  * `{"error"}`.
  */
-import { closeSync, constants, openSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, constants, openSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import path from 'node:path';
 import { CommandError, EXIT } from './exit.ts';
+import { linesOf } from './lines.ts';
 
 const SOCKET_NAME = 'admin.sock';
 /** A line holds a part of an import, which is the longest thing that is said. */
-export const LINE_MAX_BYTES = 1_048_576;
+const LINE_MAX_BYTES = 1_048_576;
 /** What fits into sun_path, with its closing NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
 
-interface Greeting {
-  petstore: string;
-  environment: string;
-}
-
-type Answer = { result: unknown } | { error: { exit: number; message: string } };
-
 /** The socket's path as the kernel takes it. */
-export interface Place {
+interface Place {
   path: string;
   close(): void;
 }
@@ -35,45 +30,28 @@ export function socketPlace(dir: string): Place {
   const plain = path.resolve(dir, SOCKET_NAME);
   if (Buffer.byteLength(plain) <= SOCKET_PATH_MAX_BYTES) return { path: plain, close: () => {} };
   if (process.platform !== 'linux') {
-    throw new CommandError(
-      EXIT.failed,
-      `${plain}: longer than the ${SOCKET_PATH_MAX_BYTES} bytes a socket's path may have`,
-    );
+    const limit = `the ${SOCKET_PATH_MAX_BYTES} bytes a socket's path may have`;
+    throw new CommandError(EXIT.failed, `${plain}: longer than ${limit}`);
   }
   const fd = openSync(dir, constants.O_RDONLY | constants.O_DIRECTORY);
   return { path: `/proc/self/fd/${fd}/${SOCKET_NAME}`, close: () => closeSync(fd) };
 }
 
-/** After a kill the socket is left behind. Only for whoever holds the lock of the store. */
-export function removeStale(place: Place): void {
-  rmSync(place.path, { force: true });
-}
-
 /** Undefined when nobody listens there. */
-export function connectTo(dir: string): Promise<Socket | undefined> {
-  return new Promise((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
-      else reject(unreachable(dir, error));
-    };
-    let place: Place;
-    try {
-      place = socketPlace(dir);
-    } catch (error) {
-      return failed(error as NodeJS.ErrnoException);
-    }
+export async function connectTo(dir: string): Promise<Socket | undefined> {
+  let place: Place | undefined;
+  try {
+    place = socketPlace(dir);
     const socket = connect(place.path);
-    const notConnected = (error: NodeJS.ErrnoException) => {
-      place.close();
-      failed(error);
-    };
-    socket.once('error', notConnected);
-    socket.once('connect', () => {
-      socket.off('error', notConnected).on('error', () => {}); // 'close' follows
-      place.close();
-      resolve(socket);
-    });
-  });
+    await once(socket, 'connect');
+    return socket.on('error', () => {}); // 'close' follows
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ECONNREFUSED') return undefined;
+    throw unreachable(dir, error as NodeJS.ErrnoException);
+  } finally {
+    place?.close();
+  }
 }
 
 function unreachable(dir: string, error: NodeJS.ErrnoException): CommandError {
@@ -94,34 +72,12 @@ export async function isServed(dir: string): Promise<boolean> {
   return socket !== undefined;
 }
 
-/** Calls back with each whole line; a line that never ends is `tooLong`. */
-export function onLines(socket: Socket, onLine: (line: string) => void, tooLong: () => void): void {
-  let parts: Buffer[] = [];
-  let bytes = 0;
-  socket.on('data', (chunk: Buffer) => {
-    for (let start = 0; start < chunk.length; ) {
-      const end = chunk.indexOf(10, start);
-      const part = chunk.subarray(start, end === -1 ? chunk.length : end);
-      bytes += part.length;
-      if (bytes > LINE_MAX_BYTES) {
-        tooLong();
-        return;
-      }
-      parts.push(part);
-      start += part.length + 1;
-      if (end === -1) return;
-      const line = Buffer.concat(parts).toString();
-      parts = [];
-      bytes = 0;
-      onLine(line);
-    }
-  });
+/** What is said on the other side; it ends with the connection, or with what is longer than a line may be. */
+export async function* linesFrom(socket: Socket): AsyncGenerator<string> {
+  for await (const line of linesOf(socket, LINE_MAX_BYTES)) {
+    if (line === undefined) return;
+    yield line.toString();
+  }
 }
 
-type Said = Greeting | Answer | { call: string; args: unknown };
-
-export const lineOf = (said: Said): string => `${JSON.stringify(said)}\n`;
-
-export function sendLine(socket: Socket, said: Said): void {
-  socket.write(lineOf(said));
-}
+export const lineOf = (said: object): string => `${JSON.stringify(said)}\n`;

@@ -1,10 +1,7 @@
 /** What the process that has the store does for a backup or a check by another, and compaction. */
 import { readdirSync, statSync } from 'node:fs';
-import * as v from 'valibot';
-import type { Files } from '../store/backup.ts';
+import type { Files } from '../store/recovery.ts';
 import type { Context } from './context.ts';
-
-export const nothing = v.object({});
 
 /** The files stay as they are until whoever asked hangs up. */
 export function pinFiles({ store, unfinished }: Context): Files {

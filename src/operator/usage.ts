@@ -1,8 +1,6 @@
-/** Writes down once a second what keys have used and which are banned, so that a restart gives nothing back. */
-import type { Limiter } from '../access/limits.ts';
-import type { Clock } from '../clock.ts';
-import { type Store, StoreError } from '../store/model.ts';
-import { usageOf } from './context.ts';
+/** Writes down once a second what keys have used of their day and which are banned: a restart gives none of it back. */
+import { StoreError } from '../store/model.ts';
+import { type Context, usageOf } from './context.ts';
 import { keyIdOfSlot } from './keys.ts';
 import type { Log } from './logging.ts';
 
@@ -11,19 +9,15 @@ const RECORD_EVERY_MS = 1_000;
 const RECORD_MAX_KEYS = 10_000;
 
 export class UsageRecorder {
-  readonly #store: Store;
-  readonly #limiter: Limiter;
-  readonly #clock: Clock;
-  readonly #log: Log;
   /** How many bans have begun since the start. */
   bans = 0;
+  readonly #context: Pick<Context, 'store' | 'limiter' | 'clock'>;
+  readonly #log: Log;
   #timer: NodeJS.Timeout | undefined;
   #underWay: Promise<void> | undefined;
 
-  constructor(store: Store, limiter: Limiter, clock: Clock, log: Log) {
-    this.#store = store;
-    this.#limiter = limiter;
-    this.#clock = clock;
+  constructor(context: Pick<Context, 'store' | 'limiter' | 'clock'>, log: Log) {
+    this.#context = context;
     this.#log = log;
   }
 
@@ -47,33 +41,31 @@ export class UsageRecorder {
   }
 
   async #writeChanged(): Promise<void> {
-    for (const slot of this.#limiter.bansEnded()) this.#log.info('a ban ended', { key: keyIdOfSlot(slot) });
-    for (let full = true; full; ) {
-      const slots = this.#limiter.changed(RECORD_MAX_KEYS);
+    const { limiter } = this.#context;
+    for (const slot of limiter.bansEnded()) this.#log.info('a ban ended', { key: keyIdOfSlot(slot) });
+    let slots: number[];
+    do {
+      slots = limiter.changed(RECORD_MAX_KEYS);
       if (slots.length === 0) return;
-      full = slots.length === RECORD_MAX_KEYS;
       try {
         await this.#write(slots);
       } catch (error) {
-        this.#limiter.unsaved(slots);
+        limiter.unsaved(slots);
         const failure = error instanceof StoreError ? error.failure : undefined;
         this.#log.warn('usage could not be recorded', { keys: slots.length, failure, error });
         return;
       }
-    }
+    } while (slots.length === RECORD_MAX_KEYS);
   }
 
   async #write(slots: number[]): Promise<void> {
-    const { read } = this.#store;
-    const keys = slots.map((slot) => read.key(keyIdOfSlot(slot))!);
-    const bannedUntil = new Map(keys.map((key) => [key.id, read.usage(key.id)?.banEndsAt ?? 0]));
-    const { entries } = await this.#store.write(() => ({
-      op: 'usage' as const,
-      at: this.#clock.wall(),
-      entries: keys.map((key) => usageOf(this.#limiter, key)),
-    }));
-    for (const { key, banEndsAt } of entries) {
-      if (banEndsAt > bannedUntil.get(key)! && banEndsAt > this.#clock.wall()) this.bans++;
-    }
+    const { store, limiter, clock } = this.#context;
+    const at = clock.wall();
+    const entries = slots.map((slot) => usageOf(limiter, store.read.key(keyIdOfSlot(slot))!));
+    const begun = entries.filter(({ key, banEndsAt }) => {
+      return banEndsAt > at && banEndsAt > (store.read.usage(key)?.banEndsAt ?? 0);
+    });
+    await store.write(() => ({ op: 'usage' as const, at, entries }));
+    this.bans += begun.length;
   }
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
-import type { VERSION as SPEC } from '../config.ts';
-import type { Values } from './options.ts';
-import { facts, print, printJson } from './output.ts';
+import { json } from '../config.ts';
+import { command } from './arguments.ts';
+import { facts } from './output.ts';
 
 /** Put in by the build; from the source tree there is neither. */
 declare const PETSTORE_VERSION: string | undefined;
@@ -14,19 +14,14 @@ function versionOfTree(): string {
   return JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).version;
 }
 
-export async function version({ json }: Values<typeof SPEC.options>): Promise<void> {
-  const said = {
+export const SHOW_VERSION = command({
+  name: 'version',
+  does: 'print version, commit and runtime',
+  options: { json },
+  run: () => ({
     version: VERSION,
     commit: COMMIT,
     runtime: `Node ${process.version}, ${process.platform} ${process.arch}`,
-  };
-  if (json) printJson(said);
-  else
-    print(
-      facts([
-        ['petstore', said.version],
-        ['commit', said.commit],
-        ['runtime', said.runtime],
-      ]),
-    );
-}
+  }),
+  words: ({ version, ...rest }) => facts(Object.entries({ petstore: version, ...rest })),
+});

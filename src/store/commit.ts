@@ -1,12 +1,8 @@
-import type { AheadView } from './ahead.ts';
-import { MAX_CATEGORIES } from './categories.ts';
-import { MAX_KEYS } from './keys.ts';
 import type { Log } from './log.ts';
 import { type Ahead, type Operation, StoreError } from './model.ts';
-import { MAX_ONCE_RECORDS } from './onces.ts';
+import { impossible, noRoom, perform } from './operations.ts';
+import { aheadOf, Pending } from './pending.ts';
 import { type End, encodeEntry, encodeOperation, MAX_RECORD_BYTES } from './record.ts';
-import { impossible } from './rules.ts';
-import type { Position } from './snapshot.ts';
 import type { State } from './state.ts';
 
 /** What one batch may hold. While one is on its way to the disk the next collects; beyond it, writes are refused. */
@@ -15,11 +11,6 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
 /** More than `"crc"`, `"seq"`, `"batch"` and `"left"` ever take. */
 const PLACE_BYTES = 128;
-
-/** Told after each batch, for the metrics. */
-export interface Observer {
-  batch(records: number, bytes: number, ms: number): void;
-}
 
 interface Waiting {
   operation: Operation;
@@ -32,7 +23,18 @@ class Batch {
   readonly writes: Waiting[] = [];
   /** Refusals that rest on what is in this batch: given when it is durable. */
   readonly refusals: { reject(error: unknown): void; error: unknown }[] = [];
+  readonly pending: Pending;
   bytes = 0;
+
+  constructor(below: State | Pending) {
+    this.pending = new Pending(below);
+  }
+}
+
+/** What is told: each batch that is durable; and, once, that what is on disk cannot be known. */
+interface Listener {
+  batch(records: number, bytes: number, ms: number): void;
+  unknown(error: StoreError): void;
 }
 
 /**
@@ -42,34 +44,26 @@ class Batch {
  */
 export class Committer {
   readonly #state: State;
-  readonly #ahead: AheadView;
-  readonly #position: Position;
-  readonly #onUnknown: (error: StoreError) => void;
-  readonly #observer: Observer | undefined;
+  readonly #listener: Listener;
+  readonly #ahead = aheadOf(() => this.#collecting.pending);
   #log: Log;
-  #collecting = new Batch();
+  #seq: number;
+  #batch: number;
+  #collecting: Batch;
   #sent: Batch | undefined;
-  /** Work to be done between two batches. */
-  #between: (() => Promise<void>)[] = [];
-  #isRunning = false;
+  /** One after the other: batches, and the ends of logs. */
+  #turn: Promise<unknown> = Promise.resolve();
   #refusing: StoreError | undefined;
   /** What is on disk cannot be known. */
   #failure: StoreError | undefined;
 
-  constructor(
-    log: Log,
-    state: State,
-    ahead: AheadView,
-    position: Position,
-    onUnknown: (error: StoreError) => void,
-    observer?: Observer,
-  ) {
+  constructor(log: Log, { state, seq, batch }: { state: State; seq: number; batch: number }, listener: Listener) {
     this.#log = log;
     this.#state = state;
-    this.#ahead = ahead;
-    this.#position = position;
-    this.#onUnknown = onUnknown;
-    this.#observer = observer;
+    this.#seq = seq;
+    this.#batch = batch;
+    this.#listener = listener;
+    this.#collecting = new Batch(state);
   }
 
   get log(): Log {
@@ -78,52 +72,45 @@ export class Committer {
 
   write<O extends Operation>(decide: (ahead: Ahead) => O): Promise<O> {
     if (this.#refusing) return Promise.reject(this.#refusing);
+    const batch = this.#collecting;
     let operation: O;
     let text: string;
     try {
       operation = decide(this.#ahead);
-      const why = impossible(this.#ahead, operation);
+      const why = impossible(operation, batch.pending);
       if (why !== undefined) throw new Error(`an operation that cannot be: ${why}`);
       text = encodeOperation(operation);
-      this.#checkRoom(operation, text);
+      checkRoom(operation, text, batch);
     } catch (error) {
       return this.#refuse(error);
     }
-    this.#ahead.add(operation);
-    this.#collecting.bytes += text.length;
+    perform(operation, batch.pending);
+    batch.bytes += text.length;
     return new Promise<O>((resolve, reject) => {
-      this.#collecting.writes.push({ operation, text, resolve: resolve as (operation: Operation) => void, reject });
-      this.#start();
+      batch.writes.push({ operation, text, resolve: resolve as (operation: Operation) => void, reject });
+      if (batch.writes.length === 1) void this.#inTurn(() => this.#commit());
     });
   }
 
-  /** Runs `work` while no batch is under way; what is collected waits for it. */
-  between<T>(work: () => Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      this.#between.push(() => work().then(resolve, reject));
-      this.#start();
+  /** After what was accepted: the log ends with this record, and goes on in `next`, if there is one. */
+  end(end: End, next?: Log): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#failure) throw this.#failure;
+      if (next && this.#state.imports.size > 0)
+        throw new StoreError('busy', 'an import is under way; compact after it');
+      try {
+        await this.#log.append(Buffer.from(encodeEntry(this.#seq + 1, this.#batch + 1, 0, encodeOperation(end))));
+      } catch (error) {
+        if ((error as StoreError).failure === 'unknown') this.fail(error as StoreError);
+        throw error;
+      }
+      this.#state.dropExpired(end.at);
+      this.#seq++;
+      this.#batch++;
+      if (!next) return;
+      this.#log.close();
+      this.#log = next;
     });
-  }
-
-  /** Only between two batches: the log ends here, and goes on in `next`, if there is one. */
-  async end(end: End, next?: Log): Promise<void> {
-    const { seq, batch } = this.#position;
-    try {
-      await this.#log.append(Buffer.from(encodeEntry(seq + 1, batch + 1, 0, encodeOperation(end))));
-    } catch (error) {
-      if ((error as StoreError).failure === 'unknown') this.fail(error as StoreError);
-      throw error;
-    }
-    this.#state.onces.dropExpired(end.at);
-    this.#position.seq++;
-    this.#position.batch++;
-    this.#log.close();
-    if (next) this.#log = next;
-  }
-
-  /** The disk failed elsewhere than in a batch: nothing more is accepted. */
-  fail(error: StoreError): void {
-    this.#failed(new Batch(), error);
   }
 
   /** Accepts nothing from now on. What was accepted goes on. */
@@ -132,41 +119,22 @@ export class Committer {
   }
 
   /**
-   * After `stop`: what was accepted is made durable, and the log closed. Whether its closing record found room: without
-   * it all is durable too, but the next start writes a new generation. Rejects when it cannot be known what is on disk.
+   * The disk failed, under `batch` or elsewhere. What was decided since rests on what failed: it is refused as well, but
+   * was surely not kept. When what is on disk cannot be known, nothing more is accepted.
    */
-  close(end: End): Promise<boolean> {
-    return this.between(async () => {
-      if (this.#collecting.writes.length > 0) await this.#commit();
-      try {
-        if (this.#failure) throw this.#failure;
-        await this.end(end);
-        return true;
-      } catch (error) {
-        this.#log.close();
-        if ((error as StoreError).failure !== 'full') throw error;
-        return false;
-      }
-    });
-  }
-
-  #checkRoom(operation: Operation, text: string): void {
-    // A string's unit takes up to three bytes in UTF-8: only what may be too large is measured.
-    if (text.length * 3 + PLACE_BYTES > MAX_RECORD_BYTES && Buffer.byteLength(text) + PLACE_BYTES > MAX_RECORD_BYTES) {
-      throw new StoreError('rejected', 'the operation is too large for one record');
+  fail(error: StoreError, batch?: Batch): void {
+    const since = this.#collecting;
+    this.#collecting = new Batch(this.#state);
+    this.#sent = undefined;
+    const isNews = error.failure === 'unknown' && !this.#failure;
+    if (isNews) {
+      this.#failure = error;
+      this.#refusing = new StoreError('closed', `nothing more is kept: ${error.message}`);
     }
-    const ahead = this.#ahead;
-    if ('once' in operation && operation.once && ahead.onceCount() >= MAX_ONCE_RECORDS) {
-      throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
-    }
-    if (operation.op === 'setCategory' && ahead.categoryCount() >= MAX_CATEGORIES) {
-      if (!ahead.category(operation.category.id)) throw new StoreError('full', 'there are too many categories');
-    }
-    if (operation.op === 'setKey' && operation.key.slot >= MAX_KEYS) throw new StoreError('full', 'too many keys');
-    const { writes, bytes } = this.#collecting;
-    if (writes.length >= MAX_BATCH_RECORDS || (bytes + text.length > MAX_BATCH_BYTES && writes.length > 0)) {
-      throw new StoreError('busy', 'too many writes are waiting');
-    }
+    for (const { reject } of batch?.writes ?? []) reject(error);
+    const others = [...(batch?.refusals ?? []), ...since.writes, ...since.refusals];
+    for (const { reject } of others) reject(isNews ? this.#refusing : error);
+    if (isNews) this.#listener.unknown(error);
   }
 
   #refuse(error: unknown): Promise<never> {
@@ -178,66 +146,52 @@ export class Committer {
     return new Promise((_, reject) => batch.refusals.push({ reject, error }));
   }
 
-  #start(): void {
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
-    setImmediate(() => this.#run());
-  }
-
-  async #run(): Promise<void> {
-    for (;;) {
-      const work = this.#between.shift();
-      if (work) await work();
-      else if (this.#collecting.writes.length > 0) await this.#commit();
-      else break;
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    this.#isRunning = false;
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
   }
 
   async #commit(): Promise<void> {
+    // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
+    await new Promise((resolve) => setImmediate(resolve));
     const batch = this.#collecting;
-    this.#sent = batch;
-    this.#collecting = new Batch();
-    this.#ahead.send();
-    const { seq, batch: number } = this.#position;
     const count = batch.writes.length;
+    if (count === 0) return; // what was to be written has been refused
+    this.#sent = batch;
+    this.#collecting = new Batch(batch.pending);
     let text = '';
-    for (let i = 0; i < count; i++) text += encodeEntry(seq + 1 + i, number + 1, count - 1 - i, batch.writes[i].text);
+    for (const [i, write] of batch.writes.entries()) {
+      text += encodeEntry(this.#seq + 1 + i, this.#batch + 1, count - 1 - i, write.text);
+    }
     const bytes = Buffer.from(text);
     const began = performance.now();
     try {
       await this.#log.append(bytes);
     } catch (error) {
-      this.#failed(batch, error as StoreError);
+      this.fail(error as StoreError, batch);
       return;
     }
     const ms = performance.now() - began;
-    this.#position.seq += count;
-    this.#position.batch++;
-    for (const { operation } of batch.writes) this.#state.apply(operation);
-    this.#ahead.settle();
+    this.#seq += count;
+    this.#batch++;
+    for (const { operation } of batch.writes) perform(operation, this.#state);
+    this.#collecting.pending.below = this.#state;
     this.#sent = undefined;
     for (const { operation, resolve } of batch.writes) resolve(operation);
     for (const { reject, error } of batch.refusals) reject(error);
-    this.#observer?.batch(count, bytes.length, ms);
+    this.#listener.batch(count, bytes.length, ms);
   }
+}
 
-  /** What was decided since rests on what failed: it is refused as well, but was surely not kept. */
-  #failed(batch: Batch, error: StoreError): void {
-    const queued = this.#collecting;
-    this.#collecting = new Batch();
-    this.#sent = undefined;
-    this.#ahead.clear();
-    const isNews = error.failure === 'unknown' && !this.#failure;
-    if (isNews) {
-      this.#failure = error;
-      this.#refusing = new StoreError('closed', `nothing more is kept: ${error.message}`);
-    }
-    for (const { reject } of batch.writes) reject(error);
-    const others = [...batch.refusals, ...queued.writes, ...queued.refusals];
-    for (const { reject } of others) reject(isNews ? this.#refusing : error);
-    if (isNews) this.#onUnknown(error);
+function checkRoom(operation: Operation, text: string, { pending, writes, bytes }: Batch): void {
+  // A string's unit takes up to three bytes in UTF-8: only what may be too large is measured.
+  if (text.length * 3 + PLACE_BYTES > MAX_RECORD_BYTES && Buffer.byteLength(text) + PLACE_BYTES > MAX_RECORD_BYTES) {
+    throw new StoreError('rejected', 'the operation is too large for one record');
+  }
+  const why = noRoom(operation, pending);
+  if (why) throw why;
+  if (writes.length >= MAX_BATCH_RECORDS || (bytes + text.length > MAX_BATCH_BYTES && writes.length > 0)) {
+    throw new StoreError('busy', 'too many writes are waiting');
   }
 }

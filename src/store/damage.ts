@@ -18,6 +18,3 @@ export class DamagedError extends Error {
     this.sequence = sequence;
   }
 }
-
-/** The files were written by another version of the program. */
-export class FormatError extends Error {}

@@ -1,60 +1,31 @@
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 
-/**
- * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
- * the store serves anyone, or in another process); whatever changes a file does not.
- */
-export interface Disk {
-  /** Names in a directory; none when there is no such directory. */
-  list(dir: string): string[];
-  size(fd: number): number;
-  /** Fills `bytes` from `position`; fewer only at the end of the file. */
-  read(fd: number, bytes: Uint8Array, position: number): number;
-  openToRead(path: string): number;
-  close(fd: number): void;
-  /** A new file; fails where there is one. */
-  create(path: string): Promise<number>;
-  openToWrite(path: string): Promise<number>;
-  /** All of the bytes, or an error. */
-  write(fd: number, bytes: Uint8Array, position: number): Promise<void>;
-  truncate(fd: number, length: number): Promise<void>;
-  /** The content is on disk, and as much of the rest as is needed to read it. */
-  sync(fd: number): Promise<void>;
-  syncDirectory(dir: string): Promise<void>;
-  rename(from: string, to: string): Promise<void>;
-  unlink(path: string): Promise<void>;
-  makeDirectory(dir: string): Promise<void>;
-}
-
 /** Only the owner may look: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-type Done = (error: Error | null | undefined) => void;
-
-function call(start: (done: Done) => void): Promise<void> {
-  return new Promise((resolve, reject) => start((error) => (error ? reject(error) : resolve())));
-}
-
-/** A write may be short: a full disk shows itself only on the next call. So: again until nothing is left. */
-function writeAll(fd: number, bytes: Uint8Array, from: number, position: number, done: Done): void {
-  fs.write(fd, bytes, from, bytes.length - from, position, (error, count) => {
-    if (error || from + count === bytes.length) done(error);
-    else writeAll(fd, bytes, from + count, position + count, done);
-  });
+function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
 function open(path: string, flags: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    fs.open(path, flags, FILE_MODE, (error, fd) => (error ? reject(error) : resolve(fd)));
-  });
+  return call((done) => fs.open(path, flags, FILE_MODE, done));
 }
 
-export const realDisk: Disk = {
-  list: (dir) => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
-  size: (fd) => fs.fstatSync(fd).size,
-  read(fd, bytes, position) {
+/**
+ * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
+ * the store serves anyone, or in another process); whatever changes a file does not.
+ */
+export type Disk = typeof realDisk;
+
+export const realDisk = {
+  /** Names in a directory; none when there is no such directory. */
+  list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
+  size: (path: string): number => fs.statSync(path).size,
+  openToRead: (path: string): number => fs.openSync(path, 'r'),
+  /** Fills `bytes` from `position`; fewer only at the end of the file. */
+  read(fd: number, bytes: Uint8Array, position: number): number {
     let at = 0;
     while (at < bytes.length) {
       const count = fs.readSync(fd, bytes, at, bytes.length - at, position + at);
@@ -63,20 +34,28 @@ export const realDisk: Disk = {
     }
     return at;
   },
-  openToRead: (path) => fs.openSync(path, 'r'),
-  close: (fd) => fs.closeSync(fd),
-  create: (path) => open(path, 'wx'),
-  openToWrite: (path) => open(path, 'r+'),
-  write: (fd, bytes, position) => call((done) => writeAll(fd, bytes, 0, position, done)),
-  truncate: (fd, length) => call((done) => fs.ftruncate(fd, length, done)),
-  sync: (fd) => call((done) => fs.fdatasync(fd, done)),
-  async syncDirectory(dir) {
+  close: (fd: number): void => fs.closeSync(fd),
+  /** A new file; fails where there is one. */
+  create: (path: string) => open(path, 'wx'),
+  openToWrite: (path: string) => open(path, 'r+'),
+  /** Into a new file, of which nothing is on disk yet. */
+  copyFile: (from: string, to: string) => call((done) => fs.copyFile(from, to, fs.constants.COPYFILE_EXCL, done)),
+  /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
+  async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
+    for (let at = 0; at < bytes.length; ) {
+      at += await call<number>((done) => fs.write(fd, bytes, at, bytes.length - at, position + at, done));
+    }
+  },
+  truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
+  /** The content is on disk, and as much of the rest as is needed to read it. */
+  sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
+  async syncDirectory(dir: string): Promise<void> {
     const fd = await open(dir, 'r');
     await call((done) => fs.fsync(fd, done)).finally(() => fs.closeSync(fd));
   },
-  rename: (from, to) => call((done) => fs.rename(from, to, done)),
-  unlink: (path) => call((done) => fs.unlink(path, done)),
-  async makeDirectory(dir) {
+  rename: (from: string, to: string) => call((done) => fs.rename(from, to, done)),
+  unlink: (path: string) => call((done) => fs.unlink(path, done)),
+  async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     const made = fs.mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE });
     for (let path = dir; made && path !== dirname(made); path = dirname(path))

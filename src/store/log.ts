@@ -1,14 +1,10 @@
 import type { Disk } from './disk.ts';
-import { fileName } from './header.ts';
 import { StoreError } from './model.ts';
-import { header } from './record.ts';
+import { fileName, header } from './record.ts';
 
 /** There is no room: on the disk, in the quota, below the largest file allowed. */
-const NO_ROOM = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
-
-function isNoRoom(error: unknown): boolean {
-  return NO_ROOM.has((error as NodeJS.ErrnoException).code ?? '');
-}
+const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+const isNoRoom = (error: unknown) => NO_ROOM.includes((error as NodeJS.ErrnoException).code ?? '');
 
 /**
  * The end of a log, where batches are appended.
@@ -69,7 +65,8 @@ export class Log {
       await this.#disk.write(this.#fd, bytes, this.#length);
     } catch (error) {
       if (!isNoRoom(error)) this.#fail(error);
-      await this.#cutBack();
+      await this.#disk.truncate(this.#fd, this.#length).catch((failure) => this.#fail(failure));
+      await this.#sync();
       throw new StoreError('full', `there is no room for the log: ${(error as Error).message}`);
     }
     await this.#sync();
@@ -80,21 +77,8 @@ export class Log {
     this.#disk.close(this.#fd);
   }
 
-  async #cutBack(): Promise<void> {
-    try {
-      await this.#disk.truncate(this.#fd, this.#length);
-    } catch (error) {
-      this.#fail(error);
-    }
-    await this.#sync();
-  }
-
-  async #sync(): Promise<void> {
-    try {
-      await this.#disk.sync(this.#fd);
-    } catch (error) {
-      this.#fail(error);
-    }
+  #sync(): Promise<void> {
+    return this.#disk.sync(this.#fd).catch((error) => this.#fail(error));
   }
 
   #fail(error: unknown): never {

@@ -95,8 +95,6 @@ export type Operation =
   | { op: 'importPart'; first: number; pets: Pet[] }
   | { op: 'endImport'; first: number; keep: boolean };
 
-export type OperationOf<K extends Operation['op']> = Extract<Operation, { op: K }>;
-
 /** The first result under an Idempotency-Key. `status`: what the animal's status was when it was made. */
 export interface Made {
   id: number;

@@ -1,26 +1,18 @@
 import { DamagedError } from './damage.ts';
 import type { Disk } from './disk.ts';
-import { readHeader } from './header.ts';
-import { type Line, type Progress, readLines, Turns } from './lines.ts';
-import { decodeEntry, type End, type Entry, isSealed } from './record.ts';
+import { type Line, type Reach, readLines } from './lines.ts';
+import type { Operation } from './model.ts';
+import { decodeEntry, type End, fileName, isSealed, MAX_RECORD_BYTES, readHeader } from './record.ts';
+import type { Held } from './snapshot.ts';
 
 const SECTOR_BYTES = 512;
 
-/** How far a log could be read. */
-export interface LogEnd {
-  /** The newest record that is good. */
-  seq: number;
-  batch: number;
-  left: number;
-  /** Records, the closing one not counted. */
-  records: number;
-  /** Where the good part ends; of a closed log, where its closing record begins. */
-  length: number;
-  closed?: End;
-  /** Where a write was cut off by a crash, and why it is taken for that. */
-  torn?: { offset: number; what: string };
-  /** Not even the header is whole. */
-  isBlank: boolean;
+/** Takes a record in; where it cannot be, says why. */
+type Apply = (operation: Operation | End) => string | undefined;
+
+interface Bad {
+  offset: number;
+  what: string;
 }
 
 /**
@@ -31,117 +23,111 @@ export interface LogEnd {
  * - Otherwise it is the last batch, which nobody was promised if it was cut off by a crash; and a crash leaves a file
  *   that ends without a line feed, or sectors that were never written and read as zeros. Whatever else is found there
  *   (a whole line with a wrong checksum, a record doubled, a single changed byte) no crash has made: damage.
- *
- * `at` says where the log before (or the snapshot) ended, and is moved on record by record, also when this throws.
- * `length`: how much of the file counts, where that is less than all of it.
  */
-export async function readLog(
-  disk: Disk,
-  path: string,
-  store: string,
-  at: LogEnd,
-  apply: (entry: Entry, offset: number) => void,
-  length?: number,
-  progress?: Progress,
-): Promise<void> {
-  const fd = disk.openToRead(path);
-  try {
-    const size = length ?? disk.size(fd);
-    const lines = readLines(disk, fd, size, progress);
-    const turns = new Turns();
-    for (const line of lines) {
-      if (turns.isDue(line.offset)) await turns.pass(line.offset);
-      const what = step(path, at, line, store, apply);
-      if (what === undefined) continue;
-      at.torn = { offset: line.offset, what: tornOr(path, at, line, size, what) };
-      checkTail(path, at, lines, size);
-      break;
-    }
-  } finally {
-    disk.close(fd);
-  }
-}
+export class LogReader {
+  /** Where the good part ends; of a log that was closed for good, where its closing record begins. */
+  length = 0;
+  closed: End | undefined;
+  /** Where a write was cut off by a crash, and why it is taken for that. */
+  torn: Bad | undefined;
+  /** Not even the header is whole. */
+  isBlank = true;
+  readonly path: string;
+  readonly #generation: number;
+  readonly #at: Omit<Held, 'state'>;
+  #left = 0;
 
-/** Takes one line; where it is bad, says why. */
-function step(
-  path: string,
-  at: LogEnd,
-  line: Line,
-  store: string,
-  apply: (entry: Entry, offset: number) => void,
-): string | undefined {
-  if (!line.isWhole) return 'the line is cut off';
-  if (!isSealed(line.bytes, line.start, line.end)) return 'the checksum is wrong';
-  const text = line.bytes.toString('utf8', line.start, line.end);
-  const lineEnd = line.offset + line.end - line.start + 1;
-  if (at.isBlank) {
-    const header = readHeader(path, text, 'log');
-    if (header.store !== store) throw new DamagedError(path, 0, `the log belongs to another store, ${header.store}`);
-    at.isBlank = false;
-    at.length = lineEnd;
+  /**
+   * `at` says where the log before (or the snapshot) ended, and is moved on record by record, also when reading throws.
+   * Like `length`, it stays before a record that closes the log for good: that one is cut away to go on.
+   * Without `store`, any will do.
+   */
+  constructor(dir: string, generation: number, at: Omit<Held, 'state'>) {
+    this.path = `${dir}/${fileName('log', generation)}`;
+    this.#generation = generation;
+    this.#at = at;
+  }
+
+  async read(disk: Disk, apply: Apply, reach?: Reach): Promise<void> {
+    const take = (line: Line) => {
+      if (this.torn) return this.#takeAfter(line, this.torn);
+      const what = this.#takeGood(line, apply);
+      if (what === undefined) return;
+      const left = crashLeft(line, line.offset);
+      if (left === undefined) throw this.#damage(line.offset, what);
+      this.torn = { offset: line.offset, what: left };
+      this.#refuseLater(line, this.torn);
+    };
+    await readLines(disk, this.path, take, reach);
+  }
+
+  /** Takes a line while all is well; where it is bad, says why. */
+  #takeGood(line: Line, apply: Apply): string | undefined {
+    if (this.closed) throw this.#damage(line.offset, 'more follows after the end of the log');
+    if (!line.isGood) return line.isWhole ? 'the checksum is wrong' : 'the line is cut off';
+    const at = this.#at;
+    if (this.isBlank) {
+      const { store } = readHeader(this.path, line.bytes, 'log', this.#generation);
+      if (store !== (at.store ?? store)) throw this.#damage(0, `the log belongs to another store, ${store}`);
+      this.isBlank = false;
+    } else {
+      const { seq, batch, left, operation } = decodeEntry(line.bytes);
+      const isNext = this.#left > 0 ? batch === at.batch && left === this.#left - 1 : batch === at.batch + 1;
+      if (seq !== at.seq + 1 || !isNext) return `here stands record ${seq} of batch ${batch}`;
+      const why = apply(operation);
+      if (why !== undefined) throw this.#damage(line.offset, why);
+      if (operation.op === 'end') this.closed = operation;
+      if (this.closed?.how === 'close') return undefined;
+      at.seq = seq;
+      at.batch = batch;
+      this.#left = left;
+    }
+    this.length = line.offset + line.bytes.length + 1;
     return undefined;
   }
-  const entry = decodeEntry(text);
-  const isNext = at.left > 0 ? entry.batch === at.batch && entry.left === at.left - 1 : entry.batch === at.batch + 1;
-  if (at.closed) return 'a record follows after the end of the log';
-  if (entry.seq !== at.seq + 1 || !isNext) return `here stands record ${entry.seq} of batch ${entry.batch}`;
-  if (entry.operation.op === 'end') at.closed = entry.operation;
-  else at.length = lineEnd;
-  apply(entry, line.offset);
-  at.seq = entry.seq;
-  at.batch = entry.batch;
-  at.left = entry.left;
-  if (!at.closed) at.records++;
-  return undefined;
-}
 
-/** Nothing after the bad place may be more than the rest of a torn batch. */
-function checkTail(path: string, at: LogEnd, lines: Iterable<Line>, size: number): void {
-  const bad = at.torn!;
-  const tornBatch = at.left > 0 ? at.batch : at.batch + 1;
-  for (const line of lines) {
-    if (line.isWhole && isSealed(line.bytes, line.start, line.end)) {
-      const { batch } = decodeEntry(line.bytes.toString('utf8', line.start, line.end));
-      if (at.isBlank || batch === tornBatch) continue;
-      throw damage(path, at, bad.offset, `${bad.what}, and batch ${batch} follows after it`);
+  /** Nothing after the bad place may be more than the rest of a torn batch. */
+  #takeAfter(line: Line, bad: Bad): void {
+    if (!line.isGood && crashLeft(line, bad.offset) === undefined) {
+      throw this.#damage(bad.offset, 'the checksum is wrong');
     }
-    tornOr(path, at, line, size, 'the checksum is wrong', bad.offset);
+    this.#refuseLater(line, bad);
+  }
+
+  /** A good record proves that every batch before its own was durable. It may begin where zeros end. */
+  #refuseLater({ bytes }: Line, bad: Bad): void {
+    const record = bytes.subarray(bytes.lastIndexOf(0) + 1);
+    if (!isSealed(record)) return;
+    const { seq, batch } = decodeEntry(record);
+    const tornBatch = this.#left > 0 ? this.#at.batch : this.#at.batch + 1;
+    // The header was durable before any record: behind one that cannot be read only a header is nothing.
+    if (this.isBlank ? seq === undefined : batch === tornBatch) return;
+    throw this.#damage(bad.offset, `${bad.what}, and batch ${batch} follows after it`);
+  }
+
+  #damage(offset: number, what: string): DamagedError {
+    return new DamagedError(this.path, offset, what, this.isBlank ? undefined : this.#at.seq + 1);
   }
 }
 
-/** What a crash has left, in words; or throws when no crash leaves this. */
-function tornOr(path: string, at: LogEnd, line: Line, size: number, what: string, bad = line.offset): string {
-  const end = line.offset + line.end - line.start;
-  if (at.closed) throw damage(path, at, bad, 'more follows after the end of the log');
-  if (hasZeros(line)) {
-    if (zerosAreSectors(line, bad, size)) return 'sectors were never written';
-  } else if (!line.isWhole && end === size && !isSealed(line.bytes, line.start, line.end - 1)) {
-    return 'the line is cut off';
+/** What a crash has left there, in words; undefined where no crash leaves this. */
+function crashLeft(line: Line, from: number): string | undefined {
+  // No line that was written holds a NUL: JSON escapes it.
+  const zeros = [...line.bytes.toString('latin1').matchAll(/\0+/g)];
+  if (zeros.length > 0) {
+    const areSectors = zeros.every((run) => isSectors(line, run.index, run.index + run[0].length, from));
+    return areSectors ? 'sectors were never written' : undefined;
   }
-  throw damage(path, at, bad, what);
+  if (line.bytes.length >= MAX_RECORD_BYTES) return undefined;
+  // A rest follows on a piece that was longer than any record, and so was taken for its zeros.
+  const isCutOff = line.isRest || (!line.isWhole && !isSealed(line.bytes.subarray(0, -1)));
+  return isCutOff ? 'the line is cut off' : undefined;
 }
 
-function damage(path: string, at: LogEnd, offset: number, what: string): DamagedError {
-  return new DamagedError(path, offset, what, at.isBlank ? undefined : at.seq + 1);
-}
-
-/** No line that was written holds a NUL: JSON escapes it. */
-function hasZeros(line: Line): boolean {
-  const zero = line.bytes.indexOf(0, line.start);
-  return zero !== -1 && zero < line.end;
-}
-
-/** Whether every run of NULs is whole sectors: of what was written since `from`, within the file. */
-function zerosAreSectors(line: Line, from: number, size: number): boolean {
-  const shift = line.offset - line.start;
-  for (let i = line.start; i < line.end; i++) {
-    if (line.bytes[i] !== 0) continue;
-    const start = i + shift;
-    while (i < line.end && line.bytes[i] === 0) i++;
-    const end = i + shift;
-    const startsWhole = start === from || start % SECTOR_BYTES === 0 || i - (end - start) === line.start;
-    const endsWhole = end === size || end % SECTOR_BYTES === 0 || (i === line.end && !line.isWhole);
-    if (!startsWhole || !endsWhole) return false;
-  }
-  return true;
+/** Whether `start` … `end - 1` of the line are whole sectors of what was written since `from`. */
+function isSectors(line: Line, start: number, end: number, from: number): boolean {
+  const first = line.offset + start;
+  const startsWhole = first === from || first % SECTOR_BYTES === 0 || start === 0;
+  const endsWhole = (line.offset + end) % SECTOR_BYTES === 0 || (end === line.bytes.length && !line.isWhole);
+  return startsWhole && endsWhole;
 }

@@ -24,7 +24,7 @@ export async function checkRealDisk(dir: string): Promise<void> {
   assert.deepEqual(await filesOf('fdatasync', () => realDisk.sync(fd)), [path]);
   assert.deepEqual(await filesOf('fsync', () => realDisk.syncDirectory(dir)), [dir]);
   assert.deepEqual(await filesOf('ftruncate', () => realDisk.truncate(fd, 2)), [path]);
-  assert.equal(realDisk.size(fd), 2);
+  assert.equal(realDisk.size(path), 2);
   realDisk.close(fd);
   const deep = join(dir, 'a/b');
   assert.deepEqual((await filesOf('fsync', () => realDisk.makeDirectory(deep))).slice(0, 2), [join(dir, 'a'), dir]);

@@ -57,8 +57,8 @@ export class SimDisk implements Disk {
     return [...this.names.keys()];
   }
 
-  size(fd: number): number {
-    return this.#file(fd).now.length;
+  size(path: string): number {
+    return this.bytes(basename(path)).length;
   }
 
   read(fd: number, bytes: Uint8Array, position: number): number {
@@ -87,6 +87,12 @@ export class SimDisk implements Disk {
       this.#rename([[name, new SimFile()]]);
       return this.openToRead(path);
     });
+  }
+
+  async copyFile(from: string, to: string): Promise<void> {
+    const fd = await this.create(to);
+    await this.write(fd, this.bytes(basename(from)), 0);
+    this.close(fd);
   }
 
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {

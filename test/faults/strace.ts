@@ -68,7 +68,7 @@ export function live(driver: string, dir: string, injection: string): Life {
 export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged'>): Promise<string | undefined> {
   const { state } = await recover(realDisk, dir);
   state.check();
-  const recovered = state.pets(0, 1_000).items.map((pet) => pet.id);
+  const recovered = state.petTable.page(0, 1_000).items.map((pet) => pet.id);
   const lost = life.acknowledged.filter((id) => !recovered.includes(id));
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
   const invented = recovered.filter((id) => !life.sent.includes(id));

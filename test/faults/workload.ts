@@ -1,6 +1,7 @@
 /** A store on a simulated disk, worked on at random, with a photograph of the disk before and after every file call. */
 import { SetClock } from '../../src/clock.ts';
 import { type Ahead, type Operation, StoreError } from '../../src/store/model.ts';
+import { perform } from '../../src/store/operations.ts';
 import { prove } from '../../src/store/snapshot.ts';
 import { State } from '../../src/store/state.ts';
 import { FileStore } from '../../src/store/store.ts';
@@ -37,7 +38,7 @@ export async function openSim(disk: SimDisk, clock = new SetClock()): Promise<Fi
 export function digestsOf(history: History): string[] {
   while (history.digests.length <= history.operations.length) {
     const state = new State();
-    for (const operation of history.operations.slice(0, history.digests.length)) state.apply(operation);
+    for (const operation of history.operations.slice(0, history.digests.length)) perform(operation, state);
     state.dropImports();
     history.digests.push(prove(state).digest);
   }

@@ -1,15 +1,12 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test } from 'node:test';
-import * as config from '../../src/config.ts';
-import { flagOf, parseArguments, variableOf } from '../../src/operator/arguments.ts';
+import { flagOf, variableOf } from '../../src/operator/arguments.ts';
+import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
-import type { Options, Spec } from '../../src/operator/options.ts';
 import { program, temporary } from '../program.ts';
 
-const SPECS = Object.values(config as Record<string, unknown>).filter(
-  (found): found is Spec<Options> => typeof found === 'object' && found !== null && 'options' in found,
-);
+const SPECS = COMMANDS.map(({ spec }) => spec);
 const VISIBLE = SPECS.filter((spec) => spec.hidden !== true);
 
 test('every command tells its options in lines of at most 80 characters, on stdout', async () => {
@@ -19,7 +16,7 @@ test('every command tells its options in lines of at most 80 characters, on stdo
     assert.equal(stderr, '');
     assert.ok(stdout.startsWith(`Usage: petstore ${spec.name}`), stdout);
     for (const [key, option] of Object.entries(spec.options)) {
-      assert.match(stdout, new RegExp(option.placed ? `^  ${option.shown} ` : `^  ${flagOf(key)}( |$)`, 'm'));
+      assert.match(stdout, new RegExp(option.is === 'placed' ? `^  ${option.shown} ` : `^  ${flagOf(key)}( |$)`, 'm'));
     }
     for (const line of stdout.split('\n')) assert.ok(line.length <= 80, line);
   }
@@ -105,10 +102,10 @@ const BAD_VALUES: [command: string, option: string, value: string][] = [
 ];
 
 function refusal(name: string, words: string[], environment: Record<string, string> = {}): string {
-  const spec = SPECS.find((found) => found.name === name)!;
+  const { prepare } = COMMANDS.find(({ spec }) => spec.name === name)!;
   let message = '';
   assert.throws(
-    () => parseArguments(spec, words, environment),
+    () => prepare(words, environment),
     (error: CommandError) => {
       message = error.message;
       return error.exit === 2;
@@ -121,7 +118,7 @@ function refusal(name: string, words: string[], environment: Record<string, stri
 test('a value out of range names itself and says what is allowed, as an option and as a variable', () => {
   for (const [name, key, value] of BAD_VALUES) {
     const spec = SPECS.find((found) => found.name === name)!;
-    const places = Object.values(spec.options).flatMap((option) => (option.placed ? ['k1'] : []));
+    const places = Object.values(spec.options).flatMap((option) => (option.is === 'placed' ? ['k1'] : []));
     if (name === 'keys create' && key !== 'plan') places.push('--plan', 'free');
     const said = [[flagOf(key), refusal(name, [...places, `${flagOf(key)}=${value}`])]];
     if (value !== '') said.push([variableOf(key), refusal(name, places, { [variableOf(key)]: value })]);
@@ -151,6 +148,10 @@ test('unknown options, missing and doubled ones, and what does not fit together 
   for (const [name, line, said] of [
     ['serve', '--prot 1', /"--prot" is unknown here; known are --host, --port, /],
     ['serve', '-p 1', /"-p" is unknown here/],
+    ['serve', '-port 8080', /"-port" is unknown here/],
+    ['serve', '--port 1 -ab', /"-ab" is unknown here/],
+    ['serve', '-p=1', /"-p=1" is unknown here/],
+    ['serve', '--prot=1', /"--prot" is unknown here/],
     ['serve', '--port', /--port needs a value: give a whole number from 0 to 65535/],
     ['serve', '--port --host x', /--port needs a value/],
     ['serve', '--port 1 --port=2', /--port is given twice/],

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { KeyDetails, KeyInfo, NewSecret } from '../../src/operator/keys.ts';
+import type { KeyDetails, KeyInfo } from '../../src/operator/keys.ts';
 import { program, type Serving, serving, temporary } from '../program.ts';
+
+type NewSecret = KeyInfo & { key: string };
 
 const SECRET = /ps_(live|test)_[0-9A-Za-z]{36}/;
 

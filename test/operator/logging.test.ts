@@ -5,19 +5,19 @@ import http from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
 import { SetClock } from '../../src/clock.ts';
-import { Logger, type Sink } from '../../src/operator/logging.ts';
+import { Logger } from '../../src/operator/logging.ts';
 import { command, program, serving, temporary } from '../program.ts';
 
 /** Takes what it is given when the test says so. */
-class SlowSink implements Sink {
+class SlowReader {
   text = '';
   writes = 0;
-  #pending: { bytes: Buffer; done: (taken: number, again: boolean) => void } | undefined;
+  #pending: { bytes: Buffer; done: (rest: Buffer) => void } | undefined;
 
-  write(bytes: Buffer, done: (taken: number, again: boolean) => void): void {
+  readonly sink = (bytes: Buffer, done: (rest: Buffer) => void): void => {
     assert.equal(this.#pending, undefined, 'one write at a time');
     this.#pending = { bytes, done };
-  }
+  };
 
   take(most = Number.POSITIVE_INFINITY): void {
     const { bytes, done } = this.#pending!;
@@ -25,7 +25,7 @@ class SlowSink implements Sink {
     const taken = Math.min(most, bytes.length);
     this.text += bytes.subarray(0, taken).toString('latin1');
     this.writes++;
-    done(taken, true);
+    done(bytes.subarray(taken));
   }
 
   get lines(): Record<string, unknown>[] {
@@ -39,37 +39,37 @@ class SlowSink implements Sink {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 test('a line is one JSON object with time, level, message and fields; below the level nothing is written', async () => {
-  const sink = new SlowSink();
-  const log = new Logger({ sink, clock: new SetClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6)), level: 'info' });
+  const reader = new SlowReader();
+  const log = new Logger({ sink: reader.sink, clock: new SetClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6)), level: 'info' });
   log.info('first', { count: 3, big: 2n ** 63n });
   log.error('second', { error: new Error('why') });
   await turn();
-  sink.take();
-  assert.equal(sink.writes, 1, 'the lines of one turn leave in one write');
-  assert.deepEqual(sink.lines[0], {
+  reader.take();
+  assert.equal(reader.writes, 1, 'the lines of one turn leave in one write');
+  assert.deepEqual(reader.lines[0], {
     time: '2026-01-02T03:04:05.006Z',
     level: 'info',
     message: 'first',
     count: 3,
     big: '9223372036854775808',
   });
-  assert.match(String(sink.lines[1].error), /^Error: why\n +at /);
+  assert.match(String(reader.lines[1].error), /^Error: why\n +at /);
 });
 
 test('a key in whatever is logged is hidden', async () => {
-  const sink = new SlowSink();
-  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  const reader = new SlowReader();
+  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
   const key = `ps_test_${'aB3'.repeat(12)}`;
   log.warn(key, { target: `/v1/pets?x=${key}`, error: new Error(key) });
   await turn();
-  sink.take();
-  assert.ok(!sink.text.includes('aB3'), sink.text);
-  assert.equal(sink.text.match(/ps_test_\[hidden\]/g)!.length, 3);
+  reader.take();
+  assert.ok(!reader.text.includes('aB3'), reader.text);
+  assert.equal(reader.text.match(/ps_test_\[hidden\]/g)!.length, 3);
 });
 
 test('a key in an address is hidden however it was written, and what may be one without its beginning', async () => {
-  const sink = new SlowSink();
-  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  const reader = new SlowReader();
+  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
   const secret = 'aB3'.repeat(12);
   const encoded = Array.from(secret, (one) => `%${one.charCodeAt(0).toString(16)}`).join('');
   const targets = [
@@ -86,25 +86,25 @@ test('a key in an address is hidden however it was written, and what may be one 
   log.access({ target: undefined, status: 400 });
   log.warn(`not decoded: ps%5Flive%5F${secret}`);
   await turn();
-  sink.take();
-  assert.doesNotMatch(sink.text, /aB3|%61|%42/);
-  assert.equal(sink.text.match(/\[hidden\]"/g)!.length, targets.length + 1);
-  assert.equal(sink.lines[targets.length].target, `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}`);
-  assert.ok(!('target' in sink.lines[targets.length + 1]));
+  reader.take();
+  assert.doesNotMatch(reader.text, /aB3|%61|%42/);
+  assert.equal(reader.text.match(/\[hidden\]"/g)!.length, targets.length + 1);
+  assert.equal(reader.lines[targets.length].target, `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}`);
+  assert.ok(!('target' in reader.lines[targets.length + 1]));
 });
 
 test('what does not fit is dropped and counted, a write that was cut goes on where it stopped', async () => {
-  const sink = new SlowSink();
-  const log = new Logger({ sink, clock: new SetClock(), level: 'info' });
+  const reader = new SlowReader();
+  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
   log.info('first');
   await turn();
   const line = 'x'.repeat(1_000);
   for (let i = 0; i < 1_500; i++) log.info(line, { i });
-  sink.take(10);
+  reader.take(10);
   await new Promise((resolve) => setTimeout(resolve, 5));
-  sink.take();
-  sink.take();
-  const { lines } = sink;
+  reader.take();
+  reader.take();
+  const { lines } = reader;
   const dropped = lines.find((one) => 'dropped' in one)!.dropped as number;
   assert.ok(dropped > 400 && dropped < 600, String(dropped));
   assert.equal(lines.length, 1 + (1_500 - dropped) + 1);

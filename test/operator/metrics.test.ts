@@ -60,6 +60,11 @@ test('the listener of the metrics serves nothing else, and the API serves no met
   assert.equal((await fetch(`http://${address}/v1/pets`)).status, 404);
   assert.equal((await fetch(`http://${address}/metrics`, { method: 'POST' })).status, 404);
   assert.equal((await fetch(new URL('/metrics', server.url))).status, 404);
+  const head = await fetch(`http://${address}/metrics`, { method: 'HEAD' });
+  assert.deepEqual(
+    [head.status, Number(head.headers.get('content-length')) > 1_000, await head.text()],
+    [200, true, ''],
+  );
   const taken = await program(['serve', '--port', '0', '--data', 'other', '--metrics', address], { cwd });
   assert.equal(taken.exit, 1);
   assert.match(taken.stderr, new RegExp(`${address} is in use`));
@@ -84,7 +89,7 @@ test('routes are bounded', () => {
   const samples = metrics.requests();
   assert.equal(samples.length, 65);
   assert.equal(
-    samples.reduce((sum, { value }) => sum + value, 0),
+    samples.reduce((sum, [, value]) => sum + value, 0),
     1_000,
   );
 });

@@ -109,6 +109,23 @@ test('who stops reading the bad lines does not end an import', async (t) => {
   assert.deepEqual([exit, stdout], [0, '1 animals added, ids 1 to 1; 1,000 lines skipped\n']);
 });
 
+test('a seed that is not what it should be is told with its place, and nothing of it is kept', async (t) => {
+  const cwd = await temporary(t);
+  for (const [text, why] of [
+    ['[]', 'must be a JSON object'],
+    ['{"pets":[{"name":"a","categoryId":1},{"name":"","status":"x"}]}', 'pets.1: name must be'],
+    ['{"categories":[{"id":"1","name":"a"}]}', 'categories.0.id must be an integer of 64 bits'],
+    ['{', ''],
+  ]) {
+    await writeFile(path.join(cwd, 'seed'), text);
+    const { exit, stdout, stderr } = await program(['serve', '--port', '0', '--seed', 'seed'], { cwd });
+    assert.deepEqual([exit, stdout], [1, ''], text);
+    assert.ok(stderr.includes(`\n--seed seed: ${why}`) || stderr.startsWith(`--seed seed: ${why}`), stderr);
+    assert.doesNotMatch(stderr, /not a function|\n {4}at /);
+  }
+  assert.match((await program(['verify'], { cwd })).stdout, /animals +0\n/);
+});
+
 test('what cannot be read twice is not imported', async (t) => {
   const cwd = await temporary(t);
   for (const [file, why] of [

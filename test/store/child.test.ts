@@ -41,7 +41,17 @@ test('a compaction for which no descriptor is left is refused, and comes about l
   }
 });
 
-test('closing the store ends the process that compacts, however long it would take', async () => {
+/** Of each thread of a process; nothing where the kernel does not tell. */
+function prioritiesOf(pid: string): number[] {
+  const tasks = `/proc/${pid}/task`;
+  if (!existsSync(tasks)) return [];
+  return readdirSync(tasks).map((task) => {
+    const behindTheName = readFileSync(join(tasks, task, 'stat'), 'utf8').split(') ')[1];
+    return Number(behindTheName.split(' ')[16]);
+  });
+}
+
+test('the process that compacts has the lowest priority, and closing the store ends it, however long it would take', async () => {
   const { dir, remove } = folder();
   const [, program] = process.argv;
   const pidFile = join(dir, 'pid');
@@ -58,6 +68,11 @@ test('closing the store ends the process that compacts, however long it would ta
     await addPet(store);
     const given = assert.rejects(store.compact(), { name: 'AbortError' });
     await until('it has begun', () => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '');
+    const priorities = prioritiesOf(readFileSync(pidFile, 'utf8'));
+    assert.ok(
+      priorities.every((one) => one === 19),
+      `no thread of it takes time that we need: ${priorities}`,
+    );
     const began = Date.now();
     await store.close();
     assert.ok(Date.now() - began < CLOSE_MAX_MS);

@@ -17,8 +17,16 @@ import { check, withStore } from './opened.ts';
 const SEED = Number(process.env.SEED ?? 11);
 const ROUNDS = 600;
 
+interface Import {
+  first: number;
+  count: number;
+}
+
 class Plain {
   pets: Pet[] = [];
+  unseen: Pet[] = [];
+  /** The import that is accepted and has not ended. */
+  underWay: Import | undefined;
   orders: Order[] = [];
   categories: Category[] = [];
 
@@ -39,11 +47,44 @@ class Plain {
       this.categories.push(operation.category);
       this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
     }
+    if (operation.op === 'importPart') {
+      const isAgain = ({ id }: Pet) => operation.pets.some((pet) => pet.id === id);
+      this.unseen = [...this.unseen.filter((pet) => !isAgain(pet)), ...operation.pets];
+    }
+    if (operation.op === 'endImport') {
+      if (operation.keep) this.pets.push(...this.unseen);
+      this.pets.sort((a, b) => a.id - b.id);
+      this.unseen = [];
+    }
+  }
+
+  forgetImport(): void {
+    this.underWay = undefined;
+    this.unseen = [];
   }
 }
 
-function decide(ahead: Ahead, random: Random): Operation {
+function decideImport(ahead: Ahead, plain: Plain, random: Random): Operation {
+  if (plain.underWay === undefined) {
+    plain.underWay = { first: ahead.nextPetId(), count: 1 + Math.floor(random() * 200) };
+    return { op: 'beginImport', ...plain.underWay };
+  }
+  const { first, count } = plain.underWay;
+  if (random() < 0.2) {
+    plain.underWay = undefined;
+    return { op: 'endImport', first, keep: random() < 0.7 };
+  }
+  const pets: Pet[] = [];
+  for (let id = first; id < first + count; id++) {
+    const status = PET_STATUSES[Math.floor(random() * 3)];
+    if (random() < 0.3) pets.push({ id, name: `i${id}`, categoryId: 2n ** 62n, status });
+  }
+  return { op: 'importPart', first, pets };
+}
+
+function decide(ahead: Ahead, plain: Plain, random: Random): Operation {
   const below = (n: number) => Math.floor(random() * n);
+  if (random() < 0.1) return decideImport(ahead, plain, random);
   const petId = 1 + below(ahead.nextPetId() - 1);
   const id = 1 + below(ahead.nextOrderId() - 1);
   const chance = random();
@@ -65,7 +106,7 @@ function compare(read: Reading, plain: Plain, random: Random): void {
   const limit = 1 + Math.floor(random() * 30);
   const pageOf = <T>(items: T[]) => ({ items: items.slice(0, limit), more: items.length > limit });
   for (const status of [undefined, ...PET_STATUSES]) {
-    const after = Math.floor(random() * (plain.pets.length + 1));
+    const after = Math.floor(random() * ((plain.pets.at(-1)?.id ?? 0) + 1));
     const wanted = plain.pets.filter((pet) => pet.id > after && (!status || pet.status === status));
     assert.deepEqual(read.pets(after, limit, status), pageOf(wanted));
   }
@@ -86,13 +127,14 @@ test('random operations leave what a plain model holds, through crashes, closes 
   return withStore({}, async (opened) => {
     for (let round = 0; round < ROUNDS; round++) {
       const count = 1 + Math.floor(random() * 6);
-      const write = () => opened.store.write((ahead) => decide(ahead, random));
+      const write = () => opened.store.write((ahead) => decide(ahead, plain, random));
       for (const operation of await Promise.all(Array.from({ length: count }, write))) plain.apply(operation);
       compare(opened.store.read, plain, random);
       const chance = random();
       if (chance < 0.01) await opened.crash();
       else if (chance < 0.02) await opened.reopen();
-      else if (chance < 0.03) await opened.store.compact();
+      else if (chance < 0.03 && plain.underWay === undefined) await opened.store.compact();
+      if (chance < 0.02) plain.forgetImport();
       if (chance < 0.03) await check(opened);
     }
     const pets = plain.pets.length;

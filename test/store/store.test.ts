@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
+import { Bits } from '../../src/store/bits.ts';
 import { MAX_BATCH_RECORDS } from '../../src/store/commit.ts';
-import { compactFiles } from '../../src/store/compaction.ts';
 import { type Disk, realDisk } from '../../src/store/disk.ts';
+import { compactFiles } from '../../src/store/generation.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { ONCE_MS } from '../../src/store/onces.ts';
+import { perform } from '../../src/store/operations.ts';
 import { checkSnapshot } from '../../src/store/read-snapshot.ts';
 import { recover } from '../../src/store/recovery.ts';
+import { State } from '../../src/store/state.ts';
 import { addPet, check, order, pet, withStore } from './opened.ts';
 
 test('what was written is read, exact to the last digit, after a close and after a crash', () =>
@@ -208,6 +211,27 @@ test('an import is seen all at once or never, and its ids are never given again'
     await opened.store.compact();
   }));
 
+test('the end of an import takes the same few steps however many animals it shows or forgets', (t) => {
+  const steps = (['add', 'delete', 'next'] as const).map((name) => t.mock.method(Bits.prototype, name));
+  const stepsToEnd = (count: number, keep: boolean) => {
+    const state = new State();
+    perform({ op: 'beginImport', first: 1, count }, state);
+    const pets = Array.from({ length: count }, (_, i) => pet(1 + i, 'Rex', i % 9 === 0 ? 'sold' : 'available'));
+    perform({ op: 'importPart', first: 1, pets }, state);
+    assert.equal(state.counts().pets, 0);
+    const before = steps.reduce((sum, { mock }) => sum + mock.callCount(), 0);
+    perform({ op: 'endImport', first: 1, keep }, state);
+    const after = steps.reduce((sum, { mock }) => sum + mock.callCount(), 0);
+    assert.equal(state.counts().pets, keep ? count : 0);
+    state.check();
+    return after - before;
+  };
+  for (const count of [100, 100_001]) {
+    assert.equal(stepsToEnd(count, true), 0);
+    assert.ok(stepsToEnd(count, false) < 1_000);
+  }
+});
+
 test('a closed store takes nothing, and closing waits for what was accepted', () =>
   withStore({}, async (opened) => {
     const writes = [addPet(opened.store), addPet(opened.store)];
@@ -293,7 +317,7 @@ test('a compaction hears that its server has ended before it gives the snapshot 
       },
     };
     await assert.rejects(compactFiles(disk, dir, 2), /it would have ended/);
-    rmSync(`${dir}/snapshot-000002.jsonl.tmp`);
+    assert.ok(!existsSync(`${dir}/snapshot-000002.jsonl.tmp`), 'what came to nothing takes no room');
     server.close();
   }));
 

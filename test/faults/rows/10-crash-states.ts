@@ -1,4 +1,5 @@
 import type { Pet } from '../../../src/store/model.ts';
+import { perform } from '../../../src/store/operations.ts';
 import { recover } from '../../../src/store/recovery.ts';
 import { prove } from '../../../src/store/snapshot.ts';
 import type { State } from '../../../src/store/state.ts';
@@ -53,7 +54,7 @@ async function openAndCrash(disk: SimDisk, before: string[], digest: string, ran
 }
 
 function digestWith(state: State, pet: Pet): string {
-  state.apply({ op: 'addPet', pet: { ...pet, id: state.nextPetId } });
+  perform({ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }, state);
   return prove(state).digest;
 }
 

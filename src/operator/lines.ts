@@ -1,0 +1,23 @@
+const LINE_FEED = 10;
+
+/** Each line without its end, the last also where it has none. One that is too long is undefined, and is not kept. */
+export async function* linesOf(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Buffer | undefined> {
+  let parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    for (let start = 0; start < chunk.length; ) {
+      const found = chunk.indexOf(LINE_FEED, start);
+      const end = found === -1 ? chunk.length : found;
+      const wasTooLong = bytes > maxBytes;
+      bytes += end - start;
+      if (bytes <= maxBytes) parts.push(chunk.subarray(start, end));
+      else if (!wasTooLong) yield undefined; // at once: its end may never come
+      start = end + 1;
+      if (found === -1) break;
+      if (bytes <= maxBytes) yield Buffer.concat(parts);
+      parts = [];
+      bytes = 0;
+    }
+  }
+  if (bytes > 0 && bytes <= maxBytes) yield Buffer.concat(parts);
+}
