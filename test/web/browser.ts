@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import axe, { type AxeResults } from 'axe-core';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Live, startLive } from './server.ts';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 const ARGS = [
@@ -17,6 +18,7 @@ const ARGS = [
   '--disable-sync',
 ];
 const WAIT_MAX_MS = 10_000;
+const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 
 export const skip = CHROMIUM === undefined && 'no chromium is installed here (/usr/bin/chromium)';
 
@@ -58,26 +60,33 @@ export class Watched {
   }
 }
 
+/** A browser, and the service that it is on: one with the animals of the seed. */
 export class Chromium {
+  readonly live: Live;
   readonly #browser: Browser;
-  readonly #origin: string;
   readonly #shots: string;
   readonly #keep: boolean;
 
-  private constructor(browser: Browser, origin: string, shots: string, keep: boolean) {
+  private constructor(live: Live, browser: Browser, shots: string, keep: boolean) {
+    this.live = live;
     this.#browser = browser;
-    this.#origin = origin;
     this.#shots = shots;
     this.#keep = keep;
   }
 
   /** Pictures go to the folder that SCREENSHOTS names, or else to one that goes when the browser does. */
-  static async start(origin: string): Promise<Chromium> {
-    const named = process.env.SCREENSHOTS;
-    const shots = named ?? (await mkdtemp(join(tmpdir(), 'petstore-shots-')));
-    await mkdir(shots, { recursive: true });
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
-    return new Chromium(browser, origin, shots, named !== undefined);
+  static async start(...options: string[]): Promise<Chromium> {
+    const live = await startLive('--seed', SEED, ...options);
+    try {
+      const named = process.env.SCREENSHOTS;
+      const shots = named ?? (await mkdtemp(join(tmpdir(), 'petstore-shots-')));
+      await mkdir(shots, { recursive: true });
+      const browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS });
+      return new Chromium(live, browser, shots, named !== undefined);
+    } catch (error) {
+      await live.stop();
+      throw error;
+    }
   }
 
   async open(
@@ -103,12 +112,12 @@ export class Chromium {
       if (bad) faults.push(`console: ${message.text()}`);
     });
     page.on('request', (request) => {
-      if (!request.url().startsWith(`${this.#origin}/`) && !request.url().startsWith('data:')) {
+      if (!request.url().startsWith(`${this.live.origin}/`) && !request.url().startsWith('data:')) {
         faults.push(`asked elsewhere: ${request.url()}`);
       }
     });
     await prepare?.(page);
-    await page.goto(`${this.#origin}/`);
+    await page.goto(`${this.live.origin}/`);
     return new Watched(page, faults);
   }
 
@@ -120,6 +129,7 @@ export class Chromium {
 
   async close(): Promise<void> {
     await this.#browser.close();
+    await this.live.stop();
     if (!this.#keep) await rm(this.#shots, { recursive: true });
   }
 }

@@ -6,9 +6,7 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { Chromium, skip, type Watched } from './browser.ts';
 import { button, drawer, exchanges, expectText, rowOf, rows, view } from './locators.ts';
-import { type Live, startLive } from './server.ts';
 
-const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 const BIG = '9007199254740993';
 
 /** Run in the page: what others may try there. Tells what came of it. */
@@ -28,22 +26,19 @@ const TRESPASS = `new Promise((resolve) => {
 const shell = promisify(execFile);
 
 describe('the console and its exchanges', { skip, concurrency: false }, () => {
-  let live: Live;
   let browser: Chromium;
   let watched: Watched;
   let page: Page;
   before(async () => {
-    live = await startLive('--seed', SEED);
-    browser = await Chromium.start(live.origin);
+    browser = await Chromium.start();
     watched = await browser.open();
     page = watched.page;
-    await watched.useKey(live.key);
+    await watched.useKey(browser.live.key);
     await expectText(rowOf(page, 'Bello'), 'Dogs');
   });
   after(async () => {
     await watched?.close();
     await browser?.close();
-    await live?.stop();
   });
 
   it('shows both windows as the last reply tells them, counting down', async () => {
@@ -84,7 +79,7 @@ describe('the console and its exchanges', { skip, concurrency: false }, () => {
     }
     assert.equal(await exchanges(page).count(), 20);
     const text = await page.locator('body').textContent();
-    assert.ok(!text?.includes(live.key));
+    assert.ok(!text?.includes(browser.live.key));
     const post = exchanges(page).filter({ hasText: 'PUT /v1/categories' }).first();
     await post.locator('summary').click();
     const line = await post.getByLabel('As a curl line').textContent();
@@ -92,7 +87,7 @@ describe('the console and its exchanges', { skip, concurrency: false }, () => {
       line ?? '',
       /^curl -i -X PUT '.*' -H "Authorization: Bearer \$PETSTORE_KEY" .* --data-raw '\{"name":"It'\\''s <b>"\}'$/,
     );
-    const env = { PATH: process.env.PATH, PETSTORE_KEY: live.key };
+    const env = { PATH: process.env.PATH, PETSTORE_KEY: browser.live.key };
     const { stdout } = await shell('sh', ['-c', `${line} -sS`], { env });
     assert.match(stdout, new RegExp(`^HTTP/1.1 200 OK[\\s\\S]*\\{"id":${BIG},"name":"It's <b>"\\}$`));
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -100,7 +95,7 @@ describe('the console and its exchanges', { skip, concurrency: false }, () => {
     await expectText(button(post, 'Copied'), 'Copied');
     assert.equal(await page.evaluate('navigator.clipboard.readText()'), line);
     await page.getByLabel('Show the key').check();
-    await expectText(post.getByLabel('As a curl line'), live.key);
+    await expectText(post.getByLabel('As a curl line'), browser.live.key);
     await page.getByLabel('Show the key').uncheck();
   });
 

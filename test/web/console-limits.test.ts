@@ -4,16 +4,14 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertAccessible, Chromium, PHONE, skip, type Watched, WIDE } from './browser.ts';
 import { button, exchanges, expectText, rowOf, view } from './locators.ts';
-import { type Live, narrowKey, startLive } from './server.ts';
+import { narrowKey } from './server.ts';
 
-const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 const BAN_AFTER = 3;
 
-let live: Live;
 let browser: Chromium;
 
 const withClock = (page: Page) => page.clock.install();
-const ask = (key: string) => fetch(`${live.origin}/v1/pets`, { headers: { Authorization: `Bearer ${key}` } });
+const ask = (key: string) => fetch(`${browser.live.origin}/v1/pets`, { headers: { Authorization: `Bearer ${key}` } });
 
 async function askedToWait(page: Page): Promise<boolean> {
   const sending = page.locator('[data-sends]:visible');
@@ -26,16 +24,12 @@ async function askedToWait(page: Page): Promise<boolean> {
 
 describe('the console under limits', { skip, concurrency: false }, () => {
   before(async () => {
-    live = await startLive('--seed', SEED, '--ban-after', String(BAN_AFTER));
-    browser = await Chromium.start(live.origin);
+    browser = await Chromium.start('--ban-after', String(BAN_AFTER));
   });
-  after(async () => {
-    await browser?.close();
-    await live?.stop();
-  });
+  after(() => browser?.close());
 
   it('waits after a 429, counts down, and goes on', async () => {
-    const { id, key } = await narrowKey(live, 3);
+    const { id, key } = await narrowKey(browser.live, 3);
     const watched: Watched = await browser.open(WIDE, 'light', withClock);
     const { page } = watched;
     await watched.useKey(key);
@@ -63,14 +57,14 @@ describe('the console under limits', { skip, concurrency: false }, () => {
     await page.locator('#banner').waitFor({ state: 'hidden' });
     assert.equal(await askedToWait(page), false);
     await expectText(page.locator('[data-window=minute]'), /3 of 3 left\s+The next request begins a new minute/);
-    await live.operate('keys', 'plan', id, 'enterprise', '--per-minute', '50', '--per-day', '1000');
+    await browser.live.operate('keys', 'plan', id, 'enterprise', '--per-minute', '50', '--per-day', '1000');
     await button(page.locator('#animals'), 'Try again').click();
     await expectText(page.locator('[data-window=minute]'), '46 of 50 left');
     await watched.close();
   });
 
   it('tells a ban from a limit, and when it ends', async () => {
-    const { id, key } = await narrowKey(live, 1);
+    const { id, key } = await narrowKey(browser.live, 1);
     for (let i = 0; i < 1 + BAN_AFTER; i++) await ask(key);
     const watched = await browser.open(PHONE, 'dark', withClock);
     const { page } = watched;
@@ -84,20 +78,20 @@ describe('the console under limits', { skip, concurrency: false }, () => {
     await page.clock.fastForward('02:01');
     await page.locator('#banner').waitFor({ state: 'hidden' });
     await expectText(page.locator('[data-window=day]'), 'Known with the next reply');
-    await live.operate('keys', 'lift', id);
-    await live.operate('keys', 'plan', id, 'enterprise', '--per-minute', '50', '--per-day', '1000');
+    await browser.live.operate('keys', 'lift', id);
+    await browser.live.operate('keys', 'plan', id, 'enterprise', '--per-minute', '50', '--per-day', '1000');
     await button(page.locator('#animals'), 'Try again').click();
     await expectText(rowOf(page, 'Bello'), 'available');
     await watched.close();
   });
 
   it('does not let another key wait', async () => {
-    const { key } = await narrowKey(live, 1);
+    const { key } = await narrowKey(browser.live, 1);
     const watched = await browser.open();
     const { page } = watched;
     await watched.useKey(key);
     await expectText(page.locator('#banner'), 'The minute is used up');
-    await watched.useKey(live.key);
+    await watched.useKey(browser.live.key);
     await page.locator('#banner').waitFor({ state: 'hidden' });
     await rowOf(page, 'Bello').waitFor();
     await view(page, 'Orders');

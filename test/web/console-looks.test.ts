@@ -4,11 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { assertAccessible, Chromium, PHONE, skip, WIDE } from './browser.ts';
 import { button, drawer, expectText, rowOf, view } from './locators.ts';
-import { type Live, startLive } from './server.ts';
 
-const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
-
-let live: Live;
 let browser: Chromium;
 
 /** Nothing is wider than the screen. */
@@ -19,13 +15,9 @@ async function assertFits(page: Page, where: string): Promise<void> {
 
 describe('the console for all', { skip, concurrency: false }, () => {
   before(async () => {
-    live = await startLive('--seed', SEED);
-    browser = await Chromium.start(live.origin);
+    browser = await Chromium.start();
   });
-  after(async () => {
-    await browser?.close();
-    await live?.stop();
-  });
+  after(() => browser?.close());
 
   it('is used by keyboard alone', async () => {
     const watched = await browser.open();
@@ -40,7 +32,7 @@ describe('the console for all', { skip, concurrency: false }, () => {
     assert.equal(ring, 'solid');
     await press('Tab', 5);
     assert.equal(await focused.getAttribute('id'), 'key-input', 'after the four views');
-    await page.keyboard.insertText(live.key);
+    await page.keyboard.insertText(browser.live.key);
     await press('Enter');
     await rowOf(page, 'Bello').waitFor();
     await page.locator('.skip').focus();
@@ -75,7 +67,7 @@ describe('the console for all', { skip, concurrency: false }, () => {
         await assertAccessible(page, `${what}, ${name}`);
       };
       await look('welcome');
-      await watched.useKey(live.key);
+      await watched.useKey(browser.live.key);
       await expectText(rowOf(page, 'Mimi'), 'Cats');
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme });

@@ -4,42 +4,32 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { Chromium, skip, type Watched } from './browser.ts';
 import { button, drawer, exchanges, expectText, rowOf, rows, view } from './locators.ts';
-import { type Live, startLive } from './server.ts';
 
-const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 const SCRIPT = '<img src=x onerror=alert(1)>';
 const BIG = '9007199254740993';
 
-let live: Live;
 let browser: Chromium;
 
 async function ids(page: Page): Promise<number[]> {
   return (await rows(page).locator('.col-id').allInnerTexts()).map(Number);
 }
 
-function api(path: string, key = live.key, init: RequestInit = {}): Promise<Response> {
-  return fetch(`${live.origin}${path}`, { ...init, headers: { Authorization: `Bearer ${key}`, ...init.headers } });
+function api(path: string, init: RequestInit = {}): Promise<Response> {
+  const { origin, key } = browser.live;
+  return fetch(`${origin}${path}`, { ...init, headers: { Authorization: `Bearer ${key}`, ...init.headers } });
 }
 
 async function addPet(name: string, more = {}): Promise<number> {
   const body = JSON.stringify({ name, categoryId: 1, ...more });
-  const reply = await api('/v1/pets', live.key, {
-    method: 'POST',
-    body,
-    headers: { 'Content-Type': 'application/json' },
-  });
+  const reply = await api('/v1/pets', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } });
   return ((await reply.json()) as { id: number }).id;
 }
 
 describe('the console', { skip, concurrency: false }, () => {
   before(async () => {
-    live = await startLive('--seed', SEED);
-    browser = await Chromium.start(live.origin);
+    browser = await Chromium.start();
   });
-  after(async () => {
-    await browser?.close();
-    await live?.stop();
-  });
+  after(() => browser?.close());
 
   describe('on a wide screen', () => {
     let watched: Watched;
@@ -67,30 +57,30 @@ describe('the console', { skip, concurrency: false }, () => {
     });
 
     it('says that a key is refused, and why', async () => {
-      await watched.useKey(`${live.key.slice(0, -1)}${live.key.endsWith('a') ? 'b' : 'a'}`);
+      await watched.useKey(`${browser.live.key.slice(0, -1)}${browser.live.key.endsWith('a') ? 'b' : 'a'}`);
       await expectText(page.locator('#key-standing'), 'Refused. The API key is mistyped');
       await expectText(page.locator('#animals'), 'The API key is mistyped');
       await expectText(page.locator('#gauges'), 'your address');
     });
 
     it('takes a key, keeps it for this tab alone, and forgets it', async () => {
-      await watched.useKey(live.key);
+      await watched.useKey(browser.live.key);
       await expectText(page.locator('#key-standing'), 'Accepted');
       await rowOf(page, 'Bello').waitFor();
       const kept = () => page.evaluate('[Object.values(sessionStorage), Object.values(localStorage), document.cookie]');
-      assert.deepEqual(await kept(), [[live.key], [], '']);
+      assert.deepEqual(await kept(), [[browser.live.key], [], '']);
       await page.reload();
       await expectText(page.locator('#key-standing'), 'Accepted');
       const field = page.getByLabel('API key');
       await button(page, 'Show').click();
-      assert.deepEqual([await field.getAttribute('type'), await field.inputValue()], ['text', live.key]);
+      assert.deepEqual([await field.getAttribute('type'), await field.inputValue()], ['text', browser.live.key]);
       await button(page, 'Show').click();
       assert.equal(await field.getAttribute('type'), 'password');
       await button(page, 'Forget').click();
       await page.locator('#welcome').waitFor();
       assert.deepEqual(await kept(), [[], [], '']);
       assert.equal(await exchanges(page).count(), 0);
-      await watched.useKey(live.key);
+      await watched.useKey(browser.live.key);
     });
 
     it('shows animals with the names of their categories', async () => {
@@ -179,7 +169,7 @@ describe('the console', { skip, concurrency: false }, () => {
     it('finds the order of an animal that was ordered elsewhere', async () => {
       const petId = await addPet('Elsewhere');
       const init = { method: 'POST', body: JSON.stringify({ petId }), headers: { 'Content-Type': 'application/json' } };
-      assert.equal((await api('/v1/store/orders', live.key, init)).status, 201);
+      assert.equal((await api('/v1/store/orders', init)).status, 201);
       await button(page.locator('#animals'), 'Reload').click();
       await button(rowOf(page, 'Elsewhere'), /^Find its order/).click();
       await button(rowOf(page, 'Elsewhere'), /^Deliver order/).click();
