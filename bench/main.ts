@@ -44,7 +44,7 @@ const ROUNDS_MAX = 100;
 
 const USAGE = `usage: npm run bench -- [${[...SUITES.keys()].join(' | ')}] [options]
 
-Without a suite: all of them but ${ONLY_ON_REQUEST}, in about three minutes.
+Without a suite: all of them but ${ONLY_ON_REQUEST}, in about four minutes.
 
   --seconds N     how long each load lasts, whole seconds for wrk (default ${DEFAULT_SECONDS}; soak: ${SOAK_SECONDS} in all)
   --rounds N      how often each is measured, in turn (default ${DEFAULT_ROUNDS})
