@@ -60,7 +60,7 @@ interface AppOptions {
   clock: Clock;
   addresses: Addresses;
   /** What stands outside `/v1`, by path. */
-  pages: ReadonlyMap<string, Reply>;
+  pages: ReadonlyMap<string, () => Reply>;
   log: Record<'info' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
   onAnswered?: (answered: Answered) => void;
 }
@@ -192,7 +192,7 @@ export class App {
 
   #page(path: string): Reply | undefined {
     if (path === '/healthz') return HEALTHY;
-    if (path !== '/readyz') return this.#options.pages.get(path);
+    if (path !== '/readyz') return this.#options.pages.get(path)?.();
     return this.#services === undefined || this.#draining ? errorReply(this.#notNow()) : READY;
   }
 

@@ -52,7 +52,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     settings: { categories: 'open', trustProxy: 0, ...options },
     clock,
     addresses: new Addresses({ clock, seed: 7 }),
-    pages: new Map([['/', withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
+    pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
     log: { info: () => {}, error: (...line) => logged.push(line) },
   });
   const open = () => app.open({ store, callers, limiter });

@@ -10,10 +10,21 @@ const BASE_URL = 'http://127.0.0.1:8080/v1';
 
 type BaseUrls = Pick<ServeSettings, 'baseUrl' | 'stagingBaseUrl'>;
 
-export function addPages(pages: Map<string, Reply>, urls: BaseUrls, ownUrl: string): void {
+export function addPages(pages: Map<string, () => Reply>, urls: BaseUrls, ownUrl: string): void {
+  pages.set('/', madeOnce(console));
+  const document = () => jsonReply(200, JSON.stringify(documentFor(urls, ownUrl)));
+  pages.set('/openapi.json', madeOnce(document));
+}
+
+function console(): Reply {
   const { html, headers } = consolePage();
-  pages.set('/', withBody(200, 'text/html; charset=utf-8', html, headers.flat()));
-  pages.set('/openapi.json', jsonReply(200, JSON.stringify(documentFor(urls, ownUrl))));
+  return withBody(200, 'text/html; charset=utf-8', html, headers.flat());
+}
+
+/** When it is first asked for: a start need not wait for what few look at. */
+function madeOnce(make: () => Reply): () => Reply {
+  let made: Reply | undefined;
+  return () => (made ??= make());
 }
 
 export async function openapi(urls: BaseUrls): Promise<void> {

@@ -63,7 +63,7 @@ function firstSignal(): Promise<string> {
 async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown) => void) {
   const { data: dir, environment, firstKey: plan } = settings;
   const metrics = settings.metrics && new Metrics();
-  const pages = new Map<string, Reply>();
+  const pages = new Map<string, () => Reply>();
   const addresses = new Addresses({ clock, seed: randomInt(2 ** 32) });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
 
