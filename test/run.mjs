@@ -1,6 +1,6 @@
 /**
  * Runs the tests with node:test. `node test/run.mjs [FILE …]`; without files, all `*.test.ts` but the slow ones, or with
- * `--slow` only those: they wait in real time, or need the package registry.
+ * `--slow` only those: they wait in real time, need packages, or want a quiet machine.
  * Where this Node does not read TypeScript by itself, tsx does.
  */
 import { spawnSync } from 'node:child_process';
