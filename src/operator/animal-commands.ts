@@ -4,6 +4,7 @@
  * sees before the last one is in. So memory stays small, and a crash, a broken connection or a full disk half-way adds
  * nothing.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -99,21 +100,23 @@ async function printDone(done: { added: number; firstId: number | null; skipped:
   print('\n  ]\n}');
 }
 
+/** Gives the id of the first. */
 async function add(operator: Operator, file: FileHandle, expected: number): Promise<number> {
-  const { first } = await operator.call('beginImport', { count: expected });
-  const keep = (await addParts(operator, file, first)) === expected;
-  await operator.call('endImport', { first, keep });
-  if (!keep) throw new CommandError(EXIT.failed, 'the file changed while it was read; nothing was added');
-  return first;
+  const name = randomUUID();
+  const count = await addParts(operator, file, name);
+  if (count !== expected) {
+    throw new CommandError(EXIT.failed, 'the file changed while it was read; nothing was added');
+  }
+  return (await operator.call('endImport', { import: name, count })).first;
 }
 
-async function addParts(operator: Operator, file: FileHandle, first: number): Promise<number> {
+async function addParts(operator: Operator, file: FileHandle, name: string): Promise<number> {
   let lines: string[] = [];
   let characters = 0;
-  let from = first;
+  let count = 0;
   const send = async () => {
-    await operator.call('importPart', { first, from, lines });
-    from += lines.length;
+    await operator.call('importPart', { import: name, lines });
+    count += lines.length;
     lines = [];
     characters = 0;
   };
@@ -124,7 +127,7 @@ async function addParts(operator: Operator, file: FileHandle, first: number): Pr
     if (lines.length === PART_MAX_ANIMALS || characters >= PART_MAX_CHARACTERS) await send();
   }
   if (lines.length > 0) await send();
-  return from - first;
+  return count;
 }
 
 /** Every line that is not blank, and what is wrong with it, if anything is. */

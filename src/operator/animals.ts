@@ -4,10 +4,16 @@ import * as v from 'valibot';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
-import { type Ahead, type Category, type Int64, PET_STATUSES, type Pet, type Store } from '../store/model.ts';
+import {
+  type Ahead,
+  type Category,
+  type Int64,
+  type NewPet,
+  PET_STATUSES,
+  type Pet,
+  type Store,
+} from '../store/model.ts';
 import { CommandError, EXIT } from './exit.ts';
-
-type NewAnimal = Omit<Pet, 'id'>;
 
 /** What the reader makes of an integral JSON number within 64 bits; of any other number it makes something else. */
 const int64 = v.custom<Int64>(
@@ -33,7 +39,7 @@ const animal = v.strictObject(
 );
 
 /** The animal of a line, or all that is wrong with it. */
-export function readLine(line: Buffer): NewAnimal | string {
+export function readLine(line: Buffer): NewPet | string {
   try {
     return readAnimal(readJson(line));
   } catch (error) {
@@ -42,7 +48,7 @@ export function readLine(line: Buffer): NewAnimal | string {
 }
 
 /** Its `id` is let pass, so that an export can be imported, and not kept. */
-function readAnimal(value: JsonValue): NewAnimal | string {
+function readAnimal(value: JsonValue): NewPet | string {
   if (!(value instanceof Map)) return 'must be a JSON object';
   const result = v.safeParse(animal, plain(value));
   if (!result.success) return faultsOf(result.issues);

@@ -22,7 +22,6 @@ export const keyName = {
 
 const whole = v.pipe(v.number(), v.safeInteger(), v.minValue(0));
 const id = v.string();
-const first = v.pipe(whole, v.minValue(1));
 const requests = v.pipe(whole, v.minValue(1), v.maxValue(MAX_REQUESTS_PER_WINDOW));
 const planned = { plan: v.picklist(PLANS), perMinute: v.optional(requests), perDay: v.optional(requests) };
 const status = v.optional(v.picklist(PET_STATUSES));
@@ -46,9 +45,8 @@ const CALLS = {
   rotateKey: call(v.object({ id, graceMs: v.pipe(whole, v.maxValue(GRACE_MAX_MS)) }), keys.rotateKey),
   liftKey: call(v.object({ id }), keys.liftKey),
   planKey: call(v.object({ id, ...planned }), keys.planKey),
-  beginImport: call(v.object({ count: first }), transfer.beginImport),
-  importPart: call(v.object({ first, from: first, lines }), transfer.importPart),
-  endImport: call(v.object({ first, keep: v.boolean() }), transfer.endImport),
+  importPart: call(v.object({ import: v.string(), lines }), transfer.importPart),
+  endImport: call(v.object({ import: v.string(), count: whole }), transfer.endImport),
   exportPart: call(v.object({ after: whole, status }), transfer.exportPart),
   pinFiles: call(v.object({}), pinFiles),
   compactStore: call(v.object({}), compactStore),

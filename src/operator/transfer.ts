@@ -1,6 +1,6 @@
 /** Animals out of the store and into it as lines of JSON, part by part; asked for by `export` and `import`. */
 import { petJson } from '../shop/pets.ts';
-import type { Pet, PetStatus } from '../store/model.ts';
+import type { PetStatus } from '../store/model.ts';
 import { readLine } from './animals.ts';
 import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -9,36 +9,29 @@ export const PART_MAX_ANIMALS = 1_000;
 /** With one more line of an import, and at up to 3 bytes each, it fits into a line on the admin socket. */
 export const PART_MAX_CHARACTERS = 131_072;
 
-const nameOf = (first: number): string => `import ${first}`;
-
-export async function beginImport({ store, unfinished }: Context, { count }: { count: number }) {
-  const { first } = await store.write((ahead) => ({ op: 'beginImport' as const, first: ahead.nextPetId(), count }));
-  unfinished.set(nameOf(first), async () => {
-    await store.write(() => ({ op: 'endImport' as const, first, keep: false }));
-  });
-  return { first };
-}
-
-/** Lines that were found good already; `from` is the id of the first of them. */
+/** Lines that were found good already. The import has a name that no other has. */
 export async function importPart(
   { store, unfinished }: Context,
-  { first, from, lines }: { first: number; from: number; lines: string[] },
+  { import: name, lines }: { import: string; lines: string[] },
 ): Promise<void> {
-  if (!unfinished.has(nameOf(first))) throw new CommandError(EXIT.failed, `no import at ${first} is under way here`);
-  const pets = lines.map((line, at): Pet => {
+  const pets = lines.map((line) => {
     const animal = readLine(Buffer.from(line));
     if (typeof animal === 'string') throw new CommandError(EXIT.failed, animal);
-    return { id: from + at, ...animal };
+    return animal;
   });
-  await store.write(() => ({ op: 'importPart' as const, first, pets }));
+  unfinished.set(name, async () => store.forgetImport(name));
+  await store.write(() => ({ op: 'importPart', import: name, pets }));
 }
 
 export async function endImport(
   { store, unfinished }: Context,
-  { first, keep }: { first: number; keep: boolean },
-): Promise<void> {
-  await store.write(() => ({ op: 'endImport' as const, first, keep }));
-  unfinished.delete(nameOf(first));
+  { import: name, count }: { import: string; count: number },
+): Promise<{ first: number }> {
+  const { first } = await store.write((ahead) => {
+    return { op: 'endImport' as const, import: name, first: ahead.nextPetId(), count };
+  });
+  unfinished.delete(name);
+  return { first };
 }
 
 /** Each animal as it is at the moment it is read. */

@@ -6,7 +6,7 @@ import { refuseParameters } from '../http/request.ts';
 import { int64Text } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { PET_STATUSES, type Pet } from '../store/model.ts';
+import { type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
 import { onceOf, refuseInFlight, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
@@ -70,7 +70,7 @@ export function getPet(shop: Shop, call: Call): Reply {
 }
 
 /** NewPet, with everything that is wrong in one message. */
-function readNewPet(value: JsonValue): Omit<Pet, 'id'> {
+function readNewPet(value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);
   const categoryId = members.int64('categoryId');
@@ -87,6 +87,6 @@ function created(pet: Pet): Reply {
   return jsonReply(201, petJson(pet), ['Location', `/v1/pets/${digits(pet.id)}`]);
 }
 
-function saysTheSame(first: Pet, wanted: Omit<Pet, 'id'>): boolean {
+function saysTheSame(first: Pet, wanted: NewPet): boolean {
   return first.name === wanted.name && first.categoryId === wanted.categoryId && first.status === wanted.status;
 }

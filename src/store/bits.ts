@@ -24,8 +24,8 @@ export class Bits {
     }
   }
 
-  delete(i: number, level = 0): void {
-    for (; level < LEVELS; level++) {
+  delete(i: number): void {
+    for (let level = 0; level < LEVELS; level++) {
       const words = this.#levels[level];
       const word = i >>> 5;
       if (word >= words.length) return;
@@ -33,18 +33,6 @@ export class Bits {
       if (words[word] !== 0) return;
       i = word;
     }
-  }
-
-  /** Deletes `first` … `end - 1`: whole words at once, so that a million take microseconds. */
-  clear(first: number, end: number, level = 0): void {
-    const from = Math.ceil(first / 32);
-    const to = Math.floor(end / 32);
-    const isShort = from >= to;
-    for (let i = first; i < (isShort ? end : from * 32); i++) this.delete(i, level);
-    if (isShort) return;
-    for (let i = to * 32; i < end; i++) this.delete(i, level);
-    this.#levels[level].fill(0, from, to);
-    this.clear(from, to, level + 1);
   }
 
   /** The smallest member that is `from` or more; -1 when there is none. */

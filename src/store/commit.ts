@@ -7,7 +7,9 @@ import type { State } from './state.ts';
 
 /** What one batch may hold. While one is on its way to the disk the next collects; beyond it, writes are refused. */
 export const MAX_BATCH_RECORDS = 4096;
-const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+const MAX_BATCH_CHARACTERS = 8 * 1024 * 1024;
+/** After so long others have their turn. */
+const TAKING_IN_MS = 5;
 
 /** More than `"crc"`, `"seq"`, `"batch"` and `"left"` ever take. */
 const PLACE_BYTES = 128;
@@ -24,7 +26,7 @@ class Batch {
   /** Refusals that rest on what is in this batch: given when it is durable. */
   readonly refusals: { reject(error: unknown): void; error: unknown }[] = [];
   readonly pending: Pending;
-  bytes = 0;
+  characters = 0;
 
   constructor(below: State | Pending) {
     this.pending = new Pending(below);
@@ -85,7 +87,7 @@ export class Committer {
       return this.#refuse(error);
     }
     perform(operation, batch.pending);
-    batch.bytes += text.length;
+    batch.characters += text.length;
     return new Promise<O>((resolve, reject) => {
       batch.writes.push({ operation, text, resolve: resolve as (operation: Operation) => void, reject });
       if (batch.writes.length === 1) void this.#inTurn(() => this.#commit());
@@ -175,23 +177,36 @@ export class Committer {
     const ms = performance.now() - began;
     this.#seq += count;
     this.#batch++;
-    for (const { operation } of batch.writes) perform(operation, this.#state);
+    for (const { operation } of batch.writes) {
+      if (operation.op === 'endImport') await this.#takeIn(operation.import, operation.first);
+      else perform(operation, this.#state);
+    }
     this.#collecting.pending.below = this.#state;
     this.#sent = undefined;
     for (const { operation, resolve } of batch.writes) resolve(operation);
     for (const { reject, error } of batch.refusals) reject(error);
     this.#listener.batch(count, bytes.length, ms);
   }
+
+  /** An import may be of any size: reads are answered meanwhile, and writes wait. */
+  async #takeIn(name: string, first: number): Promise<void> {
+    let began = performance.now();
+    for (const _ of this.#state.takeIn(name, first)) {
+      if (performance.now() - began < TAKING_IN_MS) continue;
+      await new Promise((resolve) => setImmediate(resolve));
+      began = performance.now();
+    }
+  }
 }
 
-function checkRoom(operation: Operation, text: string, { pending, writes, bytes }: Batch): void {
+function checkRoom(operation: Operation, text: string, { pending, writes, characters }: Batch): void {
   // A string's unit takes up to three bytes in UTF-8: only what may be too large is measured.
   if (text.length * 3 + PLACE_BYTES > MAX_RECORD_BYTES && Buffer.byteLength(text) + PLACE_BYTES > MAX_RECORD_BYTES) {
     throw new StoreError('rejected', 'the operation is too large for one record');
   }
   const why = noRoom(operation, pending);
   if (why) throw why;
-  if (writes.length >= MAX_BATCH_RECORDS || (bytes + text.length > MAX_BATCH_BYTES && writes.length > 0)) {
+  if (writes.length >= MAX_BATCH_RECORDS || (characters + text.length > MAX_BATCH_CHARACTERS && writes.length > 0)) {
     throw new StoreError('busy', 'too many writes are waiting');
   }
 }

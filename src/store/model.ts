@@ -25,6 +25,8 @@ export interface Pet {
   status: PetStatus;
 }
 
+export type NewPet = Omit<Pet, 'id'>;
+
 export interface Order {
   id: number;
   petId: number;
@@ -69,7 +71,7 @@ export interface Usage {
   banEndsAt: number;
 }
 
-/** The `Idempotency-Key` under which a thing was made: the caller's key id, the key's text, the wall-clock time. */
+/** The `Idempotency-Key` under which a thing was made: the caller's key id, the key's text, the time, which does not jump. */
 export interface Once {
   caller: string;
   key: string;
@@ -88,12 +90,11 @@ export type Operation =
   /** The first filling of an empty store: all of it or none. */
   | { op: 'seed'; categories: Category[]; pets: Pet[] }
   /**
-   * An import of any size, all of it or none: ids `first` … `first + count - 1` are set aside, parts fill them
-   * unseen, and the end shows them all at once. One that never came to its end leaves nothing but unused ids.
+   * An import of any size, all of it or none: parts under a name that no other has, then the end, which gives all
+   * their animals ids and shows them at once. One that never comes to its end leaves nothing.
    */
-  | { op: 'beginImport'; first: number; count: number }
-  | { op: 'importPart'; first: number; pets: Pet[] }
-  | { op: 'endImport'; first: number; keep: boolean };
+  | { op: 'importPart'; import: string; pets: NewPet[] }
+  | { op: 'endImport'; import: string; first: number; count: number };
 
 /** The first result under an Idempotency-Key. `status`: what the animal's status was when it was made. */
 export interface Made {
@@ -124,8 +125,8 @@ export interface Reading {
   keyByDigest(digest: string): ApiKey | undefined;
   keys(): Iterable<ApiKey>;
   usage(keyId: string): Usage | undefined;
-  /** What was made under this Idempotency-Key in the last 24 h (as of `wall`). */
-  made(kind: OnceKind, caller: string, key: string, wall: number): Made | undefined;
+  /** What was made under this Idempotency-Key in the last 24 h (as of `at`). */
+  made(kind: OnceKind, caller: string, key: string, at: number): Made | undefined;
   counts(): { pets: number; orders: number; categories: number; keys: number };
   /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
   readonly petsVersion: number;

@@ -43,21 +43,13 @@ export function impossible(operation: Operation, on: Tables): string | undefined
     }
     case 'seed':
       return isEmpty(on) ? idsFollow(1, operation.pets) : 'a seed fills an empty store only';
-    case 'beginImport': {
-      const { first, count } = operation;
-      const fits = Number.isSafeInteger(count) && count > 0 && first + count <= MAX_ID;
-      if (first !== nextPetId) return `import at ${first}: the next id is ${nextPetId}`;
-      return fits ? undefined : `import of ${count}: not between 1 and the largest id`;
+    case 'endImport': {
+      const { import: name, first, count } = operation;
+      const brought = on.imports.get(name)?.count ?? 0;
+      if (first !== nextPetId || first + count - 1 > MAX_ID) return `import of ${count}: the next id is ${nextPetId}`;
+      return brought === count && count > 0 ? undefined : `import ${name}: it has ${brought} animals, not ${count}`;
     }
     case 'importPart':
-    case 'endImport': {
-      const { first } = operation;
-      const end = on.imports.get(first)?.end;
-      if (!end) return `import at ${first}: not under way`; // never begun, or over
-      const pets = operation.op === 'importPart' ? operation.pets : [];
-      const outside = pets.find((pet) => !(pet.id >= first && pet.id < end));
-      return outside && `import at ${first}: pet ${outside.id} is outside`;
-    }
     case 'setCategory':
       return undefined;
     default:
@@ -115,17 +107,11 @@ export function perform(operation: Operation, to: Tables): void {
       for (const category of operation.categories) to.categoryTable.set(category.id, category);
       for (const pet of operation.pets) addPet(pet, to);
       break;
-    case 'beginImport': {
-      const end = operation.first + operation.count;
-      to.imports.set(operation.first, { end, rows: 0 });
-      to.counters.nextPetId = end;
-      break;
-    }
     case 'importPart':
-      for (const pet of operation.pets) to.importPet(pet);
+      to.bring(operation.import, operation.pets);
       break;
     case 'endImport':
-      to.endImport(operation.first, operation.keep);
+      to.endImport(operation.import, operation.first);
       break;
   }
 }

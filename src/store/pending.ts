@@ -1,7 +1,6 @@
-import type { Ahead, ApiKey, Category, Int64, Made, Order, Pet, Usage } from './model.ts';
+import type { Ahead, ApiKey, Category, Int64, Made, NewPet, Order, Pet, Usage } from './model.ts';
 import { onceKey } from './onces.ts';
 import type { State } from './state.ts';
-import type { Hidden } from './table.ts';
 
 interface Rows<K, V> {
   readonly size: number;
@@ -50,19 +49,24 @@ export class Pending {
   readonly keyTable: Layer<string, ApiKey> = new Layer(() => this.below.keyTable);
   readonly usageTable: Layer<string, Usage> = new Layer(() => this.below.usageTable);
   readonly onces: Layer<string, Made> = new Layer(() => this.below.onces);
-  readonly imports: Layer<number, Hidden> = new Layer(() => this.below.imports);
+  readonly imports: Layer<string, { count: number }> = new Layer(() => this.below.imports);
 
   constructor(below: State | Pending) {
     this.below = below;
     this.counters = { ...below.counters };
   }
 
-  endImport(first: number): void {
-    this.imports.set(first, { end: 0, rows: 0 }); // none of its ids are left
+  bring(name: string, pets: readonly NewPet[]): void {
+    this.imports.set(name, { count: (this.imports.get(name)?.count ?? 0) + pets.length });
   }
 
-  // No decision looks at these before they are durable.
-  importPet(): void {}
+  /** Its animals are not looked at before they are durable. */
+  endImport(name: string, first: number): void {
+    this.counters.nextPetId = first + this.imports.get(name)!.count;
+    this.imports.set(name, { count: 0 });
+  }
+
+  /** No decision looks at what has expired. */
   dropExpired(): void {}
 }
 

@@ -67,10 +67,7 @@ export async function recover(disk: Disk, dir: string, extent: Extent = {}): Pro
     if (!onDamage || !(error instanceof DamagedError) || found.store === undefined) throw error;
     onDamage(error);
   }
-  for (const first of found.state.imports.keys()) {
-    found.notices.push(`the import at ${first} never came to its end and is dropped`);
-  }
-  found.state.dropImports();
+  found.state.imports.clear(); // they never came to their end
   found.isClean = isClosed && all.length === 1 + found.logs.length;
   return found;
 }

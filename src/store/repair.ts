@@ -81,7 +81,7 @@ async function countLost(
 function lastPetId(operation: Operation | End): number {
   if (operation.op === 'addPet') return operation.pet.id;
   if (operation.op === 'seed') return operation.pets.at(-1)?.id ?? 0;
-  return operation.op === 'beginImport' ? operation.first + operation.count - 1 : 0;
+  return operation.op === 'endImport' ? operation.first + operation.count - 1 : 0;
 }
 
 function freeName(disk: Disk, dir: string, name: string): string {

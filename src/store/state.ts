@@ -1,9 +1,12 @@
 import { Categories } from './categories.ts';
 import { Keys } from './keys.ts';
-import type { Int64, Made, OnceKind, Order, OrderStatus, Pet, PetStatus, Reading, Usage } from './model.ts';
+import type { Int64, Made, NewPet, OnceKind, Order, OrderStatus, Pet, PetStatus, Reading, Usage } from './model.ts';
 import { ORDER_STATUSES, PET_STATUSES } from './model.ts';
 import { isExpired, Onces, onceKey } from './onces.ts';
 import { Column, Table } from './table.ts';
+
+/** Some 0.2 ms. */
+const ROWS_PER_STEP = 500;
 
 /** Everything that is kept, in memory. Changed by operations (operations.ts), and by loading a snapshot. */
 export class State {
@@ -30,12 +33,12 @@ export class State {
   readonly keyTable = new Keys();
   readonly usageTable = new Map<string, Usage>();
   readonly onces = new Onces();
-  /** Imports under way: where their animals are hidden, by the first of the ids set aside. */
-  readonly imports = this.petTable.hidden;
+  /** What imports that are under way have brought, by their names. */
+  readonly imports = new Map<string, { count: number; parts: (readonly NewPet[])[] }>();
 
-  made(kind: OnceKind, caller: string, key: string, wall: number): Made | undefined {
+  made(kind: OnceKind, caller: string, key: string, at: number): Made | undefined {
     const made = this.onces.get(onceKey(kind, caller, key));
-    return made && !isExpired(made, wall) ? made : undefined;
+    return made && !isExpired(made, at) ? made : undefined;
   }
 
   counts(): { pets: number; orders: number; categories: number; keys: number } {
@@ -47,23 +50,31 @@ export class State {
     };
   }
 
-  importPet(pet: Pet): void {
-    this.petTable.set(pet.id, pet);
+  bring(name: string, pets: readonly NewPet[]): void {
+    const brought = this.imports.get(name) ?? { count: 0, parts: [] };
+    brought.count += pets.length;
+    brought.parts.push(pets);
+    this.imports.set(name, brought);
   }
 
-  endImport(first: number, keep: boolean): void {
-    if (keep) this.petTable.show(first);
-    else {
-      const { end } = this.imports.get(first)!;
-      this.petTable.clear(first);
-      this.names.clear(first, end);
-      this.categoryIds.clear(first, end);
+  endImport(name: string, first: number): void {
+    for (const _ of this.takeIn(name, first));
+  }
+
+  /** Gives the animals of an import their ids, in steps: none is found before the last. */
+  *takeIn(name: string, first: number): Generator<void> {
+    const { count, parts } = this.imports.get(name)!;
+    this.imports.delete(name);
+    this.counters.nextPetId = first + count;
+    this.petTable.hideFrom(first);
+    let id = first;
+    for (const pets of parts) {
+      for (const pet of pets) {
+        this.petTable.set(id, { id: id++, ...pet });
+        if (id % ROWS_PER_STEP === 0) yield;
+      }
     }
-  }
-
-  /** Forgets imports that never came to their end. */
-  dropImports(): void {
-    for (const first of [...this.imports.keys()]) this.endImport(first, false);
+    this.petTable.show(count);
   }
 
   dropExpired(at: number): void {
@@ -103,7 +114,7 @@ export function readingOf(state: State): Reading {
     keyByDigest: (digest) => keyTable.byDigest.get(digest),
     keys: () => keyTable.values(),
     usage: (keyId) => usageTable.get(keyId),
-    made: (kind, caller, key, wall) => state.made(kind, caller, key, wall),
+    made: (kind, caller, key, at) => state.made(kind, caller, key, at),
     counts: () => state.counts(),
     get petsVersion() {
       return petTable.version;

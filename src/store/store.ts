@@ -133,6 +133,11 @@ export class FileStore implements Store {
     return pinned;
   }
 
+  /** What an import has brought that will not come to its end. */
+  forgetImport(name: string): void {
+    this.#state.imports.delete(name);
+  }
+
   /** Resolves when everything older is in one snapshot. One at a time: who asks meanwhile waits for that one. */
   compact(): Promise<void> {
     if (this.#closing) return Promise.reject(new StoreError('closed', 'the store is closed'));

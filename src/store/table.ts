@@ -4,12 +4,6 @@ import type { Page } from './model.ts';
 /** Ids are places in arrays; a store with more rows than this would not fit into memory by far. */
 export const MAX_ID = 2 ** 31 - 1;
 
-/** Ids from some first one to `end - 1` whose rows no reader finds yet, and how many rows those are. */
-export interface Hidden {
-  end: number;
-  rows: number;
-}
-
 /** Where the members of a row are kept besides its id and status. */
 interface Columns<S, R> {
   read(id: number, status: S): R;
@@ -21,8 +15,6 @@ interface Columns<S, R> {
  * without looking at what lies between.
  */
 export class Table<S extends string, R extends { id: number; status: S }> {
-  /** By the first id. A reader steps over each of them at once, so that showing a million rows costs nothing. */
-  readonly hidden = new Map<number, Hidden>();
   /** Grows with every change that a reader can see. */
   version = 0;
   readonly #statuses: readonly S[];
@@ -30,6 +22,8 @@ export class Table<S extends string, R extends { id: number; status: S }> {
   readonly #ids = new Bits();
   readonly #byStatus: Bits[];
   #size = 0;
+  /** Rows from this id on are not found yet. */
+  #hiddenFrom = Number.POSITIVE_INFINITY;
 
   constructor(statuses: readonly S[], columns: Columns<S, R>) {
     this.#statuses = statuses;
@@ -42,7 +36,7 @@ export class Table<S extends string, R extends { id: number; status: S }> {
   }
 
   has(id: number): boolean {
-    return this.#ids.has(id) && !this.#hiddenAt(id);
+    return id < this.#hiddenFrom && this.#ids.has(id);
   }
 
   /** Of an id that has a row. */
@@ -59,10 +53,8 @@ export class Table<S extends string, R extends { id: number; status: S }> {
   /** The smallest id above `after` (of that status); -1 when there is none. */
   nextAfter(after: number, status?: S): number {
     const ids = status === undefined ? this.#ids : this.#byStatus[this.#statuses.indexOf(status)];
-    let id = ids.next(after + 1);
-    let over: Hidden | undefined;
-    while ((over = this.#hiddenAt(id))) id = ids.next(over.end);
-    return id;
+    const id = ids.next(after + 1);
+    return id < this.#hiddenFrom ? id : -1;
   }
 
   page(after: number, limit: number, status?: S): Page<R> {
@@ -76,32 +68,24 @@ export class Table<S extends string, R extends { id: number; status: S }> {
 
   /** Adds the row, or puts it in place of the one with that id. */
   set(id: number, row: R): void {
-    const hidden = this.#hiddenAt(id);
-    if (!hidden) this.version++;
+    const isFound = id < this.#hiddenFrom;
+    if (isFound) this.version++;
     if (this.#ids.has(id)) for (const ids of this.#byStatus) ids.delete(id);
-    else if (hidden) hidden.rows++;
-    else this.#size++;
+    else if (isFound) this.#size++;
     this.#ids.add(id);
     this.#byStatus[this.#statuses.indexOf(row.status)].add(id);
     this.#columns.write(row);
   }
 
-  show(first: number): void {
-    this.#size += this.hidden.get(first)!.rows;
-    this.hidden.delete(first);
+  /** What is added from this id on is found only when it is shown. */
+  hideFrom(id: number): void {
+    this.#hiddenFrom = id;
+  }
+
+  show(rows: number): void {
+    this.#hiddenFrom = Number.POSITIVE_INFINITY;
+    this.#size += rows;
     this.version++;
-  }
-
-  /** Removes what is hidden there. */
-  clear(first: number): void {
-    for (const ids of [this.#ids, ...this.#byStatus]) ids.clear(first, this.hidden.get(first)!.end);
-    this.hidden.delete(first);
-  }
-
-  #hiddenAt(id: number): Hidden | undefined {
-    if (this.hidden.size === 0) return undefined;
-    for (const [first, hidden] of this.hidden) if (id >= first && id < hidden.end) return hidden;
-    return undefined;
   }
 
   /** Throws where the sets do not tell the same, or an id is not below the next one. */
@@ -127,7 +111,7 @@ const CHUNK_ROWS = 1024;
 
 /** A value for each id, in chunks. */
 export class Column<V> {
-  readonly #chunks: (V[] | undefined)[] = [];
+  readonly #chunks: V[][] = [];
   readonly #nothing: V;
 
   /** `nothing`: what an id without a value has. */
@@ -136,7 +120,7 @@ export class Column<V> {
   }
 
   get(id: number): V {
-    const chunk = this.#chunks[Math.floor(id / CHUNK_ROWS)];
+    const chunk: V[] | undefined = this.#chunks[Math.floor(id / CHUNK_ROWS)];
     return chunk ? chunk[id % CHUNK_ROWS] : this.#nothing;
   }
 
@@ -144,16 +128,5 @@ export class Column<V> {
     const at = Math.floor(id / CHUNK_ROWS);
     const chunk = (this.#chunks[at] ??= new Array<V>(CHUNK_ROWS).fill(this.#nothing));
     chunk[id % CHUNK_ROWS] = value;
-  }
-
-  /** Ids `first` … `end - 1` have no value again. */
-  clear(first: number, end: number): void {
-    const last = Math.min(Math.ceil(end / CHUNK_ROWS), this.#chunks.length);
-    for (let at = Math.floor(first / CHUNK_ROWS); at < last; at++) {
-      const from = Math.max(0, first - at * CHUNK_ROWS);
-      const to = Math.min(CHUNK_ROWS, end - at * CHUNK_ROWS);
-      if (from === 0 && to === CHUNK_ROWS) this.#chunks[at] = undefined;
-      else this.#chunks[at]?.fill(this.#nothing, from, to);
-    }
   }
 }

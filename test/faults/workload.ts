@@ -39,7 +39,6 @@ export function digestsOf(history: History): string[] {
   while (history.digests.length <= history.operations.length) {
     const state = new State();
     for (const operation of history.operations.slice(0, history.digests.length)) perform(operation, state);
-    state.dropImports();
     history.digests.push(prove(state).digest);
   }
   return history.digests;
@@ -86,8 +85,10 @@ export async function work(random: Random, rounds: number): Promise<Worked> {
       store = await openSim(disk);
     } else {
       isFull = chance > 0.95;
-      const writes = chooseWrites(random);
+      const name = `import ${random()}`;
+      const writes = random() < 0.1 ? anImport(name, random) : someWrites(random);
       await Promise.all(writes.map((decide) => write(store, decide)));
+      store.forgetImport(name); // it may not have come to its end
       isFull = false;
     }
   }
@@ -99,32 +100,19 @@ export async function work(random: Random, rounds: number): Promise<Worked> {
 
 type Decide = (ahead: Ahead) => Operation;
 
-function chooseWrites(random: Random): Decide[] {
-  if (random() < 0.1) return anImport(random);
+function someWrites(random: Random): Decide[] {
   const count = 1 + Math.floor(random() * 5);
   return Array.from({ length: count }, () => (ahead: Ahead) => oneOperation(ahead, random));
 }
 
-function anImport(random: Random): Decide[] {
+function anImport(name: string, random: Random): Decide[] {
   const count = 3 + Math.floor(random() * 4);
-  const keep = random() < 0.7;
-  let first = 0;
   const part =
-    (from: number, to: number): Decide =>
-    () => ({
-      op: 'importPart',
-      first,
-      pets: Array.from({ length: to - from }, (_, i) => pet(first + from + i, random)),
-    });
-  return [
-    (ahead) => {
-      first = ahead.nextPetId();
-      return { op: 'beginImport', first, count };
-    },
-    part(0, 2),
-    part(2, count - 1),
-    () => ({ op: 'endImport', first, keep }),
-  ];
+    (size: number): Decide =>
+    () => ({ op: 'importPart', import: name, pets: Array.from({ length: size }, () => newPet(random)) });
+  const parts = [part(2), part(count - 2)];
+  if (random() < 0.3) return parts;
+  return [...parts, (ahead) => ({ op: 'endImport', import: name, first: ahead.nextPetId(), count })];
 }
 
 function oneOperation(ahead: Ahead, random: Random): Operation {
@@ -145,13 +133,13 @@ function oneOperation(ahead: Ahead, random: Random): Operation {
     const entry = { key: 'k1', dayUsed: 5, dayEndsAt: wall + 9, banStep: 0, banEndsAt: 0 };
     return { op: 'usage', at: wall, entries: [entry] };
   }
-  return { op: 'addPet', pet: pet(ahead.nextPetId(), random), once };
+  return { op: 'addPet', pet: { id: ahead.nextPetId(), ...newPet(random) }, once };
 }
 
-function pet(id: number, random: Random) {
+function newPet(random: Random) {
   const name = `näme\u0000"${'x'.repeat(Math.floor(random() * 3) * 200)}${random()}`;
   const categoryId = random() < 0.3 ? 9223372036854775807n : Math.floor(random() * 9);
-  return { id, name, categoryId, status: 'available' as const };
+  return { name, categoryId, status: 'available' as const };
 }
 
 function aKey(slot: number, random: Random) {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { PetStatus } from '../../src/store/model.ts';
+import type { Operation, PetStatus } from '../../src/store/model.ts';
 import { FileStore } from '../../src/store/store.ts';
 
 const ANIMALS = 1_000_000;
@@ -101,20 +101,20 @@ function openElsewhere(dir: string): { startMs: number; memoryBytes: number; cou
   return JSON.parse(execFileSync(process.execPath, [...process.execArgv, '-e', code], { encoding: 'utf8' }));
 }
 
-async function importAnimals(store: FileStore): Promise<number> {
-  const begin = await store.write((ahead) => ({ op: 'beginImport', first: ahead.nextPetId(), count: ANIMALS }));
-  const { first } = begin as { first: number };
+async function importAnimals(store: FileStore): Promise<void> {
   const status = (i: number): PetStatus => (i % 100_000 === 5 ? 'sold' : 'available');
   for (let i = 0; i < ANIMALS; i += PART) {
     const row = (_: unknown, k: number) => ({
-      id: first + i + k,
       name: `Animal ${i + k}`,
       categoryId: (i + k) % 50,
       status: status(i + k),
     });
-    await store.write(() => ({ op: 'importPart', first, pets: Array.from({ length: PART }, row) }));
+    await store.write(() => ({ op: 'importPart', import: 'all', pets: Array.from({ length: PART }, row) }));
   }
-  return first;
+}
+
+function endImport(store: FileStore): Promise<Operation> {
+  return store.write((ahead) => ({ op: 'endImport', import: 'all', first: ahead.nextPetId(), count: ANIMALS }));
 }
 
 async function placeOrders(store: FileStore): Promise<void> {
@@ -155,12 +155,9 @@ test('a million animals: pauses, start, memory', async (t) => {
   const pauses: Record<string, Pauses> = {};
   try {
     const store = await FileStore.open(dir, { compact: compactElsewhere });
-    let first = 0;
-    pauses.import = await pausesDuring(async () => {
-      first = await importAnimals(store);
-    });
+    pauses.import = await pausesDuring(() => importAnimals(store));
     await sleep(100);
-    pauses.show = await pausesDuring(() => store.write(() => ({ op: 'endImport', first, keep: true })));
+    pauses.show = await pausesDuring(() => endImport(store));
     pauses.orders = await pausesDuring(() => placeOrders(store));
     pauses.compaction = await pausesDuring(() => store.compact());
     for (const [after, status] of [[0], [900_000], [0, 'sold']] as [number, PetStatus?][]) {

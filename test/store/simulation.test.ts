@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import {
   type Ahead,
   type Category,
+  type NewPet,
   type Operation,
   ORDER_STATUSES,
   type Order,
@@ -18,13 +19,13 @@ const SEED = Number(process.env.SEED ?? 11);
 const ROUNDS = 600;
 
 interface Import {
-  first: number;
+  import: string;
   count: number;
 }
 
 class Plain {
   pets: Pet[] = [];
-  unseen: Pet[] = [];
+  unseen: NewPet[] = [];
   /** The import that is accepted and has not ended. */
   underWay: Import | undefined;
   orders: Order[] = [];
@@ -47,13 +48,9 @@ class Plain {
       this.categories.push(operation.category);
       this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
     }
-    if (operation.op === 'importPart') {
-      const isAgain = ({ id }: Pet) => operation.pets.some((pet) => pet.id === id);
-      this.unseen = [...this.unseen.filter((pet) => !isAgain(pet)), ...operation.pets];
-    }
+    if (operation.op === 'importPart') this.unseen.push(...operation.pets);
     if (operation.op === 'endImport') {
-      if (operation.keep) this.pets.push(...this.unseen);
-      this.pets.sort((a, b) => a.id - b.id);
+      for (const [i, pet] of this.unseen.entries()) this.pets.push({ id: operation.first + i, ...pet });
       this.unseen = [];
     }
   }
@@ -65,21 +62,17 @@ class Plain {
 }
 
 function decideImport(ahead: Ahead, plain: Plain, random: Random): Operation {
-  if (plain.underWay === undefined) {
-    plain.underWay = { first: ahead.nextPetId(), count: 1 + Math.floor(random() * 200) };
-    return { op: 'beginImport', ...plain.underWay };
-  }
-  const { first, count } = plain.underWay;
-  if (random() < 0.2) {
+  plain.underWay ??= { import: `import ${random()}`, count: 0 };
+  const { underWay } = plain;
+  if (underWay.count > 0 && random() < 0.3) {
     plain.underWay = undefined;
-    return { op: 'endImport', first, keep: random() < 0.7 };
+    return { op: 'endImport', first: ahead.nextPetId(), ...underWay };
   }
-  const pets: Pet[] = [];
-  for (let id = first; id < first + count; id++) {
-    const status = PET_STATUSES[Math.floor(random() * 3)];
-    if (random() < 0.3) pets.push({ id, name: `i${id}`, categoryId: 2n ** 62n, status });
-  }
-  return { op: 'importPart', first, pets };
+  const pets = Array.from({ length: 1 + Math.floor(random() * 200) }, (_, i): NewPet => {
+    return { name: `i${i}`, categoryId: 2n ** 62n, status: PET_STATUSES[Math.floor(random() * 3)] };
+  });
+  underWay.count += pets.length;
+  return { op: 'importPart', import: underWay.import, pets };
 }
 
 function decide(ahead: Ahead, plain: Plain, random: Random): Operation {

@@ -3,16 +3,13 @@ import { once } from 'node:events';
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
-import { Bits } from '../../src/store/bits.ts';
 import { MAX_BATCH_RECORDS } from '../../src/store/commit.ts';
 import { type Disk, realDisk } from '../../src/store/disk.ts';
 import { compactFiles } from '../../src/store/generation.ts';
-import { StoreError } from '../../src/store/model.ts';
+import { type NewPet, StoreError } from '../../src/store/model.ts';
 import { ONCE_MS } from '../../src/store/onces.ts';
-import { perform } from '../../src/store/operations.ts';
 import { checkSnapshot } from '../../src/store/read-snapshot.ts';
 import { recover } from '../../src/store/recovery.ts';
-import { State } from '../../src/store/state.ts';
 import { addPet, check, order, pet, withStore } from './opened.ts';
 
 test('what was written is read, exact to the last digit, after a close and after a crash', () =>
@@ -72,8 +69,7 @@ test('an operation that cannot be is refused before it is written', () =>
       () => store.write(() => ({ op: 'addPet', pet: pet(5) })),
       () => store.write(() => ({ op: 'closeOrder', id: 1, status: 'delivered' })),
       () => store.write(() => ({ op: 'seed', categories: [], pets: [pet(2)] })),
-      () => store.write(() => ({ op: 'importPart', first: 2, pets: [pet(2)] })),
-      () => store.write(() => ({ op: 'endImport', first: 2, keep: true })),
+      () => store.write(() => ({ op: 'endImport', import: 'none', first: 2, count: 1 })),
     ];
     for (const attempt of impossible) await assert.rejects(attempt(), /cannot be/);
     assert.equal(store.read.counts().pets, 1);
@@ -183,53 +179,67 @@ test('what was made under an Idempotency-Key is known for 24 hours, through cras
     assert.equal(opened.store.read.made('addPet', 'k1', 'one', began), undefined, 'the record itself is gone');
   }));
 
-test('an import is seen all at once or never, and its ids are never given again', () =>
+test('an import is seen all at once or never, behind the animals that were added before its end', () =>
   withStore({}, async (opened) => {
+    const part = (name: string, count: number) => {
+      const pets = Array.from({ length: count }, (): NewPet => ({ name, categoryId: 1, status: 'sold' }));
+      return opened.store.write(() => ({ op: 'importPart', import: name, pets }));
+    };
+    const end = (name: string, count: number) =>
+      opened.store.write((ahead) => ({ op: 'endImport', import: name, first: ahead.nextPetId(), count }));
     await addPet(opened.store);
-    const begin = (count: number) =>
-      opened.store.write((ahead) => ({ op: 'beginImport' as const, first: ahead.nextPetId(), count }));
-    const part = (first: number, ids: number[]) =>
-      opened.store.write(() => ({ op: 'importPart', first, pets: ids.map((id) => pet(id, `i${id}`, 'sold')) }));
-    await begin(3);
-    await part(2, [2, 4]);
-    assert.equal((await addPet(opened.store)).pet.id, 5);
-    assert.deepEqual([opened.store.read.pet(2), opened.store.read.pets(0, 9).items.length], [undefined, 2]);
+    await part('one', 2);
+    await part('two', 1);
+    await part('one', 1);
+    assert.equal((await addPet(opened.store)).pet.id, 2);
+    assert.deepEqual([opened.store.read.pet(3), opened.store.read.counts().pets], [undefined, 2]);
     await assert.rejects(opened.store.compact(), /import is under way/);
-    await opened.store.write(() => ({ op: 'endImport', first: 2, keep: true }));
-    assert.deepEqual(
-      opened.store.read.pets(0, 9, 'sold').items.map(({ id }) => id),
-      [2, 4],
-    );
-    for (const end of [opened.crash, opened.reopen]) {
-      const { first } = await begin(2);
-      await part(first, [first]);
-      await end();
-      assert.equal(opened.store.read.pet(first), undefined);
-      assert.equal((await addPet(opened.store)).pet.id, first + 2);
+    await assert.rejects(end('one', 4), /it has 3 animals, not 4/);
+    const ended = end('one', 3);
+    const added = addPet(opened.store);
+    assert.deepEqual([((await ended) as { first: number }).first, (await added).pet.id], [3, 6]);
+    const idsNamed = (name: string) =>
+      opened.store.read.pets(0, 9).items.flatMap((one) => (one.name === name ? one.id : []));
+    assert.deepEqual(idsNamed('one'), [3, 4, 5]);
+    await assert.rejects(end('one', 3), /it has 0 animals/);
+    for (const again of [opened.crash, opened.reopen]) {
+      await part('three', 2);
+      await again();
+      assert.equal((await addPet(opened.store)).pet.id, opened.store.read.counts().pets, 'no id is left out');
+      await assert.rejects(end('three', 2), /it has 0 animals/);
     }
-    assert.equal(opened.notices.filter((text) => text.includes('never came to its end')).length, 2);
+    await part('four', 1);
+    opened.store.forgetImport('four');
     await opened.store.compact();
+    await opened.reopen();
+    assert.deepEqual([...idsNamed('two'), ...idsNamed('three'), ...idsNamed('four')], []);
+    assert.deepEqual(opened.notices, []);
   }));
 
-test('the end of an import takes the same few steps however many animals it shows or forgets', (t) => {
-  const steps = (['add', 'delete', 'next'] as const).map((name) => t.mock.method(Bits.prototype, name));
-  const stepsToEnd = (count: number, keep: boolean) => {
-    const state = new State();
-    perform({ op: 'beginImport', first: 1, count }, state);
-    const pets = Array.from({ length: count }, (_, i) => pet(1 + i, 'Rex', i % 9 === 0 ? 'sold' : 'available'));
-    perform({ op: 'importPart', first: 1, pets }, state);
-    assert.equal(state.counts().pets, 0);
-    const before = steps.reduce((sum, { mock }) => sum + mock.callCount(), 0);
-    perform({ op: 'endImport', first: 1, keep }, state);
-    const after = steps.reduce((sum, { mock }) => sum + mock.callCount(), 0);
-    assert.equal(state.counts().pets, keep ? count : 0);
-    state.check();
-    return after - before;
-  };
-  for (const count of [100, 100_001]) {
-    assert.equal(stepsToEnd(count, true), 0);
-    assert.ok(stepsToEnd(count, false) < 1_000);
-  }
+test('while the animals of an import get their ids, readers see none of them, and writes wait', async (t) => {
+  t.mock.method(performance, 'now', () => ticks++); // every part takes longer than its share of a turn
+  let ticks = 0;
+  await withStore({}, async ({ store }) => {
+    const pets: NewPet[] = [{ name: 'Rex', categoryId: 1, status: 'available' }];
+    for (let i = 0; i < 50; i++) await store.write(() => ({ op: 'importPart', import: 'one', pets }));
+    const seen = new Set<number>();
+    let isOver = false;
+    const ended = store
+      .write((ahead) => ({ op: 'endImport', import: 'one', first: ahead.nextPetId(), count: 50 }))
+      .finally(() => {
+        isOver = true;
+      });
+    const added = addPet(store).then(({ pet }) => assert.deepEqual([pet.id, store.read.counts().pets], [51, 51]));
+    let turns = 0;
+    for (; !isOver; turns++) {
+      seen.add(store.read.counts().pets).add(store.read.pets(0, 100).items.length);
+      if (store.read.pet(1) !== undefined) seen.add(-1);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    assert.ok(turns > 5, `${turns} turns of the event loop`);
+    assert.deepEqual([...seen], [0]);
+    await Promise.all([ended, added]);
+  });
 });
 
 test('a closed store takes nothing, and closing waits for what was accepted', () =>
