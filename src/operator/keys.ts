@@ -108,7 +108,7 @@ export async function liftKey({ store, limiter, clock }: Context, { id }: { id: 
   const key = keyOf(store.read, id);
   await store.write(() => ({
     op: 'usage' as const,
-    at: clock.wall(),
+    at: clock.steady(),
     entries: [{ ...usageOf(limiter, key), banStep: 0, banEndsAt: 0 }],
   }));
   limiter.lift(key); // only now: on a full disk nothing was changed

@@ -60,12 +60,12 @@ export class UsageRecorder {
 
   async #write(slots: number[]): Promise<void> {
     const { store, limiter, clock } = this.#context;
-    const at = clock.wall();
+    const now = clock.wall();
     const entries = slots.map((slot) => usageOf(limiter, store.read.key(keyIdOfSlot(slot))!));
     const begun = entries.filter(({ key, banEndsAt }) => {
-      return banEndsAt > at && banEndsAt > (store.read.usage(key)?.banEndsAt ?? 0);
+      return banEndsAt > now && banEndsAt > (store.read.usage(key)?.banEndsAt ?? 0);
     });
-    await store.write(() => ({ op: 'usage' as const, at, entries }));
+    await store.write(() => ({ op: 'usage' as const, at: clock.steady(), entries }));
     this.bans += begun.length;
   }
 }

@@ -17,7 +17,7 @@ export function onceOf(shop: Shop, call: Call): Once | undefined {
   if (key.length > MAX_KEY_CHARS || !VISIBLE_ASCII.test(key)) {
     throw new ApiError('bad_request', `Idempotency-Key: must be 1 to ${MAX_KEY_CHARS} visible ASCII characters`);
   }
-  return { caller: call.caller.id, key, at: shop.clock.wall() };
+  return { caller: call.caller.id, key, at: shop.clock.steady() };
 }
 
 /** The first reply under this key; refused where the body then said something else. */

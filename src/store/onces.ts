@@ -24,9 +24,9 @@ export class Onces extends Map<string, Made> {
   }
 }
 
-/** Also where `at` lies a day ahead: the machine's clock was wrong then, and would keep the record for good. */
-export function isExpired({ at }: Made, wall: number): boolean {
-  return Math.abs(wall - at) >= ONCE_MS;
+/** Also where it was made a day ahead: the machine's clock was wrong then, and would keep the record for good. */
+export function isExpired(made: Made, at: number): boolean {
+  return Math.abs(at - made.at) >= ONCE_MS;
 }
 
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */

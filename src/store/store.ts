@@ -219,6 +219,6 @@ export class FileStore implements Store {
   }
 
   #now(): number {
-    return (this.#options.clock ?? systemClock).wall();
+    return (this.#options.clock ?? systemClock).steady();
   }
 }

@@ -1,6 +1,7 @@
 /** The limits as a client meets them, over HTTP, on a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { UsageRecorder } from '../../src/operator/usage.ts';
 import { assertCommon } from '../raw.ts';
 import { startService, type TestService } from '../service.ts';
 
@@ -145,5 +146,30 @@ test('a jump of the wall clock admits nobody and locks nobody out', async () => 
   const told = await ask(service, key);
   assert.equal(told.status, 200);
   assert.equal(told.reset, Math.ceil(service.clock.wall() / 1000) + 60);
+  await service.close();
+});
+
+test('while the wall clock is wrong, what was made under an Idempotency-Key is neither forgotten nor made anew', async () => {
+  const service = await startService();
+  const { text: key } = await service.makeKey();
+  const add = async () => {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': 'one' };
+    const made = await service.fetch('/v1/pets', {
+      key,
+      method: 'POST',
+      headers,
+      body: '{"name":"Rex","categoryId":1}',
+    });
+    return [made.status, ((await made.json()) as { id: number }).id, made.headers.get('idempotent-replayed')];
+  };
+  assert.deepEqual(await add(), [201, 1, null]);
+  const right = service.clock.wall();
+  for (const wrong of [right + 2 * 86_400_000, right - 2 * 86_400_000, right]) {
+    service.clock.setWall(wrong);
+    await new UsageRecorder(service, { warn: assert.fail, info: assert.fail } as never).record();
+    assert.deepEqual(await add(), [201, 1, 'true']);
+  }
+  service.clock.advance(86_400_000);
+  assert.deepEqual(await add(), [201, 2, null]);
   await service.close();
 });
