@@ -2,7 +2,7 @@
 import { data, json } from '../config.ts';
 import { backup, restore, verify } from '../store/backup.ts';
 import { InUseError, takeLock } from '../store/lock.ts';
-import { repair } from '../store/repair.ts';
+import { type Repaired, repair } from '../store/repair.ts';
 import type { Proof } from '../store/snapshot.ts';
 import { command } from './arguments.ts';
 import type { ResultOf } from './calls.ts';
@@ -79,19 +79,31 @@ async function repairStore({ data }: { data: string }) {
     mustHoldStore(data);
     return repair(data, { progress, isAlive: () => isServed(data) });
   });
-  return { damage: damage?.message ?? null, kept, lost: Object.fromEntries(lost), lostBytes, ...proof };
+  return { damage: damage?.message ?? null, kept, lost, lostBytes, ...proof };
 }
 
 function repairText({ damage, kept, lost, lostBytes, ...proof }: Awaited<ReturnType<typeof repairStore>>): string {
   if (damage === null) return `${proofText(proof)}\nnothing is damaged; nothing was changed`;
-  const gone = Object.entries(lost).map(([kind, number]) => `${count(number)} × ${kind}`);
   const done = facts([
     ['damage', damage.replace(/ Nothing was changed\..*$/, '')],
     ['cut away', `${count(lostBytes)} bytes`],
-    ['lost for certain', gone.join(', ') || 'nothing that can still be read'],
+    ['lost for certain', lostText(lost)],
     ...kept.map((path): [string, string] => ['kept', path]),
   ]);
   return `${done}\n${proofText(proof)}`;
+}
+
+function lostText({ pets, orders, categories, keys, others }: Repaired['lost']): string {
+  const kinds: [number, string, string][] = [
+    [pets, 'animal', 'animals'],
+    [orders, 'order', 'orders'],
+    [categories, 'category', 'categories'],
+    [keys, 'key (now revoked)', 'keys (now revoked)'],
+    [others, 'other record', 'other records'],
+  ];
+  const gone = kinds.filter(([number]) => number > 0);
+  const told = gone.map(([number, one, many]) => `${count(number)} ${number === 1 ? one : many}`);
+  return told.join(', ') || 'nothing that can still be read';
 }
 
 /** Works on files that stay as they are: a server that runs holds them for us, else we hold the lock. */

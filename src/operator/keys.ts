@@ -2,6 +2,7 @@
 import { digestOf, makeKey } from '../access/keys.ts';
 import type { WindowState } from '../access/limits.ts';
 import { PLAN_LIMITS, type PlanLimits } from '../access/plans.ts';
+import { keyIdOfSlot } from '../store/keys.ts';
 import type { ApiKey, Environment, Plan, Reading, Secret } from '../store/model.ts';
 import { type Context, usageOf } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -18,9 +19,6 @@ export interface PlanArgs extends Partial<PlanLimits> {
 export type KeyInfo = ReturnType<typeof infoOf>;
 type NewSecret = KeyInfo & { key: string };
 export type KeyDetails = ReturnType<typeof showKey>;
-
-/** Keys are never taken out, so a key's place among them is also its number. */
-export const keyIdOfSlot = (slot: number): string => `k${slot + 1}`;
 
 export async function createKey(
   context: Context,

@@ -1,7 +1,7 @@
 /** Writes down once a second what keys have used of their day and which are banned: a restart gives none of it back. */
+import { keyIdOfSlot } from '../store/keys.ts';
 import { StoreError } from '../store/model.ts';
 import { type Context, usageOf } from './context.ts';
-import { keyIdOfSlot } from './keys.ts';
 import type { Log } from './logging.ts';
 
 const RECORD_EVERY_MS = 1_000;

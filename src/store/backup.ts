@@ -7,8 +7,7 @@ import { realDisk as disk } from './disk.ts';
 import { beginGeneration, saveSnapshot } from './generation.ts';
 import type { Progress } from './lines.ts';
 import { takeLock } from './lock.ts';
-import { checkSnapshot, readSnapshot } from './read-snapshot.ts';
-import { fileName } from './record.ts';
+import { readSnapshot } from './read-snapshot.ts';
 import { type Files, recover, recoverStore } from './recovery.ts';
 import { type Held, type Proof, prove } from './snapshot.ts';
 import { State } from './state.ts';
@@ -28,8 +27,7 @@ export async function verify(
   files?: Files,
   { progress }: WorkOptions = {},
 ): Promise<{ proof: Proof; notices: string[] }> {
-  const { state, snapshot, notices } = await recoverStore(disk, dir, { files, progress });
-  await checkSnapshot(disk, `${dir}/${fileName('snapshot', snapshot)}`);
+  const { state, notices } = await recoverStore(disk, dir, { files, progress });
   state.check();
   return { proof: prove(state), notices };
 }
@@ -66,12 +64,9 @@ export async function restore(file: string, dir: string, { progress, isAlive }: 
 async function readBackup(file: string, progress?: Progress): Promise<{ told: Proof; held: Held }> {
   const held: Held = { state: new State(), store: undefined, seq: 0, batch: 0 };
   try {
-    const told = await checkSnapshot(disk, file);
-    await readSnapshot(disk, file, held, { progress });
-    return { told, held };
+    return { told: await readSnapshot(disk, file, held, { progress }), held };
   } catch (error) {
     if (!(error instanceof DamagedError)) throw error;
-    const advice = 'It is the backup that is damaged; nothing was restored.';
-    throw new DamagedError(file, error.offset, error.what, error.sequence, advice);
+    throw error.advising('It is the backup that is damaged; nothing was restored.');
   }
 }

@@ -1,5 +1,8 @@
 const ADVICE =
   'Nothing was changed. Restore a backup, or type `petstore repair` to cut here and keep what stands before.';
+/** Where the beginning of the snapshot is gone: no cut leaves anything. */
+export const BEYOND_REPAIR =
+  'Nothing was changed, and repair cannot help: there is nothing to keep. Restore a backup into an empty directory.';
 
 /** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
 export class DamagedError extends Error {
@@ -16,5 +19,9 @@ export class DamagedError extends Error {
     this.offset = offset;
     this.what = what;
     this.sequence = sequence;
+  }
+
+  advising(advice: string): DamagedError {
+    return new DamagedError(this.file, this.offset, this.what, this.sequence, advice);
   }
 }

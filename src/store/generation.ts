@@ -11,7 +11,7 @@
 import { dirname } from 'node:path';
 import type { Disk } from './disk.ts';
 import { Log } from './log.ts';
-import { checkSnapshot } from './read-snapshot.ts';
+import { readSnapshot } from './read-snapshot.ts';
 import { fileName, filesIn } from './record.ts';
 import { type Recovered, recoverStore } from './recovery.ts';
 import { type Held, type Proof, writeSnapshot } from './snapshot.ts';
@@ -68,7 +68,7 @@ export async function saveSnapshot(
 ): Promise<Proof> {
   try {
     const proof = await writeSnapshot(disk, unfinished, held, generation);
-    const read = await checkSnapshot(disk, unfinished);
+    const read = await readSnapshot(disk, unfinished);
     if (read.digest !== proof.digest) throw new Error(`${unfinished} was not written as it should be`);
     await before();
     await disk.rename(unfinished, path);

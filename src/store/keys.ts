@@ -1,5 +1,8 @@
 import type { ApiKey } from './model.ts';
 
+/** Keys are never taken out, so a key's place among them is also its number. */
+export const keyIdOfSlot = (slot: number): string => `k${slot + 1}`;
+
 /** Keys by id, in order of their slots, and by the digest of each of their secrets. */
 export class Keys extends Map<string, ApiKey> {
   readonly byDigest = new Map<string, ApiKey>();

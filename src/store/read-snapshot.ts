@@ -12,7 +12,7 @@ import type { State } from './state.ts';
 const PET_LETTERS: Record<string, PetStatus> = { a: 'available', p: 'pending', s: 'sold' };
 const ORDER_LETTERS: Record<string, OrderStatus> = { p: 'placed', d: 'delivered', c: 'cancelled' };
 
-interface SnapshotLine {
+export interface SnapshotLine {
   line: number;
   counters?: { nextPetId: number; nextOrderId: number };
   categories?: [number | string, string][];
@@ -24,55 +24,41 @@ interface SnapshotLine {
   end?: Proof;
 }
 
-/** Reads back what was written, without building the state of it. */
-export async function checkSnapshot(disk: Disk, path: string): Promise<Proof> {
-  const hash = createHash('sha256');
-  let before: Buffer | undefined; // the newest line, which may turn out to be the last
-  const size = await readLines(disk, path, (line) => {
-    mustBeGood(path, line);
-    if (before) hash.update(before).update('\n');
-    if (line.offset > 0) before = Buffer.from(line.bytes.subarray(SEAL_BYTES));
-  });
-  const proof: Proof | undefined = before && JSON.parse(`{${before}`).end;
-  if (proof?.digest !== hash.digest('hex')) throw new DamagedError(path, size, 'the digest is wrong');
-  return proof;
-}
-
 /**
- * Reads a snapshot into an empty state. Whatever is not as it was written is damage; what stands
+ * Reads a snapshot into an empty state, or only to check it. Whatever is not as it was written is damage; what stands
  * before it is in the state all the same: the order of lines is such that none speaks of what a later one holds.
  */
 export async function readSnapshot(
   disk: Disk,
   path: string,
-  into: Held,
+  into?: Held,
   { generation, progress }: { generation?: number; progress?: Progress } = {},
-): Promise<void> {
+): Promise<Proof> {
+  const hash = createHash('sha256');
   let proof: Proof | undefined;
   let lines = 0;
   const take = (line: Line) => {
-    mustBeGood(path, line);
+    if (!line.isGood) throw new DamagedError(path, line.offset, 'the checksum is wrong');
     if (proof) throw new DamagedError(path, line.offset, 'more follows after the end of the snapshot');
     if (line.offset === 0) {
       const { store, seq, batch } = readHeader(path, line.bytes, 'snapshot', generation);
-      Object.assign(into, { store, seq, batch });
+      if (into) Object.assign(into, { store, seq, batch });
       return;
     }
     const read: SnapshotLine = JSON.parse(line.bytes.toString());
     if (read.line !== ++lines) throw new DamagedError(path, line.offset, `line ${lines} should stand here`);
-    load(into.state, read);
     proof = read.end;
+    if (!proof) hash.update(line.bytes.subarray(SEAL_BYTES)).update('\n');
+    if (into) load(into.state, read);
   };
   const size = await readLines(disk, path, take, { progress });
   if (!proof) throw new DamagedError(path, size, 'the snapshot has no end');
-  for (const [kind, count] of Object.entries(into.state.counts())) {
+  if (proof.digest !== hash.digest('hex')) throw new DamagedError(path, size, 'the digest is wrong');
+  for (const [kind, count] of Object.entries(into?.state.counts() ?? {})) {
     const told = proof[kind as keyof Proof];
     if (count !== told) throw new DamagedError(path, size, `${told} ${kind} are told, ${count} found`);
   }
-}
-
-function mustBeGood(path: string, line: Line): void {
-  if (!line.isGood) throw new DamagedError(path, line.offset, 'the checksum is wrong');
+  return proof;
 }
 
 function load(state: State, { counters, pets, orders, ...read }: SnapshotLine): void {

@@ -2,7 +2,7 @@
  * From files to state. Reads and changes nothing; what is found unclean is written to a new generation by
  * generation.ts before anyone is served.
  */
-import { DamagedError } from './damage.ts';
+import { BEYOND_REPAIR, DamagedError } from './damage.ts';
 import type { Disk } from './disk.ts';
 import type { Progress } from './lines.ts';
 import type { Operation } from './model.ts';
@@ -63,8 +63,9 @@ export async function recover(disk: Disk, dir: string, extent: Extent = {}): Pro
     }
     if (!files) await checkOthers(disk, dir, found, logs);
   } catch (error) {
-    // Without the head of a snapshot there is nothing to keep.
-    if (!onDamage || !(error instanceof DamagedError) || found.store === undefined) throw error;
+    if (!(error instanceof DamagedError)) throw error;
+    if (found.store === undefined) throw error.advising(BEYOND_REPAIR);
+    if (!onDamage) throw error;
     onDamage(error);
   }
   found.state.imports.clear(); // they never came to their end
@@ -116,12 +117,19 @@ async function readChain(
 
 /** A log that nothing leads to was made for a generation that never began: nothing may have been written to it. */
 async function checkOthers(disk: Disk, dir: string, { store, seq, batch, logs }: Recovered, all: number[]) {
-  const last = logs.at(-1);
-  for (const generation of all.filter((log) => log > (last ?? 0))) {
-    await new LogReader(dir, generation, { store, seq, batch }).read(disk, () => {
-      if (last !== undefined) return `a record in a log that nothing leads to: ${fileName('log', last)} goes on`;
-      const path = `${dir}/${fileName('snapshot', generation)}`;
-      throw new DamagedError(path, 0, 'the file is missing, and there are records after it', seq + 1);
-    });
+  const last = logs.at(-1) ?? 0;
+  for (const generation of all.filter((log) => log > last)) {
+    const refuse = () => `a record in a log that nothing leads to: ${fileName('log', last)} goes on`;
+    try {
+      await new LogReader(dir, generation, { store, seq, batch }).read(disk, refuse);
+    } catch (error) {
+      // Without a snapshot the log itself is not at fault: whatever stands in it had one.
+      if (last > 0 || !(error instanceof DamagedError)) throw error;
+      throw new DamagedError(
+        `${dir}/${fileName('snapshot', generation)}`,
+        0,
+        'the file is missing, its log is not empty',
+      );
+    }
   }
 }

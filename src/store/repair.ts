@@ -1,15 +1,15 @@
 import { basename } from 'node:path';
+import { systemClock } from '../clock.ts';
 import type { WorkOptions } from './backup.ts';
 import type { DamagedError } from './damage.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { beginGeneration } from './generation.ts';
 import { readLines } from './lines.ts';
 import { takeLock } from './lock.ts';
-import type { Operation } from './model.ts';
-import { decodeEntry, type End, filesIn } from './record.ts';
+import { Loss } from './loss.ts';
+import { decodeEntry, filesIn } from './record.ts';
 import { recoverStore } from './recovery.ts';
 import { type Proof, prove } from './snapshot.ts';
-import type { State } from './state.ts';
 
 interface RepairOptions extends WorkOptions {
   /** One that is simulated cannot be locked. */
@@ -17,13 +17,13 @@ interface RepairOptions extends WorkOptions {
   lock?: boolean;
 }
 
-interface Repaired {
+export interface Repaired {
   /** Undefined: there was nothing to repair, and nothing was changed. */
   damage: DamagedError | undefined;
-  /** Paths of the copies of what was damaged, and of what followed it. */
+  /** Paths of the copies of what was damaged, of what followed it, and of older files that were left over. */
   kept: string[];
-  /** Records that stand after the cut and could still be read: how many of each kind are gone. */
-  lost: Map<string, number>;
+  /** How much of each kind is gone, as far as it can be told. */
+  lost: Loss['counts'];
   /** Bytes after the cut, readable or not. */
   lostBytes: number;
   proof: Proof;
@@ -41,16 +41,21 @@ export async function repair(dir: string, options: RepairOptions = {}): Promise<
     const damages: DamagedError[] = [];
     const found = await recoverStore(disk, dir, { onDamage: (error) => damages.push(error), progress });
     const [damage] = damages;
-    const report = { damage, kept: [] as string[], lost: new Map<string, number>(), lostBytes: 0 };
+    const loss = new Loss(found.state);
+    const report = { damage, kept: [] as string[], lost: loss.counts, lostBytes: 0 };
     if (damage === undefined) return { ...report, proof: prove(found.state) };
-    for (const { name, kind, generation } of filesIn(disk.list(dir))) {
+    const files = filesIn(disk.list(dir)).filter(({ kind }) => kind !== 'unfinished');
+    const snapshotsFirst = files.toSorted((a, b) => b.kind.localeCompare(a.kind));
+    for (const { name, kind, generation } of snapshotsFirst) {
       const isDamaged = name === basename(damage.file);
       const follows = kind === 'log' && generation >= found.snapshot && !found.logs.includes(generation);
-      if (!isDamaged && !follows) continue;
+      const isOlder = generation < found.snapshot;
+      if (!isDamaged && !follows && !isOlder) continue;
       const path = `${dir}/${name}`;
-      report.lostBytes += await countLost(disk, path, isDamaged ? damage.offset : 0, found.state, report.lost);
+      if (!isOlder) report.lostBytes += await countLost(disk, path, kind, isDamaged ? damage.offset : 0, loss);
       report.kept.push(await copy(disk, path, freeName(disk, dir, name)));
     }
+    loss.settle(systemClock.wall());
     const log = await beginGeneration(disk, dir, found, found.store);
     log.close();
     return { ...report, proof: prove(found.state) };
@@ -59,29 +64,14 @@ export async function repair(dir: string, options: RepairOptions = {}): Promise<
   }
 }
 
-/** Gives the bytes after the cut. Somebody may know the ids that stand there: they are not given again. */
-async function countLost(
-  disk: Disk,
-  path: string,
-  from: number,
-  { counters }: State,
-  lost: Map<string, number>,
-): Promise<number> {
+/** Gives the bytes after the cut. */
+async function countLost(disk: Disk, path: string, kind: string, from: number, loss: Loss): Promise<number> {
   const size = await readLines(disk, path, (line) => {
     if (line.offset < from || !line.isGood) return;
-    const { operation } = decodeEntry(line.bytes);
-    if (!operation.op) return; // a header, or a line of a snapshot
-    lost.set(operation.op, (lost.get(operation.op) ?? 0) + 1);
-    counters.nextPetId = Math.max(counters.nextPetId, 1 + lastPetId(operation));
-    if (operation.op === 'placeOrder') counters.nextOrderId = Math.max(counters.nextOrderId, operation.order.id + 1);
+    if (kind === 'log') loss.takeRecord(decodeEntry(line.bytes).operation);
+    else loss.takeLine(JSON.parse(line.bytes.toString()));
   });
   return size - from;
-}
-
-function lastPetId(operation: Operation | End): number {
-  if (operation.op === 'addPet') return operation.pet.id;
-  if (operation.op === 'seed') return operation.pets.at(-1)?.id ?? 0;
-  return operation.op === 'endImport' ? operation.first + operation.count - 1 : 0;
 }
 
 function freeName(disk: Disk, dir: string, name: string): string {

@@ -179,10 +179,10 @@ test('damage is named with file, offset and record; repair cuts there, keeps the
     const { kept, lost, lostBytes } = await repair(opened.dir);
     assert.deepEqual(kept, [`${path}.damaged`]);
     assert.equal(readFileSync(kept[0], 'utf8'), whole.replace('"name":"c"', '"name":"C"'));
-    assert.deepEqual(Object.fromEntries(lost), { placeOrder: 1, setCategory: 1, setKey: 1, usage: 1, end: 1 });
+    assert.deepEqual(lost, { pets: 0, orders: 1, categories: 1, keys: 1, others: 1 });
     assert.equal(lostBytes, whole.length - offset);
     await opened.crash();
-    assert.deepEqual(opened.store.read.counts(), { pets: 2, orders: 0, categories: 0, keys: 0 });
+    assert.deepEqual(opened.store.read.counts(), { pets: 2, orders: 0, categories: 0, keys: 1 });
     assert.equal((await repair(opened.dir, { lock: false })).damage, undefined, 'nothing is left to repair');
   }));
 
@@ -198,13 +198,95 @@ test('repair of a snapshot keeps what stands before the damage', () =>
     const { kept, lost } = await repair(opened.dir);
     assert.deepEqual(
       kept.map((name) => name.replace(/.*\//, '')),
-      ['log-000002.jsonl.damaged-2', 'snapshot-000002.jsonl.damaged'],
+      ['snapshot-000002.jsonl.damaged', 'log-000002.jsonl.damaged-2'],
     );
     assert.equal(readFileSync(join(opened.dir, 'log-000002.jsonl.damaged'), 'utf8'), 'kept by an earlier repair');
-    assert.equal(lost.get('addPet'), 1);
+    assert.deepEqual(lost, { pets: 1, orders: 1, categories: 0, keys: 1, others: 1 });
     await opened.crash();
-    assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 0, categories: 1, keys: 0 });
+    assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 0, categories: 1, keys: 1 });
     assert.equal((await addPet(opened.store)).pet.id, 5, 'the id of the lost animal is not given again');
+    assert.equal((await order(opened.store, 1)).order.id, 2, 'nor that of the order');
+  }));
+
+test('a key behind the cut stays as a revoked one: neither its id nor its secret is given to another', () =>
+  withStore({}, async (opened) => {
+    const { store, clock } = opened;
+    const old = { digest: 'old' };
+    const k1 = { ...key('k1', 0), secrets: [{ digest: 'new' }, old] };
+    await store.write(() => ({ op: 'setKey', key: k1 }));
+    await store.write(() => ({ op: 'setKey', key: { ...key('k2', 1), name: 'unreadable' } }));
+    await store.write(() => ({ op: 'setKey', key: { ...key('k3', 2), name: 'readable' } }));
+    await store.write(() => ({ op: 'setKey', key: { ...k1, secrets: [{ digest: 'newer' }, { ...old, endsAt: 1 }] } }));
+    await store.write(() => ({ op: 'setKey', key: key('k4', 3) }));
+    const once = { caller: 'k4', key: 'a', at: clock.wall() };
+    await store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.nextPetId()), once }));
+    await store.close();
+    const path = join(opened.dir, 'log-000001.jsonl');
+    const isOfK4 = (line: string) => line.includes('"id":"k4"');
+    const damaged = lines(path).map((line) => (isOfK4(line) ? line.replace('shop', 'shoP') : line));
+    writeFileSync(path, `${damaged.join('\n')}\n`.replace('unreadable', 'Unreadable'));
+    const { lost } = await repair(opened.dir);
+    assert.deepEqual(lost, { pets: 1, orders: 0, categories: 0, keys: 3, others: 1 });
+    await opened.crash();
+    const keys = [...opened.store.read.keys()];
+    assert.deepEqual(
+      keys.map(({ id, slot, name, revokedAt, secrets }) => [id, slot, name, revokedAt !== undefined, secrets]),
+      [
+        ['k1', 0, 'shop', false, [{ digest: 'old', endsAt: 1 }]],
+        ['k2', 1, 'lost', true, []],
+        ['k3', 2, 'readable', true, []],
+        ['k4', 3, 'lost', true, []],
+      ],
+    );
+  }));
+
+test('an import that ends behind the cut is lost whole, also what of it stands before', () =>
+  withStore({}, async (opened) => {
+    const { store } = opened;
+    const part = ['a', 'b', 'c'].map((name) => ({ name, categoryId: 1, status: 'available' as const }));
+    await store.write(() => ({ op: 'importPart', import: 'one', pets: part }));
+    await addPet(store, 'unreadable');
+    await store.write((ahead) => ({ op: 'endImport', import: 'one', first: ahead.nextPetId(), count: 3 }));
+    await store.close();
+    const path = join(opened.dir, 'log-000001.jsonl');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('unreadable', 'Unreadable'));
+    assert.equal((await repair(opened.dir)).lost.pets, 3);
+    await opened.crash();
+    assert.equal((await addPet(opened.store)).pet.id, 5);
+  }));
+
+test('older files that a crash left beside a damaged snapshot are kept too', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.reopen();
+    const old = ['log-000001.jsonl', 'snapshot-000001.jsonl'].map((name) => join(opened.dir, name));
+    const bytes = old.map((path) => readFileSync(path));
+    await opened.store.compact();
+    await opened.store.close();
+    for (const [at, path] of old.entries()) writeFileSync(path, bytes[at]);
+    const path = join(opened.dir, 'snapshot-000002.jsonl');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"big"', '"bug"'));
+    const { lost } = await repair(opened.dir);
+    assert.deepEqual(lost, { pets: 3, orders: 1, categories: 1, keys: 1, others: 1 });
+    for (const [at, path] of old.entries()) assert.deepEqual(readFileSync(`${path}.damaged`), bytes[at]);
+    await opened.crash();
+  }));
+
+test('a snapshot whose digest is another is damaged, though each line is good', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await opened.store.compact();
+    await opened.store.close();
+    const path = join(opened.dir, 'snapshot-000002.jsonl');
+    const whole = readFileSync(path, 'utf8');
+    const sealed = lines(path).map((line) => {
+      const body = line.slice(18).replace('"big"', '"bug"');
+      return `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",${body}\n`;
+    });
+    writeFileSync(path, sealed.join(''));
+    await assert.rejects(opened.crash(), /snapshot-000002\.jsonl, offset \d+: the digest is wrong/);
+    writeFileSync(path, whole);
+    await opened.crash();
   }));
 
 test('a log that has grown is compacted by itself', () =>
@@ -289,12 +371,25 @@ test('a missing file is damage; without the head of a snapshot there is nothing 
     const snapshot = join(opened.dir, 'snapshot-000001.jsonl');
     const kept = readFileSync(snapshot);
     rmSync(snapshot);
-    await assert.rejects(opened.crash(), /snapshot-000001.jsonl.*missing/);
     const names = readdirSync(opened.dir);
-    await assert.rejects(repair(opened.dir), /snapshot-000001.jsonl.*missing/);
-    assert.deepEqual(readdirSync(opened.dir), names);
-    writeFileSync(snapshot, kept.toString().replace('"batch":0', '"batch":1'));
-    await assert.rejects(repair(opened.dir), /snapshot-000001.jsonl, offset 0: the checksum is wrong/);
+    const isMissing = /snapshot-000001.jsonl, offset 0: the file is missing.*repair cannot help.*Restore a backup/;
+    for (const first of [1, 3, 4]) {
+      // Also where the log goes on from other records than the first, or its header is gone.
+      const header = first === 4 ? 'x' : bytes.toString().split('\n')[0];
+      writeFileSync(log, [header, ...bytes.toString().split('\n').slice(first)].join('\n'));
+      const before = readFileSync(log);
+      await assert.rejects(opened.crash(), isMissing);
+      await assert.rejects(repair(opened.dir), isMissing);
+      assert.deepEqual(readdirSync(opened.dir), names);
+      assert.deepEqual(readFileSync(log), before);
+    }
+    writeFileSync(log, bytes);
+    for (const broken of [kept.toString().replace('"batch":0', '"batch":1'), '']) {
+      writeFileSync(snapshot, broken);
+      const isHeadless = /snapshot-000001.jsonl, offset 0: the .*repair cannot help.*Restore a backup/;
+      await assert.rejects(verify(opened.dir), isHeadless);
+      await assert.rejects(repair(opened.dir), isHeadless);
+    }
     assert.deepEqual(readFileSync(log), bytes);
     writeFileSync(snapshot, kept);
     await opened.crash();

@@ -8,7 +8,7 @@ import { type Disk, realDisk } from '../../src/store/disk.ts';
 import { compactFiles } from '../../src/store/generation.ts';
 import { type NewPet, StoreError } from '../../src/store/model.ts';
 import { ONCE_MS } from '../../src/store/onces.ts';
-import { checkSnapshot } from '../../src/store/read-snapshot.ts';
+import { readSnapshot } from '../../src/store/read-snapshot.ts';
 import { recover } from '../../src/store/recovery.ts';
 import { addPet, check, order, pet, withStore } from './opened.ts';
 
@@ -352,5 +352,5 @@ test('others have their turns while a large log, or a large snapshot, is read', 
     assert.ok((await turnsWhile(recover(realDisk, opened.dir))) > 0);
     await opened.store.compact();
     assert.ok((await turnsWhile(recover(realDisk, opened.dir))) > 0);
-    assert.ok((await turnsWhile(checkSnapshot(realDisk, `${opened.dir}/snapshot-000002.jsonl`))) > 0);
+    assert.ok((await turnsWhile(readSnapshot(realDisk, `${opened.dir}/snapshot-000002.jsonl`))) > 0);
   }));

@@ -1,4 +1,4 @@
-import { checkSnapshot } from '../../../src/store/read-snapshot.ts';
+import { readSnapshot } from '../../../src/store/read-snapshot.ts';
 import type { Report, Row } from '../row.ts';
 import type { SimDisk } from '../sim-disk.ts';
 import { DIR } from '../workload.ts';
@@ -28,7 +28,7 @@ async function judge(
 
 async function isNoticed(disk: SimDisk): Promise<boolean> {
   try {
-    await checkSnapshot(disk, `${DIR}/${SNAPSHOT}`);
+    await readSnapshot(disk, `${DIR}/${SNAPSHOT}`);
     return false;
   } catch {
     return true;

@@ -1,0 +1,147 @@
+import { keyIdOfSlot } from './keys.ts';
+import type { ApiKey, Int64, Once, Operation } from './model.ts';
+import type { SnapshotLine } from './read-snapshot.ts';
+import { type End, reviveInt64 } from './record.ts';
+import type { State } from './state.ts';
+
+type Table = 'pet' | 'order' | 'key';
+
+/**
+ * What stands behind the cut and can still be read. It is lost, and told; but somebody may know the ids in it: they are
+ * never given again. If there are lines of a snapshot, they come first.
+ */
+export class Loss {
+  /** `others`: changes of what is there, use and idempotency records. */
+  readonly counts = { pets: 0, orders: 0, categories: 0, keys: 0, others: 0 };
+  readonly #kept: State;
+  /** How many ids were given, as far as any was seen. */
+  readonly #given: Record<Table, number> = { pet: 0, order: 0, key: 0 };
+  readonly #categories = new Set<Int64>();
+  /** Each as it was last. */
+  readonly #keys = new Map<string, ApiKey>();
+
+  constructor(kept: State) {
+    this.#kept = kept;
+  }
+
+  takeLine({ counters, pets, orders, ...line }: SnapshotLine): void {
+    const { counts } = this;
+    const { categories = [], keys = [], usage = [], onces = [], end } = line;
+    if (counters) this.#see({ pet: [counters.nextPetId - 1], order: [counters.nextOrderId - 1] });
+    for (const id of idsIn(pets)) this.#losePet(id);
+    for (const id of idsIn(orders)) this.#loseOrder(id);
+    this.#see({ pet: orders?.petIds });
+    for (const [id] of categories) this.#loseCategory(reviveInt64(id));
+    for (const key of keys) this.#loseKey(key);
+    for (const { key } of usage) this.#seeKey(key);
+    for (const [kind, caller, , { id }] of onces) {
+      this.#see({ [kind === 'addPet' ? 'pet' : 'order']: [id] });
+      this.#seeKey(caller);
+    }
+    counts.others += usage.length + onces.length;
+    if (!end) return;
+    // What the snapshot held in all is told: so what cannot be read is counted too.
+    const kept = this.#kept.counts();
+    for (const kind of ['pets', 'orders', 'categories'] as const) counts[kind] = end[kind] - kept[kind];
+    this.#see({ pet: [end.pets], order: [end.orders], key: [end.keys] });
+  }
+
+  takeRecord(operation: Operation | End): void {
+    if ('once' in operation) this.#seeOnce(operation.once);
+    switch (operation.op) {
+      case 'addPet':
+        this.#losePet(operation.pet.id);
+        break;
+      case 'placeOrder':
+        this.#loseOrder(operation.order.id);
+        this.#see({ pet: [operation.order.petId] });
+        break;
+      case 'closeOrder':
+        this.counts.others++;
+        this.#see({ order: [operation.id] });
+        break;
+      case 'setCategory':
+        this.#loseCategory(operation.category.id);
+        break;
+      case 'setKey':
+        this.#loseKey(operation.key);
+        break;
+      case 'usage':
+        this.counts.others++;
+        for (const { key } of operation.entries) this.#seeKey(key);
+        break;
+      case 'seed':
+        for (const { id } of operation.categories) this.#loseCategory(id);
+        for (const { id } of operation.pets) this.#losePet(id);
+        break;
+      case 'endImport': // its animals are those of all its parts, also of parts before the cut
+        if (!this.#kept.petTable.has(operation.first)) this.counts.pets += operation.count;
+        this.#see({ pet: [operation.first + operation.count - 1] });
+        break;
+    }
+  }
+
+  /**
+   * Keeps the ids from being given again. A key that is lost stays as one that is revoked, without its secrets: what
+   * cannot be read may have revoked it. What was taken from a key behind the cut stays taken, for the same reason.
+   */
+  settle(wall: number): void {
+    const { counters, keyTable } = this.#kept;
+    counters.nextPetId = Math.max(counters.nextPetId, this.#given.pet + 1);
+    counters.nextOrderId = Math.max(counters.nextOrderId, this.#given.order + 1);
+    for (const { id, revokedAt, secrets } of this.#keys.values()) {
+      const key = keyTable.get(id);
+      const isKept = ({ digest }: { digest: string }) => key?.secrets.some((secret) => secret.digest === digest);
+      if (key) keyTable.set(id, { ...key, revokedAt, secrets: secrets.filter(isKept) });
+    }
+    this.counts.keys = Math.max(0, this.#given.key - keyTable.size);
+    const about = { name: 'lost', plan: 'free', environment: 'production', createdAt: wall } as const;
+    const unknown = { ...about, perMinute: 0, perDay: 0, revokedAt: wall };
+    for (let slot = keyTable.size; slot < this.#given.key; slot++) {
+      const id = keyIdOfSlot(slot);
+      const lost = this.#keys.get(id) ?? { ...unknown, id, slot };
+      keyTable.set(id, { ...lost, revokedAt: lost.revokedAt ?? wall, secrets: [] });
+    }
+  }
+
+  #losePet(id: number): void {
+    if (!this.#kept.petTable.has(id)) this.counts.pets++;
+    this.#see({ pet: [id] });
+  }
+
+  #loseOrder(id: number): void {
+    if (!this.#kept.orderTable.has(id)) this.counts.orders++;
+    this.#see({ order: [id] });
+  }
+
+  #loseCategory(id: Int64): void {
+    if (this.#kept.categoryTable.has(id)) this.counts.others++;
+    else if (!this.#categories.has(id)) this.counts.categories++;
+    this.#categories.add(id);
+  }
+
+  #loseKey(key: ApiKey): void {
+    if (this.#kept.keyTable.has(key.id)) this.counts.others++;
+    this.#keys.set(key.id, key);
+    this.#seeKey(key.id);
+  }
+
+  #seeOnce(once: Once | undefined): void {
+    if (once) this.#seeKey(once.caller);
+  }
+
+  #seeKey(id: string): void {
+    this.#see({ key: [Number(/^k(\d+)$/.exec(id)?.[1] ?? 0)] });
+  }
+
+  #see(ids: Partial<Record<Table, number[]>>): void {
+    for (const table of ['pet', 'order', 'key'] as const) {
+      this.#given[table] = Math.max(this.#given[table], ...(ids[table] ?? []));
+    }
+  }
+}
+
+/** Of the rows in columns. */
+function idsIn({ first, statuses }: { first: number; statuses: string } = { first: 0, statuses: '' }): number[] {
+  return [...statuses].flatMap((status, place) => (status === '-' ? [] : [first + place]));
+}
