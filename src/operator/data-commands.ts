@@ -79,13 +79,13 @@ async function repairStore({ data }: { data: string }) {
     mustHoldStore(data);
     return repair(data, { progress, isAlive: () => isServed(data) });
   });
-  return { damage: damage?.message ?? null, kept, lost, lostBytes, ...proof };
+  return { damage: damage?.finding ?? null, kept, lost, lostBytes, ...proof };
 }
 
 function repairText({ damage, kept, lost, lostBytes, ...proof }: Awaited<ReturnType<typeof repairStore>>): string {
   if (damage === null) return `${proofText(proof)}\nnothing is damaged; nothing was changed`;
   const done = facts([
-    ['damage', damage.replace(/ Nothing was changed\..*$/, '')],
+    ['damage', damage],
     ['cut away', `${count(lostBytes)} bytes`],
     ['lost for certain', lostText(lost)],
     ...kept.map((path): [string, string] => ['kept', path]),

@@ -1,5 +1,5 @@
-const ADVICE =
-  'Nothing was changed. Restore a backup, or type `petstore repair` to cut here and keep what stands before.';
+import { dirname } from 'node:path';
+
 /** Where the beginning of the snapshot is gone: no cut leaves anything. */
 export const BEYOND_REPAIR =
   'Nothing was changed, and repair cannot help: there is nothing to keep. Restore a backup into an empty directory.';
@@ -9,12 +9,16 @@ export class DamagedError extends Error {
   readonly file: string;
   readonly offset: number;
   readonly what: string;
+  /** The message without what is to be done. */
+  readonly finding: string;
   /** The sequence number of the record that should stand there, where that is known. */
   readonly sequence: number | undefined;
 
-  constructor(file: string, offset: number, what: string, sequence?: number, advice = ADVICE) {
+  constructor(file: string, offset: number, what: string, sequence?: number, advice = adviceFor(file)) {
     const record = sequence === undefined ? '' : `, record ${sequence}`;
-    super(`damaged data: ${file}, offset ${offset}${record}: ${what}. ${advice}`);
+    const finding = `damaged data: ${file}, offset ${offset}${record}: ${what}.`;
+    super(`${finding} ${advice}`);
+    this.finding = finding;
     this.file = file;
     this.offset = offset;
     this.what = what;
@@ -24,4 +28,9 @@ export class DamagedError extends Error {
   advising(advice: string): DamagedError {
     return new DamagedError(this.file, this.offset, this.what, this.sequence, advice);
   }
+}
+
+function adviceFor(file: string): string {
+  const repair = `petstore repair --data ${dirname(file)}`;
+  return `Nothing was changed. Restore a backup, or type \`${repair}\` to cut here and keep what stands before.`;
 }

@@ -2,32 +2,53 @@ import { keyIdOfSlot } from './keys.ts';
 import type { ApiKey, Int64, Once, Operation } from './model.ts';
 import type { SnapshotLine } from './read-snapshot.ts';
 import { type End, reviveInt64 } from './record.ts';
+import type { Recovered } from './recovery.ts';
 import type { State } from './state.ts';
 
 type Table = 'pet' | 'order' | 'key';
 
+/** No animal or order takes fewer, in a record or a line of a snapshot. */
+const ROW_MIN_BYTES = 7;
+
 /**
- * What stands behind the cut and can still be read. It is lost, and told; but somebody may know the ids in it: they are
- * never given again. If there are lines of a snapshot, they come first.
+ * What stood behind the cut. What can still be read of it is lost, and told; but somebody may know the ids in it, and
+ * those in what cannot be read: they are never given again. If there are lines of a snapshot, they come first.
  */
 export class Loss {
   /** `others`: changes of what is there, use and idempotency records. */
   readonly counts = { pets: 0, orders: 0, categories: 0, keys: 0, others: 0 };
   readonly #kept: State;
   /** How many ids were given, as far as any was seen. */
-  readonly #given: Record<Table, number> = { pet: 0, order: 0, key: 0 };
+  readonly #given: Record<Table, number>;
+  /** How many more at most, in what cannot be read. Ids grow: what stood before one that is seen had lower ones. */
+  readonly #more = { pet: 0, order: 0, key: 0 };
+  /** Animals of imports whose end was not seen. */
+  #unended: number;
   readonly #categories = new Set<Int64>();
   /** Each as it was last. */
   readonly #keys = new Map<string, ApiKey>();
 
-  constructor(kept: State) {
-    this.#kept = kept;
+  constructor({ state, unended }: Pick<Recovered, 'state' | 'unended'>) {
+    this.#kept = state;
+    this.#unended = unended;
+    const { counters, keyTable } = state;
+    this.#given = { pet: counters.nextPetId - 1, order: counters.nextOrderId - 1, key: keyTable.size };
+  }
+
+  /** A line whose checksum is wrong, or a log that is gone. There the end of an import may have stood. */
+  takeUnreadable(kind: string, bytes: number): void {
+    const isTold = kind === 'snapshot' && this.#given.pet + this.#given.order > 0; // its counters come first
+    if (isTold) return;
+    const rows = Math.ceil(bytes / ROW_MIN_BYTES);
+    this.#more.order += rows;
+    this.#more.pet += Math.max(rows, this.#unended);
   }
 
   takeLine({ counters, pets, orders, ...line }: SnapshotLine): void {
     const { counts } = this;
     const { categories = [], keys = [], usage = [], onces = [], end } = line;
-    if (counters) this.#see({ pet: [counters.nextPetId - 1], order: [counters.nextOrderId - 1] });
+    if (counters) this.#seeNew('pet', counters.nextPetId - 1);
+    if (counters) this.#seeNew('order', counters.nextOrderId - 1);
     for (const id of idsIn(pets)) this.#losePet(id);
     for (const id of idsIn(orders)) this.#loseOrder(id);
     this.#see({ pet: orders?.petIds });
@@ -42,7 +63,9 @@ export class Loss {
     if (!end) return;
     // What the snapshot held in all is told: so what cannot be read is counted too.
     const kept = this.#kept.counts();
-    for (const kind of ['pets', 'orders', 'categories'] as const) counts[kind] = end[kind] - kept[kind];
+    for (const kind of ['pets', 'orders', 'categories'] as const) {
+      counts[kind] = Math.max(counts[kind], end[kind] - kept[kind]);
+    }
     this.#see({ pet: [end.pets], order: [end.orders], key: [end.keys] });
   }
 
@@ -74,9 +97,12 @@ export class Loss {
         for (const { id } of operation.categories) this.#loseCategory(id);
         for (const { id } of operation.pets) this.#losePet(id);
         break;
+      case 'importPart':
+        this.#unended += operation.pets.length;
+        break;
       case 'endImport': // its animals are those of all its parts, also of parts before the cut
         if (!this.#kept.petTable.has(operation.first)) this.counts.pets += operation.count;
-        this.#see({ pet: [operation.first + operation.count - 1] });
+        this.#seeNew('pet', operation.first + operation.count - 1);
         break;
     }
   }
@@ -87,8 +113,8 @@ export class Loss {
    */
   settle(wall: number): void {
     const { counters, keyTable } = this.#kept;
-    counters.nextPetId = Math.max(counters.nextPetId, this.#given.pet + 1);
-    counters.nextOrderId = Math.max(counters.nextOrderId, this.#given.order + 1);
+    counters.nextPetId = this.#given.pet + this.#more.pet + 1;
+    counters.nextOrderId = this.#given.order + this.#more.order + 1;
     for (const { id, revokedAt, secrets } of this.#keys.values()) {
       const key = keyTable.get(id);
       const isKept = ({ digest }: { digest: string }) => key?.secrets.some((secret) => secret.digest === digest);
@@ -106,12 +132,12 @@ export class Loss {
 
   #losePet(id: number): void {
     if (!this.#kept.petTable.has(id)) this.counts.pets++;
-    this.#see({ pet: [id] });
+    this.#seeNew('pet', id);
   }
 
   #loseOrder(id: number): void {
     if (!this.#kept.orderTable.has(id)) this.counts.orders++;
-    this.#see({ order: [id] });
+    this.#seeNew('order', id);
   }
 
   #loseCategory(id: Int64): void {
@@ -132,6 +158,12 @@ export class Loss {
 
   #seeKey(id: string): void {
     this.#see({ key: [Number(/^k(\d+)$/.exec(id)?.[1] ?? 0)] });
+  }
+
+  /** The line in which it was given. */
+  #seeNew(table: Table, id: number): void {
+    if (id > this.#given[table]) this.#more[table] = 0;
+    this.#see({ [table]: [id] });
   }
 
   #see(ids: Partial<Record<Table, number[]>>): void {

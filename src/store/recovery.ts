@@ -23,6 +23,8 @@ export interface Recovered extends Held {
   isClean: boolean;
   /** The highest generation that any name speaks of. */
   highest: number;
+  /** How many animals came with imports that never came to their end; they are dropped. */
+  unended: number;
   /** What was found and put right, for the operator to read. */
   notices: string[];
 }
@@ -39,6 +41,8 @@ interface Extent {
   before?: number;
   /** Nothing but these. */
   files?: Files;
+  /** Not from the newest snapshot but from this one. */
+  snapshot?: number;
   /** Damage ends the reading, and what stands before it is recovered; without this, it is thrown. */
   onDamage?: (error: DamagedError) => void;
   progress?: Progress;
@@ -50,10 +54,11 @@ export async function recover(disk: Disk, dir: string, extent: Extent = {}): Pro
   const all = filesIn(disk.list(dir));
   const generations = (kind: string) => all.filter((file) => file.kind === kind).map((file) => file.generation);
   const logs = generations('log').filter((log) => log < before);
-  const snapshot = files?.snapshot ?? Math.max(0, ...generations('snapshot').filter((one) => one < before));
+  const snapshots = generations('snapshot').filter((one) => one < before);
+  const snapshot = files?.snapshot ?? extent.snapshot ?? Math.max(0, ...snapshots);
   const highest = Math.max(0, ...all.map((file) => file.generation));
   const nothing = { store: undefined, seq: 0, batch: 0, logs: [], length: 0, isClean: false };
-  const found: Recovered = { ...nothing, state: new State(), snapshot, highest, notices: [] };
+  const found: Recovered = { ...nothing, state: new State(), snapshot, highest, unended: 0, notices: [] };
   let isClosed = false;
   try {
     if (snapshot > 0) {
@@ -64,11 +69,13 @@ export async function recover(disk: Disk, dir: string, extent: Extent = {}): Pro
     if (!files) await checkOthers(disk, dir, found, logs);
   } catch (error) {
     if (!(error instanceof DamagedError)) throw error;
-    if (found.store === undefined) throw error.advising(BEYOND_REPAIR);
+    const isLast = snapshots.every((one) => one >= snapshot);
+    if (found.store === undefined) throw isLast ? error.advising(BEYOND_REPAIR) : error;
     if (!onDamage) throw error;
     onDamage(error);
   }
-  found.state.imports.clear(); // they never came to their end
+  for (const { count } of found.state.imports.values()) found.unended += count;
+  found.state.imports.clear();
   found.isClean = isClosed && all.length === 1 + found.logs.length;
   return found;
 }
@@ -116,19 +123,23 @@ async function readChain(
 }
 
 /** A log that nothing leads to was made for a generation that never began: nothing may have been written to it. */
-async function checkOthers(disk: Disk, dir: string, { store, seq, batch, logs }: Recovered, all: number[]) {
+async function checkOthers(disk: Disk, dir: string, { store, seq, batch, logs, length }: Recovered, all: number[]) {
   const last = logs.at(-1) ?? 0;
   for (const generation of all.filter((log) => log > last)) {
-    const refuse = () => `a record in a log that nothing leads to: ${fileName('log', last)} goes on`;
+    const name = fileName('log', generation);
     try {
-      await new LogReader(dir, generation, { store, seq, batch }).read(disk, refuse);
+      await new LogReader(dir, generation, { store, seq, batch }).read(disk, () => 'nothing leads to this log');
     } catch (error) {
-      // Without a snapshot the log itself is not at fault: whatever stands in it had one.
-      if (last > 0 || !(error instanceof DamagedError)) throw error;
+      if (!(error instanceof DamagedError)) throw error;
+      // What stands in it was led to once: by a snapshot that is gone, or by the end of the log before.
+      const missing = `the file is missing, its log is not empty`;
+      if (last === 0) throw new DamagedError(`${dir}/${fileName('snapshot', generation)}`, 0, missing);
+      if (error.sequence === undefined) throw error;
       throw new DamagedError(
-        `${dir}/${fileName('snapshot', generation)}`,
-        0,
-        'the file is missing, its log is not empty',
+        `${dir}/${fileName('log', last)}`,
+        length,
+        `the log ends here, but ${name} goes on`,
+        seq + 1,
       );
     }
   }
