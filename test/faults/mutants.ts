@@ -37,7 +37,7 @@ export const MUTANTS: Mutant[] = [
   { file: 'read-log.ts', text: '!line.isGood && crashLeft', instead: 'crashLeft', row: 3 },
   { file: 'read-log.ts', text: ' && !isSealed(line.bytes.subarray(0, -1))', instead: '', row: 2 },
   { file: 'read-log.ts', text: 'if (!isSealed(record)) return;', instead: 'return;', row: 3 },
-  { file: 'repair.ts', text: ' || !line.isGood', instead: '', row: 10 },
+  { file: 'repair.ts', text: 'if (!line.isGood) loss', instead: 'if (!line.isWhole) loss', row: 10 },
   { file: 'repair.ts', text: 'await disk.sync(fd);', instead: '', row: 10 },
 ];
 

@@ -112,12 +112,16 @@ async function compacted(after: Operation[]): Promise<SimDisk> {
   return disk;
 }
 
+/** What cannot be read may have given some, and they are left out. */
+const SPARE_IDS_MAX = 4_096;
+
 /** Nothing that could be read anywhere is given again, and what is lost is told. */
 function wrongIn({ lost }: Repaired, whole: State, state: State): string | undefined {
   state.check();
-  const { nextPetId, nextOrderId } = whole.counters;
-  if (state.counters.nextPetId !== nextPetId) return `the next animal is ${state.counters.nextPetId}`;
-  if (state.counters.nextOrderId !== nextOrderId) return `the next order is ${state.counters.nextOrderId}`;
+  const { nextPetId, nextOrderId } = state.counters;
+  const [spareIds, spareOrders] = [nextPetId - whole.counters.nextPetId, nextOrderId - whole.counters.nextOrderId];
+  if (spareIds < 0 || spareIds > SPARE_IDS_MAX) return `the next animal is ${nextPetId}`;
+  if (spareOrders < 0 || spareOrders > SPARE_IDS_MAX) return `the next order is ${nextOrderId}`;
   if ([...state.keyTable.keys()].join() !== [...whole.keyTable.keys()].join()) return 'ids of keys are free again';
   const isBack = (key: ApiKey) => key.revokedAt !== undefined && !state.keyTable.get(key.id)?.revokedAt;
   if ([...whole.keyTable.values()].some(isBack)) return 'a key that was revoked works again';
