@@ -42,7 +42,7 @@ export const SERVE = {
     port: option(integer(0, 65_535), 'N', 'port to listen on; 0 picks a free one', '8080'),
     data,
     seed: optional(path, 'FILE', 'fill the store from this file if it is empty'),
-    firstKey: optional(firstKeyPlan, 'PLAN', `make and print a key if there is none: ${firstKeyPlan.allowed}`),
+    firstKey: optional(firstKeyPlan, 'PLAN', `make and print a key if none lets anybody in: ${firstKeyPlan.allowed}`),
     environment: option(environment, 'NAME', 'production lets in keys ps_live_…, staging keys ps_test_…', 'production'),
     categories: option(rule, 'RULE', 'open takes any categoryId, known only that of a category', 'open'),
     corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),

@@ -20,7 +20,7 @@ async function main(words: string[]): Promise<void> {
   const usage = overview(group.length > 0 ? group : specs);
   const rest = group.length > 0 ? words.slice(1) : words;
   if (asksForHelp(rest.slice(0, 1))) return print(usage);
-  const name = JSON.stringify(words.slice(0, 2).join(' '));
+  const name = JSON.stringify(words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' '));
   const wrong = rest.length === 0 ? 'a command is missing' : `there is no command ${name}`;
   throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
 }

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import * as v from 'valibot';
 import { QUIET, runCall, undoUnfinished } from './calls.ts';
 import type { Context } from './context.ts';
-import { asCommandError, EXIT } from './exit.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { listen } from './listen.ts';
 import type { Log } from './logging.ts';
 import { lineOf, linesFrom, socketPlace } from './socket.ts';
@@ -25,7 +25,12 @@ interface Admin {
 /** Only for whoever holds the lock of the store: a socket that is there already was left behind by a kill. */
 export async function openAdmin(context: Omit<Context, 'unfinished'>, version: string, log: Log): Promise<Admin> {
   const place = socketPlace(context.dir);
-  rmSync(place.path, { force: true });
+  try {
+    rmSync(place.path, { force: true });
+  } catch {
+    const why = 'is in the place of the socket for commands and cannot be removed; take it away by hand';
+    throw new CommandError(EXIT.failed, `${place.path} ${why}`);
+  }
   /** Each with its last call. A place is kept until that has ended, even if the caller is gone. */
   const callers = new Map<Socket, Promise<void> | undefined>();
   const server = createServer((socket) => {
@@ -68,13 +73,16 @@ async function hear(socket: Socket, context: Context, log: Log, onCall: (call: P
 }
 
 async function runLine(socket: Socket, context: Context, line: string, log: Log): Promise<void> {
+  let asked: v.InferOutput<typeof request> | undefined;
   try {
-    const { call, args } = v.parse(request, JSON.parse(line));
+    asked = v.parse(request, JSON.parse(line));
+    const { call, args } = asked;
     const result = await runCall(context, call, args);
     if (!QUIET.has(call)) log.info('operator', { call, id: idOf(result) ?? idOf(args) });
     socket.write(lineOf({ result }));
   } catch (error) {
     const { exit, message } = asCommandError(error);
+    if (asked !== undefined) log.warn('operator', { call: asked.call, id: idOf(asked.args), error: message });
     socket.write(lineOf({ error: { exit, message } }));
   }
 }

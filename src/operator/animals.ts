@@ -21,6 +21,7 @@ const int64 = v.custom<Int64>(
   'must be an integer of 64 bits',
 );
 
+const NO_OBJECT = 'must be a JSON object';
 const { min, max } = NAME_LENGTH;
 const NAME_RULE = `must be a text of ${min} to ${max} characters, not only white space`;
 const name = v.pipe(
@@ -28,37 +29,50 @@ const name = v.pipe(
   v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
 );
 
-const animal = v.strictObject(
+const animal = v.object(
   {
     id: v.optional(int64),
     name,
     categoryId: int64,
     status: v.optional(v.picklist(PET_STATUSES, `must be ${PET_STATUSES.join(', ')}`), 'available'),
   },
-  (issue) => (issue.expected === 'never' ? 'is unknown' : 'is missing'),
+  'is missing',
 );
+const category = v.object({ id: int64, name }, 'is missing');
 
 /** The animal of a line, or all that is wrong with it. */
 export function readLine(line: Buffer): NewPet | string {
   try {
     return readAnimal(readJson(line));
   } catch (error) {
-    return (error as Error).message;
+    return (error as Error).message.replace(/\(line 1, (column \d+\))$/, '($1'); // it is the only line
   }
 }
 
 /** Its `id` is let pass, so that an export can be imported, and not kept. */
 function readAnimal(value: JsonValue): NewPet | string {
-  if (!(value instanceof Map)) return 'must be a JSON object';
-  const result = v.safeParse(animal, plain(value));
-  if (!result.success) return faultsOf(result.issues);
-  const { name, categoryId, status } = result.output;
+  const read = readAs(animal, value);
+  if (typeof read === 'string') return read;
+  const { name, categoryId, status } = read;
   return { name, categoryId, status };
 }
 
-function faultsOf(issues: readonly v.BaseIssue<unknown>[]): string {
-  return issues.map((issue) => `${v.getDotPath(issue) ?? 'it'} ${issue.message}`).join('; ');
+/** What the schema makes of it, or all that is wrong with it: of unknown members valibot would name the first alone. */
+function readAs<E extends v.ObjectEntries>(
+  schema: v.ObjectSchema<E, string>,
+  value: JsonValue,
+): v.InferOutput<v.ObjectSchema<E, string>> | string {
+  if (!(value instanceof Map)) return NO_OBJECT;
+  const { issues = [], output } = v.safeParse(schema, plain(value));
+  const faults = [
+    ...issues.map((issue) => `${v.getDotPath(issue)} ${issue.message}`),
+    ...unknownIn(value, Object.keys(schema.entries)),
+  ];
+  return faults.length > 0 ? faults.join('; ') : (output as v.InferOutput<v.ObjectSchema<E, string>>);
 }
+
+const unknownIn = (value: Map<string, JsonValue>, known: string[]): string[] =>
+  [...value.keys()].filter((name) => !known.includes(name)).map((name) => `${name} is unknown`);
 
 /** Maps as objects without a prototype, which is how valibot takes them. */
 function plain(value: JsonValue): unknown {
@@ -72,12 +86,6 @@ function plain(value: JsonValue): unknown {
 const SEED_MAX_BYTES = 1_048_576;
 
 const USED = new Error('the store is not empty');
-
-const category = v.strictObject({ id: int64, name });
-const seed = v.strictObject({
-  categories: v.optional(v.array(category), []),
-  pets: v.optional(v.array(v.unknown()), []),
-});
 
 /** `--seed FILE`: all of it or nothing. Leaves a store alone that holds anything but keys. */
 export async function seedStore(store: Store, file: string): Promise<void> {
@@ -101,18 +109,28 @@ async function readSeed(file: string): Promise<{ categories: Category[]; pets: P
     }
     return seedOf(readJson(bytes));
   } catch (error) {
-    throw new CommandError(EXIT.failed, `--seed ${file}: ${(error as Error).message}`);
+    throw new CommandError(EXIT.failed, `seed ${file}: ${(error as Error).message}`);
   }
 }
 
 function seedOf(value: JsonValue): { categories: Category[]; pets: Pet[] } {
-  if (!(value instanceof Map)) throw new Error('must be a JSON object');
-  const result = v.safeParse(seed, plain(value));
-  if (!result.success) throw new Error(faultsOf(result.issues));
-  const pets = ((value.get('pets') ?? []) as JsonValue[]).map((one, at) => {
-    const animal = readAnimal(one);
-    if (typeof animal === 'string') throw new Error(`pets.${at}: ${animal}`);
-    return { id: at + 1, ...animal };
-  });
-  return { categories: result.output.categories, pets };
+  if (!(value instanceof Map)) throw new Error(NO_OBJECT);
+  const faults = unknownIn(value, ['categories', 'pets']);
+  const itemsOf = <T>(member: string, read: (item: JsonValue) => T | string): T[] => {
+    const items = value.has(member) ? value.get(member) : [];
+    if (!Array.isArray(items)) {
+      faults.push(`${member} must be a JSON array`);
+      return [];
+    }
+    return items.flatMap((item, at) => {
+      const found = read(item);
+      if (typeof found !== 'string') return [found];
+      faults.push(`${member}.${at}: ${found}`);
+      return [];
+    });
+  };
+  const categories = itemsOf('categories', (item) => readAs(category, item));
+  const animals = itemsOf('pets', readAnimal);
+  if (faults.length > 0) throw new Error(faults.join('; '));
+  return { categories, pets: animals.map((animal, at) => ({ id: at + 1, ...animal })) };
 }

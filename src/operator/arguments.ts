@@ -49,20 +49,24 @@ function parseArguments<O extends Options>(
   environment: NodeJS.ProcessEnv,
 ): Values<O> {
   const said = sortWords(spec, words);
+  // A variable that is set but empty counts as not set, as shells and service managers make them.
+  const variableAt = (key: string) =>
+    spec.options[key].is === 'placed' ? undefined : environment[variableOf(key)] || undefined;
+  const nameOf = (key: string) => {
+    if (!said.has(key) && variableAt(key) !== undefined) return variableOf(key);
+    return spec.options[key].is === 'placed' ? spec.options[key].shown : flagOf(key);
+  };
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(spec.options)) {
-    const flag = option.is === 'placed' ? option.shown : flagOf(key);
-    // A variable that is set but empty counts as not set, as shells and service managers make them.
-    const variable = option.is === 'placed' ? undefined : environment[variableOf(key)] || undefined;
-    const name = said.has(key) || variable === undefined ? flag : variableOf(key);
-    const text = said.get(key) ?? variable ?? option.fallback;
+    const name = nameOf(key);
+    const text = said.get(key) ?? variableAt(key) ?? option.fallback;
     if (text === undefined && option.is === 'optional') continue;
     if (text === undefined) throw refusal(spec, `${name} is missing: give ${option.allowed}`);
     const read = v.safeParse(option.schema, text);
     if (!read.success) throw refusal(spec, `${name} cannot be ${quoted(text)}: give ${option.allowed}`);
     values[key] = read.output;
   }
-  const wrong = spec.check?.(values as Values<O>);
+  const wrong = spec.check?.(values as Values<O>, nameOf);
   if (wrong !== undefined) throw refusal(spec, wrong);
   return values as Values<O>;
 }
@@ -81,6 +85,7 @@ function sortWords(spec: Spec<Options>, words: readonly string[]): Map<string, s
     } else if (token.kind === 'option') {
       const { rawName: flag, value, inlineValue, index } = token;
       const key = flags.get(flag);
+      if (flag === '--help') throw refusal(spec, '--help takes no value');
       if (key === undefined) {
         const typed = flag.startsWith('--') ? flag : words[index]; // parseArgs takes `-port` for `-p -o -r -t`
         const known = [...flags.keys(), '--help'].join(', ');

@@ -72,7 +72,7 @@ export async function runCall(context: Context, name: string, args: unknown): Pr
   try {
     return await run(context, checked.output);
   } catch (error) {
-    throw asCommandError(error);
+    throw asCommandError(error, context.dir);
   }
 }
 

@@ -4,7 +4,7 @@ import { data, json } from '../config.ts';
 import { ENVIRONMENTS, PLANS } from '../store/model.ts';
 import { command } from './arguments.ts';
 import { GRACE_MAX_MS, keyName } from './calls.ts';
-import type { KeyDetails, KeyInfo, PlanArgs } from './keys.ts';
+import { KEY_MAX_SECRETS, type KeyDetails, type KeyInfo, type PlanArgs } from './keys.ts';
 import { duration, integer, needed, oneOf, option, optional, placed, text } from './options.ts';
 import { count, facts, table, when } from './output.ts';
 import { ask, type Operator, reach } from './reach.ts';
@@ -17,14 +17,16 @@ const customLimits = {
   perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
   perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
 };
-const planHelp = 'free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000';
+const plansHelp = `free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000; enterprise: as given by \
+--per-minute and --per-day`;
 const environmentHelp = 'if not given, that of the running server, or production if none runs';
 
-function limitsFitPlan({ plan, perMinute, perDay }: PlanArgs): string | undefined {
-  const given = [perMinute, perDay].filter((limit) => limit !== undefined).length;
-  if (plan === 'enterprise' && given < 2) return 'the enterprise plan needs --per-minute N and --per-day N';
-  if (plan !== 'enterprise' && given > 0) return 'only the enterprise plan takes --per-minute and --per-day';
-  return undefined;
+function limitsFitPlan(values: PlanArgs, nameOf: (key: string) => string): string | undefined {
+  const given = Object.keys(customLimits).filter((key) => key in values);
+  if (values.plan !== 'enterprise') {
+    return given.length > 0 ? `only the enterprise plan takes ${given.map(nameOf).join(' and ')}` : undefined;
+  }
+  return given.length < 2 ? 'the enterprise plan needs --per-minute N and --per-day N' : undefined;
 }
 
 export const KEY_COMMANDS = [
@@ -33,7 +35,7 @@ export const KEY_COMMANDS = [
     does: 'make an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     options: {
-      plan: needed(plan, 'PLAN', planHelp),
+      plan: needed(plan, 'PLAN', plansHelp),
       name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
       ...customLimits,
       environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
@@ -68,7 +70,8 @@ export const KEY_COMMANDS = [
   command({
     name: 'keys rotate',
     does: 'give a key a new secret and print it, once',
-    more: 'The id, the plan and what is used stay. The old secret works until its grace ends; older ones end now.',
+    more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
+that of an earlier one, whichever is sooner; at most ${KEY_MAX_SECRETS} secrets work at a time.`,
     options: {
       id,
       grace: option(duration(GRACE_MAX_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
@@ -91,7 +94,7 @@ export const KEY_COMMANDS = [
   command({
     name: 'keys plan',
     does: 'put a key on another plan; what it has used stays used',
-    options: { id, plan: placed(plan, 'PLAN', 'the new plan'), ...customLimits, data, json },
+    options: { id, plan: placed(plan, 'PLAN', `the new plan; ${plansHelp}`), ...customLimits, data, json },
     check: limitsFitPlan,
     run: ({ data, json, ...wanted }) => ask(data, 'planKey', wanted),
     words: ({ id, plan, perMinute, perDay }) =>
@@ -124,14 +127,19 @@ function details(key: KeyDetails): string {
     ['name', key.name],
     ['plan', `${key.plan}, ${key.environment}`],
     ['made', when(key.createdAt)],
-    ...(key.revokedAt === null ? [] : [['revoked', when(key.revokedAt)] as [string, string]]),
-    ['minute', windowText(key.minute)],
-    ['day', windowText(key.day)],
-    ['strikes', count(key.strikes)],
-    ['ban', key.bannedUntil === null ? 'none' : `until ${when(key.bannedUntil)}`],
+    ...(key.revokedAt === null ? standing(key) : [['revoked', when(key.revokedAt)] as [string, string]]),
     ['earlier bans', count(key.bannedUntil === null ? key.bans : key.bans - 1)],
     ...key.graceEndsAt.map((end): [string, string] => ['old secret', `works until ${when(end)}`]),
   ]);
+}
+
+function standing({ minute, day, strikes, bannedUntil }: KeyDetails): [string, string][] {
+  return [
+    ['minute', windowText(minute)],
+    ['day', windowText(day)],
+    ['strikes', count(strikes)],
+    ['ban', bannedUntil === null ? 'none' : `until ${when(bannedUntil)}`],
+  ];
 }
 
 function windowText({ limit, remaining, resetsAt }: KeyDetails['minute']): string {

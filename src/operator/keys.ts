@@ -8,7 +8,7 @@ import { type Context, usageOf } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
-const KEY_MAX_SECRETS = 5;
+export const KEY_MAX_SECRETS = 5;
 const PAGE_MAX_KEYS = 1_000;
 
 export interface PlanArgs extends Partial<PlanLimits> {
@@ -54,25 +54,27 @@ export function listKeys({ store }: Context, { after }: { after: number }): { ke
   return { keys, more: true };
 }
 
-/** Looks, and takes nothing. */
+/** Looks, and takes nothing. A revoked key has nothing left, and nothing of it ends later. */
 export function showKey({ store, limiter, clock }: Context, { id }: { id: string }) {
   const key = keyOf(store.read, id);
   const { minute, day } = limiter.look(key);
+  const isRevoked = key.revokedAt !== undefined;
   const wallOffset = clock.wall() - clock.now();
   /** A window that is not open resets never: it opens at the next request. */
   const windowInfo = ({ limit, remaining, endsAt }: WindowState) => ({
     limit,
-    remaining,
-    resetsAt: remaining === limit ? null : isoTime(endsAt + wallOffset),
+    remaining: isRevoked ? 0 : remaining,
+    resetsAt: isRevoked || remaining === limit ? null : isoTime(endsAt + wallOffset),
   });
   const { banStep, banEndsAt } = limiter.counted(key);
-  const graceEnds = key.secrets.map(({ endsAt }) => endsAt ?? 0).filter((endsAt) => endsAt > clock.wall());
+  const isAhead = (wall: number) => !isRevoked && wall > clock.wall();
+  const graceEnds = key.secrets.map(({ endsAt }) => endsAt ?? 0).filter(isAhead);
   return {
     ...infoOf(key),
     minute: windowInfo(minute),
     day: windowInfo(day),
-    strikes: limiter.strikes(key),
-    bannedUntil: banEndsAt > clock.wall() ? isoTime(banEndsAt) : null,
+    strikes: isRevoked ? 0 : limiter.strikes(key),
+    bannedUntil: isAhead(banEndsAt) ? isoTime(banEndsAt) : null,
     bans: banStep,
     /** When the secrets that were rotated out stop working. */
     graceEndsAt: graceEnds.map(isoTime),

@@ -11,35 +11,43 @@ import { isServed } from './socket.ts';
 
 const LOWEST_PRIORITY = 19;
 const CHILD_WORDS_MAX_CHARACTERS = 2_000;
+const WRITE_BY_ANYBODY = 0o002;
 
 export async function openStore(dir: string, options: FileStoreOptions): Promise<FileStore> {
-  makePrivate(dir);
   const isAlive = () => isServed(dir);
-  return tellingFailures(() => FileStore.open(dir, { isAlive, compact: compactElsewhere, ...options }));
+  return tellingFailures(() => {
+    makePrivate(dir);
+    return FileStore.open(dir, { isAlive, compact: compactElsewhere, ...options });
+  }, dir);
 }
 
 /** Names of callers and digests of keys are inside, and the admin socket. That of another user stays as it is. */
 function makePrivate(dir: string): void {
   const stat = statOf(dir);
-  if (stat === undefined || stat.uid !== process.getuid?.()) return;
-  if ((stat.mode & 0o077) !== 0) chmodSync(dir, 0o700);
+  if (stat === undefined || (stat.mode & 0o077) === 0) return;
+  const names = readdirSync(dir);
+  if ((stat.mode & WRITE_BY_ANYBODY) !== 0 && names.length > 0 && !names.some(isOfStore)) {
+    const why = `anybody may write to ${dir}, and it holds other files but no store; it was left as it is`;
+    throw new CommandError(EXIT.failed, `${why}. Name another, or make it private yourself (chmod 700)`);
+  }
+  if (stat.uid === process.getuid?.()) chmodSync(dir, 0o700);
 }
 
-export async function tellingFailures<R>(work: () => R | Promise<R>): Promise<R> {
+export async function tellingFailures<R>(work: () => R | Promise<R>, place?: string): Promise<R> {
   try {
     return await work();
   } catch (error) {
-    throw asCommandError(error);
+    throw asCommandError(error, place);
   }
 }
 
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
   const names = statOf(dir) === undefined ? [] : readdirSync(dir);
-  if (!names.some((name) => /^(snapshot|log)-/.test(name))) {
-    throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
-  }
+  if (!names.some(isOfStore)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
 }
+
+const isOfStore = (name: string) => /^(snapshot|log)-\d+\.jsonl/.test(name);
 
 function statOf(dir: string): Stats | undefined {
   const stat = statSync(dir, { throwIfNoEntry: false });
@@ -74,5 +82,5 @@ function compactElsewhere(dir: string, generation: number, signal: AbortSignal):
 
 export async function compactChild({ dir, generation }: { dir: string; generation: number }): Promise<void> {
   process.stdin.on('end', () => process.exit(EXIT.failed)).resume();
-  await compactFiles(realDisk, dir, generation);
+  await tellingFailures(() => compactFiles(realDisk, dir, generation), dir);
 }

@@ -32,8 +32,8 @@ export interface Spec<O extends Options> {
   /** Not for people: the program calls itself so. */
   hidden?: boolean;
   options: O;
-  /** What no option alone can tell: returns what is wrong. */
-  check?(values: Values<O>): string | undefined;
+  /** What no option alone can tell: returns what is wrong. `nameOf`: an option as it was given. */
+  check?(values: Values<O>, nameOf: (key: string) => string): string | undefined;
 }
 
 export function option<T>(kind: Kind<T>, shown: string, help: string, fallback: string): Option<T> {
@@ -90,10 +90,13 @@ export const hostPort: Kind<{ host: string; port: number }> = {
   ),
 };
 
+/** URLs take more for one, such as `*`. */
+const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/;
+
 function webAddress(allowed: string, fits: (url: URL, text: string) => boolean): Kind<string> {
   const isGood = (text: string) => {
     const url = URL.canParse(text) ? new URL(text) : undefined;
-    return url !== undefined && /^https?:$/.test(url.protocol) && fits(url, text);
+    return url !== undefined && /^https?:$/.test(url.protocol) && HOST.test(url.hostname) && fits(url, text);
   };
   return { allowed, schema: v.pipe(v.string(), v.check(isGood)) };
 }
@@ -103,7 +106,7 @@ export const origin: Kind<string> = { ...oneOrigin, schema: v.union([v.literal('
 
 export const baseUrl = webAddress(
   'an http or https address that ends in /v1, such as https://api.example/v1',
-  (url) => url.pathname.endsWith('/v1') && url.search === '' && url.hash === '' && url.username === '',
+  (url, text) => url.origin + url.pathname === text && text.endsWith('/v1'),
 );
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -1,5 +1,5 @@
 /** A command's way to the store: through the running server if there is one, else by opening it here. */
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import * as v from 'valibot';
 import { SlotLimiter } from '../access/limiter.ts';
@@ -37,15 +37,19 @@ export function ask<N extends CallName>(dir: string, name: N, args: ArgsOf<N>, m
 
 /** The server that runs there; without one, what `here` gives, tried again while another command is at work. */
 export async function serverOr<R>(dir: string, here: () => Promise<R>): Promise<Operator | R> {
+  const found = await triedWhileInUse(async () => (await connectTo(dir)) ?? here());
+  return found instanceof Socket ? greeted(found, dir) : found;
+}
+
+/** `isInVain`: whoever has the store does not have it for a moment only. */
+export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
   const end = performance.now() + IN_USE_MAX_WAIT_MS;
   for (;;) {
-    const socket = await connectTo(dir);
-    if (socket !== undefined) return greeted(socket, dir);
     try {
-      return await here();
+      return await work();
     } catch (error) {
       const failure = asCommandError(error);
-      if (failure.exit !== EXIT.inUse || performance.now() > end) throw failure;
+      if (failure.exit !== EXIT.inUse || performance.now() > end || (await isInVain())) throw failure;
       await wait(IN_USE_RETRY_MS);
     }
   }

@@ -1,6 +1,6 @@
 /** `petstore serve`: the life of a server, from its settings to its last line of log. */
 import { randomInt } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Server } from 'node:net';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
 import { SlotLimiter } from '../access/limiter.ts';
@@ -10,8 +10,8 @@ import type { ServeSettings } from '../config.ts';
 import type { Reply } from '../http/reply.ts';
 import { openAdmin } from './admin.ts';
 import { seedStore } from './animals.ts';
-import { restoreUsage } from './context.ts';
-import { EXIT } from './exit.ts';
+import { type Context, restoreUsage } from './context.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { createKey } from './keys.ts';
 import { hostAndPort, listen } from './listen.ts';
 import { type Log, Logger, stderrSink } from './logging.ts';
@@ -19,6 +19,8 @@ import { Metrics, openMetrics } from './metrics.ts';
 import { openStore } from './opening.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
+import { triedWhileInUse } from './reach.ts';
+import { isServed } from './socket.ts';
 import { UsageRecorder } from './usage.ts';
 import { VERSION } from './version.ts';
 
@@ -29,9 +31,11 @@ const LAST_REPLIES_MAX_MS = 1_000;
 export async function serve(settings: ServeSettings): Promise<void> {
   const log = new Logger({ sink: stderrSink(), clock, level: settings.logLevel });
   process.stdout.removeAllListeners('error').on('error', () => {}); // whoever started us may have stopped reading
+  process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
+  const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
     log.error(message, { error });
-    void log.close().then(() => process.exit(EXIT.failed));
+    void end(EXIT.failed);
   };
   process.on('uncaughtException', endNow('a bug ended the process'));
   process.on('unhandledRejection', endNow('a bug ended the process'));
@@ -41,9 +45,12 @@ export async function serve(settings: ServeSettings): Promise<void> {
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
-  } finally {
-    await log.close();
+  } catch (error) {
+    const { exit, message } = asCommandError(error, settings.data);
+    log.error(message, error instanceof CommandError ? undefined : { error });
+    await end(exit);
   }
+  await log.close();
 }
 
 /** The next one then does what a signal does by default: it ends the process at once. */
@@ -74,7 +81,8 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
     if (!hasFailed) void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
   };
   const onNotice = (text: string) => log.warn(text);
-  const store = await openStore(dir, { onFatal: fatal, onNotice, observe: metrics });
+  const open = () => openStore(dir, { onFatal: fatal, onNotice, observe: metrics });
+  const store = await triedWhileInUse(open, () => isServed(dir));
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const limiter = new SlotLimiter({ clock, banAfter: settings.banAfter });
@@ -85,18 +93,18 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, store, usage }, log));
     const admin = await openAdmin(context, VERSION, log);
     const firstKey =
-      plan !== undefined && store.read.counts().keys === 0
+      plan !== undefined && !hasKeyFor(context)
         ? (await createKey({ ...context, unfinished: new Map() }, { plan, name: 'first key' })).key
         : undefined;
-    const { address, port } = app.server.address() as AddressInfo;
-    const url = `http://${hostAndPort(address, port)}/v1`;
+    const url = `${originOf(app.server)}/v1`;
+    const metricsUrl = scraped && `${originOf(scraped)}/metrics`;
     addPages(pages, settings, url);
 
     usage.start();
     app.open({ store, callers: new Callers(store.read, environment, clock), limiter });
     const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
     print(`petstore listening on ${url}${firstSteps ?? ''}`);
-    log.info('listening', { url, data: dir, version: VERSION, ...store.read.counts() });
+    log.info('listening', { url, metrics: metricsUrl, data: dir, version: VERSION, ...store.read.counts() });
     return async () => {
       await Promise.all([admin.close(), app.drain(DRAIN_MAX_MS)]);
       await usage.stop();
@@ -110,6 +118,19 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
     await store.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
+}
+
+/** Whether there is a key that lets somebody in here. */
+function hasKeyFor({ store, environment }: Pick<Context, 'store' | 'environment'>): boolean {
+  for (const key of store.read.keys()) {
+    if (key.revokedAt === undefined && key.environment === environment) return true;
+  }
+  return false;
+}
+
+function originOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `http://${hostAndPort(address, port)}`;
 }
 
 function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Log) {

@@ -15,6 +15,7 @@ const SOCKET_NAME = 'admin.sock';
 const LINE_MAX_BYTES = 1_048_576;
 /** What fits into sun_path, with its closing NUL. */
 const SOCKET_PATH_MAX_BYTES = 107;
+const NOT_OURS = 'permission denied; run this as the user to whom the store belongs';
 
 /** The socket's path as the kernel takes it. */
 interface Place {
@@ -57,6 +58,7 @@ export async function connectTo(dir: string): Promise<Socket | undefined> {
 function unreachable(dir: string, error: NodeJS.ErrnoException): CommandError {
   if (error instanceof CommandError) return error;
   if (error.code === 'EAGAIN') return unanswered(dir); // its queue is full
+  if (error.code === 'EACCES') return new CommandError(EXIT.failed, `${dir}: ${NOT_OURS}`);
   if (error.code === 'ENOTDIR') return new CommandError(EXIT.failed, `${dir} is not a directory`);
   return new CommandError(EXIT.failed, `${dir}: the running server cannot be reached: ${error.message}`);
 }

@@ -29,7 +29,7 @@ export class UsageRecorder {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#underWay;
-    await this.record();
+    await this.#writeChanged('the last usage could not be recorded: the next start counts it as unused');
   }
 
   /** On a slow disk the next second does not overtake this one. */
@@ -40,7 +40,7 @@ export class UsageRecorder {
     return this.#underWay;
   }
 
-  async #writeChanged(): Promise<void> {
+  async #writeChanged(failed = 'usage could not be recorded'): Promise<void> {
     const { limiter } = this.#context;
     for (const slot of limiter.bansEnded()) this.#log.info('a ban ended', { key: keyIdOfSlot(slot) });
     let slots: number[];
@@ -52,7 +52,7 @@ export class UsageRecorder {
       } catch (error) {
         limiter.unsaved(slots);
         const failure = error instanceof StoreError ? error.failure : undefined;
-        this.#log.warn('usage could not be recorded', { keys: slots.length, failure, error });
+        this.#log.warn(failed, { keys: slots.length, failure, error });
         return;
       }
     } while (slots.length === RECORD_MAX_KEYS);

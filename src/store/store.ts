@@ -164,7 +164,7 @@ export class FileStore implements Store {
       await this.#committer.end({ op: 'end', how: 'close', at: this.#now() });
     } catch (error) {
       if ((error as StoreError).failure !== 'full') throw error;
-      this.#options.onNotice?.('there was no room for the closing record; nothing is lost');
+      this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
     } finally {
       this.#committer.log.close();
       this.#lock?.release();

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { flagOf, variableOf } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
+import { PLANS } from '../../src/store/model.ts';
 import { program, temporary } from '../program.ts';
 
 const SPECS = COMMANDS.map(({ spec }) => spec);
@@ -43,6 +44,9 @@ test('an unknown command names itself and the known ones', async () => {
     [['sevre'], '"sevre"'],
     [['keys'], 'a command is missing'],
     [['keys', 'make'], '"keys make"'],
+    [['help', 'frob'], 'there is no command "frob"\n'],
+    [['frob', '--data', 'x'], 'there is no command "frob"\n'],
+    [['--frob'], 'there is no command "--frob"\n'],
   ] as const) {
     const { exit, stdout, stderr } = await program([...words]);
     assert.equal(exit, 2, words.join(' '));
@@ -70,6 +74,8 @@ const BAD_VALUES: [command: string, option: string, value: string][] = [
   ['serve', 'corsOrigin', 'shop.example'],
   ['serve', 'corsOrigin', 'https://shop.example/'],
   ['serve', 'corsOrigin', 'ftp://shop.example'],
+  ['serve', 'corsOrigin', 'https://*.example'],
+  ['serve', 'corsOrigin', 'https:shop.example'],
   ['serve', 'trustProxy', '11'],
   ['serve', 'trustProxy', 'yes'],
   ['serve', 'banAfter', '-1'],
@@ -83,6 +89,10 @@ const BAD_VALUES: [command: string, option: string, value: string][] = [
   ['serve', 'baseUrl', 'https://api.example'],
   ['serve', 'baseUrl', 'https://api.example/v1?x'],
   ['serve', 'baseUrl', 'mailto:a@b.example/v1'],
+  ['serve', 'baseUrl', 'https:api.example/v1'],
+  ['serve', 'baseUrl', 'https://*.example/v1'],
+  ['serve', 'baseUrl', 'https://user@api.example/v1'],
+  ['serve', 'baseUrl', 'https://api.example/v1 '],
   ['serve', 'stagingBaseUrl', 'staging'],
   ['keys create', 'plan', 'gold'],
   ['keys create', 'name', ''],
@@ -167,8 +177,27 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['keys plan', 'k1', /PLAN is missing/],
     ['backup', '', /FILE is missing/],
     ['version', '--data x', /"--data" is unknown here/],
+    ['verify', '--help=false', /: --help takes no value\n/],
   ] as const) {
     assert.match(refusal(name, line === '' ? [] : line.split(' ')), said);
+  }
+});
+
+test('what does not fit together is named as it was given', () => {
+  const pro = ['--plan', 'pro'];
+  for (const [words, env, said] of [
+    [pro, { PETSTORE_PER_MINUTE: '5' }, 'PETSTORE_PER_MINUTE'],
+    [[...pro, '--per-day', '5'], { PETSTORE_PER_MINUTE: '5' }, 'PETSTORE_PER_MINUTE and --per-day'],
+    [[...pro, '--per-minute', '5'], { PETSTORE_PER_MINUTE: '5' }, '--per-minute'],
+  ] as const) {
+    assert.match(refusal('keys create', [...words], env), new RegExp(`: only the enterprise plan takes ${said}\n`));
+  }
+});
+
+test('the commands that take a plan tell all plans', async () => {
+  for (const line of ['keys create', 'keys plan']) {
+    const { stdout } = await program([...line.split(' '), '--help']);
+    for (const plan of PLANS) assert.match(stdout, new RegExp(`\\b${plan}:`), line);
   }
 });
 

@@ -73,6 +73,13 @@ for (const [how, args] of [
     assert.equal((await run('lift k1')).exit, 0);
     assert.equal((await run('revoke k1')).stdout, 'k1 is revoked.\n');
     assert.notEqual((await json<KeyInfo[]>('list'))[0].revokedAt, null);
+    const { minute, day, strikes, bannedUntil, graceEndsAt: ends } = await json<KeyDetails>('show k1');
+    const nothing = (limit: number) => ({ limit, remaining: 0, resetsAt: null });
+    assert.deepEqual([minute, day], [nothing(1_000), nothing(100_000)]);
+    assert.deepEqual([strikes, bannedUntil, ends], [0, null, []]);
+    const told = (await run('show k1')).stdout;
+    assert.match(told, /\nrevoked +\d{4}-/);
+    assert.doesNotMatch(told, /left|works|ban +none/);
     for (const line of ['revoke k1', 'rotate k1', 'plan k1 pro', 'show k3', 'revoke k3']) {
       const ran = await run(line);
       assert.equal(ran.exit, 1, line);
@@ -97,6 +104,38 @@ test('a revoked key is refused once the command returns; a rotated one works unt
   );
   await run('revoke k1');
   assert.equal(await status(server, last.key), 401);
+});
+
+test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
+  const { json, run } = await keysIn(t);
+  await json('create --plan free');
+  const hoursLeft = async () => {
+    const { graceEndsAt } = await json<KeyDetails>('show k1');
+    return graceEndsAt.map((end) => Math.round((Date.parse(end) - Date.now()) / 3_600_000));
+  };
+  for (const grace of ['48h', '1h', '24h']) await json(`rotate k1 --grace ${grace}`);
+  assert.deepEqual(await hoursLeft(), [24, 1, 1]);
+  await json('rotate k1');
+  assert.match((await run('rotate k1')).stderr, /^k1 has 5 secrets that work/);
+  const help = (await run('rotate --help')).stdout.replace(/\s+/g, ' ');
+  assert.match(
+    help,
+    /until the grace of this rotation ends, or that of an earlier one, whichever is sooner; at most 5 /,
+  );
+});
+
+test('the first key is made where none lets anybody in', async (t) => {
+  const { data, server, run } = await keysIn(t, ['--first-key', 'free']);
+  await run('revoke k1');
+  await server.stop();
+  const again = await serving(t, ['--data', data, '--first-key', 'free']);
+  assert.equal(await status(again, again.key), 200);
+  await again.stop();
+  const staging = ['--data', data, '--first-key', 'free', '--environment', 'staging'];
+  const other = await serving(t, staging);
+  assert.match(other.key, /^ps_test_/);
+  await other.stop();
+  assert.equal((await serving(t, staging)).key, '');
 });
 
 test('show tells what is used, spends nothing, and a restart keeps the day', async (t) => {

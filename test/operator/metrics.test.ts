@@ -1,16 +1,23 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Metrics } from '../../src/operator/metrics.ts';
-import { freePort, program, serving, temporary } from '../program.ts';
+import { freePort, program, type Serving, serving, temporary } from '../program.ts';
 
 const promtool = spawnSync('promtool', ['--version']).error === undefined;
 
+/** Where the metrics are: the port that was picked is told in the log. */
+async function metricsOf(server: Serving): Promise<string> {
+  while (!server.stderr().includes('"message":"listening"')) await once(server.process.stderr!, 'data');
+  return /"metrics":"(http:[^"]+)"/.exec(server.stderr())![1];
+}
+
 test('the metrics tell what happened, in a form that Prometheus accepts', async (t) => {
   const cwd = await temporary(t);
-  const address = `127.0.0.1:${await freePort()}`;
-  const server = await serving(t, ['--metrics', address, '--ban-after', '2'], { cwd });
+  const server = await serving(t, ['--metrics', '127.0.0.1:0', '--ban-after', '2'], { cwd });
+  const address = await metricsOf(server);
   const words = 'keys create --plan enterprise --per-minute 3 --per-day 100 --json';
   const { key } = JSON.parse((await program(words.split(' '), { cwd })).stdout);
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
@@ -23,7 +30,7 @@ test('the metrics tell what happened, in a form that Prometheus accepts', async 
   await fetch(`${server.url}/secret-path-of-a-client`);
   await wait(1_300); // usage is written once a second, and bans are counted then
 
-  const reply = await fetch(`http://${address}/metrics`);
+  const reply = await fetch(address);
   assert.equal(reply.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
   const text = await reply.text();
   const value = (name: string) => {

@@ -109,6 +109,19 @@ test('a line longer than any command says is hung up on, without waiting for its
   assert.equal((await program(['keys', 'list'], { cwd })).exit, 0, 'the others are heard');
 });
 
+test('a command that fails in the server is told to whoever asked, and has a line in the log', async (t) => {
+  const cwd = await temporary(t);
+  const server = await serving(t, [], { cwd });
+  await writeFile(path.join(cwd, 'data', 'log-000002.jsonl'), '');
+  const { exit, stderr } = await program(['compact'], { cwd });
+  assert.deepEqual([exit, stderr], [1, 'data/log-000002.jsonl: file already exists\n']);
+  const { stderr: log } = await server.stop();
+  assert.match(
+    log,
+    /"level":"warn","message":"operator","call":"compactStore","error":"data\/log-000002\.jsonl: file /,
+  );
+});
+
 test('a file in the place of the data directory is told as that', async (t) => {
   const cwd = await temporary(t);
   await writeFile(path.join(cwd, 'data'), '');
