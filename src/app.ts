@@ -29,7 +29,7 @@ import type { ApiKey, Store } from './store/model.ts';
 
 /** What must be there before anything but "not yet" can be answered. */
 interface Services {
-  store: Store;
+  shop: Shop;
   callers: Callers;
   limiter: Limiter;
 }
@@ -89,7 +89,6 @@ export class App {
   readonly #gate: Gate;
   readonly #cors: string[];
   #services: Services | undefined;
-  #shop: Shop | undefined;
   #draining = false;
   readonly #requestIds = new RequestIds();
 
@@ -110,11 +109,10 @@ export class App {
   }
 
   /** From now on requests are served; until then they are told to come back. */
-  open(services: Services): void {
+  open({ store, ...services }: Omit<Services, 'shop'> & { store: Store }): void {
     const { clock, settings } = this.#options;
-    this.#services = services;
     const kept = { lists: new ReplyCache(), animals: new ReplyCache() };
-    this.#shop = { store: services.store, clock, categories: settings.categories, ...kept };
+    this.#services = { shop: { store, clock, categories: settings.categories, ...kept }, ...services };
   }
 
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
@@ -155,7 +153,7 @@ export class App {
     checkMessage(req);
     if (path !== '/v1' && !path.startsWith('/v1/')) return this.#answerPage(req, path);
     if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(req, place.value.allow);
-    if (this.#services === undefined || this.#shop === undefined || this.#draining) throw this.#notNow();
+    if (this.#services === undefined || this.#draining) throw this.#notNow();
     const refused = this.#gate.admit(exchange, this.#services.callers, this.#services.limiter);
     if (refused !== undefined) return refused;
 
@@ -169,13 +167,15 @@ export class App {
       body: null,
       idempotencyKey: undefined,
     };
-    if (operation.method === 'GET') return operation.handler(this.#shop, call);
-    return this.#withBody(exchange, operation.handler, this.#shop, call);
+    if (operation.method === 'GET') return operation.handler(this.#services.shop, call);
+    return this.#withBody(exchange, operation.handler, this.#services, call);
   }
 
-  async #withBody({ req, res }: Exchange, handler: Handler, shop: Shop, call: Call): Promise<Reply> {
+  async #withBody({ req, res }: Exchange, handler: Handler, { shop, callers }: Services, call: Call): Promise<Reply> {
     call.idempotencyKey = req.headers['idempotency-key'] as string | undefined;
-    call.body = readJson(await readBody(req, res));
+    const body = await readBody(req, res);
+    this.#gate.askAgain(req, callers); // a body may take its time, and its key be revoked meanwhile
+    call.body = readJson(body);
     return handler(shop, call);
   }
 

@@ -57,7 +57,7 @@ export class Gate {
   }
 
   /** Without a valid key it is the address that is counted. */
-  #refuseUnknown(admission: Admission, { code, message }: KeyRefusal): Reply {
+  #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
     const { over, window, retryAt } = this.#options.addresses.refused(
       this.addressOf(admission.req, admission.req.socket),
     );
@@ -67,8 +67,13 @@ export class Gate {
       const why = `the limit of ${window.limit} requests a minute without a valid key is used up`;
       return this.#tooMany('rate_limited', why, retryAfterSeconds(retryAt, now));
     }
-    const challenge = code === 'missing_api_key' ? CHALLENGE : `${CHALLENGE}, error="invalid_token"`;
-    return errorReply(new ApiError(code, message, ['WWW-Authenticate', challenge]));
+    return errorReply(unauthorized(refusal));
+  }
+
+  /** Throws where the key of a caller who was admitted has ended since. Nothing is counted for that. */
+  askAgain({ headers }: IncomingMessage, callers: Callers): void {
+    const caller = callers.identify(headers.authorization);
+    if (isRefusal(caller)) throw unauthorized(caller);
   }
 
   /** Refusals by a limit come by the thousand: no Error is made for them, and the newest serves while it is true. */
@@ -93,6 +98,11 @@ export class Gate {
     const lines = forwarded === undefined ? undefined : [forwarded];
     return clientAddress(socket.remoteAddress, lines, this.#options.trustProxy);
   }
+}
+
+function unauthorized({ code, message }: KeyRefusal): ApiError {
+  const challenge = code === 'missing_api_key' ? CHALLENGE : `${CHALLENGE}, error="invalid_token"`;
+  return new ApiError(code, message, ['WWW-Authenticate', challenge]);
 }
 
 function limitMessage({ binding, minute, day }: Decision): string {

@@ -4,7 +4,7 @@ import { asksForHelp } from './operator/arguments.ts';
 import { COMMANDS } from './operator/commands.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
 import { helpOf, overview } from './operator/help.ts';
-import { print } from './operator/output.ts';
+import { print, told } from './operator/output.ts';
 
 async function main(words: string[]): Promise<void> {
   if (words[0] === '--version') words[0] = 'version';
@@ -25,29 +25,19 @@ async function main(words: string[]): Promise<void> {
   throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
 }
 
-/** Whoever reads our output may stop, as `petstore export | head` does. */
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  process.exit(error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
-});
-
-/** Whoever reads our messages may stop as well; what was asked for is still done. */
+/** What is not taken of our output and our messages is told where it is written. */
+process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
 /** What we make is nobody else's to read: the store, its socket, backups. */
 process.umask(0o077);
 
-/** A pipe takes what is printed when its reader does; to exit before would cut it off. */
-function end(status: number): void {
-  if (process.stdout.writableLength === 0) process.exit(status);
-  process.stdout.write('', () => process.exit(status));
-}
-
 main(process.argv.slice(2)).then(
-  () => end(EXIT.done),
-  (error: Error) => {
+  () => process.exit(EXIT.done),
+  async (error: Error) => {
     const known = error instanceof CommandError;
-    process.stderr.write(known ? `${error.message}\n` : `petstore: ${error.stack}\n`, () => {
-      end(known ? error.exit : EXIT.failed);
-    });
+    const words = known ? error.message : `petstore: ${error.stack}`;
+    if (words !== '') await told(`${words}\n`);
+    process.exit(known ? error.exit : EXIT.failed);
   },
 );

@@ -8,9 +8,10 @@ import { Callers } from '../src/access/callers.ts';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { SlotLimiter } from '../src/access/limiter.ts';
 import { PLAN_LIMITS } from '../src/access/plans.ts';
-import { App, type AppSettings } from '../src/app.ts';
+import { type Answered, App, type AppSettings } from '../src/app.ts';
 import { SetClock } from '../src/clock.ts';
 import { withBody } from '../src/http/reply.ts';
+import type { Disk } from '../src/store/disk.ts';
 import type { ApiKey, Environment, Plan } from '../src/store/model.ts';
 import { FileStore } from '../src/store/store.ts';
 
@@ -20,6 +21,8 @@ export interface ServiceOptions extends Partial<AppSettings> {
   clock?: SetClock;
   /** Where the store lies; by default in a folder of its own that goes with the service. */
   dir?: string;
+  disk?: Disk;
+  onAnswered?: (answered: Answered) => void;
   /** Nothing is opened yet: the service is "starting". */
   starting?: boolean;
 }
@@ -44,7 +47,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   const clock = options.clock ?? new SetClock();
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'petstore-'));
   const environment = options.environment ?? 'production';
-  const store = await FileStore.open(dir, { clock });
+  const store = await FileStore.open(dir, { clock, disk: options.disk });
   const limiter = new SlotLimiter({ clock, banAfter: options.banAfter });
   const callers = new Callers(store.read, environment, clock);
   const logged: unknown[] = [];
@@ -54,6 +57,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
     addresses: new Addresses({ clock, seed: 7 }),
     pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
     log: { info: () => {}, error: (...line) => logged.push(line) },
+    onAnswered: options.onAnswered,
   });
   const open = () => app.open({ store, callers, limiter });
   if (!options.starting) open();

@@ -72,9 +72,14 @@ export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' |
   return jsonReply(status, JSON.stringify({ code, message, status }), error.headers);
 }
 
-/** Whether there was still somebody to answer: not if the client is gone, or was answered by `sendRaw`. */
+/** Connections on which `sendRaw` has answered: the newest request, if not all of that has come. */
+const answeredRaw = new WeakSet<Socket>();
+
+/** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
 export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, about: About): boolean {
-  if (res.headersSent || res.destroyed) return false;
+  if (res.headersSent) return false;
+  if (req.socket.writableEnded && !req.complete && answeredRaw.has(req.socket)) return false;
+  if (res.destroyed) return true;
   const headers = headersOf(reply, about);
   res.writeHead(reply.status, req.complete || !hasBody(req) ? headers : endingEarly(req, res, headers));
   if (req.method === 'HEAD' || reply.body === '') res.end();
@@ -135,6 +140,7 @@ export function sendRaw(socket: Socket, reply: Reply, about: About): void {
   if (!headers.includes('Connection')) headers.push('Connection', 'close');
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  answeredRaw.add(socket);
   lingerOnClose(socket);
   socket.write(`${head}\r\n${reply.body}`, 'latin1');
   socket.destroySoon();

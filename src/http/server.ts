@@ -41,6 +41,7 @@ export function createServer(answers: Answers): http.Server {
   server.maxConnections = MAX_CONNECTIONS;
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
+  server.on('connection', (socket) => void socket.remoteAddress); // keeps it: a client that is gone can be told by it
   server.on('request', answers.handle);
   server.on('checkContinue', answers.handle); // `100 Continue` is sent when, and only if, the body is wanted
   server.on('checkExpectation', answers.handle);

@@ -12,6 +12,8 @@ import { lineOf, linesFrom, socketPlace } from './socket.ts';
 
 const CALLERS_MAX = 16;
 const BUSY = `the server is busy with ${CALLERS_MAX} other commands; try again when one of them has ended`;
+/** A command that lives says something more often. One that is stopped must not hold for ever what it has begun. */
+const SILENCE_MAX_MS = 30_000;
 /** At the end, calls under way are finished if that takes no longer. */
 const LAST_CALLS_MAX_MS = 2_000;
 
@@ -23,7 +25,12 @@ interface Admin {
 }
 
 /** Only for whoever holds the lock of the store: a socket that is there already was left behind by a kill. */
-export async function openAdmin(context: Omit<Context, 'unfinished'>, version: string, log: Log): Promise<Admin> {
+export async function openAdmin(
+  context: Omit<Context, 'unfinished'>,
+  version: string,
+  log: Log,
+  silenceMaxMs = SILENCE_MAX_MS,
+): Promise<Admin> {
   const place = socketPlace(context.dir);
   try {
     rmSync(place.path, { force: true });
@@ -40,9 +47,10 @@ export async function openAdmin(context: Omit<Context, 'unfinished'>, version: s
       return;
     }
     callers.set(socket, undefined);
-    socket.write(lineOf({ petstore: version, environment: context.environment }));
+    socket.write(lineOf({ petstore: version, environment: context.environment, silenceMaxMs }));
     const onCall = (call: Promise<void>) => callers.set(socket, call);
-    void hear(socket, { ...context, unfinished: new Map() }, log, onCall).finally(() => callers.delete(socket));
+    const own = { ...context, unfinished: new Map() };
+    void hear(socket, own, { log, silenceMaxMs, onCall }).finally(() => callers.delete(socket));
   });
   await listen(server, { path: place.path }, log);
   chmodSync(place.path, 0o600);
@@ -57,12 +65,27 @@ export async function openAdmin(context: Omit<Context, 'unfinished'>, version: s
   };
 }
 
-/** One call at a time, in the order they come, until the caller hangs up. */
-async function hear(socket: Socket, context: Context, log: Log, onCall: (call: Promise<void>) => void) {
+interface Hearing {
+  log: Log;
+  silenceMaxMs: number;
+  onCall: (call: Promise<void>) => void;
+}
+
+/** One call at a time, in the order they come, until the caller hangs up, or is silent for too long between two. */
+async function hear(socket: Socket, context: Context, { log, silenceMaxMs, onCall }: Hearing): Promise<void> {
+  const lines = linesFrom(socket);
+  const hangUp = () => {
+    log.warn('a command was silent for too long', { undone: context.unfinished.size });
+    socket.destroy();
+  };
+  const nextLine = () => {
+    const timer = setTimeout(hangUp, silenceMaxMs);
+    return lines.next().finally(() => clearTimeout(timer));
+  };
   try {
-    for await (const line of linesFrom(socket)) {
-      if (socket.destroyed) break; // there may be lines left that were read before
-      const call = runLine(socket, context, line, log);
+    // On a connection that is closed there may be lines left that were read before.
+    for (let line = await nextLine(); !line.done && !socket.destroyed; line = await nextLine()) {
+      const call = runLine(socket, context, line.value, log);
       onCall(call);
       await call;
     }

@@ -5,7 +5,6 @@
  * nothing.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { data, json } from '../config.ts';
@@ -15,7 +14,7 @@ import { command } from './arguments.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf } from './lines.ts';
 import { flag, oneOf, optional, path, placed, type Values } from './options.ts';
-import { count, print, printed } from './output.ts';
+import { count, print, printed, told } from './output.ts';
 import { ANIMALS, type Progress, showProgress, withProgress } from './progress.ts';
 import { type Operator, reach } from './reach.ts';
 import { PART_MAX_ANIMALS, PART_MAX_CHARACTERS } from './transfer.ts';
@@ -52,7 +51,7 @@ async function importAnimals(values: Values<typeof options>): Promise<void> {
     if (values.json) await printDone({ added: good, firstId: first, skipped: bad }, file);
     else {
       const ids = first === null ? '' : `, ids ${first} to ${first + good - 1}`;
-      print(`${count(good)} animals added${ids}; ${count(bad)} lines skipped`);
+      await print(`${count(good)} animals added${ids}; ${count(bad)} lines skipped`);
     }
   } finally {
     await file.close();
@@ -82,7 +81,7 @@ async function check(file: FileHandle, { file: path, skipBad, json }: Values<typ
     }
     bad++;
     progress.end();
-    if (isTold) await printed(process.stderr, `line ${number}: ${fault}\n`);
+    if (isTold) await told(`line ${number}: ${fault}\n`);
   }
   return { good, bad };
 }
@@ -90,14 +89,14 @@ async function check(file: FileHandle, { file: path, skipBad, json }: Values<typ
 /** One JSON value whose `badLines`, for the same reason, are read once more rather than kept. */
 async function printDone(done: { added: number; firstId: number | null; skipped: number }, file: FileHandle) {
   if (done.skipped === 0) return print(JSON.stringify({ ...done, badLines: [] }, null, 2));
-  await printed(process.stdout, `${JSON.stringify(done, null, 2).slice(0, -2)},\n  "badLines": [`);
+  await printed(`${JSON.stringify(done, null, 2).slice(0, -2)},\n  "badLines": [`);
   let separator = '\n    ';
   for await (const { number, fault } of linesIn(file)) {
     if (fault === undefined) continue;
-    await printed(process.stdout, separator + JSON.stringify({ line: number, reason: fault }));
+    await printed(separator + JSON.stringify({ line: number, reason: fault }));
     separator = ',\n    ';
   }
-  print('\n  ]\n}');
+  return print('\n  ]\n}');
 }
 
 /** Gives the id of the first. */
@@ -162,7 +161,7 @@ export const EXPORT = command({
 async function printAll(operator: Operator, status: PetStatus | undefined, at: Progress['at']): Promise<void> {
   for (let after = 0, more = true; more; ) {
     const part = await operator.call('exportPart', { after, status });
-    if (!process.stdout.write(part.lines)) await once(process.stdout, 'drain');
+    await printed(part.lines);
     at(part.last, part.animals);
     after = part.last;
     more = part.more;

@@ -32,7 +32,7 @@ export function command<O extends Options, R>({ run, words, ...spec }: Work<O, R
       return async () => {
         const result = await run(values);
         if (words === undefined) return;
-        print('json' in values && values.json === true ? JSON.stringify(result, null, 2) : words(result, values));
+        await print('json' in values && values.json === true ? JSON.stringify(result, null, 2) : words(result, values));
       };
     },
   };

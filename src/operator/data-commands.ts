@@ -1,6 +1,6 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`: the words around what the store does. */
 import { data, json } from '../config.ts';
-import { backup, restore, verify } from '../store/backup.ts';
+import { backup, restore, verify, type WorkOptions } from '../store/backup.ts';
 import { InUseError, takeLock } from '../store/lock.ts';
 import { type Repaired, repair } from '../store/repair.ts';
 import type { Proof } from '../store/snapshot.ts';
@@ -20,9 +20,7 @@ export const DATA_COMMANDS = [
     more: 'Changes nothing. Two stores with the same digest hold the same.',
     options: { data, json },
     run: async ({ data }) => {
-      const { proof, notices } = await onFiles('verifying', data, (files, progress) =>
-        verify(data, files, { progress }),
-      );
+      const { proof, notices } = await onFiles('verifying', data, (files, options) => verify(data, files, options));
       return { ...proof, notices };
     },
     words: ({ notices, ...proof }) =>
@@ -50,7 +48,7 @@ export const DATA_COMMANDS = [
     options: { file: placed(path, 'FILE', 'the file to write; it must not exist'), data, json },
     run: async ({ data, file }) => ({
       file,
-      ...(await onFiles('backing up', data, (files, progress) => backup(data, file, files, { progress }))),
+      ...(await onFiles('backing up', data, (files, options) => backup(data, file, files, options))),
     }),
     words: ({ file, ...proof }) => `${proofText(proof)}\nwritten to ${file}`,
   }),
@@ -110,12 +108,16 @@ function lostText({ pets, orders, categories, keys, others }: Repaired['lost']):
 async function onFiles<R>(
   doing: string,
   dir: string,
-  work: (files: ResultOf<'pinFiles'> | undefined, progress: Progress['at']) => Promise<R>,
+  work: (files: ResultOf<'pinFiles'> | undefined, options: WorkOptions) => Promise<R>,
 ): Promise<R> {
   const holder = await serverOr(dir, () => lockedHere(dir));
+  const stillHeld = () => holder.call('stillHere', {});
   try {
     const files = await holder.call('pinFiles', {});
-    return await watched(`${doing} ${dir}`, (progress) => work(files, progress));
+    return await watched(`${doing} ${dir}`, (progress) => work(files, { progress, stillHeld }));
+  } catch (error) {
+    await stillHeld(); // what is not held may have been removed: then that is the reason
+    throw error;
   } finally {
     await holder.close();
   }

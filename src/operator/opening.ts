@@ -63,11 +63,10 @@ function compactElsewhere(dir: string, generation: number, signal: AbortSignal):
     signal,
     killSignal: 'SIGKILL',
   });
-  // Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too.
-  if (child.pid !== undefined) setPriority(child.pid, LOWEST_PRIORITY);
   let words = '';
   return new Promise((resolve, reject) => {
     child.on('error', reject);
+    if (child.pid !== undefined) lowerPriority(child.pid);
     // Where no descriptor was left for it, the child has no streams, whatever the types say.
     child.stdin?.on('error', () => {});
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
@@ -78,6 +77,15 @@ function compactElsewhere(dir: string, generation: number, signal: AbortSignal):
       else reject(new Error(`the compacting process ended with ${status ?? signal}: ${words.trim()}`));
     });
   });
+}
+
+/** Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too. */
+function lowerPriority(pid: number): void {
+  try {
+    setPriority(pid, LOWEST_PRIORITY);
+  } catch {
+    // Not everywhere is it ours to set. A compaction of the same priority as ours is better than none.
+  }
 }
 
 export async function compactChild({ dir, generation }: { dir: string; generation: number }): Promise<void> {

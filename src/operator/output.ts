@@ -1,12 +1,24 @@
 /** What commands print. */
+import { CommandError, EXIT } from './exit.ts';
 
-export function print(text: string): void {
-  process.stdout.write(`${text}\n`);
+export const print = (text: string): Promise<void> => printed(`${text}\n`);
+
+/** Resolves when it was taken, so that what waits to be read stays little; if it is not, the command ends, in order. */
+export function printed(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(text, (error) => (error ? reject(notTaken(error)) : resolve()));
+  });
 }
 
-/** Resolves when it was taken, or nobody is there to take it: so that what waits to be read stays little. */
-export function printed(stream: NodeJS.WriteStream, text: string): Promise<void> {
-  return new Promise((resolve) => stream.write(text, () => resolve()));
+/** Whoever reads our output may stop, as `petstore export | head` does: then we are done, and there is nothing to say. */
+function notTaken({ code, message }: NodeJS.ErrnoException): CommandError {
+  if (code === 'EPIPE') return new CommandError(EXIT.done, '');
+  return new CommandError(EXIT.failed, `not all could be printed: ${message}`);
+}
+
+/** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */
+export function told(text: string): Promise<void> {
+  return new Promise((resolve) => process.stderr.write(text, () => resolve()));
 }
 
 /** Columns as wide as their widest cell; `right` names those that hold numbers. */

@@ -28,7 +28,7 @@ function madeOnce(make: () => Reply): () => Reply {
 }
 
 export async function openapi(urls: BaseUrls): Promise<void> {
-  print(JSON.stringify(documentFor(urls, BASE_URL), null, 2));
+  await print(JSON.stringify(documentFor(urls, BASE_URL), null, 2));
 }
 
 function documentFor({ baseUrl, stagingBaseUrl }: BaseUrls, ownUrl: string): object {

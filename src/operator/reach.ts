@@ -16,6 +16,8 @@ const GREETING_MAX_WAIT_MS = 3_000;
 /** Another command holds the store for a moment only. */
 const IN_USE_MAX_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
+/** How often a command that has nothing to say speaks in the time for which it may be silent. */
+const SIGNS_PER_SILENCE = 6;
 
 export interface Operator {
   call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>>;
@@ -70,33 +72,64 @@ async function openHere(dir: string): Promise<Operator> {
   };
 }
 
-const answer = v.union([
-  v.object({ error: v.object({ exit: v.number(), message: v.string() }) }),
-  v.object({ result: v.optional(v.unknown()) }),
-]);
+const refusal = v.object({ error: v.object({ exit: v.number(), message: v.string() }) });
+const greeting = v.object({ silenceMaxMs: v.number() });
+const answer = v.object({ result: v.optional(v.unknown()) });
 
 async function greeted(socket: Socket, dir: string): Promise<Operator> {
   const lines = linesFrom(socket);
-  const answered = async () => {
+  const hear = async <T>(form: v.GenericSchema<unknown, T>): Promise<T> => {
     const line = await lines.next().catch(() => undefined);
     if (line?.done !== false) throw new CommandError(EXIT.failed, 'the server ended before it answered');
-    const said = v.parse(answer, JSON.parse(line.value));
-    if ('error' in said) throw new CommandError(said.error.exit, said.error.message);
-    return said.result;
+    const said: unknown = JSON.parse(line.value);
+    if (!v.is(refusal, said)) return v.parse(form, said);
+    throw new CommandError(said.error.exit, said.error.message);
   };
   const tooLate = async () => {
     await wait(GREETING_MAX_WAIT_MS, undefined, { ref: false });
     throw unanswered(dir);
   };
-  await Promise.race([answered(), tooLate()]).catch((error) => {
+  const { silenceMaxMs } = await Promise.race([hear(greeting), tooLate()]).catch((error) => {
     socket.destroy();
     throw error;
   });
-  return {
-    call: ((call, args) => {
-      socket.write(lineOf({ call, args }));
-      return answered();
-    }) as Operator['call'],
-    close: async () => void socket.destroy(),
+  return speaking(socket, async () => (await hear(answer)).result, silenceMaxMs);
+}
+
+/** A command may have no call to make for long, a backup while it copies, and lets the server know that it lives. */
+function speaking(socket: Socket, hear: () => Promise<unknown>, silenceMaxMs: number): Operator {
+  let awaited = 0;
+  let livedAt = performance.now();
+  let stoodStill = false;
+  const live = () => {
+    const now = performance.now();
+    stoodStill ||= now - livedAt > silenceMaxMs;
+    livedAt = now;
   };
+  const call = async (call: CallName, args: unknown) => {
+    live();
+    awaited++;
+    socket.write(lineOf({ call, args }));
+    return hear()
+      .catch((error) => {
+        throw stoodStill && socket.destroyed ? hungUp(silenceMaxMs) : error;
+      })
+      .finally(() => awaited--);
+  };
+  const signs = setInterval(() => {
+    live();
+    if (awaited === 0) call('stillHere', {}).catch(() => {}); // the next call meets the same
+  }, silenceMaxMs / SIGNS_PER_SILENCE).unref();
+  return {
+    call: call as Operator['call'],
+    close: async () => {
+      clearInterval(signs);
+      socket.destroy();
+    },
+  };
+}
+
+function hungUp(silenceMaxMs: number): CommandError {
+  const why = `since this command stood still for more than ${silenceMaxMs / 1_000} s`;
+  return new CommandError(EXIT.failed, `the server hung up, ${why}; what was unfinished there is undone`);
 }

@@ -30,7 +30,6 @@ const LAST_REPLIES_MAX_MS = 1_000;
 
 export async function serve(settings: ServeSettings): Promise<void> {
   const log = new Logger({ sink: stderrSink(), clock, level: settings.logLevel });
-  process.stdout.removeAllListeners('error').on('error', () => {}); // whoever started us may have stopped reading
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
@@ -103,7 +102,8 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
     usage.start();
     app.open({ store, callers: new Callers(store.read, environment, clock), limiter });
     const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
-    print(`petstore listening on ${url}${firstSteps ?? ''}`);
+    // Whoever started us may have stopped reading.
+    print(`petstore listening on ${url}${firstSteps ?? ''}`).catch(() => {});
     log.info('listening', { url, metrics: metricsUrl, data: dir, version: VERSION, ...store.read.counts() });
     return async () => {
       await Promise.all([admin.close(), app.drain(DRAIN_MAX_MS)]);

@@ -1,7 +1,7 @@
 /**
  * The socket in the data directory through which commands reach the running server, and what is said on it: JSON, a
- * line each. The server greets; then each line of the caller is `{"call","args"}`, answered by `{"result"}` or
- * `{"error"}`.
+ * line each. The server greets, and says how long a caller may be silent; then each line of the caller is
+ * `{"call","args"}`, answered by `{"result"}` or `{"error"}`.
  */
 import { once } from 'node:events';
 import { closeSync, constants, openSync } from 'node:fs';

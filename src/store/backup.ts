@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { basename, dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { DamagedError } from './damage.ts';
-import { realDisk as disk } from './disk.ts';
+import { realDisk as disk, sparingDisk } from './disk.ts';
 import { beginGeneration, saveSnapshot } from './generation.ts';
 import type { Progress } from './lines.ts';
 import { takeLock } from './lock.ts';
@@ -16,6 +16,8 @@ export interface WorkOptions {
   progress?: Progress;
   /** As for the lock. */
   isAlive?: () => Promise<boolean>;
+  /** Rejects if the files that are read are no longer held for us. */
+  stillHeld?: () => Promise<void>;
 }
 
 /**
@@ -25,20 +27,27 @@ export interface WorkOptions {
 export async function verify(
   dir: string,
   files?: Files,
-  { progress }: WorkOptions = {},
+  { progress, stillHeld }: WorkOptions = {},
 ): Promise<{ proof: Proof; notices: string[] }> {
   const { state, notices } = await recoverStore(disk, dir, { files, progress });
   state.check();
+  await stillHeld?.();
   return { proof: prove(state), notices };
 }
 
 /** Writes the whole store as one snapshot file. It has its name only when it is whole and durable. */
-export async function backup(dir: string, target: string, files?: Files, options: WorkOptions = {}): Promise<Proof> {
+export async function backup(
+  dir: string,
+  target: string,
+  files?: Files,
+  { progress, stillHeld }: WorkOptions = {},
+): Promise<Proof> {
   if (disk.list(dirname(target)).includes(basename(target))) throw new Error(`${target} exists`);
-  const found = await recoverStore(disk, dir, { files, progress: options.progress });
+  const found = await recoverStore(disk, dir, { files, progress });
   // Where the backup goes anything may stand: the name is one that nobody has chosen.
   const unfinished = `${target}.${randomBytes(8).toString('hex')}.tmp`;
-  return saveSnapshot(disk, target, unfinished, found, files?.last.generation ?? found.highest);
+  const generation = files?.last.generation ?? found.highest;
+  return saveSnapshot(sparingDisk, target, unfinished, found, generation, stillHeld);
 }
 
 /** Fills an empty store from a backup, under a new store id, and proves that all of it came back. */

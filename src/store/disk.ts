@@ -62,3 +62,16 @@ export const realDisk = {
       await realDisk.syncDirectory(dirname(path));
   },
 };
+
+/** The same, but a rename overwrites nothing: of two to one name, one fails. */
+export const sparingDisk: Disk = {
+  ...realDisk,
+  async rename(from: string, to: string): Promise<void> {
+    const failure = await call((done) => fs.link(from, to, done)).catch((error) => error);
+    if (failure?.code === 'EEXIST') throw new Error(`${to} exists`);
+    if (failure === undefined) return realDisk.unlink(from);
+    // Not every file system has hard links. There the name is taken first, and for a moment stands for an empty file.
+    fs.closeSync(await open(to, 'wx'));
+    return realDisk.rename(from, to);
+  },
+};

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
+import type { Answered } from '../../src/app.ts';
+import { realDisk } from '../../src/store/disk.ts';
 import { assertCommon, assertError, exchange, exchangeOne } from '../raw.ts';
 import { startService, type TestService } from '../service.ts';
 
@@ -339,6 +341,33 @@ test('a request that never ends, a silent socket and a dripping one are told 408
     assert.match(text, /X-RateLimit-Limit: \d+/);
     assert.ok(seconds < 20, `after ${seconds} s`);
   }
+});
+
+test('a request whose client is gone is told once, and one that was refused half-way not again', {
+  timeout: 20_000,
+}, async () => {
+  const answers: string[] = [];
+  let gone: Promise<unknown> | undefined;
+  const slow = await startService({
+    onAnswered: ({ status, address }: Answered) => answers.push(`${status} ${address()}`),
+    disk: { ...realDisk, sync: (fd) => Promise.resolve(gone).then(() => realDisk.sync(fd)) },
+  });
+  const { text } = await slow.makeKey();
+  for (const [extra, body, leaves] of [
+    [`Content-Length: ${PET.length}\r\n`, PET, true],
+    [`Content-Length: ${PET.length}\r\n`, '{', true],
+    ['Transfer-Encoding: chunked\r\n', 'no chunk\r\n', false],
+  ] as const) {
+    const client = net.connect(slow.port, '127.0.0.1').resume();
+    const [socket] = (await once(slow.app.server, 'connection')) as [net.Socket];
+    gone = new Promise((resolve) => socket.once('close', resolve));
+    client.write(post(extra, body).replace(key, text));
+    await once(slow.app.server, 'request');
+    if (leaves) client.resetAndDestroy();
+    await gone;
+  }
+  await slow.close();
+  assert.deepEqual(answers.sort(), ['201 127.0.0.1', '400 127.0.0.1', '400 127.0.0.1']);
 });
 
 test('nothing in this file was an internal error', () => assert.deepEqual(service.logged, []));

@@ -1,9 +1,11 @@
 /** The drill of docs/operating.md: serve, fill, back up under load, kill, restore elsewhere, compare. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { program, serving, temporary } from '../program.ts';
+import { whyNoStrace } from '../faults/strace.ts';
+import { command, program, serving, temporary } from '../program.ts';
 
 interface Told {
   pets: number;
@@ -72,6 +74,18 @@ test('the drill: a backup under load, a kill, a restore elsewhere, equal digests
   assert.equal(refused.exit, 1);
   assert.match(refused.stderr, /is not empty/);
   assert.equal(Math.max(...acknowledged), (await told('verify')).pets, 'the kill lost nothing that was acknowledged');
+});
+
+test('where there are no hard links, a backup gets its name all the same', {
+  skip: whyNoStrace() ?? false,
+}, async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const strace = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=link,linkat', '-e', 'inject=link,linkat:error=EPERM'];
+  const { status, stderr } = spawnSync('strace', [...strace, ...(await command()), 'backup', 'b'], { cwd });
+  assert.equal(status, 0, String(stderr));
+  assert.deepEqual((await readdir(cwd)).sort(), ['b', 'data']);
+  assert.equal((await program(['restore', 'b', '--data', 'new'], { cwd })).exit, 0);
 });
 
 test('a backup that was changed is refused as damaged, and leaves no store behind', async (t) => {

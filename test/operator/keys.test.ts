@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
+import http from 'node:http';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import type { KeyDetails, KeyInfo } from '../../src/operator/keys.ts';
@@ -137,6 +139,32 @@ test('the first key is made where none lets anybody in', async (t) => {
   await other.stop();
   assert.equal((await serving(t, staging)).key, '');
 });
+for (const [line, expected] of [
+  ['revoke k1', 401],
+  ['rotate k1 --grace 1h', 201],
+  ['rotate k1 --grace 0s', 401],
+] as const) {
+  test(`a request that is still being sent when the key meets ${line} gets ${expected}`, async (t) => {
+    const { data, server, run } = await keysIn(t, ['--first-key', 'pro']);
+    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', 'content-length': 30 };
+    const wanted = { method: 'POST', headers: { ...headers, expect: '100-continue' } };
+    const request = http.request(`${server.url}/pets`, wanted);
+    request.flushHeaders();
+    await once(request, 'continue');
+    request.write('{"name":"late",');
+    assert.equal((await run(line)).exit, 0);
+    request.end('"categoryId":1}');
+    const [reply] = (await once(request, 'response')) as [http.IncomingMessage];
+    let text = '';
+    for await (const chunk of reply) text += chunk;
+    assert.equal(reply.statusCode, expected, text);
+    assert.deepEqual([reply.headers['x-ratelimit-limit'], reply.headers['x-ratelimit-remaining']], ['300', '299']);
+    if (expected === 201) return;
+    assert.equal(JSON.parse(text).code, 'invalid_api_key');
+    assert.equal(reply.headers['www-authenticate'], 'Bearer realm="petstore", error="invalid_token"');
+    assert.equal((await program(['export', '--data', data])).stdout, '', 'nothing was written');
+  });
+}
 
 test('show tells what is used, spends nothing, and a restart keeps the day', async (t) => {
   const { data, server, json } = await keysIn(t, ['--first-key', 'free']);

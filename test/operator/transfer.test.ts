@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { open, readdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { command, program, serving, temporary } from '../program.ts';
@@ -177,10 +178,11 @@ async function writeLines(file: string, count: number): Promise<void> {
   await handle.close();
 }
 
-test('who stops reading an export ends it, without an error', async (t) => {
+test('who stops reading an export ends it, without an error, and the store is closed', async (t) => {
   const cwd = await temporary(t);
   await writeLines(path.join(cwd, 'in'), 20_000);
   await program(['import', 'in'], { cwd });
+  const files = await readdir(path.join(cwd, 'data'));
   const [file, ...words] = await command();
   const child = spawn(file, [...words, 'export'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   let stderr = '';
@@ -189,4 +191,25 @@ test('who stops reading an export ends it, without an error', async (t) => {
   child.stdout.destroy();
   const [exit] = await once(child, 'close');
   assert.deepEqual([exit, stderr], [0, '']);
+  assert.equal((await program(['keys', 'list'], { cwd })).exit, 0);
+  assert.deepEqual(await readdir(path.join(cwd, 'data')), files, 'not as after a crash');
+});
+
+test('what cannot be printed is told, and the store is closed', { skip: !existsSync('/dev/full') }, async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), LINES);
+  await program(['import', 'in'], { cwd });
+  const files = await readdir(path.join(cwd, 'data'));
+  const [file, ...words] = await command();
+  const full = await open('/dev/full', 'w');
+  t.after(() => full.close());
+  for (const line of ['export', 'version', 'keys list', '--help', 'openapi', 'keys create --plan free --json']) {
+    const child = spawn(file, [...words, ...line.split(' ')], { cwd, stdio: ['ignore', full.fd, 'pipe'] });
+    let stderr = '';
+    child.stderr!.on('data', (text) => (stderr += text));
+    assert.deepEqual(await once(child, 'close'), [1, null], line);
+    assert.match(stderr, /^not all could be printed: ENOSPC: no space left on device.*\n$/, line);
+  }
+  assert.equal((await program(['keys', 'list'], { cwd })).exit, 0);
+  assert.deepEqual(await readdir(path.join(cwd, 'data')), files, 'not as after a crash');
 });

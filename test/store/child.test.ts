@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import os from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -50,6 +52,29 @@ function prioritiesOf(pid: string): number[] {
     return Number(behindTheName.split(' ')[16]);
   });
 }
+
+test('where priorities may not be set, it compacts all the same', async (t) => {
+  const { dir, remove } = folder();
+  const [, program] = process.argv;
+  process.argv[1] = join(import.meta.dirname, '../../src/main.ts');
+  const refused = t.mock.method(os, 'setPriority', () => {
+    throw Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+  });
+  syncBuiltinESMExports();
+  try {
+    const store = await openStore(join(dir, 'data'), {});
+    await addPet(store);
+    await store.compact();
+    await store.close();
+    assert.equal(refused.mock.callCount(), 1);
+    assert.ok(existsSync(join(dir, 'data', 'snapshot-000002.jsonl')));
+  } finally {
+    refused.mock.restore();
+    syncBuiltinESMExports();
+    process.argv[1] = program;
+    remove();
+  }
+});
 
 test('the process that compacts has the lowest priority, and closing the store ends it, however long it would take', async () => {
   const { dir, remove } = folder();

@@ -137,6 +137,27 @@ test('a backup of a running store is as of its pin, and restores with counts and
     assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 1, 'old files went');
   }));
 
+test('of two backups to one name one succeeds, and a file that was made meanwhile stays', () =>
+  withStore({}, async (opened) => {
+    const { dir: elsewhere, remove } = folder();
+    try {
+      await fill(opened);
+      const file = join(elsewhere, 'backup.jsonl');
+      const both = await Promise.allSettled([backup(opened.dir, file), backup(opened.dir, file)]);
+      const refused = both.filter((one) => one.status === 'rejected').map(({ reason }) => reason.message);
+      assert.deepEqual(refused, [`${file} exists`]);
+      await restore(file, join(elsewhere, 'restored'));
+
+      const other = join(elsewhere, 'other');
+      const stillHeld = async () => writeFileSync(other, 'of somebody else');
+      await assert.rejects(backup(opened.dir, other, undefined, { stillHeld }), { message: `${other} exists` });
+      assert.equal(readFileSync(other, 'utf8'), 'of somebody else');
+      assert.deepEqual(readdirSync(elsewhere).sort(), ['backup.jsonl', 'other', 'restored']);
+    } finally {
+      remove();
+    }
+  }));
+
 test('a backup may be named like a snapshot of any generation, a file of the store only like its own', () =>
   withStore({}, async (opened) => {
     const { dir: elsewhere, remove } = folder();
