@@ -15,10 +15,11 @@ import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import { corsHeaders, preflightHeaders } from './http/cors.ts';
 import { drain } from './http/drain.ts';
+import { endWithNewest } from './http/ending.ts';
 import { ApiError, methodNotAllowed } from './http/errors.ts';
 import type { LimitTexts } from './http/limitheaders.ts';
-import { emptyReply, errorReply, ignore, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
-import { checkLimits, checkMessage, originForm, readBody } from './http/request.ts';
+import { emptyReply, errorReply, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
+import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
 import { RequestIds } from './http/requestids.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
@@ -122,10 +123,6 @@ export class App {
   }
 
   #handle(req: IncomingMessage, res: ServerResponse): void {
-    if (req.socket.writableEnded) {
-      ignore(req);
-      return;
-    }
     const id = this.#requestIds.next();
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
     const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
@@ -157,7 +154,7 @@ export class App {
     const refused = this.#gate.admit(exchange, this.#services.callers, this.#services.limiter);
     if (refused !== undefined) return refused;
 
-    checkLimits(req);
+    checkDemands(req);
     if (place === undefined) throw new ApiError('not_found', 'there is nothing at this path');
     if (operation === undefined) throw methodNotAllowed(place.value.allow);
     const call: Call = {
@@ -183,7 +180,7 @@ export class App {
   #answerPage(req: IncomingMessage, path: string): Reply {
     const page = this.#page(path);
     if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return this.#preflight(req, PAGE_ALLOW);
-    checkLimits(req);
+    checkDemands(req);
     if (page === undefined && this.#services === undefined) throw this.#notNow();
     if (page === undefined) throw new ApiError('not_found', 'there is nothing at this path');
     if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(PAGE_ALLOW);
@@ -197,7 +194,7 @@ export class App {
   }
 
   #preflight(req: IncomingMessage, allow: string): Reply {
-    checkLimits(req);
+    checkDemands(req);
     return emptyReply(204, ['Allow', allow, ...preflightHeaders(this.#options.settings.corsOrigin, allow)]);
   }
 
@@ -222,7 +219,7 @@ export class App {
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
     let extra = reply.status < 400 ? NONE : (operation?.headers ?? NONE);
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
-    if (this.#draining && !reply.headers.includes('Connection')) extra = extra.concat('Connection', 'close');
+    if (this.#draining) endWithNewest(res);
     if (!send(req, res, reply, { id, limits, extra })) return;
     this.#tell(req.socket, id, reply.status, exchange);
   }

@@ -12,7 +12,7 @@ const ANSWER_MS = 5_000;
 
 export interface RawOptions {
   /** Sent after the first bytes were answered or 50 ms passed. */
-  then?: string | Buffer;
+  later?: string | Buffer;
   /** Do not wait for the server to close: done when this many replies are there. */
   replies?: number;
   /** Whether to end our side after sending. */
@@ -43,7 +43,7 @@ export function exchange(port: number, bytes: string | Buffer, options: RawOptio
     socket.on('connect', () => {
       socket.write(bytes as Buffer);
       if (options.end) socket.end();
-      if (options.then !== undefined) setTimeout(() => socket.writable && socket.write(options.then as Buffer), 50);
+      if (options.later !== undefined) setTimeout(() => socket.writable && socket.write(options.later as Buffer), 50);
     });
     socket.on('data', (chunk) => {
       chunks.push(chunk);

@@ -1,6 +1,7 @@
 /** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { ignoreFurther } from './ending.ts';
 import type { ApiError } from './errors.ts';
 import type { LimitTexts } from './limitheaders.ts';
 import { expectOf } from './request.ts';
@@ -51,7 +52,6 @@ function headersOf({ headers }: Reply, { id, limits, extra }: About): string[] {
 const LINGER_MS = 1_000;
 /** A body that nobody wants is read to its end, and the connection kept, up to this size. */
 const MAX_DISCARDED_BYTES = 65_536;
-const MAX_IGNORED_REQUESTS = 100;
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
   return withBody(status, JSON_TYPE, body, headers);
@@ -75,6 +75,11 @@ export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' |
 /** Connections on which `sendRaw` has answered: the newest request, if not all of that has come. */
 const answeredRaw = new WeakSet<Socket>();
 
+/** node:http's own note of whether the headers say `Connection: close`. */
+interface WrittenResponse extends ServerResponse {
+  _last?: boolean;
+}
+
 /** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
 export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, about: About): boolean {
   if (res.headersSent) return false;
@@ -82,6 +87,7 @@ export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, ab
   if (res.destroyed) return true;
   const headers = headersOf(reply, about);
   res.writeHead(reply.status, req.complete || !hasBody(req) ? headers : endingEarly(req, res, headers));
+  if ((res as WrittenResponse)._last) ignoreFurther(req.socket);
   if (req.method === 'HEAD' || reply.body === '') res.end();
   else res.end(reply.body, 'latin1');
   return true;
@@ -112,16 +118,6 @@ function endingEarly(req: IncomingMessage, res: ServerResponse, headers: string[
   return mustEnd && !isEnding ? [...headers, 'Connection', 'close'] : headers;
 }
 
-/** Requests that were ignored on connections that are about to close. */
-const ignored = new WeakMap<Socket, number>();
-
-/** A request behind the one that ended the connection gets no reply, and a flood of them ends it at once. */
-export function ignore({ socket }: IncomingMessage): void {
-  const count = (ignored.get(socket) ?? 0) + 1;
-  ignored.set(socket, count);
-  if (count > MAX_IGNORED_REQUESTS) socket.destroy();
-}
-
 /**
  * node:http closes a connection by `destroySoon`. With bytes of the request still unread the kernel then
  * sends a reset, which may overtake the reply. So: say that no more will come, read on for a while, then close.
@@ -141,6 +137,7 @@ export function sendRaw(socket: Socket, reply: Reply, about: About): void {
   let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
   for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
   answeredRaw.add(socket);
+  ignoreFurther(socket);
   lingerOnClose(socket);
   socket.write(`${head}\r\n${reply.body}`, 'latin1');
   socket.destroySoon();

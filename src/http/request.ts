@@ -8,7 +8,9 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_SHOWN_CHARS = 40;
 
 const CLOSE = ['Connection', 'close'];
+const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
+const JSON_TYPE = 'application/json';
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
@@ -73,26 +75,28 @@ export function originForm(req: IncomingMessage): string {
 }
 
 /** What stands to be refused once the caller is known and within its limits. */
-export function checkLimits(req: IncomingMessage): void {
+export function checkDemands(req: IncomingMessage): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) {
     throw new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
   }
   const expect = expectOf(req);
-  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
-    throw new ApiError('expectation_failed', 'the only expectation met is: 100-continue');
+  if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
+    throw new ApiError('expectation_failed', `the only expectation met is: ${CONTINUE}`);
   }
 }
 
-/** HTTP/1.0 knows no `Expect`, and a server must pass it over there. */
+/** What the client waits for. `100-continue` a server must pass over in HTTP/1.0 (RFC 9110, 10.1.1). */
 export function expectOf(req: IncomingMessage): string | undefined {
-  return req.httpVersionMinor === 0 ? undefined : req.headers.expect;
+  const { expect } = req.headers;
+  return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
 }
 
 /** The whole body, as bytes; refused as soon as it is known to be too long. */
 export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined) throw unsupported('no Content-Encoding is taken');
-  if (!JSON_MEDIA_TYPE.test(headers['content-type'] ?? '')) throw unsupported('the body must be application/json');
+  const type = headers['content-type'] ?? (isEmpty(req) ? JSON_TYPE : '');
+  if (!JSON_MEDIA_TYPE.test(type)) throw unsupported(`the body must be ${JSON_TYPE}`);
   if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
   if (expectOf(req) !== undefined) res.writeContinue();
   return new Promise((resolve, reject) => {
@@ -103,14 +107,22 @@ export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Uin
       if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
       else reject(bodyTooLarge());
     });
-    req.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    req.on('end', () => {
+      if (req.socket.writableEnded) return; // it was refused while it came (408), so it must not be done any more
+      resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+    });
     // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
     req.on('error', () => reject(badRequest('the body ended early')));
   });
 }
 
+/** Then no type is missed: that nothing is no JSON either, the reader says. */
+function isEmpty({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+}
+
 function unsupported(why: string): ApiError {
-  return new ApiError('unsupported_media_type', why, ['Accept', 'application/json']);
+  return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE]);
 }
 
 function bodyTooLarge(): ApiError {

@@ -2,6 +2,7 @@
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { isWanted } from './ending.ts';
 import { ApiError } from './errors.ts';
 import { hasReply } from './reply.ts';
 import { badRequest, MAX_TARGET_CHARS } from './request.ts';
@@ -42,9 +43,12 @@ export function createServer(answers: Answers): http.Server {
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   server.on('connection', (socket) => void socket.remoteAddress); // keeps it: a client that is gone can be told by it
-  server.on('request', answers.handle);
-  server.on('checkContinue', answers.handle); // `100 Continue` is sent when, and only if, the body is wanted
-  server.on('checkExpectation', answers.handle);
+  const handle = (req: IncomingMessage, res: ServerResponse) => {
+    if (isWanted(req, res)) answers.handle(req, res);
+  };
+  server.on('request', handle);
+  server.on('checkContinue', handle); // `100 Continue` is sent when, and only if, the body is wanted
+  server.on('checkExpectation', handle);
   const refusing = new WeakSet<Socket>();
   const refuse = (socket: AnsweringSocket, error: ApiError) => {
     if (refusing.has(socket)) return; // node:http tells of a fault again with every further packet
@@ -76,9 +80,10 @@ interface AnsweringSocket extends Socket {
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
 function refuseWhenDue(socket: AnsweringSocket, error: ApiError, answers: Answers): void {
   const current = socket._httpMessage;
-  if (!socket.writable || hasReply(socket)) socket.destroy();
-  else if (current?.req.complete) current.once('close', () => refuseWhenDue(socket, error, answers));
-  else if (current?.headersSent) socket.destroy();
+  if (!socket.writable) socket.destroy();
+  else if (current?.req.complete || current?.writableEnded) {
+    current.once('close', () => refuseWhenDue(socket, error, answers));
+  } else if (hasReply(socket) || current?.headersSent) socket.destroy();
   else answers.refuse(socket, error);
 }
 

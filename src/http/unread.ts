@@ -27,7 +27,9 @@ export function endUnreadReplies(server: Server, now: () => number, unreadMs = U
       if (socket.writableLength === 0 || socket.writableLength !== unsent.bytes) {
         unsent.bytes = socket.writableLength;
         unsent.since = at;
-      } else if (at - unsent.since >= unreadMs) socket.destroy();
+      } else if (at - unsent.since >= unreadMs) {
+        socket.resetAndDestroy(); // merely closed, the kernel would keep what was not read, and go on offering it
+      }
     }
   };
   const timer = setInterval(look, Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2));

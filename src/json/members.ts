@@ -26,6 +26,7 @@ export class Members {
   readonly #members: Map<string, JsonValue>;
   readonly #known = new Set<string>();
   readonly #violations: string[] = [];
+  readonly #remarks: string[] = [];
 
   /** Throws at once for what is no object: no member can be asked of it. */
   constructor(value: JsonValue) {
@@ -47,11 +48,16 @@ export class Members {
     return '';
   }
 
-  int64(name: string): Int64 {
+  /** `remark`: what may be said against an integer beside other violations; alone it refuses nothing. */
+  int64(name: string, remark?: (value: Int64) => string | undefined): Int64 {
     const value = this.#take(name);
-    if (typeof value === 'number' || typeof value === 'bigint') return value;
-    // Shown as it was written: "not a number" would not be true of 1.5.
-    const sent = value instanceof Decimal ? excerpt(value.text) : undefined;
+    if (typeof value === 'number' || typeof value === 'bigint') {
+      const said = remark?.(value);
+      if (said !== undefined) this.#remarks.push(said);
+      return value;
+    }
+    // Shown as it was written: "not a number" would not be true of 1.5, nor "1.5" that it was a string.
+    const sent = value instanceof Decimal ? excerpt(value.text).replaceAll('"', '') : undefined;
     this.#refuse(name, `an integer from ${MIN_INT64} to ${MAX_INT64}`, value, sent);
     return 0;
   }
@@ -73,7 +79,7 @@ export class Members {
       if (Object.hasOwn(explained, name)) this.#violations.push(`${name}: ${explained[name]}`);
       else this.#violations.push(`${excerpt(name)}: is unknown; leave it out`);
     }
-    if (this.#violations.length > 0) throw new InvalidMembers(this.#violations);
+    if (this.#violations.length > 0) throw new InvalidMembers([...this.#remarks, ...this.#violations]);
   }
 
   #take(name: string): JsonValue | undefined {

@@ -25,6 +25,7 @@ import { UsageRecorder } from './usage.ts';
 import { VERSION } from './version.ts';
 
 const DRAIN_MAX_MS = 10_000;
+const SAME_WISH_MS = 1_000;
 /** After the disk failed: long enough for the replies that say so. */
 const LAST_REPLIES_MAX_MS = 1_000;
 
@@ -52,12 +53,17 @@ export async function serve(settings: ServeSettings): Promise<void> {
   await log.close();
 }
 
-/** The next one then does what a signal does by default: it ends the process at once. */
+/**
+ * Its repeat within a second is the same wish: Ctrl-C under `npm start` comes from the terminal and again from npm.
+ * After that the next one does what a signal does by default: it ends the process at once.
+ */
 function firstSignal(): Promise<string> {
   return new Promise((resolve) => {
     const onSignal = (signal: string) => {
-      process.removeListener('SIGTERM', onSignal);
-      process.removeListener('SIGINT', onSignal);
+      setTimeout(() => {
+        process.removeListener('SIGTERM', onSignal);
+        process.removeListener('SIGINT', onSignal);
+      }, SAME_WISH_MS).unref();
       resolve(signal);
     };
     process.on('SIGTERM', onSignal);

@@ -15,7 +15,10 @@ export function onceOf(shop: Shop, call: Call): Once | undefined {
   const quoted = QUOTED.exec(sent);
   const key = quoted === null ? sent : quoted[1].replace(/\\(.)/g, '$1');
   if (key.length > MAX_KEY_CHARS || !VISIBLE_ASCII.test(key)) {
-    throw new ApiError('bad_request', `Idempotency-Key: must be 1 to ${MAX_KEY_CHARS} visible ASCII characters`);
+    throw new ApiError(
+      'bad_request',
+      `Idempotency-Key: must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`,
+    );
   }
   return { caller: call.caller.id, key, at: shop.clock.steady() };
 }

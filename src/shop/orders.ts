@@ -20,7 +20,7 @@ export function listOrders(shop: Shop, call: Call): Reply {
 
 export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
   refuseParameters(call.query);
-  const petId = readNewOrder(call.body);
+  const petId = readNewOrder(shop, call.body);
   const once = onceOf(shop, call);
   const again = replayed(shop, 'placeOrder', once, (made) => {
     const first = { ...(shop.store.read.order(made.id) as Order), status: 'placed' as const };
@@ -31,7 +31,7 @@ export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
     .write((ahead) => {
       refuseInFlight(ahead, 'placeOrder', once);
       const pet = typeof petId === 'number' ? ahead.pet(petId) : undefined;
-      if (pet === undefined) throw new ApiError('invalid_body', `petId: there is no animal ${int64Text(petId)}`);
+      if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
       if (pet.status !== 'available') {
         throw new ApiError(
           'pet_unavailable',
@@ -60,11 +60,17 @@ export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
     .then((op) => jsonReply(200, orderJson(shop.store.read.order(op.id) as Order)));
 }
 
-function readNewOrder(value: JsonValue): Int64 {
+/** Whether the animal alone is wrong, the write decides. */
+function readNewOrder({ store }: Shop, value: JsonValue): Int64 {
   const members = new Members(value);
-  const petId = members.int64('petId');
+  const isMissing = (id: Int64) => typeof id !== 'number' || store.read.pet(id) === undefined;
+  const petId = members.int64('petId', (id) => (isMissing(id) ? noAnimal(id) : undefined));
   members.end({ id: 'is given by the service; leave it out', status: 'is "placed" for a new order; leave it out' });
   return petId;
+}
+
+function noAnimal(id: Int64): string {
+  return `petId: there is no animal ${int64Text(id)}`;
 }
 
 function orderJson({ id, petId, status, placedAt }: Order): string {

@@ -6,7 +6,7 @@ import { refuseParameters } from '../http/request.ts';
 import { int64Text } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
+import { type Int64, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
 import { onceOf, refuseInFlight, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
@@ -37,7 +37,7 @@ export function listPets(shop: Shop, call: Call): Reply {
 
 export function createPet(shop: Shop, call: Call): Reply | Promise<Reply> {
   refuseParameters(call.query);
-  const wanted = readNewPet(call.body);
+  const wanted = readNewPet(shop, call.body);
   const once = onceOf(shop, call);
   const again = replayed(shop, 'addPet', once, (made) => {
     const first = { ...(shop.store.read.pet(made.id) as Pet), status: made.status as Pet['status'] };
@@ -48,7 +48,7 @@ export function createPet(shop: Shop, call: Call): Reply | Promise<Reply> {
     .write((ahead) => {
       refuseInFlight(ahead, 'addPet', once);
       if (shop.categories === 'known' && ahead.category(wanted.categoryId) === undefined) {
-        throw new ApiError('invalid_body', `categoryId: there is no category ${int64Text(wanted.categoryId)}`);
+        throw new ApiError('invalid_body', noCategory(wanted.categoryId));
       }
       return { op: 'addPet', pet: { id: ahead.nextPetId(), ...wanted }, once };
     })
@@ -69,14 +69,19 @@ export function getPet(shop: Shop, call: Call): Reply {
   return shop.animals.keep(call.param, jsonReply(200, petJson(pet), GET_PET_HEADERS));
 }
 
-/** NewPet, with everything that is wrong in one message. */
-function readNewPet(value: JsonValue): NewPet {
+/** NewPet, with everything that is wrong in one message. Whether the category alone is wrong, the write decides. */
+function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);
-  const categoryId = members.int64('categoryId');
+  const isMissing = (id: Int64) => categories === 'known' && store.read.category(id) === undefined;
+  const categoryId = members.int64('categoryId', (id) => (isMissing(id) ? noCategory(id) : undefined));
   const status = members.oneOf('status', PET_STATUSES, 'available');
   members.end({ id: 'is given by the service; leave it out' });
   return { name, categoryId, status };
+}
+
+function noCategory(id: Int64): string {
+  return `categoryId: there is no category ${int64Text(id)}`;
 }
 
 export function petJson({ id, name, categoryId, status }: Pet): string {

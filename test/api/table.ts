@@ -190,6 +190,8 @@ const animals: Row[] = [
   create({ name: '😀'.repeat(256), categoryId: 1 }, { status: 400, code: 'invalid_body', says: '255' }),
   create({ name: ' \u00a0\n', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
   create({ name: '', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
+  create({ name: '\u0085', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
+  create({ name: '\ufeff', categoryId: 1 }, { status: 201 }),
   create({ ...newPet, id: 5 }, { status: 400, code: 'invalid_body', says: 'id: is given by the service' }),
   create({ ...newPet, colour: 'red' }, { status: 400, code: 'invalid_body', says: 'colour' }),
   create({}, { status: 400, code: 'invalid_body', says: ['name', 'categoryId'] }),
@@ -205,6 +207,7 @@ const animals: Row[] = [
   createText('{"name":"x","categoryId":1.00000000000000000001}', { code: 'invalid_body', says: 'categoryId' }),
   createText('{"name":"x","categoryId":1,"__proto__":{}}', { code: 'invalid_body', says: '__proto__' }),
   createText('', {}),
+  create(undefined, { status: 400, code: 'invalid_json' }),
   createText('{"name":"x"', {}),
   createText('{"name":"x","name":"y","categoryId":1}', { says: 'name' }),
   createText('{"name":"\\ud800","categoryId":1}', {}),
@@ -258,11 +261,13 @@ const orders: Row[] = [
   order({ petId: 1 }, { status: 409, code: 'pet_unavailable', says: 'pending' }),
   order({ petId: 9 }, { status: 409, code: 'pet_unavailable', says: 'sold' }),
   order({ petId: 999 }, { status: 400, code: 'invalid_body', says: '999' }),
+  order({ petId: 999, x: 1 }, { status: 400, code: 'invalid_body', says: ['no animal 999', 'x'] }),
   order({ petId: 0 }, { status: 400, code: 'invalid_body' }),
   order({ petId: '1' }, { status: 400, code: 'invalid_body', says: 'petId' }),
   order({ petId: 1, status: 'placed' }, { status: 400, code: 'invalid_body', says: 'status' }),
   close(1, 'lost', { status: 400, code: 'invalid_body', says: 'delivered' }),
   close(1, 'placed', { status: 400, code: 'invalid_body' }),
+  { method: 'PATCH', path: '/v1/store/orders/1', status: 400, code: 'invalid_json' },
   close(2, 'delivered', { status: 404, code: 'not_found' }),
   close('x', 'delivered', { status: 404, code: 'not_found' }),
   close(1, 'cancelled', { status: 200 }),
@@ -293,6 +298,7 @@ const categories: Row[] = [
   { method: 'PUT', path: '/v1/categories/-9223372036854775808', body: { name: 'Least' }, status: 201 },
   { path: '/v1/categories?after=8', status: 200, json: [{ id: 9, name: 'Horses' }] },
   { method: 'PUT', path: '/v1/categories/9', body: { name: '' }, status: 400, code: 'invalid_body' },
+  { method: 'PUT', path: '/v1/categories/9', status: 400, code: 'invalid_json' },
   {
     method: 'PUT',
     path: '/v1/categories/9',
@@ -394,13 +400,26 @@ export const GROUPS: Group[] = [
     serve: ['--categories', 'known'],
     rows: [
       create({ name: 'x', categoryId: 9 }, { status: 400, code: 'invalid_body', says: 'categoryId' }),
+      create(
+        { name: '', categoryId: 77, x: 1 },
+        { status: 400, code: 'invalid_body', says: ['categoryId: there is no category 77', 'name', '"x"'] },
+      ),
       create({ name: 'x', categoryId: 8 }, { status: 201 }),
     ],
   },
   {
     name: 'open categories',
     serve: ['--categories', 'open'],
-    rows: [create({ name: 'x', categoryId: 9 }, { status: 201 })],
+    rows: [
+      create(
+        { name: 'x', categoryId: 9, x: 1 },
+        {
+          status: 400,
+          json: { code: 'invalid_body', message: '"x": is unknown; leave it out', status: 400 },
+        },
+      ),
+      create({ name: 'x', categoryId: 9 }, { status: 201 }),
+    ],
   },
   {
     name: 'one origin',

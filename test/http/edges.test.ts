@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
-import { after, before, test } from 'node:test';
+import { after, before, type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Answered } from '../../src/app.ts';
 import { realDisk } from '../../src/store/disk.ts';
 import { assertCommon, assertError, exchange, exchangeOne } from '../raw.ts';
@@ -20,7 +21,10 @@ const get = (extra = '', target = '/v1/pets', version = '1.1') =>
   `GET ${target} HTTP/${version}\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${extra}\r\n`;
 const post = (extra: string, body: string) =>
   `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n${extra}\r\n${body}`;
+const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
+const bare = (method: string) => get().replace('GET', method);
 const PET = '{"name":"Rex","categoryId":3}';
+const addPet = (extra = '', pet = PET) => post(`${extra}Content-Length: ${pet.length}\r\n`, pet);
 
 interface Trap {
   name: string;
@@ -29,7 +33,6 @@ interface Trap {
   code?: string;
   /** Whether the connection must end with the reply. By default it must. */
   stays?: boolean;
-  then?: string;
 }
 
 const long = (n: number) => 'x'.repeat(n);
@@ -187,6 +190,13 @@ const TRAPS: Trap[] = [
     status: 401,
     code: 'missing_api_key',
   },
+  { name: 'no body at all', send: () => bare('POST'), status: 400, code: 'invalid_json', stays: true },
+  {
+    name: 'an Expect nobody can meet, in HTTP/1.0',
+    send: () => get('Expect: wonders\r\n', '/v1/pets', '1.0'),
+    status: 417,
+    code: 'expectation_failed',
+  },
 ];
 
 for (const { name, send, status, code, stays } of TRAPS) {
@@ -204,7 +214,7 @@ test('what is unusual but right is served', async () => {
     ['an absolute target without a path', 'GET http://x HTTP/1.1\r\nHost: x\r\n\r\n', 200],
     ['an empty line first', `\r\n${get()}`, 200],
     ['a body of length 0 on GET', get('Content-Length: 0\r\n'), 200],
-    ['an upgrade nobody offers', get('Connection: Upgrade\r\nUpgrade: websocket\r\n'), 200],
+    ['an upgrade nobody offers', get(UPGRADE), 200],
     ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', 204],
     ['100 headers', get('A: b\r\n'.repeat(98)), 200],
     [
@@ -297,29 +307,126 @@ test('what follows a request that ended the connection is ignored, and a flood o
   assert.ok(performance.now() - began < 900, 'before the time to linger is over');
 });
 
+/** What comes first on a connection that ends with the reply to it. */
+const ENDING: Pick<Trap, 'name' | 'send' | 'status'>[] = [
+  // Which of its parts is too long is told by the first line of the packet, so 431 where another request begins it.
+  ...TRAPS.filter(({ name, stays }) => !stays && name !== 'a target over 8 KiB'),
+  {
+    name: 'a body that is too large and ends in the same packet',
+    send: () => post('Transfer-Encoding: chunked\r\n', `10001\r\n${long(65_537)}\r\n0\r\n\r\n`),
+    status: 413,
+  },
+  { name: 'Connection: close', send: () => get('Connection: close\r\n'), status: 200 },
+  { name: 'HTTP/1.0', send: () => get('', '/v1/pets', '1.0'), status: 200 },
+  { name: 'an upgrade', send: () => get(UPGRADE), status: 200 },
+  { name: 'an upgrade with a body', send: () => addPet(UPGRADE), status: 201 },
+];
+/** Until the end of the test every write takes at least so long. */
+function writeAfter({ store }: TestService, ms: number, t: TestContext): void {
+  const write = store.write.bind(store);
+  store.write = (decide) => wait(ms).then(() => write(decide));
+  t.after(() => {
+    store.write = write;
+  });
+}
+
+/** What must not be added: the requests with it come too late. */
+const BEHIND = '{"name":"Behind","categoryId":3}';
+async function assertNoneBehind(): Promise<void> {
+  await exchangeOne(service.port, addPet(), { replies: 1 }); // writes are kept in order
+  const { items, more } = service.store.read.pets(0, 1_000);
+  assert.equal(more, false);
+  assert.ok(items.every(({ name }) => name !== 'Behind'));
+}
+
+test('what comes behind the last request of a connection is not processed, at once or later', async (t) => {
+  writeAfter(service, 200, t); // so the reply that ends the connection still waits when `later` comes
+  const behind = addPet('', BEHIND);
+  const checks = ENDING.map(async ({ name, send, status }) => {
+    const bytes = Buffer.concat([Buffer.from(send()), Buffer.from(behind)]);
+    const alone = await exchange(service.port, bytes, { later: behind });
+    assert.deepEqual(
+      alone.map((reply) => reply.status),
+      [status],
+      name,
+    );
+    const waiting = await exchange(service.port, Buffer.concat([Buffer.from(addPet()), bytes]), { later: behind });
+    assert.deepEqual(
+      waiting.map((reply) => [reply.status, reply.headers.get('connection')]),
+      [
+        [201, 'keep-alive'],
+        [status, 'close'],
+      ],
+      name,
+    );
+  });
+  await Promise.all(checks);
+  await assertNoneBehind();
+});
+
+test('what was taken before a flood gets its reply', async (t) => {
+  writeAfter(service, 100, t);
+  const flood = addPet() + get('Host: y\r\n') + get().repeat(2_000);
+  const statuses = (await exchange(service.port, flood)).map((reply) => reply.status);
+  assert.deepEqual(statuses, [201, 400]);
+});
+
+test('what was taken before the service ends gets its reply, also behind another', async (t) => {
+  const ending = await startService();
+  t.after(() => ending.close());
+  const { text } = await ending.makeKey();
+  writeAfter(ending, 100, t);
+  const replies = exchange(ending.port, addPet().replace(key, text).repeat(2));
+  await wait(50);
+  await ending.app.drain(2_000);
+  assert.deepEqual(
+    (await replies).map((reply) => [reply.status, reply.headers.get('connection')]),
+    [
+      [201, 'keep-alive'],
+      [201, 'close'],
+    ],
+  );
+});
+
+test('a packet behind an upgrade is not taken for a request', async () => {
+  const inner = addPet('', BEHIND);
+  const outer = post(`Content-Length: ${inner.length}\r\n`, '').replace('/pets', '/nothing');
+  const reply = await exchangeOne(service.port, get(UPGRADE) + outer, { later: inner });
+  assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close']);
+});
+
 test('every reply of the deprecated operation says so, also when the message is wrong', async () => {
   const reply = await exchangeOne(service.port, get('Host: y\r\n', '/v1/pets/1'));
   assertError(reply, 400, 'bad_request');
   assert.match(reply.headers.get('sunset') ?? '', /2030/);
 });
 
-test('HTTP/1.0 knows no Expect', async () => {
-  for (const expect of ['100-continue', 'wonders']) {
-    const bytes = post(`Expect: ${expect}\r\nContent-Length: ${PET.length}\r\n`, PET).replace('HTTP/1.1', 'HTTP/1.0');
-    assert.equal((await exchangeOne(service.port, bytes)).status, 201);
-  }
+test('HTTP/1.0 knows no 100 Continue', async () => {
+  const bytes = addPet('Expect: 100-continue\r\n').replace('HTTP/1.1', 'HTTP/1.0');
+  assert.equal((await exchangeOne(service.port, bytes)).status, 201);
+});
+
+test('an Idempotency-Key sent twice is told what is wrong with it', async () => {
+  const bytes = addPet('Idempotency-Key: a\r\nIdempotency-Key: a\r\n');
+  const reply = await exchangeOne(service.port, bytes, { replies: 1 });
+  assertError(reply, 400, 'bad_request');
+  assert.match(reply.body, /Idempotency-Key: must be sent once/);
 });
 
 test('a request that never ends, a silent socket and a dripping one are told 408 in time', {
   timeout: 40_000,
 }, async () => {
-  const timed = async (bytes: string, drip?: string) => {
+  const timed = async (bytes: string, drip?: string, onceAnswered = '') => {
     const began = performance.now();
     const socket = net.connect(service.port, '127.0.0.1');
     socket.write(bytes);
     const timer = drip === undefined ? undefined : setInterval(() => socket.writable && socket.write(drip), 500);
     let text = '';
-    for await (const chunk of socket) text += chunk;
+    socket.on('data', (chunk) => {
+      text += chunk;
+      socket.write(onceAnswered);
+    });
+    await once(socket, 'close');
     clearInterval(timer);
     return { text, seconds: (performance.now() - began) / 1000 };
   };
@@ -331,6 +438,8 @@ test('a request that never ends, a silent socket and a dripping one are told 408
     timed(post('Content-Length: 50\r\n', '{')),
     timed(post('Content-Length: 5000\r\n', '{'), ' '),
     timed(''),
+    timed(addPet('', BEHIND).slice(0, -1), undefined, BEHIND.slice(-1)),
+    timed(addPet('', BEHIND).replace(`\r\n${BEHIND}`, ''), undefined, `\r\n${BEHIND}`),
   ]);
   const answered = await early;
   assert.equal(answered.text.match(/HTTP\/1\.1 /g)?.length, 1, answered.text);
@@ -341,6 +450,7 @@ test('a request that never ends, a silent socket and a dripping one are told 408
     assert.match(text, /X-RateLimit-Limit: \d+/);
     assert.ok(seconds < 20, `after ${seconds} s`);
   }
+  await assertNoneBehind();
 });
 
 test('a request whose client is gone is told once, and one that was refused half-way not again', {

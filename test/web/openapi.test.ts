@@ -104,6 +104,17 @@ describe('the interface description', () => {
     assert.ok(examples > 40, `${examples} examples`);
   });
 
+  it('calls white space what the service does, for readers of patterns new and old', () => {
+    const { pattern } = document.components.schemas.NewPet.properties.name;
+    for (const flags of ['u', '']) {
+      const told = new RegExp(pattern, flags);
+      for (let unit = 0; unit <= 0xffff; unit++) {
+        const name = String.fromCharCode(unit);
+        assert.equal(told.test(name), /\P{White_Space}/u.test(name), `U+${unit.toString(16)}`);
+      }
+    }
+  });
+
   it('describes every field, parameter and header', () => {
     for (const [at, part] of parts(document.components.schemas)) {
       if (!/\/properties\/\w+$/.test(at) || part.enum !== undefined) continue;

@@ -5,7 +5,8 @@ import { type Part, schema } from './schemas.ts';
 /** Of every code: when it is given, and a message as the service writes it. */
 const EXPLAINED: Record<ErrorCode, [when: string, message: string]> = {
   invalid_json: [
-    'The body is not JSON, not valid UTF-8, too deep, or has duplicate names, lone surrogates or a byte order mark.',
+    'The body is not JSON, not valid UTF-8, deeper than 64, of more than 10,000 values, or has duplicate names, ' +
+      'lone surrogates or a byte order mark.',
     'expected a value, not "}", at byte offset 8 (line 1, column 9)',
   ],
   invalid_body: [

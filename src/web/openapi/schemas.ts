@@ -15,11 +15,17 @@ export const categoryId = { ...int64, description: `Identifier of the category. 
 export const petId = assignedId('Identifier of an animal.');
 export const orderId = assignedId('Identifier of an order.');
 
+/**
+ * A character without Unicode's property White_Space, of which \S is not the opposite; written out, since many readers
+ * of patterns do not know \P{White_Space}, or take it for these very letters.
+ */
+const NOT_WHITE_SPACE = '[^\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]';
+
 const name = (whose: string): Part => ({
   type: 'string',
   minLength: 1,
   maxLength: 255,
-  pattern: '\\S',
+  pattern: NOT_WHITE_SPACE,
   description: `The ${whose}'s name: 1 to 255 Unicode characters, at least one of them not white space. Kept as sent.`,
 });
 
