@@ -79,8 +79,13 @@ async function hear(socket: Socket, context: Context, { log, silenceMaxMs, onCal
     socket.destroy();
   };
   const nextLine = () => {
-    const timer = setTimeout(hangUp, silenceMaxMs);
-    return lines.next().finally(() => clearTimeout(timer));
+    let isHeard = false;
+    // Two turns more: if it was we who stood still, what has come meanwhile is read first.
+    const timer = setTimeout(() => setImmediate(() => setImmediate(() => isHeard || hangUp())), silenceMaxMs);
+    return lines.next().finally(() => {
+      isHeard = true;
+      clearTimeout(timer);
+    });
   };
   try {
     // On a connection that is closed there may be lines left that were read before.

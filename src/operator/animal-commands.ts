@@ -4,7 +4,6 @@
  * sees before the last one is in. So memory stays small, and a crash, a broken connection or a full disk half-way adds
  * nothing.
  */
-import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { data, json } from '../config.ts';
@@ -101,7 +100,7 @@ async function printDone(done: { added: number; firstId: number | null; skipped:
 
 /** Gives the id of the first. */
 async function add(operator: Operator, file: FileHandle, expected: number): Promise<number> {
-  const name = randomUUID();
+  const { import: name } = await operator.call('beginImport', {});
   const count = await addParts(operator, file, name);
   if (count !== expected) {
     throw new CommandError(EXIT.failed, 'the file changed while it was read; nothing was added');

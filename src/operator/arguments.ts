@@ -32,7 +32,11 @@ export function command<O extends Options, R>({ run, words, ...spec }: Work<O, R
       return async () => {
         const result = await run(values);
         if (words === undefined) return;
-        await print('json' in values && values.json === true ? JSON.stringify(result, null, 2) : words(result, values));
+        const text = 'json' in values && values.json === true ? JSON.stringify(result, null, 2) : words(result, values);
+        await print(text).catch((error: CommandError) => {
+          if (spec.unprinted === undefined) throw error;
+          throw new CommandError(EXIT.failed, `${error.message || 'nobody read what was printed'}; ${spec.unprinted}`);
+        });
       };
     },
   };

@@ -45,6 +45,7 @@ const CALLS = {
   rotateKey: call(v.object({ id, graceMs: v.pipe(whole, v.maxValue(GRACE_MAX_MS)) }), keys.rotateKey),
   liftKey: call(v.object({ id }), keys.liftKey),
   planKey: call(v.object({ id, ...planned }), keys.planKey),
+  beginImport: call(v.object({}), transfer.beginImport),
   importPart: call(v.object({ import: v.string(), lines }), transfer.importPart),
   endImport: call(v.object({ import: v.string(), count: whole }), transfer.endImport),
   exportPart: call(v.object({ after: whole, status }), transfer.exportPart),

@@ -32,6 +32,7 @@ function limitsFitPlan(values: PlanArgs, nameOf: (key: string) => string): strin
 export const KEY_COMMANDS = [
   command({
     name: 'keys create',
+    unprinted: 'the key was made, but could not be printed: revoke it, or rotate it (petstore keys list tells its id)',
     does: 'make an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     options: {
@@ -69,6 +70,7 @@ export const KEY_COMMANDS = [
   }),
   command({
     name: 'keys rotate',
+    unprinted: 'the new secret could not be printed, and it stands: rotate the key again',
     does: 'give a key a new secret and print it, once',
     more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
 that of an earlier one, whichever is sooner; at most ${KEY_MAX_SECRETS} secrets work at a time.`,

@@ -12,6 +12,8 @@ import { isServed } from './socket.ts';
 const LOWEST_PRIORITY = 19;
 const CHILD_WORDS_MAX_CHARACTERS = 2_000;
 const WRITE_BY_ANYBODY = 0o002;
+/** Of a start that was cut off, or of a file system of its own. */
+const NOBODYS = ['LOCK', 'admin.sock', 'lost+found'];
 
 export async function openStore(dir: string, options: FileStoreOptions): Promise<FileStore> {
   const isAlive = () => isServed(dir);
@@ -25,7 +27,7 @@ export async function openStore(dir: string, options: FileStoreOptions): Promise
 function makePrivate(dir: string): void {
   const stat = statOf(dir);
   if (stat === undefined || (stat.mode & 0o077) === 0) return;
-  const names = readdirSync(dir);
+  const names = readdirSync(dir).filter((name) => !NOBODYS.includes(name));
   if ((stat.mode & WRITE_BY_ANYBODY) !== 0 && names.length > 0 && !names.some(isOfStore)) {
     const why = `anybody may write to ${dir}, and it holds other files but no store; it was left as it is`;
     throw new CommandError(EXIT.failed, `${why}. Name another, or make it private yourself (chmod 700)`);

@@ -29,6 +29,8 @@ export interface Spec<O extends Options> {
   name: string;
   does: string;
   more?: string;
+  /** What to say where the result is printed once and nobody has read it. */
+  unprinted?: string;
   /** Not for people: the program calls itself so. */
   hidden?: boolean;
   options: O;

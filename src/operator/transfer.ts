@@ -1,4 +1,5 @@
 /** Animals out of the store and into it as lines of JSON, part by part; asked for by `export` and `import`. */
+import { randomUUID } from 'node:crypto';
 import { petJson } from '../shop/pets.ts';
 import type { PetStatus } from '../store/model.ts';
 import { readLine } from './animals.ts';
@@ -9,17 +10,24 @@ export const PART_MAX_ANIMALS = 1_000;
 /** With one more line of an import, and at up to 3 bytes each, it fits into a line on the admin socket. */
 export const PART_MAX_CHARACTERS = 131_072;
 
-/** Lines that were found good already. The import has a name that no other has. */
+/** Gives it a name that no other has. */
+export function beginImport({ store, unfinished }: Context): { import: string } {
+  const name = randomUUID();
+  unfinished.set(name, async () => store.forgetImport(name));
+  return { import: name };
+}
+
+/** Lines that were found good already. */
 export async function importPart(
   { store, unfinished }: Context,
   { import: name, lines }: { import: string; lines: string[] },
 ): Promise<void> {
+  if (!unfinished.has(name)) throw new CommandError(EXIT.failed, 'no import of that name is under way here');
   const pets = lines.map((line) => {
     const animal = readLine(Buffer.from(line));
     if (typeof animal === 'string') throw new CommandError(EXIT.failed, animal);
     return animal;
   });
-  unfinished.set(name, async () => store.forgetImport(name));
   await store.write(() => ({ op: 'importPart', import: name, pets }));
 }
 

@@ -179,8 +179,9 @@ export class Committer {
     this.#batch++;
     for (const { operation } of batch.writes) {
       if (operation.op === 'endImport') await this.#takeIn(operation.import, operation.first);
-      else perform(operation, this.#state);
     }
+    // In one step: what is decided meanwhile rests on none of the batch, or on all of it.
+    for (const { operation } of batch.writes) perform(operation, this.#state);
     this.#collecting.pending.below = this.#state;
     this.#sent = undefined;
     for (const { operation, resolve } of batch.writes) resolve(operation);

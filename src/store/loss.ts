@@ -1,5 +1,6 @@
 import { keyIdOfSlot } from './keys.ts';
 import type { ApiKey, Int64, Once, Operation } from './model.ts';
+import { onceKey } from './onces.ts';
 import type { SnapshotLine } from './read-snapshot.ts';
 import { type End, reviveInt64 } from './record.ts';
 import type { Recovered } from './recovery.ts';
@@ -21,7 +22,7 @@ export class Loss {
   /** How many ids were given, as far as any was seen. */
   readonly #given: Record<Table, number>;
   /** How many more at most, in what cannot be read. Ids grow: what stood before one that is seen had lower ones. */
-  readonly #more = { pet: 0, order: 0, key: 0 };
+  readonly #more = { pet: 0, order: 0 };
   /** Animals of imports whose end was not seen. */
   #unended: number;
   readonly #categories = new Set<Int64>();
@@ -53,13 +54,17 @@ export class Loss {
     for (const id of idsIn(orders)) this.#loseOrder(id);
     this.#see({ pet: orders?.petIds });
     for (const [id] of categories) this.#loseCategory(reviveInt64(id));
-    for (const key of keys) this.#loseKey(key);
-    for (const { key } of usage) this.#seeKey(key);
-    for (const [kind, caller, , { id }] of onces) {
+    // A key that is kept is not older than what a snapshot says of it.
+    for (const key of keys) if (!this.#kept.keyTable.has(key.id)) this.#loseKey(key);
+    for (const { key } of usage) {
+      if (!this.#kept.usageTable.has(key)) counts.others++;
+      this.#seeKey(key);
+    }
+    for (const [kind, caller, key, { id }] of onces) {
+      if (!this.#kept.onces.has(onceKey(kind, caller, key))) counts.others++;
       this.#see({ [kind === 'addPet' ? 'pet' : 'order']: [id] });
       this.#seeKey(caller);
     }
-    counts.others += usage.length + onces.length;
     if (!end) return;
     // What the snapshot held in all is told: so what cannot be read is counted too.
     const kept = this.#kept.counts();
@@ -118,7 +123,7 @@ export class Loss {
     for (const { id, revokedAt, secrets } of this.#keys.values()) {
       const key = keyTable.get(id);
       const isKept = ({ digest }: { digest: string }) => key?.secrets.some((secret) => secret.digest === digest);
-      if (key) keyTable.set(id, { ...key, revokedAt, secrets: secrets.filter(isKept) });
+      if (key) keyTable.set(id, { ...key, revokedAt: key.revokedAt ?? revokedAt, secrets: secrets.filter(isKept) });
     }
     this.counts.keys = Math.max(0, this.#given.key - keyTable.size);
     const about = { name: 'lost', plan: 'free', environment: 'production', createdAt: wall } as const;
@@ -161,7 +166,7 @@ export class Loss {
   }
 
   /** The line in which it was given. */
-  #seeNew(table: Table, id: number): void {
+  #seeNew(table: 'pet' | 'order', id: number): void {
     if (id > this.#given[table]) this.#more[table] = 0;
     this.#see({ [table]: [id] });
   }

@@ -23,7 +23,7 @@ export interface End {
   op: 'end';
   how: 'close' | 'next';
   generation?: number;
-  /** Wall clock, ms: what of the idempotency records has expired by then is dropped. */
+  /** ms since 1970: what of the idempotency records has expired by then is dropped. */
   at: number;
 }
 

@@ -11,7 +11,7 @@ import { decodeEntry, fileName, filesIn } from './record.ts';
 import { recoverStore } from './recovery.ts';
 import { type Proof, prove } from './snapshot.ts';
 
-/** How long a log that is gone may have been: it is compacted before it is longer, or than its snapshot. */
+/** How long a log that is gone is taken to have been: few are longer before they are compacted. */
 const MISSING_LOG_BYTES = 64 * 1024 * 1024;
 
 interface RepairOptions extends WorkOptions {
@@ -41,19 +41,20 @@ export async function repair(dir: string, options: RepairOptions = {}): Promise<
   const { disk = realDisk, progress, isAlive } = options;
   const lock = options.lock === false ? undefined : await takeLock(dir, isAlive);
   try {
-    const { found, damage } = await salvage(disk, dir, progress);
+    const { found, damages } = await salvage(disk, dir, progress);
+    const [damage] = damages;
     const loss = new Loss(found);
     const report = { damage, kept: [] as string[], lost: loss.counts, lostBytes: 0 };
     if (damage === undefined) return { ...report, proof: prove(found.state) };
     const files = filesIn(disk.list(dir)).filter(({ kind }) => kind !== 'unfinished');
     const snapshotsFirst = files.toSorted((a, b) => b.kind.localeCompare(a.kind));
     for (const { name, kind, generation } of snapshotsFirst) {
-      const isDamaged = name === basename(damage.file);
-      const follows = kind === 'log' && generation >= found.snapshot && !found.logs.includes(generation);
-      const isOlder = generation < found.snapshot;
-      if (!isDamaged && !follows && !isOlder) continue;
+      const harmed = damages.find(({ file }) => basename(file) === name);
+      const isWhole = kind === 'log' ? found.logs.includes(generation) : generation === found.snapshot;
+      if (isWhole && !harmed) continue;
       const path = `${dir}/${name}`;
-      if (!isOlder) report.lostBytes += await countLost(disk, path, kind, isDamaged ? damage.offset : 0, loss);
+      const isOlder = generation < found.snapshot;
+      if (!isOlder) report.lostBytes += await countLost(disk, path, kind, harmed?.offset ?? 0, loss);
       report.kept.push(await copy(disk, path, freeName(disk, dir, name)));
     }
     if (!files.some(({ name }) => name === basename(damage.file))) loss.takeUnreadable('log', MISSING_LOG_BYTES);
@@ -66,31 +67,39 @@ export async function repair(dir: string, options: RepairOptions = {}): Promise<
   }
 }
 
+type Found = Awaited<ReturnType<typeof recoverStore>>;
+
 /**
- * What can be recovered, and what is damaged. Beside a damaged snapshot a crash may have left an older one whose logs
- * lead as far.
+ * What can be recovered, and what is damaged: first what a start would name. Beside a damaged snapshot a crash may have
+ * left an older one whose logs lead as far, or from which more is left.
  */
-async function salvage(disk: Disk, dir: string, progress?: Progress) {
+async function salvage(
+  disk: Disk,
+  dir: string,
+  progress?: Progress,
+): Promise<{ found: Found; damages: DamagedError[] }> {
   const snapshots = filesIn(disk.list(dir)).filter(({ kind }) => kind === 'snapshot');
   const newestFirst = snapshots.map(({ generation }) => generation).sort((a, b) => b - a);
-  let best: Awaited<ReturnType<typeof recoverStore>> | undefined;
-  let first: DamagedError | undefined;
+  const damages: DamagedError[] = [];
+  let best: Found | undefined;
   for (const snapshot of newestFirst.length > 0 ? newestFirst : [0]) {
-    let damage: DamagedError | undefined;
-    const onDamage = (error: DamagedError) => {
-      damage = error;
-    };
+    const before = damages.length;
+    const onDamage = (error: DamagedError) => void damages.push(error);
     const found = await recoverStore(disk, dir, { snapshot, onDamage, progress }).catch((error) => {
       if (!(error instanceof DamagedError)) throw error;
-      damage = error;
+      damages.push(error);
       return undefined;
     });
-    first ??= damage;
-    if (found && (!best || found.seq >= best.seq)) best = found;
-    if (basename(damage?.file ?? '') !== fileName('snapshot', snapshot)) break;
+    if (found && (!best || found.seq >= best.seq || rowsIn(found) > rowsIn(best))) best = found;
+    const isOfSnapshot = ({ file }: DamagedError) => basename(file) === fileName('snapshot', snapshot);
+    if (!damages.slice(before).some(isOfSnapshot)) break;
   }
-  if (!best) throw first;
-  return { found: best, damage: first };
+  if (!best) throw damages[0];
+  return { found: best, damages };
+}
+
+function rowsIn({ state }: Found): number {
+  return Object.values(state.counts()).reduce((sum, count) => sum + count, 0);
 }
 
 /** Gives the bytes after the cut. */

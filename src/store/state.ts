@@ -34,7 +34,7 @@ export class State {
   readonly usageTable = new Map<string, Usage>();
   readonly onces = new Onces();
   /** What imports that are under way have brought, by their names. */
-  readonly imports = new Map<string, { count: number; parts: (readonly NewPet[])[] }>();
+  readonly imports = new Map<string, { count: number; taken: number; parts: (readonly NewPet[])[] }>();
 
   made(kind: OnceKind, caller: string, key: string, at: number): Made | undefined {
     const made = this.onces.get(onceKey(kind, caller, key));
@@ -51,29 +51,31 @@ export class State {
   }
 
   bring(name: string, pets: readonly NewPet[]): void {
-    const brought = this.imports.get(name) ?? { count: 0, parts: [] };
+    const brought = this.imports.get(name) ?? { count: 0, taken: 0, parts: [] };
     brought.count += pets.length;
     brought.parts.push(pets);
     this.imports.set(name, brought);
   }
 
-  endImport(name: string, first: number): void {
-    for (const _ of this.takeIn(name, first));
-  }
-
-  /** Gives the animals of an import their ids, in steps: none is found before the last. */
+  /** Gives the animals of an import their ids, in steps. None is found before the import is ended. */
   *takeIn(name: string, first: number): Generator<void> {
-    const { count, parts } = this.imports.get(name)!;
-    this.imports.delete(name);
-    this.counters.nextPetId = first + count;
+    const brought = this.imports.get(name);
+    if (!brought) return;
     this.petTable.hideFrom(first);
-    let id = first;
-    for (const pets of parts) {
+    for (const pets of brought.parts.splice(0)) {
       for (const pet of pets) {
-        this.petTable.set(id, { id: id++, ...pet });
+        const id = first + brought.taken++;
+        this.petTable.set(id, { id, ...pet });
         if (id % ROWS_PER_STEP === 0) yield;
       }
     }
+  }
+
+  endImport(name: string, first: number): void {
+    for (const _ of this.takeIn(name, first)); // what of it was not taken in before
+    const { count } = this.imports.get(name)!;
+    this.imports.delete(name);
+    this.counters.nextPetId = first + count;
     this.petTable.show(count);
   }
 

@@ -79,7 +79,7 @@ export class Table<S extends string, R extends { id: number; status: S }> {
 
   /** What is added from this id on is found only when it is shown. */
   hideFrom(id: number): void {
-    this.#hiddenFrom = id;
+    this.#hiddenFrom = Math.min(this.#hiddenFrom, id);
   }
 
   show(rows: number): void {

@@ -276,7 +276,7 @@ test('an import that ends behind the cut is lost whole, also what of it stands b
     assert.equal((await addPet(opened.store)).pet.id, 5);
   }));
 
-test('older files that a crash left beside a damaged snapshot are kept too', () =>
+test('from older files that a crash left beside a damaged snapshot all is taken that they hold', () =>
   withStore({}, async (opened) => {
     await fill(opened);
     await opened.reopen();
@@ -288,8 +288,8 @@ test('older files that a crash left beside a damaged snapshot are kept too', () 
     const path = join(opened.dir, 'snapshot-000002.jsonl');
     writeFileSync(path, readFileSync(path, 'utf8').replace('"big"', '"bug"'));
     const { lost } = await repair(opened.dir);
-    assert.deepEqual(lost, { pets: 3, orders: 1, categories: 1, keys: 1, others: 1 });
-    for (const [at, path] of old.entries()) assert.deepEqual(readFileSync(`${path}.damaged`), bytes[at]);
+    assert.deepEqual(lost, { pets: 0, orders: 0, categories: 0, keys: 0, others: 0 });
+    assert.ok(existsSync(`${path}.damaged`));
     await opened.crash();
   }));
 

@@ -122,6 +122,63 @@ test('beside a damaged snapshot an older one is taken, if its logs lead as far',
   });
 });
 
+test('nor is a key as the damaged snapshot knew it', async () => {
+  let copy = '';
+  const compact = async (dir: string, generation: number) => {
+    copyData(dir, copy);
+    await compactFiles(realDisk, dir, generation);
+  };
+  await withStore({ compact }, async (opened) => {
+    copy = join(opened.dir, 'copy');
+    const about = {
+      name: 'a',
+      plan: 'free',
+      environment: 'staging',
+      createdAt: 1,
+      perMinute: 60,
+      perDay: 1_000,
+    } as const;
+    const setKey = (slot: number, digest: string, revokedAt?: number) => {
+      const key = { id: `k${slot + 1}`, slot, ...about, secrets: [{ digest }], revokedAt };
+      return opened.store.write(() => ({ op: 'setKey', key }));
+    };
+    await addPet(opened.store);
+    await setKey(0, 'one');
+    await setKey(1, 'two');
+    await opened.store.compact();
+    await setKey(0, 'one', 7);
+    await setKey(1, 'new');
+    const proof = opened.store.check();
+    await opened.store.close();
+    rmSync(join(copy, 'log-000002.jsonl'));
+    copyData(copy, opened.dir);
+    change(inStore(opened, 'snapshot-000002.jsonl'), '"nextPetId"', '"nextPetID"');
+    const repaired = await repair(opened.dir);
+    assert.deepEqual([repaired.proof, repaired.lost], [proof, NOTHING]);
+    await opened.crash();
+  });
+});
+
+test('a snapshot that is damaged at its beginning does not win against an older one with damage behind it', () =>
+  withStore({}, async (opened) => {
+    const { store, dir } = opened;
+    for (const name of ['one', 'two', 'three']) await addPet(store, name);
+    await store.close();
+    const copy = join(dir, 'copy');
+    copyData(dir, copy);
+    await opened.crash();
+    await opened.store.compact();
+    await opened.store.close();
+    copyData(copy, dir);
+    change(inStore(opened, 'log-000001.jsonl'), '"three"', '"Three"');
+    change(inStore(opened, 'snapshot-000002.jsonl'), '"nextPetId"', '"nextPetID"');
+    const { proof, kept } = await repair(dir);
+    assert.equal(proof.pets, 2);
+    assert.equal(kept.length, 3);
+    await opened.crash();
+    assert.ok((await addPet(opened.store)).pet.id > 3);
+  }));
+
 test('a file that only looks like a newer snapshot costs nothing', () =>
   withStore({}, async (opened) => {
     await addPet(opened.store);

@@ -6,11 +6,14 @@ import { test } from 'node:test';
 import { MAX_BATCH_RECORDS } from '../../src/store/commit.ts';
 import { type Disk, realDisk } from '../../src/store/disk.ts';
 import { compactFiles } from '../../src/store/generation.ts';
-import { type NewPet, StoreError } from '../../src/store/model.ts';
+import { type Ahead, type NewPet, StoreError } from '../../src/store/model.ts';
 import { ONCE_MS } from '../../src/store/onces.ts';
 import { readSnapshot } from '../../src/store/read-snapshot.ts';
 import { recover } from '../../src/store/recovery.ts';
 import { addPet, check, order, pet, withStore } from './opened.ts';
+
+const ABOUT = { name: 'a', plan: 'free', environment: 'staging', createdAt: 1 } as const;
+const KEY = { ...ABOUT, perMinute: 60, perDay: 1_000 };
 
 test('what was written is read, exact to the last digit, after a close and after a crash', () =>
   withStore({}, async (opened) => {
@@ -239,6 +242,45 @@ test('while the animals of an import get their ids, readers see none of them, an
     assert.ok(turns >= 10, `${turns} turns of the event loop`);
     assert.deepEqual([...seen], [0]);
     await Promise.all([ended, added]);
+  });
+});
+
+test('what is decided while an import is taken in rests on all of its batch, once', async (t) => {
+  let ticks = 0;
+  t.mock.method(performance, 'now', () => (ticks += 10));
+  await withStore({}, async (opened) => {
+    const { store } = opened;
+    const pets = Array.from({ length: 5_000 }, (): NewPet => ({ name: 'Rex', categoryId: 1, status: 'available' }));
+    const aKey = (ahead: Ahead) => {
+      const slot = ahead.keyCount();
+      return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, ...KEY, secrets: [{ digest: `of ${slot}` }] } };
+    };
+    await store.write(() => ({ op: 'importPart', import: 'one', pets }));
+    const before = addPet(store);
+    const inBatch = [
+      store.write(aKey),
+      store.write(() => ({ op: 'importPart', import: 'one', pets: pets.slice(0, 3) })),
+      store.write((ahead) => ({ op: 'endImport', import: 'one', first: ahead.nextPetId(), count: 5_003 })),
+      addPet(store),
+    ];
+    const added = addPet(store).then(({ pet }) => pet.id);
+    let isOver = false;
+    const over = Promise.all(inBatch).finally(() => {
+      isOver = true;
+    });
+    const meanwhile: Promise<{ key: { id: string } }>[] = [];
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      meanwhile.push(store.write(aKey));
+    }
+    await Promise.all([before, over]);
+    assert.equal(await added, 5_006);
+    assert.deepEqual(
+      (await Promise.all(meanwhile)).map(({ key }) => key.id),
+      meanwhile.map((_, at) => `k${at + 2}`),
+    );
+    assert.equal(store.read.counts().pets, 5_006);
+    await opened.reopen();
   });
 });
 
