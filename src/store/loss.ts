@@ -1,5 +1,5 @@
 import { keyIdOfSlot } from './keys.ts';
-import type { ApiKey, Int64, Once, Operation } from './model.ts';
+import type { ApiKey, Int64, Operation } from './model.ts';
 import { onceKey } from './onces.ts';
 import type { SnapshotLine } from './read-snapshot.ts';
 import { type End, reviveInt64 } from './record.ts';
@@ -75,7 +75,7 @@ export class Loss {
   }
 
   takeRecord(operation: Operation | End): void {
-    if ('once' in operation) this.#seeOnce(operation.once);
+    if ('once' in operation && operation.once) this.#seeKey(operation.once.caller);
     switch (operation.op) {
       case 'addPet':
         this.#losePet(operation.pet.id);
@@ -155,10 +155,6 @@ export class Loss {
     if (this.#kept.keyTable.has(key.id)) this.counts.others++;
     this.#keys.set(key.id, key);
     this.#seeKey(key.id);
-  }
-
-  #seeOnce(once: Once | undefined): void {
-    if (once) this.#seeKey(once.caller);
   }
 
   #seeKey(id: string): void {

@@ -10,9 +10,7 @@ import { Loss } from './loss.ts';
 import { decodeEntry, fileName, filesIn } from './record.ts';
 import { recoverStore } from './recovery.ts';
 import { type Proof, prove } from './snapshot.ts';
-
-/** How long a log that is gone is taken to have been: few are longer before they are compacted. */
-const MISSING_LOG_BYTES = 64 * 1024 * 1024;
+import { MIN_COMPACTION_BYTES } from './store.ts';
 
 interface RepairOptions extends WorkOptions {
   /** One that is simulated cannot be locked. */
@@ -57,7 +55,8 @@ export async function repair(dir: string, options: RepairOptions = {}): Promise<
       if (!isOlder) report.lostBytes += await countLost(disk, path, kind, harmed?.offset ?? 0, loss);
       report.kept.push(await copy(disk, path, freeName(disk, dir, name)));
     }
-    if (!files.some(({ name }) => name === basename(damage.file))) loss.takeUnreadable('log', MISSING_LOG_BYTES);
+    // Few logs grow longer than this before they are compacted.
+    if (!files.some(({ name }) => name === basename(damage.file))) loss.takeUnreadable('log', MIN_COMPACTION_BYTES);
     loss.settle(systemClock.wall());
     const log = await beginGeneration(disk, dir, found, found.store);
     log.close();

@@ -13,7 +13,7 @@ import { type Proof, prove } from './snapshot.ts';
 import { readingOf, type State } from './state.ts';
 
 /** A log is compacted when it is larger than this, and larger than the snapshot it follows. */
-const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
+export const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 
 export interface FileStoreOptions {
   clock?: Clock;
