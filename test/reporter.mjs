@@ -1,0 +1,41 @@
+/** What a run of the tests prints: each failure with its place and its stack, what was skipped and why, and a summary. */
+import { relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const fileOf = ({ file = '' }) => relative(process.cwd(), file.startsWith('file:') ? fileURLToPath(file) : file);
+
+/** The error of the test itself; the runner wraps it in one of its own. */
+function told({ error }) {
+  const cause = error?.cause ?? error;
+  const lines = (cause?.stack ?? String(cause)).split('\n').filter((line) => !/^\s+at .*\(?node:internal/.test(line));
+  return lines.map((line) => `    ${line}\n`).join('');
+}
+
+/** A suite fails because of a test in it, which is told itself. */
+const isOfOthers = ({ details }) => details.error?.failureType === 'subtestsFailed';
+
+export default async function* report(events) {
+  const began = performance.now();
+  let passed = 0;
+  let failed = 0;
+  const skipped = [];
+  /** By file: shown only where a test of it fails. */
+  const stderr = new Map();
+  for await (const { type, data } of events) {
+    if (type === 'test:stderr') stderr.set(data.file, (stderr.get(data.file) ?? '') + data.message);
+    if (data.details?.type === 'suite' && !data.details.error) continue;
+    if (type === 'test:pass' && data.skip !== undefined)
+      skipped.push(
+        `${fileOf(data)}: ${data.name} (${typeof data.skip === 'string' ? data.skip : 'no reason is given'})`,
+      );
+    else if (type === 'test:pass') passed++;
+    else if (type === 'test:fail' && !isOfOthers(data)) {
+      failed++;
+      yield `\nFAILED ${fileOf(data)}: ${data.name}\n${told(data.details)}${stderr.get(data.file) ?? ''}`;
+      stderr.delete(data.file);
+    }
+  }
+  for (const line of skipped) yield `skipped: ${line}\n`;
+  const seconds = Math.round((performance.now() - began) / 1000);
+  yield `${passed} passed, ${failed} failed${skipped.length > 0 ? `, ${skipped.length} skipped` : ''}\n(${seconds} s)\n`;
+}
