@@ -5,6 +5,12 @@ import { dirname } from 'node:path';
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
+/** There is no room: on the disk, in the quota, below the largest file allowed. */
+const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code ?? '');
+/** Often for want of a descriptor. Nothing has been changed. */
+export const isOpenFailure = (error: unknown): boolean => (error as NodeJS.ErrnoException).syscall === 'open';
+
 function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
@@ -22,8 +28,13 @@ export type Disk = typeof realDisk;
 export const realDisk = {
   /** Names in a directory; none when there is no such directory. */
   list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
-  size: (path: string): number => fs.statSync(path).size,
-  openToRead: (path: string): number => fs.openSync(path, 'r'),
+  size(path: string): number {
+    const stat = fs.statSync(path);
+    if (!stat.isFile()) throw new Error(`${path} is not a file`);
+    return stat.size;
+  },
+  /** A file, or a directory to be synced. What is neither (a FIFO, a device) must not keep anybody waiting. */
+  openToRead: (path: string): number => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK),
   /** Fills `bytes` from `position`; fewer only at the end of the file. */
   read(fd: number, bytes: Uint8Array, position: number): number {
     let at = 0;
@@ -49,29 +60,20 @@ export const realDisk = {
   truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
   /** The content is on disk, and as much of the rest as is needed to read it. */
   sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
-  async syncDirectory(dir: string): Promise<void> {
-    const fd = await open(dir, 'r');
-    await call((done) => fs.fsync(fd, done)).finally(() => fs.closeSync(fd));
-  },
+  /**
+   * The names in it are on disk. Its descriptor is opened before they are changed: afterwards there may be none left.
+   */
+  syncDirectory: (fd: number) => call((done) => fs.fsync(fd, done)),
+  /** A second name; fails where there is one already. */
+  link: (from: string, to: string) => call((done) => fs.link(from, to, done)),
   rename: (from: string, to: string) => call((done) => fs.rename(from, to, done)),
   unlink: (path: string) => call((done) => fs.unlink(path, done)),
+  /** Level by level: with `recursive`, Node tries for ever where nothing can be made, as below /proc. */
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
-    const made = fs.mkdirSync(dir, { recursive: true, mode: DIRECTORY_MODE });
-    for (let path = dir; made && path !== dirname(made); path = dirname(path))
-      await realDisk.syncDirectory(dirname(path));
-  },
-};
-
-/** The same, but a rename overwrites nothing: of two to one name, one fails. */
-export const sparingDisk: Disk = {
-  ...realDisk,
-  async rename(from: string, to: string): Promise<void> {
-    const failure = await call((done) => fs.link(from, to, done)).catch((error) => error);
-    if (failure?.code === 'EEXIST') throw new Error(`${to} exists`);
-    if (failure === undefined) return realDisk.unlink(from);
-    // Not every file system has hard links. There the name is taken first, and for a moment stands for an empty file.
-    fs.closeSync(await open(to, 'wx'));
-    return realDisk.rename(from, to);
+    await realDisk.makeDirectory(dirname(dir));
+    fs.mkdirSync(dir, DIRECTORY_MODE);
+    const fd = realDisk.openToRead(dirname(dir));
+    await realDisk.syncDirectory(fd).finally(() => realDisk.close(fd));
   },
 };

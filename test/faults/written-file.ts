@@ -1,30 +1,28 @@
-/** A store with a log of several batches, to be damaged in every way. */
-
-import { DamagedError } from '../../src/store/damage.ts';
-import { recover } from '../../src/store/recovery.ts';
-import { prove } from '../../src/store/snapshot.ts';
+/** A store with a file of several batches, to be damaged in every way. */
+import { DamagedError } from '../../src/store/file/format.ts';
+import { prove } from '../../src/store/record.ts';
 import type { Report } from './row.ts';
 import { SimDisk } from './sim-disk.ts';
-import { DIR, openSim } from './workload.ts';
+import { openSim, recovered } from './workload.ts';
 
-export const LOG = 'log-000001.jsonl';
-export const SNAPSHOT = 'snapshot-000001.jsonl';
+/** The one that `writtenFile` leaves. */
+export const FILE = 'store-000001.jsonl';
 const BATCHES = 4;
 
 export interface Written {
   disk: SimDisk;
-  /** The log's length after each batch, and the digest of the state then. */
+  /** The file's length after each batch (the first is the state it began with), how many operations, and the digest. */
   batches: { end: number; count: number; digest: string }[];
   /** The digest after each operation. */
   digests: string[];
   bytes: Buffer;
 }
 
-export async function writtenLog(isClosed: boolean): Promise<Written> {
+export async function writtenFile(isClosed: boolean): Promise<Written> {
   const disk = new SimDisk();
-  const store = await openSim(disk);
-  const digests = [prove((await recover(disk, DIR)).state).digest];
-  const batches: Written['batches'] = [{ end: disk.bytes(LOG).length, count: 0, digest: digests[0] }];
+  const { store } = await openSim(disk);
+  const digests = [prove(await recovered(disk)).digest];
+  const batches: Written['batches'] = [{ end: disk.bytes(FILE).length, count: 0, digest: digests[0] }];
   for (let batch = 0; batch < BATCHES; batch++) {
     const name = `animal ${'@ '.repeat(100 * (batch % 2))}`;
     const add = () =>
@@ -38,17 +36,12 @@ export async function writtenLog(isClosed: boolean): Promise<Written> {
         op: 'placeOrder' as const,
         order: { id: ahead.nextOrderId(), petId: ahead.nextOrderId(), status: 'placed' as const, placedAt: 1 },
       }));
-    await Promise.all([add(), add(), order(), add()]);
-    const digest = prove((await recover(disk, DIR)).state).digest;
-    batches.push({ end: disk.bytes(LOG).length, count: (batch + 1) * 4, digest });
-  }
-  const bytes = disk.bytes(LOG);
-  for (let end = batches[0].end; end < bytes.length; ) {
-    end = bytes.indexOf(10, end) + 1;
-    digests.push(prove((await recover(damaged(disk, LOG, bytes.subarray(0, end)), DIR)).state).digest);
+    const noted = (work: Promise<unknown>) => work.then(() => digests.push(prove(store.read as never).digest));
+    await noted(Promise.all([add(), add(), order(), add()]));
+    batches.push({ end: disk.bytes(FILE).length, count: batch + 1, digest: digests[batch + 1] });
   }
   if (isClosed) await store.close();
-  return { disk, batches, digests, bytes: disk.bytes(LOG) };
+  return { disk, batches, digests, bytes: disk.bytes(FILE) };
 }
 
 export function damaged(disk: SimDisk, name: string, bytes: Buffer): SimDisk {
@@ -59,10 +52,10 @@ export function damaged(disk: SimDisk, name: string, bytes: Buffer): SimDisk {
 
 export type Outcome = { refused: DamagedError } | { count: number };
 
-/** What recovery makes of it: refused as damaged, or the state after that many operations; or it throws. */
+/** What recovery makes of it: refused as damaged, or the state after that many batches; or it throws. */
 export async function outcome(disk: SimDisk, digests: string[]): Promise<Outcome> {
   try {
-    const { state } = await recover(disk, DIR);
+    const state = await recovered(disk);
     state.check();
     const count = digests.indexOf(prove(state).digest);
     if (count === -1) throw new Error('recovered a state that never was');
