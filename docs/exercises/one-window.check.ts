@@ -1,4 +1,4 @@
-/** `node --import tsx --test test/exercises/one-window.check.ts` */
+/** `node --import tsx --test docs/exercises/one-window.check.ts` */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';

@@ -1,5 +1,6 @@
 /** Three windows: all are judged before any is touched. */
-import type { Limited, Limiter } from '../../../src/access/limits.ts';
+import type { SlotLimiter } from '../../../src/access/limiter.ts';
+import type { Limited } from '../../../src/access/limits.ts';
 import type { Clock } from '../../../src/clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -10,10 +11,10 @@ export interface HourLimited extends Limited {
 
 export class HourLimiter {
   readonly #clock: Clock;
-  readonly #minuteAndDay: Limiter;
+  readonly #minuteAndDay: SlotLimiter;
   readonly #hours = new Map<number, { used: number; endsAt: number }>();
 
-  constructor(clock: Clock, minuteAndDay: Limiter) {
+  constructor(clock: Clock, minuteAndDay: SlotLimiter) {
     this.#clock = clock;
     this.#minuteAndDay = minuteAndDay;
   }

@@ -2,7 +2,8 @@
  * Exercise: a third window, an hour, in front of the limiter that has the other two (docs/tour.md, "The limiter").
  * This one asks the hour first and the limiter after it, as most people write it first.
  */
-import type { Limited, Limiter } from '../../src/access/limits.ts';
+import type { SlotLimiter } from '../../src/access/limiter.ts';
+import type { Limited } from '../../src/access/limits.ts';
 import type { Clock } from '../../src/clock.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -13,10 +14,10 @@ export interface HourLimited extends Limited {
 
 export class HourLimiter {
   readonly #clock: Clock;
-  readonly #minuteAndDay: Limiter;
+  readonly #minuteAndDay: SlotLimiter;
   readonly #hours = new Map<number, { used: number; endsAt: number }>();
 
-  constructor(clock: Clock, minuteAndDay: Limiter) {
+  constructor(clock: Clock, minuteAndDay: SlotLimiter) {
     this.#clock = clock;
     this.#minuteAndDay = minuteAndDay;
   }

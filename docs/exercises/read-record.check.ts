@@ -1,8 +1,8 @@
-/** `node --import tsx --test test/exercises/read-record.check.ts` */
+/** `node --import tsx --test docs/exercises/read-record.check.ts` */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { encodeBatch } from '../../src/store/file/format.ts';
 import type { Operation } from '../../src/store/model.ts';
-import { encodeEntry, encodeOperation } from '../../src/store/record.ts';
 import { attempt } from './attempt.ts';
 
 const { readRecord } = await attempt<typeof import('./read-record.ts')>('read-record');
@@ -11,24 +11,27 @@ const rex: Operation = { op: 'addPet', pet: { id: 1, name: 'Rex 🐕\n', categor
 const farAway: Operation = { op: 'addPet', pet: { id: 2, name: 'x', categoryId: 2n ** 53n + 1n, status: 'sold' } };
 const leastCategory: Operation = { op: 'setCategory', category: { id: -(2n ** 63n), name: '9007199254740993' } };
 
-/** What the store writes, without its line feed. */
-function lineOf(operation: Operation): Buffer {
-  return Buffer.from(encodeEntry(7, 3, 1, encodeOperation(operation)).slice(0, -1));
+/** The lines of a batch as the store writes it, without their line feeds. */
+function linesOf(...operations: Operation[]): Buffer[] {
+  const lines = encodeBatch(3, operations).toString().split('\n');
+  return lines.slice(0, -1).map((line) => Buffer.from(line));
 }
 
 describe('read-record', () => {
   it('gives what was written', () => {
-    assert.deepEqual(readRecord(lineOf(rex)), { seq: 7, batch: 3, left: 1, operation: rex });
+    const [first, last] = linesOf(rex, rex);
+    assert.deepEqual(readRecord(first), { batch: 3, n: 0, last: false, operation: rex });
+    assert.deepEqual(readRecord(last), { batch: 3, n: 1, last: true, operation: rex });
   });
 
   it('gives ids beyond 2^53 exactly, and leaves names that look like one alone', () => {
     for (const operation of [farAway, leastCategory]) {
-      assert.deepEqual(readRecord(lineOf(operation))?.operation, operation);
+      assert.deepEqual(readRecord(linesOf(operation)[0])?.operation, operation);
     }
   });
 
   it('refuses a line in which any single bit has changed', () => {
-    const line = lineOf(rex);
+    const [line] = linesOf(rex);
     for (let bit = 0; bit < line.length * 8; bit++) {
       const changed = Buffer.from(line);
       changed[bit >> 3] ^= 1 << (bit & 7);
@@ -37,7 +40,7 @@ describe('read-record', () => {
   });
 
   it('refuses a line that is cut off, wherever that is', () => {
-    const line = lineOf(rex);
+    const [line] = linesOf(rex);
     for (let end = 0; end < line.length; end++) assert.equal(readRecord(line.subarray(0, end)), undefined, `at ${end}`);
   });
 });

@@ -1,4 +1,4 @@
-/** `node --import tsx --test test/exercises/third-window.check.ts` */
+/** `node --import tsx --test docs/exercises/third-window.check.ts` */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SlotLimiter } from '../../src/access/limiter.ts';
@@ -12,7 +12,7 @@ const caller = { slot: 0, perMinute: 2, perHour: 3, perDay: 100 };
 
 function fresh() {
   const clock = new SetClock();
-  const minuteAndDay = new SlotLimiter({ clock, banAfter: 0 });
+  const minuteAndDay = new SlotLimiter({ clock, unix: () => clock.now(), banAfter: 0 });
   return { clock, minuteAndDay, limiter: new HourLimiter(clock, minuteAndDay) };
 }
 
