@@ -1,5 +1,5 @@
 /** The animals that everything is measured with: the same each time, for the service and its peers. */
-import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 
 export interface Animal {
   id: number;
@@ -9,7 +9,6 @@ export interface Animal {
 }
 
 const NAMES = ['Rex', 'Bella', 'Minka', 'Sir Hopsalot', 'Zoë', 'Nemo', 'Ada', 'Old Tom'];
-const LINES_A_WRITE = 10_000;
 
 /** `sold` is the rare status: every `rareEvery`th animal. */
 export function animal(id: number, rareEvery: number): Animal {
@@ -21,18 +20,13 @@ export function animals(count: number, rareEvery: number): Animal[] {
   return Array.from({ length: count }, (_, i) => animal(i + 1, rareEvery));
 }
 
-export function writeJson(file: string, value: unknown): string {
-  writeFileSync(file, JSON.stringify(value));
-  return file;
-}
-
 /** As `petstore import` reads them. */
 export function writeLines(file: string, count: number, rareEvery: number): string {
-  const handle = openSync(file, 'w');
-  for (let first = 1; first <= count; first += LINES_A_WRITE) {
-    const ids = Array.from({ length: Math.min(LINES_A_WRITE, count - first + 1) }, (_, i) => first + i);
-    writeSync(handle, ids.map((id) => `${JSON.stringify(animal(id, rareEvery))}\n`).join(''));
-  }
-  closeSync(handle);
+  writeFileSync(
+    file,
+    animals(count, rareEvery)
+      .map((one) => `${JSON.stringify(one)}\n`)
+      .join(''),
+  );
   return file;
 }

@@ -3,20 +3,61 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { AIMS, type AimId } from './aims.ts';
-import { type Cores, describeMachine, findCores, ProcessorWatch, programOnPath } from './machine.ts';
-import type { Spread } from './measure.ts';
-import type { Results } from './results.ts';
+import { type Cores, describeMachine, type Fact, findCores } from './machine.ts';
+import type { Latency, Spread } from './measure.ts';
 
-/** A sender later than this at p99 colours what it measures. */
-const LATE_MS = 1;
-/** With a larger share of the processor in other hands, a machine is not quiet. */
-const QUIET_SHARE = 0.05;
+/** One subject under one kind of load. */
+export interface Row {
+  suite: string;
+  subject: string;
+  how: string;
+  /** Absent where the rate was given: then latency is what was measured. */
+  perSecond?: Spread;
+  /** Server CPU time a request, in microseconds. */
+  cpuMicros?: Spread;
+  latency?: Latency;
+}
+
+/** The service against another, round by round. CPU time a request: below 1 means that the service needs less. */
+export interface Ratio {
+  suite: string;
+  against: string;
+  throughput: Spread;
+  cpu: Spread;
+}
+
+export interface Growth {
+  animals: number;
+  firstPerSecond: number;
+  rarePerSecond: number;
+  memoryMb: number;
+  startSeconds: number;
+}
+
+export interface Reached {
+  aim: AimId;
+  value?: Spread;
+  /** The same from server CPU time a request, which a busy machine moves far less than throughput. */
+  byCpu?: number;
+  /** Why there is no value. */
+  missing?: string;
+}
+
+/** What a run leaves behind: for the table, the report and `--json` alike. */
+export interface Results {
+  machine: Fact[];
+  rows: Row[];
+  ratios: Ratio[];
+  /** What fits no row, as it is to be read. */
+  figures: { suite: string; name: string; value: string }[];
+  growth: Growth[];
+  reached: Reached[];
+  notes: string[];
+}
 
 export interface BenchOptions {
   /** How long each load lasts. */
   seconds: number;
-  /** How long the soak lasts in all. */
-  soakSeconds: number;
   rounds: number;
   peers: boolean;
   progress: (line: string) => void;
@@ -24,40 +65,26 @@ export interface BenchOptions {
 
 export class Bench {
   readonly seconds: number;
-  readonly soakSeconds: number;
   readonly rounds: number;
   readonly wantsPeers: boolean;
   /** Everything that is written while measuring: removed at the end. */
   readonly folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-'));
   readonly cores: Cores | undefined = findCores();
-  readonly wrk = programOnPath('wrk');
   readonly results: Results;
   readonly #progress: (line: string) => void;
   readonly #made = new Map<string, Promise<string>>();
   readonly #stops = new Set<() => Promise<void>>();
   readonly #began = performance.now();
-  readonly #watch = new ProcessorWatch();
   #files = 0;
 
-  constructor(options: BenchOptions) {
-    this.seconds = options.seconds;
-    this.soakSeconds = options.soakSeconds;
-    this.rounds = options.rounds;
-    this.wantsPeers = options.peers;
-    this.#progress = options.progress;
-    this.results = {
-      machine: describeMachine(this.cores, this.wrk !== undefined && Number.isInteger(options.seconds)),
-      began: new Date().toISOString(),
-      tookSeconds: 0,
-      secondsEach: options.seconds,
-      rounds: options.rounds,
-      rows: [],
-      ratios: [],
-      figures: [],
-      growth: [],
-      reached: [],
-      notes: [],
-    };
+  constructor({ seconds, rounds, peers, progress }: BenchOptions) {
+    this.seconds = seconds;
+    this.rounds = rounds;
+    this.wantsPeers = peers;
+    this.#progress = progress;
+    const machine = describeMachine(this.cores);
+    machine.push(['Rounds', `${rounds} of ${seconds} s each, in turn (A B B A); ${new Date().toISOString()}`]);
+    this.results = { machine, rows: [], ratios: [], figures: [], growth: [], reached: [], notes: [] };
   }
 
   progress(text: string): void {
@@ -72,8 +99,8 @@ export class Bench {
 
   /** What is needed more than once is made once a run: the bundles. */
   once(name: string, make: () => Promise<string>): Promise<string> {
-    let made = this.#made.get(name);
-    if (!made) this.#made.set(name, (made = make()));
+    const made = this.#made.get(name) ?? make();
+    this.#made.set(name, made);
     return made;
   }
 
@@ -89,18 +116,13 @@ export class Bench {
     this.results.reached.push({ aim, value, byCpu });
   }
 
-  miss(aim: AimId, missing: string): void {
-    this.results.reached.push({ aim, missing });
-  }
-
-  /** What a suite had not reached when it failed, it missed. */
-  fail(suite: string, why: string): void {
-    this.note(`${suite} FAILED: ${why}`);
+  /** What a suite has not reached when it ends, it says why. */
+  miss(suite: string, missing: string): void {
     const open = AIMS.filter(({ id }) => !this.results.reached.some(({ aim }) => aim === id));
-    for (const { id } of open.filter((aim) => aim.suite === suite)) this.miss(id, 'the suite failed');
+    for (const { id } of open.filter((aim) => aim.suite === suite)) this.results.reached.push({ aim: id, missing });
   }
 
-  /** Called when the run ends, however it ends, unless forgotten before. */
+  /** Called when the suite ends, however it ends, unless forgotten before. */
   atEnd(stop: () => Promise<void>): void {
     this.#stops.add(stop);
   }
@@ -109,7 +131,6 @@ export class Bench {
     this.#stops.delete(stop);
   }
 
-  /** Whatever a suite left running, as it does when it fails. */
   async stopAll(): Promise<void> {
     await Promise.all([...this.#stops].map((stop) => stop()));
     this.#stops.clear();
@@ -118,23 +139,5 @@ export class Bench {
   async end(): Promise<void> {
     await this.stopAll();
     rmSync(this.folder, { recursive: true, force: true });
-    this.results.tookSeconds = (performance.now() - this.#began) / 1000;
-    this.results.othersShare = this.#watch.othersShare();
-    this.#noteNoise();
-  }
-
-  #noteNoise(): void {
-    const { rows, othersShare = 0 } = this.results;
-    if (othersShare > QUIET_SHARE) {
-      const percent = (100 * othersShare).toFixed(0);
-      this.note(
-        `Other programs took ${percent} % of the processor time meanwhile: take the figures on a quiet machine.`,
-      );
-    }
-    const late = rows.map((row) => row.senderLateMs ?? 0).filter((ms) => ms > LATE_MS);
-    if (late.length > 0) {
-      const most = Math.max(...late).toFixed(1);
-      this.note(`In ${late.length} loads at a fixed rate the sender itself was late, up to ${most} ms at p99.`);
-    }
   }
 }

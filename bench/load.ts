@@ -1,134 +1,81 @@
-/**
- * The load, in a process of its own: `node load.mjs ORDER.json` prints a LoadReport. Requests are taken from the order
- * in turn, either as fast as replies come (every connection always busy), or at a fixed rate.
- */
-import { readFileSync } from 'node:fs';
-import { setTimeout as after, setImmediate as afterIo } from 'node:timers/promises';
-import { Pool } from 'undici';
-import { Histogram, type Latency } from './measure.ts';
-import { sendAtPace } from './pace.ts';
-
-export interface Call {
-  method: 'GET' | 'POST';
-  path: string;
-  headers: Record<string, string>;
-  body?: string;
-  /** The status that is right; any other is counted as wrong. */
-  status: number;
-}
+/** Loads a server from another process on another core: at saturation with wrk, at a fixed rate with our own sender. */
+import { writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import type { Call } from './ask.ts';
+import type { Bench } from './bench.ts';
+import { pinned, programOnPath } from './machine.ts';
+import type { Latency } from './measure.ts';
+import { run } from './run.ts';
+import type { PacedOrder, SenderReport } from './sender.ts';
 
 export interface LoadOrder {
   origin: string;
   calls: Call[];
   connections: number;
+  /** Whole ones: wrk counts no others. */
   seconds: number;
-  /** Requests a second; without it, as many as go. */
-  perSecond?: number;
 }
 
 export interface LoadReport {
   requests: number;
   seconds: number;
-  /** Replies with another status than the call's, and requests without a reply. */
-  wrong: number;
   latency: Latency;
-  /** 99th percentile of how late the sender itself was, in ms. */
-  senderLateMs: number;
 }
 
-const REPLY_MAX_MS = 30_000;
-/** A timer may be a millisecond late or more; nearer than this the sender turns in place, on a core of its own. */
-const TIMER_PRECISION_MS = 3;
+const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
+const SENDER = fileURLToPath(new URL('sender.ts', import.meta.url));
+/** Over what the load itself lasts: starting, and waiting for the last replies. */
+const LOAD_GRACE_MS = 60_000;
 
-class Sender {
-  readonly #pool: Pool;
-  readonly #calls: Call[];
-  answered = 0;
-  wrong = 0;
+export const wrk = programOnPath('wrk');
 
-  constructor(order: LoadOrder) {
-    this.#pool = new Pool(order.origin, {
-      connections: order.connections,
-      pipelining: 1,
-      headersTimeout: REPLY_MAX_MS,
-      bodyTimeout: REPLY_MAX_MS,
-    });
-    this.#calls = order.calls;
-  }
-
-  send(index: number, answered: () => void): void {
-    const call = this.#calls[index % this.#calls.length];
-    const end = (right: boolean) => {
-      this.answered++;
-      if (!right) this.wrong++;
-      answered();
-    };
-    let status = 0;
-    this.#pool.dispatch(
-      { method: call.method, path: call.path, headers: call.headers, body: call.body },
-      {
-        onRequestStart: () => {},
-        onResponseStart: (_controller, code) => {
-          status = code;
-        },
-        onResponseData: () => {},
-        onResponseEnd: () => end(status === call.status),
-        onResponseError: () => end(false),
-      },
-    );
-  }
-
-  end(): Promise<void> {
-    return this.#pool.destroy();
-  }
+/** As many requests as go. Fails if any reply was no refusal where it should be one, or the other way round. */
+export async function saturate(bench: Bench, { origin, calls, connections, seconds }: LoadOrder): Promise<LoadReport> {
+  const file = bench.file('requests.lua');
+  writeFileSync(file, `return {\n${calls.map(inLua).join(',\n')}\n}\n`);
+  const words = `-t1 -c${connections} -d${seconds}s --timeout 30s -s ${WRK_SCRIPT} ${origin} -- ${file}`.split(' ');
+  const command = pinned(bench.cores?.load, [wrk as string, ...words]);
+  const printed = await run(command, { timeoutMs: seconds * 1000 + LOAD_GRACE_MS });
+  const found = JSON.parse(printed.slice(printed.lastIndexOf('{"requests"')));
+  const { requests, refused } = found;
+  mustBeRight(origin, calls, requests, found.broken + (calls[0].status >= 400 ? requests - refused : refused));
+  const [p50, p90, p99, p999, max] = [found.p50, found.p90, found.p99, found.p999, found.max].map((us) => us / 1000);
+  return { requests, seconds: found.microseconds / 1e6, latency: { p50, p90, p99, p999, max } };
 }
 
-async function saturate(order: LoadOrder, sender: Sender, latency: Histogram): Promise<void> {
-  const ends = performance.now() + order.seconds * 1000;
-  let next = 0;
-  const worker = () =>
-    new Promise<void>((resolve) => {
-      const again = () => {
-        const began = performance.now();
-        if (began >= ends) return resolve();
-        sender.send(next++, () => {
-          latency.record(performance.now() - began);
-          again();
-        });
-      };
-      again();
-    });
-  await Promise.all(Array.from({ length: order.connections }, worker));
+export async function sendPaced(bench: Bench, order: PacedOrder): Promise<SenderReport> {
+  const program = await bench.once('sender', () => buildSender(bench.file('sender.mjs')));
+  const file = bench.file('load.order.json');
+  writeFileSync(file, JSON.stringify(order));
+  const command = pinned(bench.cores?.load, [process.execPath, program, file]);
+  const report = JSON.parse(await run(command, { timeoutMs: order.seconds * 1000 + LOAD_GRACE_MS })) as SenderReport;
+  mustBeRight(order.origin, order.calls, report.requests, report.wrong);
+  return report;
 }
 
-async function pace(order: LoadOrder, sender: Sender, latency: Histogram, late: Histogram): Promise<void> {
-  const requests = Math.max(1, Math.round(order.perSecond! * order.seconds));
-  const pause = (until: number) => {
-    const left = until - performance.now() - TIMER_PRECISION_MS;
-    return left > 0 ? after(left) : afterIo();
-  };
-  const send = (index: number, answered: () => void) => sender.send(index, answered);
-  const perSecond = order.perSecond!;
-  await sendAtPace({ perSecond, requests, now: () => performance.now(), pause, send, latency, late });
-  const givesUp = performance.now() + REPLY_MAX_MS;
-  while (sender.answered < requests && performance.now() < givesUp) await after(1);
-  sender.wrong += requests - sender.answered;
+/** What is wrong is not worth timing. */
+function mustBeRight(origin: string, [{ method, path }]: Call[], requests: number, wrong: number): void {
+  if (wrong === 0 && requests > 0) return;
+  throw new Error(`${method} ${path} on ${origin}: ${wrong} of ${requests} replies were wrong`);
 }
 
-export async function runLoad(order: LoadOrder): Promise<LoadReport> {
-  const sender = new Sender(order);
-  const latency = new Histogram();
-  const late = new Histogram();
-  const began = performance.now();
-  await (order.perSecond === undefined ? saturate(order, sender, latency) : pace(order, sender, latency, late));
-  const seconds = (performance.now() - began) / 1000;
-  await sender.end();
-  const { answered: requests, wrong } = sender;
-  const senderLateMs = order.perSecond === undefined ? 0 : late.percentile(0.99);
-  return { requests, seconds, wrong, latency: latency.summary(), senderLateMs };
+/** One file, so that Node starts it without a loader for TypeScript. */
+async function buildSender(outfile: string): Promise<string> {
+  const js = `import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`;
+  const options = { bundle: true, platform: 'node', format: 'esm', target: 'node20', logLevel: 'error' } as const;
+  await build({ entryPoints: [SENDER], outfile, banner: { js }, ...options });
+  return outfile;
 }
 
-if (process.argv[2]?.endsWith('.order.json')) {
-  const order: LoadOrder = JSON.parse(readFileSync(process.argv[2], 'utf8'));
-  process.stdout.write(JSON.stringify(await runLoad(order)));
+/** Quoted as in JSON, which Lua reads alike as long as nothing but printable ASCII is in it. */
+function inLua({ method, path, headers, body }: Call): string {
+  const fields = Object.entries(headers).map(([name, value]) => `[${quoted(name)}]=${quoted(value)}`);
+  const text = body === undefined ? '' : `,body=${quoted(body)}`;
+  return `{method=${quoted(method)},path=${quoted(path)},headers={${fields.join(',')}}${text}}`;
+}
+
+function quoted(text: string): string {
+  if (/[^\x20-\x7e]/.test(text)) throw new Error(`wrk.lua takes printable ASCII only: ${text}`);
+  return JSON.stringify(text);
 }

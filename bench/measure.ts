@@ -1,55 +1,6 @@
 /** Numbers about a run: latencies, spread over rounds, and what the kernel knows about a process. */
 import { readFileSync } from 'node:fs';
-
-const EXACT_BELOW_MICROSECONDS = 128;
-const BUCKETS_PER_DOUBLING = 64;
-const DOUBLINGS = 25;
-
-/** Latencies in buckets that are at most 1/64 wide, so that a million of them cost a few kilobytes. */
-export class Histogram {
-  readonly #counts = new Float64Array(EXACT_BELOW_MICROSECONDS + DOUBLINGS * BUCKETS_PER_DOUBLING);
-  count = 0;
-  maxMs = 0;
-
-  record(ms: number): void {
-    const index = Math.min(bucketOf(Math.max(0, Math.round(ms * 1000))), this.#counts.length - 1);
-    this.#counts[index]++;
-    this.count++;
-    if (ms > this.maxMs) this.maxMs = ms;
-  }
-
-  /** The latency that `share` of all stayed within, in ms. */
-  percentile(share: number): number {
-    if (this.count === 0) return Number.NaN;
-    const wanted = Math.ceil(share * this.count);
-    let seen = 0;
-    for (let i = 0; i < this.#counts.length; i++) {
-      seen += this.#counts[i];
-      if (seen >= wanted) return Math.min(topOf(i) / 1000, this.maxMs);
-    }
-    return this.maxMs;
-  }
-
-  summary(): Latency {
-    const [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map((share) => this.percentile(share));
-    return { p50, p90, p99, p999, max: this.maxMs };
-  }
-}
-
-function bucketOf(microseconds: number): number {
-  if (microseconds < EXACT_BELOW_MICROSECONDS) return microseconds;
-  const shift = 31 - Math.clz32(microseconds) - 6;
-  return (
-    EXACT_BELOW_MICROSECONDS + (shift - 1) * BUCKETS_PER_DOUBLING + ((microseconds >>> shift) - BUCKETS_PER_DOUBLING)
-  );
-}
-
-function topOf(index: number): number {
-  if (index < EXACT_BELOW_MICROSECONDS) return index;
-  const shift = Math.floor((index - EXACT_BELOW_MICROSECONDS) / BUCKETS_PER_DOUBLING) + 1;
-  const step = ((index - EXACT_BELOW_MICROSECONDS) % BUCKETS_PER_DOUBLING) + BUCKETS_PER_DOUBLING;
-  return (step + 1) * 2 ** shift - 1;
-}
+import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
 /** In milliseconds. */
 export interface Latency {
@@ -58,6 +9,26 @@ export interface Latency {
   p99: number;
   p999: number;
   max: number;
+}
+
+/** Of latencies in ms, exact to a thousandth of each. */
+export class Latencies {
+  readonly #microseconds: RecordableHistogram = createHistogram({ lowest: 1, highest: 100_000_000, figures: 3 });
+  longestMs = 0;
+
+  record(ms: number): void {
+    this.#microseconds.record(Math.max(1, Math.round(ms * 1_000)));
+    if (ms > this.longestMs) this.longestMs = ms;
+  }
+
+  percentile(percent: number): number {
+    return Math.min(this.#microseconds.percentile(percent) / 1_000, this.longestMs);
+  }
+
+  summary(): Latency {
+    const [p50, p90, p99, p999] = [50, 90, 99, 99.9].map((percent) => this.percentile(percent));
+    return { p50, p90, p99, p999, max: this.longestMs };
+  }
 }
 
 export interface Spread {
@@ -81,14 +52,12 @@ export function ratios(first: number[], second: number[]): Spread {
 
 const TICKS_PER_SECOND = 100;
 
-/** CPU seconds that a process and all below it have used so far; NaN where there is no /proc. */
+/** CPU seconds that a process has used so far; NaN where there is no /proc. */
 export function cpuSeconds(pid: number): number {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === undefined) return Number.NaN;
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  const [user, system] = [Number(fields[11]), Number(fields[12])];
-  const children = (read(`/proc/${pid}/task/${pid}/children`) ?? '').split(' ').filter(Boolean).map(Number);
-  return children.reduce((sum, child) => sum + (cpuSeconds(child) || 0), (user + system) / TICKS_PER_SECOND);
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
 /** Resident memory of a process in megabytes (10^6 bytes); NaN where there is no /proc. */

@@ -8,7 +8,6 @@ const STOP_MAX_MS = 15_000;
 const ERROR_TEXT_MAX_CHARACTERS = 2_000;
 
 export interface Server {
-  name: string;
   pid: number;
   origin: string;
   /** From the moment it was spawned until it said where it listens. */
@@ -26,7 +25,6 @@ export async function startServer(bench: Bench, name: string, command: string[])
   bench.atEnd(stop);
   const origin = await listeningAt(child, name);
   return {
-    name,
     pid: child.pid!,
     origin,
     startMs: performance.now() - began,

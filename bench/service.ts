@@ -1,4 +1,4 @@
-/** The service as it is measured: bundled once, filled by its own commands, run on a data directory of its own. */
+/** The service as it is measured: bundled once, filled by its own commands, run on a store of its own. */
 import { mkdirSync } from 'node:fs';
 import { bundle } from '../scripts/bundle.ts';
 import { writeLines } from './animals.ts';
@@ -23,16 +23,19 @@ export function program(bench: Bench): Promise<string> {
 export class Store {
   readonly #bench: Bench;
   readonly data: string;
+  readonly #place: string[];
 
-  constructor(bench: Bench) {
+  /** In a directory of its own, or in a database. */
+  constructor(bench: Bench, url?: string) {
     this.#bench = bench;
     this.data = bench.file('data');
     mkdirSync(this.data, { mode: 0o700 });
+    this.#place = url === undefined ? ['--data', this.data] : ['--store', url];
   }
 
   /** A command of the service, also while a server runs on this store. */
   async command(...args: string[]): Promise<string> {
-    const command = [process.execPath, await program(this.#bench), ...args, '--data', this.data];
+    const command = [process.execPath, await program(this.#bench), ...args, ...this.#place];
     return run(command, { timeoutMs: COMMAND_MAX_MS });
   }
 
@@ -42,21 +45,12 @@ export class Store {
 
   /** A key that no limit stops, or one that all refuse after its first request. */
   async key(perDay = UNLIMITED): Promise<string> {
-    const limits = ['--per-minute', String(Math.min(perDay, UNLIMITED)), '--per-day', String(perDay)];
+    const limits = ['--per-minute', String(perDay), '--per-day', String(perDay)];
     return JSON.parse(await this.command('keys', 'create', '--plan', 'enterprise', ...limits, '--json')).key;
   }
 
-  async serve(...flags: string[]): Promise<Server> {
-    const command = [
-      process.execPath,
-      await program(this.#bench),
-      'serve',
-      '--port',
-      '0',
-      '--data',
-      this.data,
-      ...flags,
-    ];
-    return startServer(this.#bench, SERVICE, command);
+  async serve(file?: string): Promise<Server> {
+    const serve = ['serve', '--port', '0', '--ban-after', '0', ...this.#place];
+    return startServer(this.#bench, SERVICE, [process.execPath, file ?? (await program(this.#bench)), ...serve]);
   }
 }

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { build as esbuild } from 'esbuild';
+import { type BuildOptions, build as esbuild } from 'esbuild';
 import { bundle, ROOT } from './bundle.ts';
 
 /** The runtime inside the binary. The npm package `node` of this version is a wrapper of these, one a platform. */
@@ -25,18 +25,33 @@ function commit(): string {
 }
 
 async function buildClient(): Promise<void> {
-  const entry = path.join(ROOT, 'src/client/client.ts');
-  await esbuild({
-    entryPoints: [entry],
-    outfile: path.join(DIST, 'client.mjs'),
+  const common: BuildOptions = {
     bundle: true,
-    packages: 'external', // undici stays the dependency that it is
     platform: 'node',
     target: 'node20.19',
     format: 'esm',
     logLevel: 'warning',
+  };
+  const apart = './client/needs-node.mjs';
+  await esbuild({
+    ...common,
+    entryPoints: [path.join(ROOT, 'src/client/client.ts')],
+    outfile: path.join(DIST, 'client.mjs'),
+    packages: 'external', // undici stays the dependency that it is
+    // In a file of its own, it is imported before undici, which an older Node fails on.
+    plugins: [
+      {
+        name: 'apart',
+        setup: (build) => build.onResolve({ filter: /needs-node/ }, () => ({ path: apart, external: true })),
+      },
+    ],
   });
   declareClient();
+  await esbuild({
+    ...common,
+    entryPoints: [path.join(ROOT, 'src/client/needs-node.ts')],
+    outfile: path.join(DIST, apart),
+  });
 }
 
 /** The declarations keep the tree of `src/`, since the client shares types with other rooms. */

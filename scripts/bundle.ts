@@ -1,7 +1,7 @@
 /** One file out of `src/`, for the package, the binary and the tests. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { type BuildOptions, build } from 'esbuild';
 import { readAssets } from '../src/web/assets.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -18,8 +18,15 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-export async function bundle({ outfile, format, commit, minify = false }: Wanted): Promise<void> {
-  await build({
+const REQUIRE =
+  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
+
+export async function bundle(wanted: Wanted): Promise<void> {
+  await build(optionsOf(wanted));
+}
+
+export function optionsOf({ outfile, format, commit, minify = false }: Wanted): BuildOptions {
+  return {
     entryPoints: [`${ROOT}src/main.ts`],
     outfile,
     bundle: true,
@@ -28,6 +35,9 @@ export async function bundle({ outfile, format, commit, minify = false }: Wanted
     format,
     minify,
     legalComments: 'none',
+    // Packages in CommonJS ask for parts of Node by `require`, which a module has to make for itself.
+    banner: format === 'esm' ? { js: REQUIRE } : {},
+    external: ['pg-native'], // which pg would take if it were there
     logLevel: 'warning',
     logOverride: { 'empty-import-meta': 'silent' }, // guarded by what is defined below
     define: {
@@ -35,5 +45,5 @@ export async function bundle({ outfile, format, commit, minify = false }: Wanted
       PETSTORE_COMMIT: JSON.stringify(commit),
       EMBEDDED_ASSETS: JSON.stringify(readAssets()),
     },
-  });
+  };
 }

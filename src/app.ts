@@ -5,27 +5,29 @@
  *
  * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
  */
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server } from 'node:http';
 import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import type { Limiter } from './access/limits.ts';
 import type { Clock } from './clock.ts';
+import type { Answered, Exchange, LabHook } from './exchange.ts';
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
-import { corsHeaders, preflightHeaders } from './http/cors.ts';
+import type { Connection, Connections, Outgoing } from './http/connection.ts';
+import { corsHeaders } from './http/cors.ts';
 import { drain } from './http/drain.ts';
-import { endWithNewest } from './http/ending.ts';
-import { ApiError, methodNotAllowed } from './http/errors.ts';
-import type { LimitTexts } from './http/limitheaders.ts';
-import { emptyReply, errorReply, jsonReply, type Reply, send, sendRaw } from './http/reply.ts';
+import { ApiError, methodNotAllowed, notFound } from './http/errors.ts';
+import type { Incoming } from './http/messages.ts';
+import { Dates, errorReply, headersOf, type Reply, send, sendRaw } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
 import { RequestIds } from './http/requestids.ts';
+import type { Match } from './http/router.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
-import { createRouter, type Operation } from './routes.ts';
+import { answerPage, notNow, preflight, type Unready } from './pages.ts';
+import { createRouter, type Operation, type Place } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
-import type { Call, Handler, Shop } from './shop/call.ts';
+import type { Call, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 /** What must be there before anything but "not yet" can be answered. */
@@ -33,6 +35,10 @@ interface Services {
   shop: Shop;
   callers: Callers;
   limiter: Limiter;
+  /** Whether requests can be served just now. */
+  ready(): boolean;
+  /** For trying clients; without it `/lab` is nowhere. */
+  lab?: LabHook;
 }
 
 export interface AppSettings {
@@ -40,20 +46,6 @@ export interface AppSettings {
   corsOrigin?: string;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
-}
-
-/** One answered request, for metrics and the access log. */
-export interface Answered {
-  /** The operation's name, or `other`: never a text that a client chose. */
-  route: string;
-  /** As sent; undefined where no request could be read. */
-  method: string | undefined;
-  target: string | undefined;
-  address(): string;
-  status: number;
-  ms: number;
-  requestId: string;
-  keyId: string | undefined;
 }
 
 interface AppOptions {
@@ -66,73 +58,61 @@ interface AppOptions {
   onAnswered?: (answered: Answered) => void;
 }
 
-/** One request on its way. What is found out about it is kept here, so that every reply can tell it. */
-interface Exchange {
-  req: IncomingMessage;
-  res: ServerResponse;
-  id: string;
-  began: number;
-  operation: Operation | undefined;
-  caller: ApiKey | undefined;
-  /** The caller's limits, once they were asked about. */
-  limits: LimitTexts | undefined;
-}
-
-const HEALTHY = jsonReply(200, '{"status":"ok"}');
-const READY = jsonReply(200, '{"status":"ready"}');
 const NONE: readonly string[] = [];
-const PAGE_ALLOW = 'GET, HEAD, OPTIONS';
 
 export class App {
   readonly server: Server;
+  readonly #connections: Connections;
   readonly #options: AppOptions;
   readonly #router = createRouter();
   readonly #gate: Gate;
   readonly #cors: string[];
+  readonly #dates: Dates;
+  readonly #requestIds = new RequestIds();
   #services: Services | undefined;
   #draining = false;
-  readonly #requestIds = new RequestIds();
 
   constructor(options: AppOptions) {
     this.#options = options;
     const { clock, addresses, log, settings } = options;
-    this.#gate = new Gate({
-      clock,
-      addresses,
-      trustProxy: settings.trustProxy,
-      onBan: (key, seconds) => log.info('a ban began', { key: key.id, seconds }),
-    });
+    const onBan = (key: ApiKey, seconds: number) => {
+      log.info('a ban began', { key: key.id, seconds });
+      this.#services?.lab?.banned(key);
+    };
+    this.#gate = new Gate({ addresses, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
-    this.server = createServer({
+    this.#dates = new Dates(() => clock.wall());
+    const { server, connections } = createServer({
       handle: (req, res) => this.#handle(req, res),
-      refuse: (socket, error) => this.#refuseRaw(socket, error),
+      refuse: (connection, error) => this.#refuseRaw(connection, error),
     });
+    this.server = server;
+    this.#connections = connections;
   }
 
   /** From now on requests are served; until then they are told to come back. */
   open({ store, ...services }: Omit<Services, 'shop'> & { store: Store }): void {
     const { clock, settings } = this.#options;
-    const kept = { lists: new ReplyCache(), animals: new ReplyCache() };
-    this.#services = { shop: { store, clock, categories: settings.categories, ...kept }, ...services };
+    const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
+    this.#services = { shop: { store, clock, categories: settings.categories, ...caches }, ...services };
   }
 
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
   drain(maxMs: number): Promise<void> {
     this.#draining = true;
-    return drain(this.server, maxMs);
+    return drain(this.server, this.#connections, maxMs);
   }
 
-  #handle(req: IncomingMessage, res: ServerResponse): void {
+  #handle(req: Incoming, res: Outgoing): void {
     const id = this.#requestIds.next();
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
-    const exchange: Exchange = { req, res, id, began, operation: undefined, caller: undefined, limits: undefined };
+    const unknown = { operation: undefined, caller: undefined, limits: undefined, body: undefined, fault: undefined };
+    const exchange: Exchange = { req, res, id, began, ...unknown };
     try {
       const reply = this.#answer(exchange);
       if (reply instanceof Promise) {
-        reply.then(
-          (later) => this.#reply(exchange, later),
-          (error) => this.#reply(exchange, this.#refusal(exchange, error)),
-        );
+        const refuse = (error: unknown) => this.#reply(exchange, this.#refusal(exchange, error));
+        reply.then((later) => this.#reply(exchange, later)).catch(refuse);
       } else this.#reply(exchange, reply);
     } catch (error) {
       this.#reply(exchange, this.#refusal(exchange, error));
@@ -144,95 +124,118 @@ export class App {
     const target = originForm(req);
     const cut = target.indexOf('?');
     const path = cut === -1 ? target : target.slice(0, cut);
+    const query = cut === -1 ? '' : target.slice(cut + 1);
     const place = this.#router.find(path);
-    const operation = place?.value.operations.get(req.method as string);
-    exchange.operation = operation;
+    exchange.operation = place?.value.operations.get(req.method as string);
     checkMessage(req);
-    if (path !== '/v1' && !path.startsWith('/v1/')) return this.#answerPage(req, path);
+    if (path === '/v1' || path.startsWith('/v1/')) return this.#answerCall(exchange, place, query);
+    const lab = path === '/lab' || path.startsWith('/lab/') ? this.#services?.lab : undefined;
+    if (lab !== undefined) return this.#answerLab(exchange, lab, path, query);
+    const { pages, settings } = this.#options;
+    return answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
+  }
+
+  #answerCall(exchange: Exchange, place: Match<Place> | undefined, query: string): Reply | Promise<Reply> {
+    const { req } = exchange;
     if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(req, place.value.allow);
-    if (this.#services === undefined || this.#draining) throw this.#notNow();
-    const refused = this.#gate.admit(exchange, this.#services.callers, this.#services.limiter);
-    if (refused !== undefined) return refused;
+    const { callers, limiter } = this.#opened();
+    const refused = this.#gate.admit(exchange, callers, limiter);
+    if (refused instanceof Promise) return refused.then((later) => this.#decided(later, exchange, place, query));
+    return this.#decided(refused, exchange, place, query);
+  }
 
+  /** By the gate: the request is refused, or served. */
+  #decided(refused: Reply | undefined, exchange: Exchange, place: Match<Place> | undefined, query: string) {
+    const { lab } = this.#services as Services;
+    if (lab !== undefined && exchange.caller !== undefined) lab.arrived(exchange);
+    return refused ?? this.#serve(exchange, place, query);
+  }
+
+  /** Whoever asks is known, and has paid. */
+  #serve(exchange: Exchange, place: Match<Place> | undefined, query: string): Reply | Promise<Reply> {
+    const { req, res, operation, caller } = exchange as Exchange & { caller: ApiKey };
     checkDemands(req);
-    if (place === undefined) throw new ApiError('not_found', 'there is nothing at this path');
+    if (place === undefined) throw notFound();
     if (operation === undefined) throw methodNotAllowed(place.value.allow);
-    const call: Call = {
-      caller: exchange.caller as ApiKey,
-      param: place.param,
-      query: cut === -1 ? '' : target.slice(cut + 1),
-      body: null,
-      idempotencyKey: undefined,
+    const { callers } = this.#services as Services;
+    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.key(caller.id));
+    const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
+    const call: Call = { caller, param: place.param, query, body: null, idempotencyKey, recheck };
+    if (operation.method === 'GET') return this.#operate(exchange, operation, call);
+    return readBody(req, res).then((body) => {
+      exchange.body = body;
+      call.body = readJson(body);
+      return this.#operate(exchange, operation, call);
+    });
+  }
+
+  #operate(exchange: Exchange, { handler }: Operation, call: Call): Reply | Promise<Reply> {
+    const { shop, lab } = this.#services as Services;
+    if (lab === undefined) return handler(shop, call);
+    const operate = async () => handler(shop, call);
+    return lab.around(exchange, call, () => operate().catch((error) => this.#refusal(exchange, error)));
+  }
+
+  #answerLab(exchange: Exchange, lab: LabHook, path: string, query: string): Reply | Promise<Reply> {
+    const { req, res } = exchange;
+    const allow = lab.allow(path);
+    if (req.method === 'OPTIONS' && allow !== undefined) return this.#preflight(req, allow);
+    const answer = () => {
+      checkDemands(req);
+      if (allow === undefined) throw notFound();
+      if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
+      return lab.answer(exchange, { path, query, body: () => readBody(req, res).then(readJson) });
     };
-    if (operation.method === 'GET') return operation.handler(this.#services.shop, call);
-    return this.#withBody(exchange, operation.handler, this.#services, call);
+    const refused = this.#gate.admit(exchange, this.#opened().callers, lab.limiter);
+    return refused instanceof Promise ? refused.then((later) => later ?? answer()) : (refused ?? answer());
   }
 
-  async #withBody({ req, res }: Exchange, handler: Handler, { shop, callers }: Services, call: Call): Promise<Reply> {
-    call.idempotencyKey = req.headers['idempotency-key'] as string | undefined;
-    const body = await readBody(req, res);
-    this.#gate.askAgain(req, callers); // a body may take its time, and its key be revoked meanwhile
-    call.body = readJson(body);
-    return handler(shop, call);
+  #preflight(req: Incoming, allow: string): Reply {
+    return preflight(req, allow, this.#options.settings.corsOrigin);
   }
 
-  /** Everything outside `/v1`: no key, no limits. */
-  #answerPage(req: IncomingMessage, path: string): Reply {
-    const page = this.#page(path);
-    if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return this.#preflight(req, PAGE_ALLOW);
-    checkDemands(req);
-    if (page === undefined && this.#services === undefined) throw this.#notNow();
-    if (page === undefined) throw new ApiError('not_found', 'there is nothing at this path');
-    if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(PAGE_ALLOW);
-    return page;
+  #opened(): Services {
+    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
+    return this.#services;
   }
 
-  #page(path: string): Reply | undefined {
-    if (path === '/healthz') return HEALTHY;
-    if (path !== '/readyz') return this.#options.pages.get(path)?.();
-    return this.#services === undefined || this.#draining ? errorReply(this.#notNow()) : READY;
-  }
-
-  #preflight(req: IncomingMessage, allow: string): Reply {
-    checkDemands(req);
-    return emptyReply(204, ['Allow', allow, ...preflightHeaders(this.#options.settings.corsOrigin, allow)]);
-  }
-
-  #notNow(): ApiError {
-    const why = this.#draining ? 'the service is shutting down' : 'the service is starting';
-    return new ApiError('unavailable', why, ['Retry-After', '1']);
+  #unready(): Unready | undefined {
+    if (this.#draining) return 'is shutting down';
+    if (this.#services === undefined) return 'is starting';
+    return this.#services.ready() ? undefined : 'waits for its store';
   }
 
   /** The one catch: whatever was thrown on the way, as a reply. */
   #refusal(exchange: Exchange, error: unknown): Reply {
     const known = toApiError(error);
     if (known !== undefined) return errorReply(known);
-    this.#options.log.error('internal error', {
-      requestId: exchange.id,
-      error: (error as Error)?.stack ?? String(error),
-    });
+    this.#options.log.error('internal error', { requestId: exchange.id, error: (error as Error)?.stack ?? error });
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
   #reply(exchange: Exchange, reply: Reply): void {
-    const { req, res, id, operation } = exchange;
+    const { req, res, id, operation, caller, fault } = exchange;
+    const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
     let extra = reply.status < 400 ? NONE : (operation?.headers ?? NONE);
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
-    if (this.#draining) endWithNewest(res);
-    if (!send(req, res, reply, { id, limits, extra })) return;
-    this.#tell(req.socket, id, reply.status, exchange);
+    if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
+    if (this.#draining) req.from.endWithNewest(res);
+    const about = { id, limits, date: this.#dates.text(), extra };
+    if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));
+    else if (!send(req, res, reply, about)) return;
+    this.#tell(req.from, id, reply.status, exchange);
   }
 
   /** Answers where node:http found no request to hand over. */
-  #refuseRaw(socket: Socket, error: ApiError): void {
+  #refuseRaw(connection: Connection, error: ApiError): void {
     const id = this.#requestIds.next();
-    const limits = this.#gate.limitsWithoutKey(undefined, socket);
-    sendRaw(socket, errorReply(error), { id, limits, extra: this.#cors });
-    this.#tell(socket, id, error.status);
+    const limits = this.#gate.limitsWithoutKey(undefined, connection.socket);
+    sendRaw(connection, errorReply(error), { id, limits, date: this.#dates.text(), extra: this.#cors });
+    this.#tell(connection, id, error.status);
   }
 
-  #tell(socket: Socket, requestId: string, status: number, exchange?: Exchange): void {
+  #tell({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
     this.#options.onAnswered?.({
       route: exchange?.operation?.name ?? 'other',
       method: exchange?.req.method,

@@ -1,50 +1,20 @@
-/** The clocks of the service. Decisions are taken on `now`; only what people read comes from `wall`. */
+/** Two notions of time. What is written down and compared later is in a third, the store's: `Store.unix`. */
 export interface Clock {
-  /** Milliseconds that never jump and never go back; the origin means nothing. */
+  /** Milliseconds that never jump and never go back; the origin means nothing. Decisions are taken on it. */
   now(): number;
-  /** Milliseconds since 1970 as the machine believes them to be; may jump. */
+  /** Milliseconds since 1970 as the machine believes them to be; may jump. Only for what people read. */
   wall(): number;
-  /**
-   * The same, but a jump moves it only when it has lasted: for what is written down and must mean the same after a
-   * restart, and not be lost while the machine's clock is wrong for a moment.
-   */
-  steady(): number;
 }
 
-const JUMP_MIN_MS = 1_000;
-const JUMP_LASTS_MS = 10 * 60_000;
-
-/** Wall-clock time that is counted on by the monotonic clock, and follows the wall clock late. */
-function steadied(now: () => number, wall: () => number): () => number {
-  let offset = wall() - now();
-  let offSince: number | undefined;
-  return () => {
-    const at = now();
-    if (Math.abs(wall() - at - offset) < JUMP_MIN_MS) offSince = undefined;
-    else offSince ??= at;
-    if (offSince !== undefined && at - offSince >= JUMP_LASTS_MS) {
-      offset = wall() - at;
-      offSince = undefined;
-    }
-    return Math.floor(at + offset);
-  };
-}
-
-const now = () => performance.now();
-export const systemClock: Clock = { now, wall: Date.now, steady: steadied(now, Date.now) };
+export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
 
 /** A clock that stands still until it is set: for tests. */
 export class SetClock implements Clock {
   #now = 1_000;
   #wall: number;
-  readonly steady: () => number;
 
   constructor(wall = Date.UTC(2026, 0, 1)) {
     this.#wall = wall;
-    this.steady = steadied(
-      () => this.#now,
-      () => this.#wall,
-    );
   }
 
   now(): number {

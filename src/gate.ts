@@ -2,20 +2,18 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Addresses } from './access/addresses.ts';
-import { type Callers, isRefusal, type KeyRefusal } from './access/callers.ts';
+import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
-import { WallTime } from './access/wall.ts';
-import type { Clock } from './clock.ts';
 import { ApiError } from './http/errors.ts';
-import { LimitHeaders, type LimitTexts } from './http/limitheaders.ts';
-import { errorReply, type Reply } from './http/reply.ts';
+import { errorReply, kept, type LimitTexts, type Reply } from './http/reply.ts';
+import { addressLimits, keyLimits } from './limit-headers.ts';
 import type { ApiKey } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
+const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
 interface GateOptions {
-  clock: Clock;
   addresses: Addresses;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
@@ -30,49 +28,68 @@ interface Admission {
   limits: LimitTexts | undefined;
 }
 
+type Refused = Reply | undefined;
+
 export class Gate {
   readonly #options: GateOptions;
-  readonly #headers: LimitHeaders;
   #newestMessage = '';
   #newest: Reply | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
-    this.#headers = new LimitHeaders(new WallTime(options.clock));
   }
 
   /** Fills in the admission. Gives back the refusal, where there is one. */
-  admit(admission: Admission, callers: Callers, limiter: Limiter): Reply | undefined {
-    const caller = callers.identify(admission.req.headers.authorization);
+  admit(admission: Admission, callers: Callers, limiter: Limiter): Refused | Promise<Refused> {
+    const { authorization } = admission.req.headers;
+    const caller = callers.identify(authorization);
+    if (caller !== UNKNOWN || limiter.fresh === undefined) return this.#take(admission, caller, callers, limiter);
+    // It may have been made a moment ago, by another process.
+    return limiter.fresh().then(() => this.#take(admission, callers.identify(authorization), callers, limiter));
+  }
+
+  #take(
+    admission: Admission,
+    caller: ApiKey | KeyRefusal,
+    callers: Callers,
+    limiter: Limiter,
+  ): Refused | Promise<Refused> {
     if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
-    admission.caller = caller;
     const decision = limiter.take(caller);
-    admission.limits = this.#headers.ofKey(decision);
+    if (!(decision instanceof Promise)) return this.#tell(admission, caller, decision, limiter);
+    return decision.then((later) => {
+      const still = callers.identify(admission.req.headers.authorization); // its key may have ended meanwhile
+      return isRefusal(still) ? this.#refuseUnknown(admission, still) : this.#tell(admission, still, later, limiter);
+    });
+  }
+
+  #tell(admission: Admission, caller: ApiKey, decision: Decision, limiter: Limiter): Refused {
+    admission.caller = caller;
+    admission.limits = keyLimits(decision, limiter);
     if (decision.verdict === 'admitted') return undefined;
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
-    return decision.verdict === 'banned'
-      ? this.#tooMany('key_banned', 'this key is banned for a while: it asked on after it was told to wait', seconds)
-      : this.#tooMany('rate_limited', limitMessage(decision), seconds);
+    if (decision.verdict === 'banned') return this.#tooMany('key_banned', BANNED, seconds);
+    const why = `the limit of ${decision[decision.binding].limit} requests a ${decision.binding} is used up`;
+    return this.#tooMany('rate_limited', why, seconds);
   }
 
   /** Without a valid key it is the address that is counted. */
   #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
-    const { over, window, retryAt } = this.#options.addresses.refused(
-      this.addressOf(admission.req, admission.req.socket),
-    );
-    const now = this.#options.clock.now();
-    admission.limits = this.#headers.ofAddress(window, now);
-    if (over) {
-      const why = `the limit of ${window.limit} requests a minute without a valid key is used up`;
-      return this.#tooMany('rate_limited', why, retryAfterSeconds(retryAt, now));
-    }
-    return errorReply(unauthorized(refusal));
+    const { addresses } = this.#options;
+    const allowance = addresses.refused(this.addressOf(admission.req, admission.req.socket));
+    admission.limits = addressLimits(allowance, addresses);
+    if (!allowance.over) return errorReply(unauthorized(refusal));
+    const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
+    return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** Throws where the key of a caller who was admitted has ended since. Nothing is counted for that. */
-  askAgain({ headers }: IncomingMessage, callers: Callers): void {
-    const caller = callers.identify(headers.authorization);
+  /**
+   * Throws where the key of a caller who was admitted has ended since: a body may take its time. `key`: its record as
+   * it will be when the write is. Nothing is counted for that.
+   */
+  recheck({ req }: Admission, callers: Callers, key: ApiKey | undefined): void {
+    const caller = callers.identifyAhead(req.headers.authorization, key);
     if (isRefusal(caller)) throw unauthorized(caller);
   }
 
@@ -81,32 +98,25 @@ export class Gate {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {
       this.#newestMessage = message;
-      this.#newest = errorReply({ code, message, status: 429, headers: ['Retry-After', String(seconds)] });
+      this.#newest = kept(errorReply({ code, message, status: 429, headers: ['Retry-After', String(seconds)] }));
     }
     return this.#newest as Reply;
   }
 
   /** For a reply that no key paid for: what the address has left. */
   limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): LimitTexts {
-    const { window } = this.#options.addresses.look(this.addressOf(req, socket));
-    return this.#headers.ofAddress(window, this.#options.clock.now());
+    const { addresses } = this.#options;
+    return addressLimits(addresses.look(this.addressOf(req, socket)), addresses);
   }
 
-  /** Where a request came from; undefined where none could be read. */
+  /** Where a request came from, as it is counted. */
   addressOf(req: IncomingMessage | undefined, socket: Socket): string {
     const forwarded = req?.headers['x-forwarded-for'] as string | undefined; // node joins its lines
-    const lines = forwarded === undefined ? undefined : [forwarded];
-    return clientAddress(socket.remoteAddress, lines, this.#options.trustProxy);
+    return clientAddress(socket.remoteAddress, forwarded, this.#options.trustProxy);
   }
 }
 
 function unauthorized({ code, message }: KeyRefusal): ApiError {
   const challenge = code === 'missing_api_key' ? CHALLENGE : `${CHALLENGE}, error="invalid_token"`;
   return new ApiError(code, message, ['WWW-Authenticate', challenge]);
-}
-
-function limitMessage({ binding, minute, day }: Decision): string {
-  return binding === 'minute'
-    ? `the limit of ${minute.limit} requests a minute is used up`
-    : `the limit of ${day.limit} requests a day is used up`;
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 /** The command line: which command is meant, and how the program ends. */
-import { asksForHelp } from './operator/arguments.ts';
+import { asksForHelp, didYouMean } from './operator/arguments.ts';
 import { COMMANDS } from './operator/commands.ts';
+import { COMPACT_CHILD, compactChild } from './operator/compacting.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
 import { helpOf, overview } from './operator/help.ts';
 import { print, told } from './operator/output.ts';
 
 async function main(words: string[]): Promise<void> {
+  if (words[0] === COMPACT_CHILD) return compactChild(words.slice(1));
   if (words[0] === '--version') words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
   for (const { spec, prepare } of COMMANDS) {
@@ -20,9 +22,15 @@ async function main(words: string[]): Promise<void> {
   const usage = overview(group.length > 0 ? group : specs);
   const rest = group.length > 0 ? words.slice(1) : words;
   if (asksForHelp(rest.slice(0, 1))) return print(usage);
-  const name = JSON.stringify(words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' '));
-  const wrong = rest.length === 0 ? 'a command is missing' : `there is no command ${name}`;
+  const wrong = rest.length === 0 ? 'a command is missing' : unknown(words, specs);
   throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
+}
+
+/** Of what was typed, the name is what stands before the first option. */
+function unknown(words: string[], specs: { name: string }[]): string {
+  const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
+  const names = specs.map(({ name }) => name);
+  return `there is no command ${JSON.stringify(typed)}${didYouMean(typed, names) || didYouMean(words[0], names)}`;
 }
 
 /** What is not taken of our output and our messages is told where it is written. */

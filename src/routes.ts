@@ -2,7 +2,7 @@
 import { Router } from './http/router.ts';
 import type { Handler } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
-import { createOrder, listOrders, updateOrder } from './shop/orders.ts';
+import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
 import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
 
 export interface Operation {
@@ -35,6 +35,7 @@ export const OPERATIONS: readonly Operation[] = [
     handler: putCategory,
   },
   { name: 'listOrders', method: 'GET', path: '/v1/store/orders', stability: 'experimental', handler: listOrders },
+  { name: 'getOrder', method: 'GET', path: '/v1/store/orders/{orderId}', stability: 'experimental', handler: getOrder },
   { name: 'createOrder', method: 'POST', path: '/v1/store/orders', stability: 'experimental', handler: createOrder },
   {
     name: 'updateOrder',
@@ -46,7 +47,7 @@ export const OPERATIONS: readonly Operation[] = [
 ];
 
 /** What stands at one path: its operations by method, HEAD beside GET. */
-interface Place {
+export interface Place {
   allow: string;
   operations: Map<string, Operation>;
 }

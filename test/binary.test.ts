@@ -90,11 +90,11 @@ test('the binary serves, makes keys, compacts, backs up and shows the console, w
   assert.equal(run(cwd, 'serve', '--port', '0').status, 4);
   const compacted = run(cwd, 'compact');
   assert.equal(compacted.status, 0, compacted.stderr);
-  assert.ok(readdirSync(path.join(cwd, 'data')).includes('snapshot-000002.jsonl'), 'the child of the binary wrote it');
+  assert.ok(readdirSync(path.join(cwd, 'data')).includes('store-000002.jsonl'), 'the child of the binary wrote it');
   assert.equal(run(cwd, 'backup', 'b').status, 0);
   child.kill('SIGTERM');
   assert.deepEqual(await once(child, 'exit'), [0, null]);
-  assert.match(run(cwd, 'restore', 'b', '--data', 'other').stdout, /animals +1\n/);
+  assert.match(run(cwd, 'restore', 'b', '--data', 'other').stdout, /^pets +1$/m);
   assert.equal(
     run(cwd, 'export', '--data', 'other').stdout,
     '{"id":1,"name":"Rex","categoryId":1,"status":"available"}\n',
@@ -106,4 +106,13 @@ test('the binary tells its version, the commit it was built from and the Node it
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(commit, /^(?:[0-9a-f]{12}( with changes)?|unknown)$/);
   assert.match(runtime, /^Node v26\./);
+});
+
+test('the drill of docs/operating.md, with the binary', { skip }, () => {
+  const drill = fileURLToPath(new URL('operator/drill.test.ts', import.meta.url));
+  const args = [...process.execArgv.filter((word) => !word.startsWith('--test')), '--test', drill];
+  const env = { ...process.env, PETSTORE_TEST_PROGRAM: BUILT, NODE_TEST_CONTEXT: undefined };
+  const { status, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /# pass [1-9]/);
 });

@@ -2,9 +2,9 @@
  * Runs the real program as a process. From source it is bundled once for each test file, which is far quicker than
  * compiling at every start; PETSTORE_TEST_PROGRAM names another program, such as dist/petstore, to run in its place.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -154,4 +154,36 @@ export async function serving(t: TestContext, args: string[], options: RunOption
     if (server.process.exitCode === null && server.process.signalCode === null) await server.kill();
   });
   return server;
+}
+
+/** Why strace cannot be used here; undefined where it can. */
+export function whyNoStrace(): string | undefined {
+  const { error, status, stderr } = spawnSync('strace', ['-f', '-e', 'trace=none', 'true'], { encoding: 'utf8' });
+  if (error) return 'strace is not installed';
+  return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
+}
+
+export interface Injected extends Ran {
+  /** Whether the fault was met. */
+  wasHit: boolean;
+}
+
+/** Runs a command with a system call of it failed or killed. One thread does all file work, so that `when` counts it all. */
+export async function injected(
+  injection: string,
+  args: string[],
+  { cwd = tmpdir(), env = {} }: RunOptions = {},
+): Promise<Injected> {
+  const call = injection.split(':')[0];
+  const trace = ['-f', '-qq', '-o', path.join(cwd, 'trace'), '-e', `trace=${call}`, '-e', `inject=${injection}`];
+  const words = [...trace, ...(await command()), ...args];
+  const options = {
+    cwd,
+    encoding: 'utf8',
+    timeout: RUN_MAX_MS,
+    env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: '1', ...env },
+  } as const;
+  const { status: exit, signal, stdout, stderr } = spawnSync('strace', words, options);
+  const wasHit = /INJECTED|killed by SIGKILL/.test(readFileSync(path.join(cwd, 'trace'), 'utf8'));
+  return { exit, signal, stdout, stderr, wasHit };
 }

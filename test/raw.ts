@@ -85,6 +85,10 @@ function parseReplies(bytes: Buffer): RawReply[] {
   return replies;
 }
 
+/** Whether it ends in order or by a reset: `once` would reject at the latter. */
+export const closed = (socket: net.Socket): Promise<void> =>
+  new Promise((resolve) => socket.on('error', () => {}).once('close', () => resolve()));
+
 const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
 /** Every reply of the service, whatever was asked, carries these. */

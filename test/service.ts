@@ -8,12 +8,14 @@ import { Callers } from '../src/access/callers.ts';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { SlotLimiter } from '../src/access/limiter.ts';
 import { PLAN_LIMITS } from '../src/access/plans.ts';
-import { type Answered, App, type AppSettings } from '../src/app.ts';
+import { App, type AppSettings } from '../src/app.ts';
 import { SetClock } from '../src/clock.ts';
+import type { Answered, LabHook } from '../src/exchange.ts';
 import { withBody } from '../src/http/reply.ts';
-import type { Disk } from '../src/store/disk.ts';
+import type { Disk } from '../src/store/file/disk.ts';
+import { openStore } from '../src/store/file/open.ts';
+import type { MemoryStore } from '../src/store/memory.ts';
 import type { ApiKey, Environment, Plan } from '../src/store/model.ts';
-import { FileStore } from '../src/store/store.ts';
 
 export interface ServiceOptions extends Partial<AppSettings> {
   environment?: Environment;
@@ -23,13 +25,16 @@ export interface ServiceOptions extends Partial<AppSettings> {
   dir?: string;
   disk?: Disk;
   onAnswered?: (answered: Answered) => void;
+  lab?: LabHook;
+  /** Whether the engine can serve; it can, where nobody says. */
+  isReady?: () => boolean;
   /** Nothing is opened yet: the service is "starting". */
   starting?: boolean;
 }
 
 export interface TestService {
   app: App;
-  store: FileStore;
+  store: MemoryStore;
   limiter: SlotLimiter;
   clock: SetClock;
   port: number;
@@ -47,19 +52,20 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
   const clock = options.clock ?? new SetClock();
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'petstore-'));
   const environment = options.environment ?? 'production';
-  const store = await FileStore.open(dir, { clock, disk: options.disk });
-  const limiter = new SlotLimiter({ clock, banAfter: options.banAfter });
-  const callers = new Callers(store.read, environment, clock);
+  const { store } = await openStore(dir, { clock, disk: options.disk });
+  const limiter = new SlotLimiter({ clock, unix: () => store.unix(), banAfter: options.banAfter });
+  const callers = new Callers(store, environment);
   const logged: unknown[] = [];
   const app = new App({
     settings: { categories: 'open', trustProxy: 0, ...options },
     clock,
-    addresses: new Addresses({ clock, seed: 7 }),
+    addresses: new Addresses({ clock }),
     pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
     log: { info: () => {}, error: (...line) => logged.push(line) },
     onAnswered: options.onAnswered,
   });
-  const open = () => app.open({ store, callers, limiter });
+  const ready = () => options.isReady?.() ?? true;
+  const open = () => app.open({ store, callers, limiter, ready, lab: options.lab });
   if (!options.starting) open();
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;

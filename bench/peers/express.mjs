@@ -8,15 +8,16 @@
 import { createServer } from 'node:http';
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
-import { add, animals, bodyFault, fault, listen, page, queryFault, requestLimit, windowMs } from './common.mjs';
+import { listen } from './common.mjs';
+import { fault, page, REQUESTS_A_MINUTE, STATUSES } from './list.mjs';
 
 const app = express();
 app.disable('x-powered-by');
 app.disable('etag');
 app.use(
   rateLimit({
-    windowMs,
-    limit: requestLimit,
+    windowMs: 60_000,
+    limit: REQUESTS_A_MINUTE,
     standardHeaders: false,
     legacyHeaders: true,
     keyGenerator: (request) => request.headers.authorization,
@@ -24,26 +25,20 @@ app.use(
   }),
 );
 
+/** What a careful hand writes where no schema library is at work: what is wrong with the query, or nothing. */
+function queryFault({ limit = '20', after = '0', status }) {
+  if (!/^\d{1,3}$/.test(limit) || limit < 1 || limit > 100) return 'limit must be an integer from 1 to 100';
+  if (!/^\d{1,15}$/.test(after)) return 'after must be an id';
+  if (status !== undefined && !STATUSES.includes(status)) return `status must be one of ${STATUSES}`;
+}
+
 app.get('/v1/pets', (request, response) => {
   const wrong = queryFault(request.query);
   if (wrong) return response.status(400).json(fault(400, 'invalid_parameter', wrong));
-  const limit = Number(request.query.limit ?? 20);
-  const found = page(limit, Number(request.query.after ?? 0), request.query.status);
-  if (found.length === limit) {
-    response.set('Link', `</v1/pets?limit=${limit}&after=${found[limit - 1].id}>; rel="next"`);
-  }
+  const { limit = 20, after = 0, status } = request.query;
+  const [found, link] = page(Number(limit), Number(after), status);
+  if (link) response.set('Link', link);
   response.json(found);
-});
-app.get('/v1/pets/:id', (request, response) => {
-  const found = animals[request.params.id - 1];
-  if (!found) return response.status(404).json(fault(404, 'not_found', 'There is no such animal.'));
-  response.json(found);
-});
-app.post('/v1/pets', express.json({ limit: '64kb' }), (request, response) => {
-  const wrong = bodyFault(request.body);
-  if (wrong) return response.status(400).json(fault(400, 'invalid_body', wrong));
-  const added = add(request.body);
-  response.status(201).set('Location', `/v1/pets/${added.id}`).json(added);
 });
 
 listen(createServer(app));

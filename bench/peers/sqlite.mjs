@@ -1,20 +1,20 @@
 /**
  * The create path on SQLite: write-ahead log, synchronous=FULL, a transaction a request: what a 201 promises is on the
- * disk. `node sqlite.mjs FILE.db`. better-sqlite3 where it is installed, else Node's own node:sqlite.
+ * disk. `node sqlite.mjs FILE`. better-sqlite3 where it is installed, else Node's own node:sqlite.
  *
  * Left out: everything in front of the database (key check, limits, int64 beyond 2^53, request ids), so this is faster
  * than the whole service on SQLite would be.
  */
 import { createServer } from 'node:http';
-import { bodyFault, fault, listen } from './common.mjs';
+import { listen } from './common.mjs';
 
+const STATUSES = ['available', 'pending', 'sold'];
 const db = await open(process.argv[2]);
 db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
   CREATE TABLE pets (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, categoryId INTEGER NOT NULL,
                      status TEXT NOT NULL) STRICT`);
 // One INSERT outside BEGIN … COMMIT is a transaction of its own.
 const insert = db.prepare('INSERT INTO pets (name, categoryId, status) VALUES (?, ?, ?)');
-const select = db.prepare('SELECT id, name, categoryId, status FROM pets WHERE id = ?');
 
 async function open(file) {
   try {
@@ -26,6 +26,13 @@ async function open(file) {
   }
 }
 
+function faultOf(body) {
+  if (typeof body !== 'object' || body === null) return 'the body must be an object';
+  if (typeof body.name !== 'string' || body.name.trim() === '' || body.name.length > 255) return 'name must be text';
+  if (!Number.isSafeInteger(body.categoryId)) return 'categoryId must be an integer';
+  if (body.status !== undefined && !STATUSES.includes(body.status)) return `status must be one of ${STATUSES}`;
+}
+
 function answer(response, status, value, headers = {}) {
   const text = JSON.stringify(value);
   const own = { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(text) };
@@ -35,18 +42,14 @@ function answer(response, status, value, headers = {}) {
 
 function create(text, response) {
   const body = JSON.parse(text);
-  const wrong = bodyFault(body);
-  if (wrong) return answer(response, 400, fault(400, 'invalid_body', wrong));
+  const wrong = faultOf(body);
+  if (wrong) return answer(response, 400, { code: 'invalid_body', message: wrong, status: 400 });
   const { name, categoryId, status = 'available' } = body;
   const id = Number(insert.run(name, categoryId, status).lastInsertRowid);
   answer(response, 201, { id, name, categoryId, status }, { location: `/v1/pets/${id}` });
 }
 
 const server = createServer((request, response) => {
-  if (request.method === 'GET') {
-    const found = select.get(Number(request.url.slice('/v1/pets/'.length)));
-    return found ? answer(response, 200, found) : answer(response, 404, fault(404, 'not_found', 'No such animal.'));
-  }
   const chunks = [];
   request.on('data', (chunk) => chunks.push(chunk));
   request.on('end', () => create(Buffer.concat(chunks).toString(), response));

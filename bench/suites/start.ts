@@ -1,10 +1,10 @@
 /** How long from nothing to the first right reply, beside the least that any Node program takes. */
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { mustAnswer } from '../ask.ts';
 import type { Bench } from '../bench.ts';
 import { pinned } from '../machine.ts';
 import { ratios, spread } from '../measure.ts';
-import { mustAnswer } from '../replies.ts';
 import { run } from '../run.ts';
 import { startServer } from '../servers.ts';
 import { program, SERVICE, Store } from '../service.ts';
@@ -18,41 +18,37 @@ const NODE_MAX_MS = 30_000;
 const READY = { method: 'GET', path: '/readyz', headers: {}, status: 200 } as const;
 
 export async function start(bench: Bench): Promise<void> {
-  const bundled = [process.execPath, await program(bench)];
-  const binary = existsSync(BINARY) && existsSync(NODE_CARRIED) ? [BINARY] : undefined;
-  const node = binary ? NODE_CARRIED : process.execPath;
-  const times = { node: [] as number[], bundled: [] as number[], binary: [] as number[] };
+  const isBuilt = existsSync(BINARY) && existsSync(NODE_CARRIED);
+  if (!isBuilt) bench.note('start: dist/petstore is not built, so the bundled file stands in for the single binary.');
+  const node = isBuilt ? NODE_CARRIED : process.execPath;
+  const command = isBuilt ? [BINARY] : [process.execPath, await program(bench)];
+  const [nothing, service]: number[][] = [[], []];
   const starts = STARTS_A_ROUND * bench.rounds;
   for (let i = 0; i < starts; i++) {
     bench.progress(`start: ${i + 1} of ${starts}`);
-    times.node.push(await nothingMs(bench, node));
-    times.bundled.push(await firstReplyMs(bench, bundled));
-    if (binary) times.binary.push(await firstReplyMs(bench, binary));
+    nothing.push(await msOf(() => run(pinned(bench.cores?.server, [node, '-e', '0']), { timeoutMs: NODE_MAX_MS })));
+    const { data } = new Store(bench);
+    const words = [...command, 'serve', '--port', '0', '--data', data];
+    service.push(
+      await msOf(async () => {
+        const { origin } = await startServer(bench, SERVICE, words);
+        await mustAnswer(origin, READY);
+      }),
+    );
+    await bench.stopAll();
   }
-  bench.figure('start', binary ? 'node -e 0, of the Node that the binary carries' : 'node -e 0', ms(times.node));
-  bench.figure('start', `${SERVICE}, one bundled file, to the first 200`, ms(times.bundled));
-  if (binary) bench.figure('start', `${SERVICE}, single binary, to the first 200`, ms(times.binary));
-  else bench.note('start: dist/petstore is not built, so the bundled file stands in for the single binary.');
-  bench.reach('start', ratios(binary ? times.binary : times.bundled, times.node));
+  bench.figure('start', 'node -e 0', told(nothing));
+  bench.figure('start', `${isBuilt ? 'single binary' : 'one bundled file'} to the first 200`, told(service));
+  bench.reach('start', ratios(service, nothing));
 }
 
-async function nothingMs(bench: Bench, node: string): Promise<number> {
+async function msOf(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now();
-  await run(pinned(bench.cores?.server, [node, '-e', '0']), { timeoutMs: NODE_MAX_MS });
+  await work();
   return performance.now() - began;
 }
 
-async function firstReplyMs(bench: Bench, command: string[]): Promise<number> {
-  const { data } = new Store(bench);
-  const began = performance.now();
-  const server = await startServer(bench, SERVICE, [...command, 'serve', '--port', '0', '--data', data]);
-  await mustAnswer(server.origin, READY);
-  const took = performance.now() - began;
-  await server.stop();
-  return took;
-}
-
-function ms(values: number[]): string {
+function told(values: number[]): string {
   const { median, min, max } = spread(values);
   return `${median.toFixed(0)} ms (${min.toFixed(0)} to ${max.toFixed(0)})`;
 }

@@ -7,35 +7,29 @@ const IPV6_GROUPS = 8;
 
 /**
  * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: so many from the
- * right of X-Forwarded-For, all its lines taken as one list. What stands further left anybody can make up.
- * A list too short, or no address in that place, means that the request did not come that way, or that a proxy hides
- * it: then whoever holds the connection is counted. The header alone never gets a caller an allowance of its own.
+ * right of X-Forwarded-For. What stands further left anybody can make up. A list too short, or no address in that
+ * place, means that the request did not come that way, or that a proxy hides it: then whoever holds the connection is
+ * counted. The header alone never gets a caller an allowance of its own.
  */
 export function clientAddress(
   socketAddress: string | undefined,
-  forwardedForLines: readonly string[] | undefined,
+  forwardedFor: string | undefined,
   trustedHops: number,
 ): string {
   const direct = fold(socketAddress ?? '') ?? NO_ADDRESS;
-  if (trustedHops === 0 || forwardedForLines === undefined) return direct;
-  const entries = forwardedForLines
-    .join(',')
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '');
-  return fold(withoutPort(entries.at(-trustedHops) ?? '')) ?? direct;
+  if (trustedHops === 0 || forwardedFor === undefined) return direct;
+  const entries = forwardedFor.split(',').map((entry) => entry.trim());
+  return fold(withoutPort(entries.filter((entry) => entry !== '').at(-trustedHops) ?? '')) ?? direct;
 }
 
 /** `1.2.3.4:80`, `[::1]:80` and `[::1]` to the bare address; a bare IPv6 address has no port to take off. */
 function withoutPort(entry: string): string {
-  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(entry);
-  if (bracketed !== null) return bracketed[1];
-  return /^([^:]+):\d+$/.exec(entry)?.[1] ?? entry;
+  return /^\[([^\]]*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([^:]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
 
-/** The one form of an address, or undefined when it is none. */
+/** The one form of an address, or undefined when it is none. Never a part of `text`, which would keep all of it. */
 function fold(text: string): string | undefined {
-  if (isIPv4(text)) return text;
+  if (isIPv4(text)) return text.split('.').join('.');
   if (!isIPv6(text)) return undefined;
   const groups = groupsOf(text);
   const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
@@ -46,13 +40,11 @@ function fold(text: string): string | undefined {
 
 /** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about who it is. */
 function groupsOf(text: string): number[] {
-  const address = text.split('%', 1)[0].replace(/\d+\.\d+\.\d+\.\d+$/, dottedToGroups);
-  const [head, tail = []] = address.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const { hostname } = new URL(`http://[${text.split('%', 1)[0]}]`); // without dots, and without needless zeros
+  const [head, tail = []] = hostname
+    .slice(1, -1)
+    .split('::')
+    .map((part) => (part === '' ? [] : part.split(':')));
   const zeros = new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0');
   return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
-}
-
-function dottedToGroups(dotted: string): string {
-  const [a, b, c, d] = dotted.split('.').map(Number);
-  return `${((a << 8) | b).toString(16)}:${((c << 8) | d).toString(16)}`;
 }

@@ -1,250 +1,230 @@
 /**
- * The limiter of one process. Each window is a bucket that is refilled whole: it opens full at the first request
- * admitted and ends one window length later, so what it says is left, and when, is literally true. The price, as
- * for every limiter that keeps one count: a span of one window length may see up to 2N - 1 requests. Nothing needs a
- * timer, because expired equals absent.
+ * The limiter of one process. Each window is a token bucket that is refilled whole, a fixed window of the caller's own:
+ * it opens full at the first request admitted and ends one length later, so what it says is left, and when, is true to
+ * the letter. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
  */
 import type { Clock } from '../clock.ts';
-import { Bans } from './bans.ts';
-import type { Counted, Decision, Limited, Limiter, WindowState } from './limits.ts';
-import { DAY_MS, MINUTE_MS } from './limits.ts';
+import type { Usage } from '../store/model.ts';
+import { banMs, MAX_BANS, STRIKES_PER_MINUTE_LIMIT, standingBans } from './bans.ts';
+import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
+import { conclude, DAY_MS, emptyDecision, MINUTE_MS, showWindow } from './limits.ts';
 import { SlotSet } from './slots.ts';
+import { unixSecondsBy } from './wall.ts';
 
-/** Strikes that bring a ban, as a multiple of the limit a minute, unless `banAfter` says how many. */
-const STRIKES_PER_MINUTE_LIMIT = 5;
 export const MAX_SLOTS = 2 ** 24;
-const FIRST_SLOTS = 1_024;
-/** Beyond this the wall-clock times written down no longer mean the same moments, and are written again. */
-const MAX_WALL_DRIFT_MS = 1_000;
 
 /*
- * What a take reads and writes of a caller is one row of 32 bytes, half a cache line: at a million callers the time of
- * a take is the time its memory takes to come. The row is two doubles, `#ends`, and then four words, `#counts`.
+ * A caller is a row of eight 32-bit numbers (one spare), half a cache line: at a million callers a take lasts as long
+ * as its memory takes to come. First three pairs: when it ends, and what is used of it (of bans: how many there were).
+ * Moments are ms since an origin that is moved before they outgrow 31 bits; a ban that ended before it is forgiven.
  */
-const ROW_BYTES = 32;
-const minuteEnd = (slot: number) => 4 * slot;
-const dayEnd = (slot: number) => 4 * slot + 1;
-const minuteCount = (slot: number) => 8 * slot + 4;
-const dayCount = (slot: number) => 8 * slot + 5;
+const ROW = 8;
+const MINUTE = 0;
+const DAY = 2;
+const BAN = 4;
+const USED = 1;
 /** Strikes are forgotten when the minute ends. A minute with strikes and nothing used is no open window. */
-const strikeCount = (slot: number) => 8 * slot + 6;
-/** 0: the caller has no ban, so nobody needs to look for it. Few have, so bans are kept in a map. */
-const hasBan = (slot: number) => 8 * slot + 7;
+const STRIKES = 6;
+const PAST_MS = (MAX_BANS + 1) * DAY_MS;
+const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS;
+
+/** What of a caller must survive a restart; what has expired is 0. */
+type Counted = Omit<Usage, 'key'>;
 
 export class SlotLimiter implements Limiter {
-  readonly #clock: Clock;
+  readonly unixSeconds: (moment: number, at: number) => number;
+  readonly #unix: () => number;
   readonly #banAfter: number | undefined;
-  #capacity = FIRST_SLOTS;
-  #ends = new Float64Array();
-  #counts = new Uint32Array();
-  readonly #bans = new Bans();
+  #origin: number;
+  #rows = new Int32Array(ROW);
   readonly #changed = new SlotSet();
-  #wallOffset: number;
-  /** The one decision, reused, so that a take allocates nothing. */
-  readonly #decision: Decision = {
-    at: 0,
-    verdict: 'admitted',
-    minute: { limit: 0, remaining: 0, endsAt: 0 },
-    day: { limit: 0, remaining: 0, endsAt: 0 },
-    retryAt: 0,
-    binding: 'minute',
-    banBegan: false,
-  };
+  /** When the ends of bans were last asked for, and before when no further one ends. */
+  #endsAskedAt: number;
+  #nextBanEnd = Number.POSITIVE_INFINITY;
+  /** Reused, so that a take allocates nothing. */
+  readonly #decision = emptyDecision();
 
-  /** `banAfter`: strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
-  constructor({ clock, banAfter }: { clock: Clock; banAfter?: number }) {
-    this.#clock = clock;
+  /**
+   * `unix`: the limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart.
+   * `banAfter`: strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute.
+   */
+  constructor({ clock, unix, banAfter }: { clock: Clock; unix: () => number; banAfter?: number }) {
+    this.#unix = unix;
     this.#banAfter = banAfter;
-    this.#wallOffset = clock.wall() - clock.now();
-    this.#grow(0);
+    this.#endsAskedAt = Math.floor(unix());
+    this.#origin = this.#endsAskedAt - PAST_MS;
+    this.unixSeconds = unixSecondsBy(unix, () => clock.wall());
   }
 
-  take(caller: Limited, cost = 1): Decision {
-    const slot = this.#place(caller);
-    const now = this.#clock.now();
-    const minuteUsed = this.#minuteUsed(slot, now);
-    const dayUsed = this.#dayUsed(slot, now);
-    if (minuteUsed + cost > caller.perMinute || dayUsed + cost > caller.perDay || this.#banEnd(slot) > now) {
-      return this.#refuse(slot, caller, cost, now);
-    }
-    const ends = this.#ends;
-    const counts = this.#counts;
-    if (minuteUsed === 0) this.#startMinute(slot, now);
-    if (dayUsed === 0) ends[dayEnd(slot)] = now + DAY_MS;
-    counts[minuteCount(slot)] = minuteUsed + cost;
-    counts[dayCount(slot)] = dayUsed + cost;
-    this.#changed.add(slot);
-    const decision = this.#decision;
-    show(decision.minute, caller.perMinute, minuteUsed + cost, ends[minuteEnd(slot)]);
-    show(decision.day, caller.perDay, dayUsed + cost, ends[dayEnd(slot)]);
-    return admit(decision, now);
+  take(caller: Limited): Decision {
+    const row = this.#rowOf(caller);
+    const now = this.#now();
+    const minuteUsed = this.#used(row + MINUTE, now);
+    const dayUsed = this.#used(row + DAY, now);
+    const rows = this.#rows;
+    if (rows[row + BAN] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
+    if (minuteUsed >= caller.perMinute || dayUsed >= caller.perDay) return this.#refuse(caller, row, now);
+    if (minuteUsed === 0) this.#startMinute(row, now);
+    if (dayUsed === 0) rows[row + DAY] = now + DAY_MS;
+    rows[row + MINUTE + USED] = minuteUsed + 1;
+    rows[row + DAY + USED] = dayUsed + 1;
+    this.#changed.add(caller.slot);
+    return this.#tell(this.#decision, caller, row, now, 'admitted');
   }
 
-  look(caller: Limited): Decision {
-    return this.#judge(this.#place(caller), caller, 1, this.#clock.now());
-  }
-
-  strikes(caller: Limited): number {
-    const slot = this.#place(caller);
-    return this.#ends[minuteEnd(slot)] > this.#clock.now() ? this.#counts[strikeCount(slot)] : 0;
-  }
-
-  lift(caller: Limited): void {
-    const slot = this.#place(caller);
-    this.#counts[strikeCount(slot)] = 0;
-    this.#counts[hasBan(slot)] = 0;
-    this.#bans.lift(slot);
-    this.#changed.add(slot);
-  }
-
-  restore(caller: Limited, counted: Counted): void {
-    const slot = this.#place(caller);
-    const now = this.#clock.now();
-    const wall = this.#clock.wall();
-    const dayLeft = counted.dayEndsAt - wall;
-    this.#ends[dayEnd(slot)] = now + Math.min(dayLeft, DAY_MS);
-    this.#counts[dayCount(slot)] = counted.dayUsed;
-    this.#counts[hasBan(slot)] = Math.min(counted.banStep, 1);
-    const banCut = this.#bans.restore(slot, counted.banStep, counted.banEndsAt - wall, now);
-    if (banCut || dayLeft > DAY_MS) this.#changed.add(slot);
-  }
-
-  counted(caller: Limited): Counted {
-    const slot = this.#place(caller);
-    const now = this.#clock.now();
-    const toWall = this.#clock.wall() - now;
-    const dayUsed = this.#dayUsed(slot, now);
-    const ban = this.#bans.standing(slot, now);
+  look(caller: Limited): Looked {
+    const row = this.#rowOf(caller);
+    const now = this.#now();
+    const isBanned = this.#rows[row + BAN] > now;
+    const isOpen = this.#used(row + MINUTE, now) < caller.perMinute && this.#used(row + DAY, now) < caller.perDay;
+    const verdict = isBanned ? 'banned' : isOpen ? 'admitted' : 'limited';
     return {
-      dayUsed,
-      dayEndsAt: dayUsed > 0 ? Math.ceil(this.#ends[dayEnd(slot)] + toWall) : 0,
-      banStep: ban.step,
-      banEndsAt: ban.step > 0 ? Math.ceil(ban.endsAt + toWall) : 0,
+      ...this.#tell(emptyDecision(), caller, row, now, verdict),
+      strikes: this.#rows[row + MINUTE] > now ? this.#rows[row + STRIKES] : 0,
+      bans: this.#standingBans(row, now),
+      banEndsAt: isBanned ? this.#rows[row + BAN] + this.#origin : 0,
     };
   }
 
+  lift(caller: Limited): void {
+    this.#forget(caller, BAN);
+  }
+
+  /** Puts back what was counted before a restart; expired parts are dropped, impossible ones clamped. */
+  restore(caller: Limited, { dayUsed, dayEndsAt, banStep, banEndsAt }: Counted): void {
+    const row = this.#rowOf(caller);
+    const now = this.#now();
+    const moment = (unix: number, lengthMs: number) => Math.max(0, Math.min(unix - this.#origin, now + lengthMs));
+    const bans = Math.min(banStep, MAX_BANS);
+    this.#rows[row + DAY] = moment(dayEndsAt, DAY_MS);
+    this.#rows[row + DAY + USED] = dayUsed;
+    this.#setBan(row, bans, moment(banEndsAt, banMs(bans)));
+  }
+
+  counted(caller: Limited): Counted {
+    const row = this.#rowOf(caller);
+    const now = this.#now();
+    const dayUsed = this.#used(row + DAY, now);
+    const dayEndsAt = dayUsed > 0 ? this.#rows[row + DAY] + this.#origin : 0;
+    if (this.#standingBans(row, now) === 0) return { dayUsed, dayEndsAt, banStep: 0, banEndsAt: 0 };
+    return {
+      dayUsed,
+      dayEndsAt,
+      banStep: this.#rows[row + BAN + USED],
+      banEndsAt: this.#rows[row + BAN] + this.#origin,
+    };
+  }
+
+  /** Slots of which `counted` is to be written down, at most `max`; they are clean afterwards. */
   changed(max: number): number[] {
-    this.#followWall();
     return this.#changed.drain(max);
   }
 
+  /** These could not be written down after all: `changed` will name them again. */
   unsaved(slots: Iterable<number>): void {
     for (const slot of slots) this.#changed.add(slot);
   }
 
+  /** Slots whose ban ran out since the last call (not by `lift` or `advance`). */
   bansEnded(): number[] {
-    return this.#bans.ended(this.#clock.now());
+    const ended: number[] = [];
+    const [now, since] = [this.#now() + this.#origin, this.#endsAskedAt];
+    this.#endsAskedAt = now;
+    if (now < this.#nextBanEnd) return ended;
+    this.#nextBanEnd = Number.POSITIVE_INFINITY;
+    for (let row = 0; row < this.#rows.length; row += ROW) {
+      const end = this.#rows[row + BAN] + this.#origin;
+      if (end > now) this.#nextBanEnd = Math.min(this.#nextBanEnd, end);
+      else if (end > since) ended.push(row / ROW);
+    }
+    return ended;
+  }
+
+  /** For the lab: lets `ms` pass for this caller, and for nobody else. */
+  advance(caller: Limited, ms: number): void {
+    this.#makeEarlier(this.#rowOf(caller), ms);
+    this.#changed.add(caller.slot);
+  }
+
+  /** For the lab: the caller as if it had never asked. */
+  refill(caller: Limited): void {
+    this.#forget(caller, MINUTE);
   }
 
   /** What is used of a window that is open; 0 where none is. */
-  #minuteUsed(slot: number, now: number): number {
-    return this.#ends[minuteEnd(slot)] > now ? this.#counts[minuteCount(slot)] : 0;
+  #used(window: number, now: number): number {
+    return this.#rows[window] > now ? this.#rows[window + USED] : 0;
   }
 
-  #dayUsed(slot: number, now: number): number {
-    return this.#ends[dayEnd(slot)] > now ? this.#counts[dayCount(slot)] : 0;
-  }
-
-  #banEnd(slot: number): number {
-    return this.#counts[hasBan(slot)] === 0 ? 0 : this.#bans.endsAt(slot);
-  }
-
-  /** Fills the decision with both windows as they stand and what they say to `cost`. Changes no state. */
-  #judge(slot: number, caller: Limited, cost: number, now: number): Decision {
-    const decision = this.#decision;
-    const minuteUsed = this.#minuteUsed(slot, now);
-    const dayUsed = this.#dayUsed(slot, now);
-    show(decision.minute, caller.perMinute, minuteUsed, minuteUsed > 0 ? this.#ends[minuteEnd(slot)] : now);
-    show(decision.day, caller.perDay, dayUsed, dayUsed > 0 ? this.#ends[dayEnd(slot)] : now);
-    admit(decision, now);
-    const banEnd = this.#banEnd(slot);
-    const isUsedUp = cost > decision.minute.remaining || cost > decision.day.remaining;
-    if (isUsedUp || banEnd > now) refuse(decision, cost, banEnd);
-    return decision;
+  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
+    const at = now + this.#origin;
+    showWindow(into.minute, perMinute, this.#used(row + MINUTE, now), this.#rows[row + MINUTE] + this.#origin, at);
+    showWindow(into.day, perDay, this.#used(row + DAY, now), this.#rows[row + DAY] + this.#origin, at);
+    return conclude(into, verdict, at, this.#rows[row + BAN] + this.#origin);
   }
 
   /**
-   * Strikes live and end with the minute window. When only the day refuses there may be none open: then they have a
-   * minute of their own, from the first strike on, or until a request is admitted and opens the window.
+   * A refusal is a strike. Strikes live and end with the minute window. When only the day refuses there may be none
+   * open: then they have a minute of their own, until it ends or a request is admitted and opens the window.
    */
-  #refuse(slot: number, caller: Limited, cost: number, now: number): Decision {
-    const decision = this.#judge(slot, caller, cost, now);
-    if (decision.verdict === 'banned') return decision;
-    if (this.#ends[minuteEnd(slot)] <= now) this.#startMinute(slot, now);
-    const counts = this.#counts;
-    const strikes = ++counts[strikeCount(slot)];
+  #refuse(caller: Limited, row: number, now: number): Decision {
+    const rows = this.#rows;
+    if (rows[row + MINUTE] <= now) this.#startMinute(row, now);
     const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
-    if (banAfter === 0 || strikes < banAfter) return decision;
-    counts[strikeCount(slot)] = 0;
-    counts[hasBan(slot)] = 1;
-    this.#bans.begin(slot, now);
-    this.#changed.add(slot);
-    this.#judge(slot, caller, cost, now).banBegan = true;
+    const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
+    if (banBegins) {
+      const bans = Math.min(this.#standingBans(row, now) + 1, MAX_BANS);
+      rows[row + STRIKES] = 0;
+      this.#setBan(row, bans, now + banMs(bans));
+      this.#changed.add(caller.slot);
+    }
+    const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
+    decision.banBegan = banBegins;
     return decision;
   }
 
-  #startMinute(slot: number, now: number): void {
-    this.#ends[minuteEnd(slot)] = now + MINUTE_MS;
-    this.#counts[minuteCount(slot)] = 0;
-    this.#counts[strikeCount(slot)] = 0;
+  #startMinute(row: number, now: number): void {
+    this.#rows[row + MINUTE] = now + MINUTE_MS;
+    this.#rows[row + MINUTE + USED] = 0;
+    this.#rows[row + STRIKES] = 0;
   }
 
-  /** When somebody has set the machine's clock, all that was written down in its times is written again. */
-  #followWall(): void {
-    const now = this.#clock.now();
-    const offset = this.#clock.wall() - now;
-    if (Math.abs(offset - this.#wallOffset) <= MAX_WALL_DRIFT_MS) return;
-    this.#wallOffset = offset;
-    for (let slot = 0; slot < this.#capacity; slot++) {
-      const isBanned = this.#counts[hasBan(slot)] !== 0 && this.#bans.standing(slot, now).step > 0;
-      if (isBanned || this.#ends[dayEnd(slot)] > now) this.#changed.add(slot);
-    }
+  #standingBans(row: number, now: number): number {
+    return standingBans(this.#rows[row + BAN + USED], this.#rows[row + BAN], now);
   }
 
-  /** The caller's slot, with room made for it. */
-  #place({ slot }: Limited): number {
-    if (slot >= this.#capacity) this.#grow(slot);
-    return slot;
+  #setBan(row: number, bans: number, end: number): void {
+    this.#rows[row + BAN] = end;
+    this.#rows[row + BAN + USED] = bans;
+    this.#nextBanEnd = Math.min(this.#nextBanEnd, end + this.#origin);
   }
 
-  #grow(slot: number): void {
+  #forget(caller: Limited, from: number): void {
+    const row = this.#rowOf(caller);
+    this.#rows.fill(0, row + from, row + ROW);
+    this.#changed.add(caller.slot);
+  }
+
+  #makeEarlier(row: number, ms: number): void {
+    for (const end of [row + MINUTE, row + DAY, row + BAN]) this.#rows[end] = Math.max(0, this.#rows[end] - ms);
+  }
+
+  #now(): number {
+    const now = Math.floor(this.#unix()) - this.#origin;
+    if (now < LAST_MOMENT) return now;
+    for (let row = 0; row < this.#rows.length; row += ROW) this.#makeEarlier(row, now - PAST_MS);
+    this.#origin += now - PAST_MS;
+    return PAST_MS;
+  }
+
+  /** Where the caller's row begins, with room made for it. */
+  #rowOf({ slot }: Limited): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    while (this.#capacity <= slot) this.#capacity *= 2;
-    const rows = new ArrayBuffer(this.#capacity * ROW_BYTES);
-    new Uint8Array(rows).set(new Uint8Array(this.#counts.buffer));
-    this.#ends = new Float64Array(rows);
-    this.#counts = new Uint32Array(rows);
-    this.#changed.grow(this.#capacity);
+    while (this.#rows.length <= slot * ROW) {
+      const rows = new Int32Array(2 * this.#rows.length);
+      rows.set(this.#rows);
+      this.#rows = rows;
+    }
+    return slot * ROW;
   }
-}
-
-function show(window: WindowState, limit: number, used: number, endsAt: number): void {
-  window.limit = limit;
-  window.remaining = Math.max(0, limit - used);
-  window.endsAt = endsAt;
-}
-
-/** What binds is the window with the fewest requests remaining; on a tie the one that resets later. */
-function admit(decision: Decision, now: number): Decision {
-  const { minute, day } = decision;
-  const isTie = day.remaining === minute.remaining;
-  const dayBinds = isTie ? day.endsAt >= minute.endsAt : day.remaining < minute.remaining;
-  decision.at = now;
-  decision.verdict = 'admitted';
-  decision.retryAt = now;
-  decision.binding = dayBinds ? 'day' : 'minute';
-  decision.banBegan = false;
-  return decision;
-}
-
-/** A window refuses `cost`, or a ban that has not ended does. A ban leaves it at the window that binds anyway. */
-function refuse(decision: Decision, cost: number, banEnd: number): void {
-  const { at, minute, day } = decision;
-  const minuteRefuses = cost > minute.remaining;
-  const dayRefuses = cost > day.remaining;
-  const isBanned = banEnd > at;
-  decision.verdict = isBanned ? 'banned' : 'limited';
-  decision.retryAt = Math.max(at, banEnd, minuteRefuses ? minute.endsAt : at, dayRefuses ? day.endsAt : at);
-  if (isBanned) return;
-  decision.binding = dayRefuses && !(minuteRefuses && minute.endsAt > day.endsAt) ? 'day' : 'minute';
 }

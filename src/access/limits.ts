@@ -3,29 +3,30 @@
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
-/** Who asks: a place in the limiter's arrays, and the limits in force for it now. */
+/** Who asks: a place in the limiter's rows, and the limits in force for it now. */
 export interface Limited {
   readonly slot: number;
   readonly perMinute: number;
   readonly perDay: number;
 }
 
-/** One window as it stands. `endsAt` is on the monotonic clock; an unopened window ends now. */
+/** One window as it stands. One of which nothing is used is not open, and "ends" now. */
 export interface WindowState {
   limit: number;
   remaining: number;
   endsAt: number;
 }
 
-/** What a take or a look came to. Reused between calls: read it before asking again. */
+export type Verdict = 'admitted' | 'limited' | 'banned';
+
+/** What a take or a look came to. All moments are ms on the limiter's clock, whose origin means nothing. */
 export interface Decision {
-  /** When it was taken (monotonic ms). */
   at: number;
-  verdict: 'admitted' | 'limited' | 'banned';
+  verdict: Verdict;
   minute: WindowState;
   day: WindowState;
   /**
-   * When a refused caller is admitted again (monotonic ms): the end of the window that refused, or of the ban.
+   * When a refused caller is admitted again: the end of the window that refused, or of the ban.
    * A day that is used up and outlasts the ban is waited for as well: who waits until then is admitted.
    */
   retryAt: number;
@@ -35,35 +36,57 @@ export interface Decision {
   banBegan: boolean;
 }
 
-/**
- * What of a caller must survive a restart, in wall-clock times (see Usage in store/model.ts).
- * What has expired is 0. Of a ban that is over, `banEndsAt` moves on by a day with every step forgiven.
- */
-export interface Counted {
-  dayUsed: number;
-  dayEndsAt: number;
-  banStep: number;
+export interface Looked extends Decision {
+  strikes: number;
+  /** How many bans stand against the caller: the next one lasts as long as the one after that many. */
+  bans: number;
+  /** When the ban that runs ends; 0: none runs. */
   banEndsAt: number;
 }
 
 export interface Limiter {
-  /** Takes `cost` tokens from both windows, or from neither. More than a limit allows is never admitted. */
-  take(caller: Limited, cost?: number): Decision;
-  /** The same answer headers are made of, taking nothing and counting no strike. */
-  look(caller: Limited): Decision;
-  strikes(caller: Limited): number;
-  /** Ends a ban and forgets strikes and escalation. */
-  lift(caller: Limited): void;
-  /** Puts back what was counted before a restart; expired parts are dropped, impossible ones clamped. */
-  restore(caller: Limited, counted: Counted): void;
-  /** What is to be remembered of this caller. */
-  counted(caller: Limited): Counted;
-  /** Slots whose Counted is to be written down, at most `max`; they are clean afterwards. */
-  changed(max: number): number[];
-  /** These could not be written down after all: `changed` will name them again. */
-  unsaved(slots: Iterable<number>): void;
-  /** Slots whose ban ran out since the last call (one that was lifted is not among them). */
-  bansEnded(): number[];
+  /**
+   * Takes a token from both windows, or from neither. A decision that is given at once is reused: read it before
+   * asking again. One that is promised is an object of its own.
+   */
+  take(caller: Limited): Decision | Promise<Decision>;
+  /** Where keys are made by other processes too: all that was acknowledged before the call can be read after it. */
+  fresh?(): Promise<void>;
+  /** How the caller stands, and what a take would answer. Takes nothing and counts no strike. */
+  look(caller: Limited): Looked | Promise<Looked>;
+  /** Ends a ban and forgets strikes and earlier bans. */
+  lift(caller: Limited): void | Promise<void>;
+  /** Unix seconds of `moment`, rounded up, as it is told at the moment `at`. */
+  unixSeconds(moment: number, at: number): number;
+}
+
+export function emptyDecision(): Decision {
+  const [minute, day] = [0, 0].map(() => ({ limit: 0, remaining: 0, endsAt: 0 }));
+  return { at: 0, verdict: 'admitted', minute, day, retryAt: 0, binding: 'minute', banBegan: false };
+}
+
+export function showWindow(window: WindowState, limit: number, used: number, endsAt: number, at: number): void {
+  window.limit = limit;
+  window.remaining = used < limit ? limit - used : 0;
+  window.endsAt = used > 0 ? endsAt : at;
+}
+
+/**
+ * Adds the verdict to both windows as they are shown, and what follows from it. The window that binds is the one with
+ * the fewest remaining, on a tie the one that ends later: on a refusal that is the one that refused.
+ */
+export function conclude(decision: Decision, verdict: Verdict, at: number, banEndsAt: number): Decision {
+  const { minute, day } = decision;
+  const dayBinds = day.remaining === minute.remaining ? day.endsAt >= minute.endsAt : day.remaining < minute.remaining;
+  decision.at = at;
+  decision.verdict = verdict;
+  decision.binding = dayBinds ? 'day' : 'minute';
+  decision.banBegan = false;
+  decision.retryAt = verdict === 'banned' ? banEndsAt : at;
+  if (verdict === 'admitted') return decision;
+  if (minute.remaining === 0) decision.retryAt = Math.max(decision.retryAt, minute.endsAt);
+  if (day.remaining === 0) decision.retryAt = Math.max(decision.retryAt, day.endsAt);
+  return decision;
 }
 
 /** A timer may fire a fraction early; who waits exactly as long as told must be admitted all the same. */

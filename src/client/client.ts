@@ -1,20 +1,44 @@
 /**
- * The client of the pet store service.
+ * The client of the pet store service, for Node 20.19 and newer.
  *
- *     const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:8080/v1', key });
+ *     const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:8080', key });
  *     const rex = await store.createPet({ name: 'Rex', categoryId: 1 });
  *     for await (const pet of store.listPets({ status: 'available' })) console.log(pet.name);
  */
+import './needs-node.ts';
 import { randomUUID } from 'node:crypto';
-import { parseInt64 } from '../json/int64.ts';
-import type { JsonValue } from '../json/reader.ts';
-import type { Category, Int64, OrderStatus, PetStatus } from '../store/model.ts';
-import { type Call, Calls, type ClientOptions } from './calls.ts';
-import { header, type Reply } from './exchange.ts';
-import { type NewPet, type Order, type Pet, readCategory, readOrder, readPet, writeInt, writeJson } from './shapes.ts';
+import { readKey } from '../access/keys.ts';
+import type { Int64 } from '../json/int64.ts';
+import type * as model from '../store/model.ts';
+import type { OrderStatus, PetStatus } from '../store/model.ts';
+import { type CallSettings, Calls } from './calls.ts';
+import { PetstoreError } from './errors.ts';
+import type { Asked, Limits, Reply } from './exchange.ts';
+import { type AnyId, type Id, writeId } from './ids.ts';
 
 export { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
-export type { Category, ClientOptions, Int64, NewPet, Order, OrderStatus, Pet, PetStatus };
+export type { AnyId, Id, Limits, OrderStatus, PetStatus };
+
+export interface NewPet {
+  name: string;
+  categoryId: AnyId;
+  /** `available` when omitted. */
+  status?: PetStatus;
+}
+
+/** What the service keeps, as its JSON tells it. */
+type Told<T> = { [Name in keyof T]: T[Name] extends Int64 ? Id : T[Name] };
+export type Pet = Told<model.Pet>;
+export type Category = Told<model.Category>;
+/** `placedAt`: RFC 3339, UTC. */
+export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
+
+export interface ClientOptions extends CallSettings {
+  /** Where the service is, with `/v1` at its end or without. */
+  baseUrl: string | URL;
+  /** `ps_live_…` or `ps_test_…`. One that was mistyped is refused here, by its checksum. */
+  key: string;
+}
 
 export interface CallOptions {
   signal?: AbortSignal;
@@ -26,81 +50,76 @@ export interface CreateOptions extends CallOptions {
 }
 
 export interface ListOptions extends CallOptions {
-  /** 1 to 100 things a page. When iterating without it: 100, as every page costs one request. */
+  /** 1 to 100 things a page. Without it 100, as every page costs one request. Who stops reading asks for no more. */
   limit?: number;
   /** Begin behind this id. */
-  after?: Int64;
-}
-
-export interface Page<T> {
-  items: T[];
-  /** The `after` of the next page; absent on the last one. */
-  nextAfter?: Int64;
-}
-
-/** Nothing is asked before it is iterated over, or its one page is taken. */
-export interface Listing<T> extends AsyncIterable<T> {
-  /** One page, as the service gives it. */
-  page(): Promise<Page<T>>;
+  after?: AnyId;
 }
 
 const MAX_PAGE_ITEMS = 100;
 
-/** Every method rejects with a PetstoreError, and with nothing else. */
+/** Every method rejects with a PetstoreError, and with nothing else. Lists are asked for while they are read. */
 export class PetstoreClient {
   readonly #base: URL;
   readonly #calls: Calls;
 
-  constructor(options: ClientOptions) {
-    this.#base = new URL(options.baseUrl);
-    const { protocol, username, search, hash } = this.#base;
-    if (!/^https?:$/.test(protocol) || username + search + hash !== '') {
-      throw new TypeError('baseUrl is to be an http or https address without user, query or fragment');
-    }
-    this.#base.pathname = `${this.#base.pathname.replace(/\/+$/, '')}/`;
-    this.#calls = new Calls(options);
+  constructor({ baseUrl, key, ...settings }: ClientOptions) {
+    this.#base = baseOf(baseUrl);
+    const kind = readKey(key);
+    if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
+    if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
+    this.#calls = new Calls(key, settings);
+  }
+
+  /** Both windows of the key's limits, as the newest reply told them. */
+  get limits(): Limits | undefined {
+    return this.#calls.limits;
   }
 
   /** The animals, by ascending id. */
-  listPets(options: ListOptions & { status?: PetStatus } = {}): Listing<Pet> {
-    return this.#list('listPets', 'pets', options, readPet);
+  listPets(options: ListOptions & { status?: PetStatus } = {}): AsyncGenerator<Pet> {
+    return this.#list('listPets', 'pets', options);
   }
 
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
-  async createPet(pet: NewPet, options: CreateOptions = {}): Promise<Pet> {
-    return this.#run('createPet', 'POST', 'pets', readPet, options, pet);
+  async createPet({ name, categoryId, status }: NewPet, options: CreateOptions = {}): Promise<Pet> {
+    const others = JSON.stringify({ name: name ?? null, status }).slice(1);
+    const body = `{"categoryId":${writeId(categoryId, 'categoryId')},${others}`;
+    return this.#run('createPet', 'POST', 'pets', options, body);
   }
 
   /** @deprecated The service removes it on 5 December 2030: use `listPets` with a status. */
-  async getPet(id: Int64, options: CallOptions = {}): Promise<Pet> {
-    return this.#run('getPet', 'GET', `pets/${writeInt(id, 'id')}`, readPet, options);
+  async getPet(id: AnyId, options: CallOptions = {}): Promise<Pet> {
+    return this.#run('getPet', 'GET', `pets/${writeId(id, 'id')}`, options);
   }
 
   /** Experimental, as are all categories and orders. */
-  listCategories(options: ListOptions = {}): Listing<Category> {
-    return this.#list('listCategories', 'categories', options, readCategory);
+  listCategories(options: ListOptions = {}): AsyncGenerator<Category> {
+    return this.#list('listCategories', 'categories', options);
   }
 
   /** Makes the category, or renames it. A rename by somebody else between two tries of this is undone. */
-  async putCategory(id: Int64, name: string, options: CallOptions = {}): Promise<Category> {
-    return this.#run('putCategory', 'PUT', `categories/${writeInt(id, 'id')}`, readCategory, options, { name });
+  async putCategory(id: AnyId, name: string, options: CallOptions = {}): Promise<Category> {
+    return this.#run('putCategory', 'PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
   }
 
-  listOrders(options: ListOptions & { status?: OrderStatus } = {}): Listing<Order> {
-    return this.#list('listOrders', 'store/orders', options, readOrder);
+  listOrders(options: ListOptions & { status?: OrderStatus } = {}): AsyncGenerator<Order> {
+    return this.#list('listOrders', 'store/orders', options);
+  }
+
+  async getOrder(id: AnyId, options: CallOptions = {}): Promise<Order> {
+    return this.#run('getOrder', 'GET', `store/orders/${writeId(id, 'id')}`, options);
   }
 
   /** The animal must be available. Tried under one Idempotency-Key, as `createPet`. */
-  async placeOrder(petId: Int64, options: CreateOptions = {}): Promise<Order> {
-    return this.#run('placeOrder', 'POST', 'store/orders', readOrder, options, { petId });
+  async placeOrder(petId: AnyId, options: CreateOptions = {}): Promise<Order> {
+    return this.#run('placeOrder', 'POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
   }
 
-  /**
-   * `order_closed` with `outcomeUnknown` means: a try of this call got no reply, so it is either what closed the
-   * order or came too late. `listOrders({ after: id - 1, limit: 1 })` shows what became of it.
-   */
-  async closeOrder(id: Int64, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
-    return this.#run('closeOrder', 'PATCH', `store/orders/${writeInt(id, 'id')}`, readOrder, options, { status });
+  /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows what became of it. */
+  async closeOrder(id: AnyId, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
+    const path = `store/orders/${writeId(id, 'id')}`;
+    return this.#run('closeOrder', 'PATCH', path, options, JSON.stringify({ status }));
   }
 
   /** Ends what is under way with code `closed`, and every connection that the client opened itself. */
@@ -108,73 +127,52 @@ export class PetstoreClient {
     await this.#calls.close();
   }
 
-  #run<T>(
+  async #run<T>(
     name: string,
-    method: Call<T>['method'],
+    method: Asked['method'],
     path: string,
-    read: (json: JsonValue) => T,
-    { signal, idempotencyKey }: CreateOptions,
-    members?: object,
+    { signal, idempotencyKey = randomUUID() }: CreateOptions,
+    body?: string,
   ): Promise<T> {
-    return this.#calls.run({
-      name,
-      method,
-      url: new URL(path, this.#base),
-      body: members && writeJson(members),
-      idempotencyKey: method === 'POST' ? (idempotencyKey ?? randomUUID()) : undefined,
-      signal,
-      read: ({ json }) => read(json),
-    });
+    const asked = { name, method, url: new URL(path, this.#base), body };
+    const { json } = await this.#calls.run(method === 'POST' ? { ...asked, idempotencyKey } : asked, signal);
+    return json as T;
   }
 
-  #list<T>(
+  async *#list<T>(
     name: string,
     path: string,
-    { signal, ...query }: ListOptions & { status?: string },
-    read: (item: JsonValue) => T,
-  ): Listing<T> {
-    const first = (limit: number | undefined) => {
-      const url = new URL(path, this.#base);
-      for (const [key, value] of Object.entries({ ...query, limit })) {
-        if (value !== undefined) url.searchParams.set(key, typeof value === 'string' ? value : writeInt(value, key));
-      }
-      return url;
-    };
-    const pageAt = (url: URL) => {
-      const readPage = (reply: Reply) => {
-        if (!Array.isArray(reply.json)) throw new TypeError('not an array');
-        return { items: reply.json.map(read), next: nextPage(header(reply, 'link'), url, this.#base) };
-      };
-      return this.#calls.run({ name, method: 'GET', url, signal, read: readPage });
-    };
-    return {
-      page: async () => {
-        const { items, next } = await pageAt(first(query.limit));
-        return { items, nextAfter: parseInt64(next?.searchParams.get('after') ?? '') };
-      },
-      async *[Symbol.asyncIterator]() {
-        for (let url: URL | undefined = first(query.limit ?? MAX_PAGE_ITEMS); url !== undefined; ) {
-          const page: { items: T[]; next: URL | undefined } = await pageAt(url);
-          yield* page.items;
-          url = page.next;
-        }
-      },
-    };
+    { signal, limit = MAX_PAGE_ITEMS, after, status }: ListOptions & { status?: string },
+  ): AsyncGenerator<T, void> {
+    let url: URL | undefined = new URL(path, this.#base);
+    url.searchParams.set('limit', String(limit));
+    if (status !== undefined) url.searchParams.set('status', status);
+    if (after !== undefined) url.searchParams.set('after', writeId(after, 'after'));
+    while (url !== undefined) {
+      const { json, headers }: Reply = await this.#calls.run({ name, method: 'GET', url, isList: true }, signal);
+      yield* json as T[];
+      url = nextPage(String(headers.link ?? ''), url);
+    }
   }
 }
 
-/** A link of a `Link` header (RFC 8288): its target, then its parameters; and one of these. */
-const LINK = /<([^>]*)>((?:\s*;\s*[^;,="\s]+(?:\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^",;\s]+))?)*)/g;
-const PARAMETER = /;\s*([^;,="\s]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",;\s]+)))?/g;
+const NEXT_LINK = /<[^<>?]*([^<>]*)>[^<]*;\s*rel\s*=\s*"?[^",;<]*\bnext\b/i;
 
-/** The next page, if there is one. The key goes along with every request, so only to where the client was pointed. */
-function nextPage(links = '', here: URL, base: URL): URL | undefined {
-  for (const [, target, parameters] of links.matchAll(LINK)) {
-    const rel = [...parameters.matchAll(PARAMETER)].find(([, name]) => name.toLowerCase() === 'rel');
-    if (!(rel?.[2] ?? rel?.[3] ?? '').toLowerCase().split(/\s+/).includes('next')) continue;
-    const next = URL.canParse(target, here.href) ? new URL(target, here) : undefined;
-    if (next?.origin === base.origin && next.pathname.startsWith(base.pathname) && next.href !== here.href) return next;
-    throw new TypeError('the link to the next page leads out of the service, or to this same page');
+/** Only the query of the link is taken: so a proxy may serve all under a prefix, and the key goes nowhere else. */
+function nextPage(links: string, here: URL): URL | undefined {
+  const query = NEXT_LINK.exec(links)?.[1];
+  if (query === undefined) return undefined;
+  const next = new URL(query, here);
+  if (next.search !== here.search) return next;
+  throw new PetstoreError('bad_reply', 'the link to the next page leads to this same page');
+}
+
+/** Its path ends in `/v1/`, below which all operations are. */
+function baseOf(baseUrl: string | URL): URL {
+  const base = new URL(baseUrl);
+  if (!/^https?:$/.test(base.protocol) || base.username + base.search + base.hash !== '') {
+    throw new TypeError('baseUrl must be an http or https address without user, query or fragment');
   }
-  return undefined;
+  base.pathname = base.pathname.replace(/(?:\/v1)?\/*$/, '/v1/');
+  return base;
 }

@@ -7,62 +7,47 @@ export type ClientCode =
   | 'aborted' // the signal fired
   | 'closed' // the client was closed
   | 'bad_reply' // a reply that is not the service's: a proxy's page, say
-  | 'invalid_argument' // one that cannot be sent exactly
-  | 'too_many_calls'; // more are waiting than the client holds
+  | 'invalid_argument'; // one that cannot be sent exactly
 
 /** The service's codes, the client's, and what a newer service may say. */
 export type PetstoreErrorCode = ErrorCode | ClientCode | (string & {});
 
-export interface Facts {
-  status?: number;
-  requestId?: string;
-  retryAfter?: number;
-  cause?: unknown;
-  /** Worth sending again. */
-  again?: boolean;
-  /** The service may have done what was asked all the same. */
-  unclear?: boolean;
-}
-
-/** Why one try, or the wait for one, came to nothing. Never leaves the client: see PetstoreError. */
-export class Failure extends Error {
-  readonly code: PetstoreErrorCode;
-  readonly facts: Facts;
-  /** When it may be sent again (monotonic ms). */
-  againAt = 0;
-
-  constructor(code: PetstoreErrorCode, message: string, facts: Facts = {}) {
-    super(message);
-    this.code = code;
-    this.facts = facts;
-  }
-}
-
 /** The one error that calls reject with. */
 export class PetstoreError extends Error {
   override readonly name = 'PetstoreError';
-  readonly code: PetstoreErrorCode;
-  /** The HTTP status of the last reply; 0 when the last try had none. */
-  readonly status: number;
+  declare readonly code: PetstoreErrorCode;
+  /** The HTTP status of the last try's reply, even one that broke off; 0 when it had none. */
+  readonly status: number = 0;
   /** Names the last reply in the service's log. */
-  readonly requestId: string | undefined;
+  readonly requestId?: string;
   /** Seconds until the service wants to be asked again, where it said so. */
-  readonly retryAfter: number | undefined;
+  readonly retryAfter?: number;
   /** How often the call was sent. */
-  readonly tries: number;
+  readonly tries: number = 0;
   /** True when the service may have done what was asked: of one of the tries it is not known. */
-  readonly outcomeUnknown: boolean;
+  readonly outcomeUnknown: boolean = false;
   /** What all tries went under: to call again with it cannot make the thing twice (for 24 h). */
-  readonly idempotencyKey: string | undefined;
+  readonly idempotencyKey?: string;
 
-  constructor({ code, message, facts }: Failure, tries = 0, outcomeUnknown = false, idempotencyKey?: string) {
+  constructor(code: PetstoreErrorCode, message: string, facts: Partial<PetstoreError> = {}) {
     super(message, { cause: facts.cause });
-    this.code = code;
-    this.status = facts.status ?? 0;
-    this.requestId = facts.requestId;
-    this.retryAfter = facts.retryAfter;
-    this.tries = tries;
-    this.outcomeUnknown = outcomeUnknown;
-    this.idempotencyKey = idempotencyKey;
+    Object.assign(this, facts, { code });
   }
+}
+
+/** Statuses that pass, whether the service gives them or what stands between. */
+const PASSING = [408, 429, 502, 503, 504];
+/** Errors of what never left, or found nobody. */
+const NEVER_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|UND_ERR_INVALID_ARG)$/;
+
+/** Whether it is worth sending again. */
+export function isPassing({ code, status }: PetstoreError): boolean {
+  return PASSING.includes(status) || /^(?:network|timeout|idempotency_in_flight)$/.test(code);
+}
+
+/** Whether the service may have done what was asked all the same. */
+export function mayBeDone({ code, status, cause }: PetstoreError): boolean {
+  if (status === 0) return !NEVER_SENT.test((cause as { code?: string }).code ?? '');
+  if (status >= 400 && status < 500) return code === 'idempotency_in_flight';
+  return code !== 'unavailable' && code !== 'storage_full';
 }

@@ -1,135 +1,89 @@
-/** One request, its whole reply, and what that means: is it worth sending again, and may the thing have been done? */
+/** One request and what its reply says, or why there is none. */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
-import { JsonError, type JsonValue, readJson } from '../json/reader.ts';
-import { type Facts, Failure } from './errors.ts';
-import { member } from './shapes.ts';
-
-/** A page of 100 animals with the longest names, every character escaped, is well below. */
-export const MAX_REPLY_BYTES = 1_048_576;
-
-/** Refusals that pass; before the first three of them nothing was done. */
-const PASSING = new Set(['rate_limited', 'request_timeout', 'unavailable', 'outcome_unknown', 'idempotency_in_flight']);
-const UNCLEAR = new Set(['outcome_unknown', 'idempotency_in_flight', 'internal_error']);
-/** What stands between may answer with these in the service's place, in its own words. */
-const PASSING_BETWEEN = new Set([408, 429, 502, 503, 504]);
-/** Errors that only connecting can end in: nothing was sent. */
-const NEVER_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
+import type { Agent } from 'undici';
+import { readJson } from '../json/reader.ts';
+import { JsonError } from '../json/text.ts';
+import { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
+import { plain } from './ids.ts';
 
 export interface Asked {
+  /** The operation's name. */
+  name: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   url: URL;
   body?: string;
   idempotencyKey?: string;
+  isList?: boolean;
 }
 
 export interface Reply {
-  status: number;
   headers: IncomingHttpHeaders;
-  /** Null where the body is not JSON: `flaw` says why. */
-  json: JsonValue;
-  flaw?: unknown;
+  json?: unknown;
+  /** Why the reply is not what was asked for. */
+  fault?: PetstoreError;
 }
 
-/**
- * The body is read to its end, or the connection is destroyed: no socket is left half read. undici's own limits of time
- * are off, because they watch single steps (a reply that drips keeps them content): the signal is the one limit.
- * Whatever goes wrong is thrown as a Failure.
- */
-export async function exchange(dispatcher: Dispatcher, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { method, url, body, idempotencyKey } = asked;
-  const headers: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
-  if (body !== undefined) headers['content-type'] = 'application/json';
-  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
-  const options = { origin: url.origin, path: url.pathname + url.search, method, headers, body, signal };
+/** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
+export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
+  const { name, method, url, body, idempotencyKey, isList } = asked;
+  const sent: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
+  if (body !== undefined) sent['content-type'] = 'application/json';
+  if (idempotencyKey !== undefined) sent['idempotency-key'] = idempotencyKey;
+  let status = 0;
+  let headers: IncomingHttpHeaders = {};
+  const failed = (code: PetstoreErrorCode, message: string, cause?: unknown): Reply => {
+    const retryAfter = /^\d+$/.test(headers['retry-after'] ?? '') ? Number(headers['retry-after']) : undefined;
+    const facts = { status, requestId: headers['x-request-id']?.toString(), retryAfter, cause };
+    return { headers, fault: new PetstoreError(code, message, facts) };
+  };
   try {
-    signal.throwIfAborted();
-    // undici hears of the signal only once it has a connection; who aborts is not to wait for that.
-    const aborted = new Promise<never>((_, reject) => {
-      signal.addEventListener('abort', () => reject(signal.reason));
-    });
-    const response = await Promise.race([
-      dispatcher.request({ ...options, headersTimeout: 0, bodyTimeout: 0 }),
-      aborted,
-    ]);
-    return await wholeReply(response);
+    const path = url.pathname + url.search;
+    const reply = await agent.request({ origin: url.origin, path, method, headers: sent, body, signal });
+    status = reply.statusCode;
+    headers = reply.headers;
+    const json = plain(readJson(await reply.body.bytes()));
+    const isRight = isList ? Array.isArray(json) && json.every(isThing) : isThing(json);
+    if (isRight && status >= 200 && status < 300) return { headers, json };
+    const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
+    if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(code, message);
+    return failed('bad_reply', `the reply (status ${status}) is not one of ${name}`);
   } catch (error) {
-    if (signal.aborted) throw signal.reason;
-    throw error instanceof Failure ? error : brokenOff(error as Error & { code?: string });
+    const { code, message } = error as Error & { code?: string };
+    const kind = error instanceof JsonError ? 'bad_reply' : CODES.get(code);
+    return failed(kind ?? 'network', `no whole reply of the service: ${message || code}`, error);
   }
 }
 
-async function wholeReply({ statusCode: status, headers, body }: Dispatcher.ResponseData): Promise<Reply> {
-  try {
-    return { status, headers, json: readJson(await readAll(body, status)) };
-  } catch (flaw) {
-    // A 429 is obeyed although its body broke off: status and headers have said enough.
-    if (!(flaw instanceof JsonError) && status !== 429) throw flaw;
-    return { status, headers, json: null, flaw };
-  }
+const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
+
+const CODES = new Map<string | undefined, ClientCode>([
+  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
+  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
+]);
+
+interface Window {
+  limit: number;
+  remaining: number;
+  /** Until it is full again. */
+  resetsInSeconds: number;
 }
 
-async function readAll(body: AsyncIterable<Buffer>, status: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    length += chunk.length;
-    // Leaving the loop destroys the stream, and the socket with it.
-    if (length > MAX_REPLY_BYTES) {
-      throw new Failure('bad_reply', `the reply has more than ${MAX_REPLY_BYTES} bytes`, { status, unclear: true });
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks);
+/** Both windows of the key's limits, as a reply told them. */
+export interface Limits {
+  minute: Window;
+  day: Window;
+  /** When the reply came, by this machine's clock. */
+  at: Date;
 }
 
-/** There is no reply, or not a whole one. */
-function brokenOff(cause: Error & { code?: string }): Failure {
-  const { code = '', message } = cause;
-  if (code === 'UND_ERR_INVALID_ARG') return new Failure('invalid_argument', message, { cause });
-  if (code === 'UND_ERR_CLOSED' || code === 'UND_ERR_DESTROYED') {
-    return new Failure('closed', 'the dispatcher is closed', { cause });
-  }
-  const said = `no whole reply: ${message || code}`;
-  return new Failure('network', said, { cause, again: true, unclear: !NEVER_SENT.has(code) });
-}
-
-/** Undefined for a reply that is none. */
-export function refusalIn(reply: Reply, waitOutBans: boolean): Failure | undefined {
-  const { status, json, flaw } = reply;
-  const isSuccess = status >= 200 && status < 300;
-  if (isSuccess && flaw === undefined) return undefined;
-  const [code, message] = [member(json, 'code'), member(json, 'message')];
-  if (status >= 400 && typeof code === 'string' && typeof message === 'string') {
-    const again = PASSING.has(code) || (code === 'key_banned' && waitOutBans);
-    return new Failure(code, message, { ...factsOf(reply), again, unclear: UNCLEAR.has(code) });
-  }
-  const unclear = isSuccess || status >= 500 || status === 408;
-  const again = PASSING_BETWEEN.has(status);
-  const said = `the reply (status ${status}) is not the service's: ${flaw === undefined ? 'no Error body' : 'not JSON'}`;
-  return new Failure('bad_reply', said, { ...factsOf(reply), cause: flaw, again, unclear });
-}
-
-export function factsOf(reply: Reply): Facts {
-  return { status: reply.status, requestId: header(reply, 'x-request-id'), retryAfter: retryAfterIn(reply) };
-}
-
-/** Seconds. A date is measured by the replying machine's own clock, where it tells it. */
-function retryAfterIn(reply: Reply): number | undefined {
-  const said = header(reply, 'retry-after');
-  const seconds = wholeNumber(said);
-  if (said === undefined || seconds !== undefined) return seconds;
-  const then = Date.parse(said);
-  const now = Date.parse(header(reply, 'date') ?? '');
-  if (Number.isNaN(then)) return undefined;
-  return Math.max(0, Math.ceil((then - (Number.isNaN(now) ? Date.now() : now)) / 1_000));
-}
-
-/** One that came several times is a list. */
-export function header({ headers }: Reply, name: string): string | undefined {
-  return headers[name]?.toString();
-}
-
-export function wholeNumber(text: string | undefined): number | undefined {
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+/** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
+export function limitsIn(headers: IncomingHttpHeaders): Limits | undefined {
+  const said = `${headers['ratelimit-policy']}, ${headers.ratelimit}`;
+  const [minute, day] = ['minute', 'day'].map((name) => {
+    const found = new RegExp(`"${name}";q=(\\d+).*"${name}";r=(\\d+);t=(\\d+)`).exec(said)?.map(Number);
+    return found && { limit: found[1], remaining: found[2], resetsInSeconds: found[3] };
+  });
+  return minute && day && { minute, day, at: new Date() };
 }

@@ -1,18 +1,6 @@
 /** Pages of another origin may use the service only where the operator said so; then they are told all they need. */
-const EXPOSED = [
-  'X-RateLimit-Limit',
-  'X-RateLimit-Remaining',
-  'X-RateLimit-Reset',
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'Link',
-  'Location',
-  'Deprecation',
-  'Sunset',
-  'Idempotent-Replayed',
-  'X-Request-Id',
-].join(', ');
+const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
+Link, Location, Deprecation, Sunset, Idempotent-Replayed, X-Request-Id`;
 const PREFLIGHT_SECONDS = 600;
 
 /** On every reply. With one origin allowed, caches must know that others would be answered differently. */

@@ -46,6 +46,21 @@ export class ApiError extends Error {
   }
 }
 
+export function notFound(): ApiError {
+  return new ApiError('not_found', 'there is nothing at this path');
+}
+
 export function methodNotAllowed(allow: string): ApiError {
   return new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+}
+
+export const MAX_BODY_BYTES = 65_536;
+
+/** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
+export function badRequest(message: string): ApiError {
+  return new ApiError('bad_request', message, ['Connection', 'close']);
+}
+
+export function bodyTooLarge(): ApiError {
+  return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
 }

@@ -1,57 +1,46 @@
 /** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { Socket } from 'node:net';
-import { ignoreFurther } from './ending.ts';
+import { STATUS_CODES, validateHeaderValue } from 'node:http';
+import type { Connection, Outgoing } from './connection.ts';
 import type { ApiError } from './errors.ts';
-import type { LimitTexts } from './limitheaders.ts';
+import type { Incoming } from './messages.ts';
+import { CAN_END_WHOLE, endWhole } from './private.ts';
 import { expectOf } from './request.ts';
 
 export interface Reply {
   status: number;
-  /** Flat: name, value, name, value. Begins with COMMON. */
+  /** Those of its own. Flat: name, value, name, value. */
   headers: string[];
-  /** The bytes of the body, a character each: with `latin1` node:http sends head and body as one string. */
+  /** The bytes of the body, a character each: as `latin1` head and body leave as one string. */
   body: string;
+  /** Its own headers as they are sent: of a reply that is `kept`. */
+  lines?: string;
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8';
-
-/**
- * The headers that every reply begins with. The empty values are filled in for each request, just before they are
- * read: so a reply that is kept is sent again without being put together anew.
- */
-const COMMON = [
-  ...['X-Request-Id', ''],
-  ...['X-RateLimit-Limit', '', 'X-RateLimit-Remaining', '', 'X-RateLimit-Reset', ''],
-  ...['RateLimit-Policy', '', 'RateLimit', ''],
-  ...['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'],
-];
-/** Where the empty values stand. */
-const AT = { id: 1, limit: 3, remaining: 5, reset: 7, policy: 9, state: 11 };
+/** The values of the five headers that tell a caller's limits. */
+export interface LimitTexts {
+  limit: string;
+  remaining: string;
+  reset: string;
+  policy: string;
+  state: string;
+}
 
 /** What is told about the request in the reply to it. */
 interface About {
   id: string;
   limits: LimitTexts;
+  date: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
 }
 
-/** All headers of a reply, until the next one is asked about. */
-function headersOf({ headers }: Reply, { id, limits, extra }: About): string[] {
-  headers[AT.id] = id;
-  headers[AT.limit] = limits.limit;
-  headers[AT.remaining] = limits.remaining;
-  headers[AT.reset] = limits.reset;
-  headers[AT.policy] = limits.policy;
-  headers[AT.state] = limits.state;
-  return extra.length === 0 ? headers : headers.concat(extra);
-}
-
-/** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
-const LINGER_MS = 1_000;
+const JSON_TYPE = 'application/json; charset=utf-8';
+const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
 /** A body that nobody wants is read to its end, and the connection kept, up to this size. */
 const MAX_DISCARDED_BYTES = 65_536;
+/** How long a client may leave a connection unused, and how it is told. */
+export const KEEP_ALIVE_MS = 5_000;
+const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}\r\n\r\n`;
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
   return withBody(status, JSON_TYPE, body, headers);
@@ -60,11 +49,11 @@ export function jsonReply(status: number, body: string, headers: string[] = []):
 export function withBody(status: number, type: string, text: string, headers: string[] = []): Reply {
   const length = Buffer.byteLength(text);
   const body = length === text.length ? text : Buffer.from(text).toString('latin1');
-  return { status, headers: [...COMMON, 'Content-Type', type, 'Content-Length', String(length), ...headers], body };
+  return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
 }
 
 export function emptyReply(status: number, headers: string[]): Reply {
-  return { status, headers: [...COMMON, ...headers], body: '' };
+  return { status, headers, body: '' };
 }
 
 export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
@@ -72,73 +61,115 @@ export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' |
   return jsonReply(status, JSON.stringify({ code, message, status }), error.headers);
 }
 
-/** Connections on which `sendRaw` has answered: the newest request, if not all of that has come. */
-const answeredRaw = new WeakSet<Socket>();
-
-/** node:http's own note of whether the headers say `Connection: close`. */
-interface WrittenResponse extends ServerResponse {
-  _last?: boolean;
+/** A reply that will be sent more than once: its lines are put together now. */
+export function kept(reply: Reply): Reply {
+  // Through a Buffer: a sum of strings is a tree of its parts, and would be walked through each time it is sent.
+  reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
+  return reply;
 }
 
+/** All headers of a reply but those about the connection. */
+export function headersOf({ headers }: Reply, { id, limits, date, extra }: About): string[] {
+  return [
+    ...['X-Request-Id', id],
+    ...['X-RateLimit-Limit', limits.limit, 'X-RateLimit-Remaining', limits.remaining],
+    ...['X-RateLimit-Reset', limits.reset, 'RateLimit-Policy', limits.policy, 'RateLimit', limits.state],
+    ...ALWAYS,
+    ...headers,
+    ...extra,
+    ...['Date', date],
+  ];
+}
+
+/** The same as lines, after that of the status. */
+function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nX-RateLimit-Limit: ${limits.limit}\r\n\
+X-RateLimit-Remaining: ${limits.remaining}\r\nX-RateLimit-Reset: ${limits.reset}\r\n\
+RateLimit-Policy: ${limits.policy}\r\nRateLimit: ${limits.state}\r\n${ALWAYS_LINES}${lines ?? linesOf(headers)}\
+${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+}
+
+/** Throws, as `writeHead` does, where a value would not stay on its line. */
+function linesOf(headers: readonly string[]): string {
+  let lines = '';
+  for (let i = 0; i < headers.length; i += 2) {
+    validateHeaderValue(headers[i], headers[i + 1]);
+    lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
+  }
+  return lines;
+}
+
+const ALWAYS_LINES = linesOf(ALWAYS);
+
 /** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
-export function send(req: IncomingMessage, res: ServerResponse, reply: Reply, about: About): boolean {
-  if (res.headersSent) return false;
-  if (req.socket.writableEnded && !req.complete && answeredRaw.has(req.socket)) return false;
+export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): boolean {
+  if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
   if (res.destroyed) return true;
+  const body = req.method === 'HEAD' ? '' : reply.body;
+  if (CAN_END_WHOLE && staysOpen(req, res, reply)) {
+    const text = headOf(reply, about) + STAYS + body;
+    req.from.send(res, text.length);
+    endWhole(res, text);
+    return true;
+  }
   const headers = headersOf(reply, about);
-  res.writeHead(reply.status, req.complete || !hasBody(req) ? headers : endingEarly(req, res, headers));
-  if ((res as WrittenResponse)._last) ignoreFurther(req.socket);
-  if (req.method === 'HEAD' || reply.body === '') res.end();
-  else res.end(reply.body, 'latin1');
+  if (!req.complete && hasBody(req)) endEarly(req, res, headers);
+  const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
+  if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
+  res.writeHead(reply.status, headers);
+  req.from.send(res, headers.join().length + body.length);
+  if (body === '') res.end();
+  else res.end(body, 'latin1');
   return true;
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+/** The value of the header `Date`, made once a second. */
+export class Dates {
+  readonly #wall: () => number;
+  #second = Number.NaN;
+  #text = '';
+
+  constructor(wall: () => number) {
+    this.#wall = wall;
+  }
+
+  text(): string {
+    const second = Math.floor(this.#wall() / 1000);
+    if (second !== this.#second) [this.#second, this.#text] = [second, new Date(second * 1000).toUTCString()];
+    return this.#text;
+  }
 }
 
-/** The newest request on a connection that was answered before all of it had come. */
-const answeredEarly = new WeakMap<Socket, IncomingMessage>();
+/** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
+function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
+  if (!res.shouldKeepAlive || req.httpVersionMinor === 0 || req.headers.expect !== undefined) return false;
+  return (req.complete || !hasBody(req)) && !reply.headers.includes('Connection');
+}
 
-/** Whether the request that is still arriving on this connection has had its reply. */
-export function hasReply(socket: Socket): boolean {
-  return answeredEarly.get(socket)?.complete === false;
+function hasBody({ headers }: Incoming): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 /**
  * A reply to a request whose body has not all come. If that is too long to be read only to be thrown away (or, after
  * an `Expect`, may never come), the connection ends.
  */
-function endingEarly(req: IncomingMessage, res: ServerResponse, headers: string[]): string[] {
-  answeredEarly.set(req.socket, req);
-  const isEnding = headers.includes('Connection') || !res.shouldKeepAlive;
+function endEarly(req: Incoming, res: Outgoing, headers: string[]): void {
+  req.discard();
+  req.from.early = req;
   const length = Number(req.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+  const isEnding = headers.includes('Connection') || !res.shouldKeepAlive;
   const mustEnd = length > MAX_DISCARDED_BYTES || expectOf(req) !== undefined;
-  if (isEnding || mustEnd) lingerOnClose(req.socket);
-  return mustEnd && !isEnding ? [...headers, 'Connection', 'close'] : headers;
-}
-
-/**
- * node:http closes a connection by `destroySoon`. With bytes of the request still unread the kernel then
- * sends a reset, which may overtake the reply. So: say that no more will come, read on for a while, then close.
- */
-function lingerOnClose(socket: Socket): void {
-  socket.destroySoon = () => {
-    socket.end();
-    socket.resume();
-    setTimeout(() => socket.destroy(), LINGER_MS).unref();
-  };
+  if (isEnding || mustEnd) req.from.lingerOnClose();
+  if (mustEnd && !isEnding) headers.push('Connection', 'close');
 }
 
 /** Answers on a connection of which node's parser has given up; nothing more can be read from it. */
-export function sendRaw(socket: Socket, reply: Reply, about: About): void {
-  const headers = [...headersOf(reply, about), 'Date', new Date().toUTCString()];
-  if (!headers.includes('Connection')) headers.push('Connection', 'close');
-  let head = `HTTP/1.1 ${reply.status} ${STATUS_CODES[reply.status]}\r\n`;
-  for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
-  answeredRaw.add(socket);
-  ignoreFurther(socket);
-  lingerOnClose(socket);
-  socket.write(`${head}\r\n${reply.body}`, 'latin1');
-  socket.destroySoon();
+export function sendRaw(connection: Connection, reply: Reply, about: About): void {
+  const close = reply.headers.includes('Connection') ? '' : 'Connection: close\r\n';
+  connection.refusal = 'sent';
+  connection.isEnding = true;
+  connection.lingerOnClose();
+  connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
+  connection.socket.destroySoon();
 }

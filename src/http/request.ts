@@ -1,22 +1,17 @@
 /** What is read of a request: its target, its query, its body. And the checks node:http leaves to us. */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { ApiError } from './errors.ts';
+import type { IncomingMessage } from 'node:http';
+import type { Outgoing } from './connection.ts';
+import { ApiError, badRequest, bodyTooLarge, MAX_BODY_BYTES } from './errors.ts';
+import type { Incoming } from './messages.ts';
 
 const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
-const MAX_BODY_BYTES = 65_536;
 const MAX_SHOWN_CHARS = 40;
 
-const CLOSE = ['Connection', 'close'];
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_TYPE = 'application/json';
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
-
-/** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
-export function badRequest(message: string): ApiError {
-  return new ApiError('bad_request', message, CLOSE);
-}
 
 /**
  * Refuses what node:http lets pass though two readers of the same bytes may understand them differently.
@@ -26,39 +21,36 @@ export function checkMessage(req: IncomingMessage): void {
   const raw = req.rawHeaders;
   if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
   if (raw.length > 2 * MAX_HEADER_PAIRS) {
-    throw new ApiError('headers_too_large', `at most ${MAX_HEADER_PAIRS} headers are taken`, CLOSE);
+    throw new ApiError('headers_too_large', `at most ${MAX_HEADER_PAIRS} headers are taken`, ['Connection', 'close']);
   }
-  let host: string | undefined;
-  let authorized = false;
-  let typed = false;
-  let encoded = false;
+  let [host, type, authorization, encoding]: (string | undefined)[] = [];
   let length = '0';
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i];
+    const value = raw[i + 1];
     // Five lengths pick out the headers that matter; only those are folded and compared.
-    if (name.length === 4 && name.toLowerCase() === 'host') {
-      if (host !== undefined) throw badRequest('the header Host was sent twice');
-      host = raw[i + 1];
-    } else if (name.length === 12 && name.toLowerCase() === 'content-type') {
-      if (typed) throw badRequest('the header Content-Type was sent twice');
-      typed = true;
-    } else if (name.length === 13 && name.toLowerCase() === 'authorization') {
-      if (authorized) throw badRequest('the header Authorization was sent twice');
-      authorized = true;
-    } else if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      length = raw[i + 1];
+    if (name.length === 4 && name.toLowerCase() === 'host') host = single('Host', host, value);
+    else if (name.length === 12 && name.toLowerCase() === 'content-type') type = single('Content-Type', type, value);
+    else if (name.length === 14 && name.toLowerCase() === 'content-length') length = value;
+    else if (name.length === 13 && name.toLowerCase() === 'authorization') {
+      authorization = single('Authorization', authorization, value);
     } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      if (encoded || raw[i + 1] !== 'chunked') throw badRequest('the only Transfer-Encoding taken is: chunked');
-      encoded = true;
+      encoding = single('Transfer-Encoding', encoding, value);
+      if (encoding !== 'chunked') throw badRequest('the only Transfer-Encoding taken is: chunked');
     }
   }
-  if (encoded && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
+  if (encoding !== undefined && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
   if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
   if (host !== undefined && !HOST.test(host))
     throw badRequest('the header Host is not a host name with an optional port');
-  if ((encoded || length !== '0') && (req.method === 'GET' || req.method === 'HEAD')) {
+  if ((encoding !== undefined || length !== '0') && (req.method === 'GET' || req.method === 'HEAD')) {
     throw badRequest(`a ${req.method} request has no body`);
   }
+}
+
+function single(name: string, before: string | undefined, value: string): string {
+  if (before !== undefined) throw badRequest(`the header ${name} was sent twice`);
+  return value;
 }
 
 /** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
@@ -92,41 +84,23 @@ export function expectOf(req: IncomingMessage): string | undefined {
 }
 
 /** The whole body, as bytes; refused as soon as it is known to be too long. */
-export function readBody(req: IncomingMessage, res: ServerResponse): Promise<Uint8Array> {
+export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined) throw unsupported('no Content-Encoding is taken');
   const type = headers['content-type'] ?? (isEmpty(req) ? JSON_TYPE : '');
   if (!JSON_MEDIA_TYPE.test(type)) throw unsupported(`the body must be ${JSON_TYPE}`);
   if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
   if (expectOf(req) !== undefined) res.writeContinue();
-  return new Promise((resolve, reject) => {
-    const chunks: Uint8Array[] = [];
-    let bytes = 0;
-    req.on('data', (chunk: Uint8Array) => {
-      bytes += chunk.length;
-      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
-      else reject(bodyTooLarge());
-    });
-    req.on('end', () => {
-      if (req.socket.writableEnded) return; // it was refused while it came (408), so it must not be done any more
-      resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
-    });
-    // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
-    req.on('error', () => reject(badRequest('the body ended early')));
-  });
+  return req.body();
 }
 
 /** Then no type is missed: that nothing is no JSON either, the reader says. */
-function isEmpty({ headers }: IncomingMessage): boolean {
+export function isEmpty({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
 function unsupported(why: string): ApiError {
   return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE]);
-}
-
-function bodyTooLarge(): ApiError {
-  return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
 }
 
 /** A query's parameters. Whoever reads them adds what is wrong with their values, so that all of it is told at once. */

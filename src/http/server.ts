@@ -1,18 +1,17 @@
 /** node:http with every setting said, and a reply of ours in each place where it would answer by itself. */
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import http, { type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { isWanted } from './ending.ts';
-import { ApiError } from './errors.ts';
-import { hasReply } from './reply.ts';
-import { badRequest, MAX_TARGET_CHARS } from './request.ts';
-import { endUnreadReplies } from './unread.ts';
+import { type Connection, Connections, connectionOf, Outgoing } from './connection.ts';
+import { ApiError, badRequest } from './errors.ts';
+import { type Incoming, Message } from './messages.ts';
+import { KEEP_ALIVE_MS } from './reply.ts';
+import { MAX_TARGET_CHARS } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
 const CHECKING_INTERVAL_MS = 2_000;
-const KEEP_ALIVE_MS = 5_000;
 const MAX_HEADER_BYTES = 8_192;
 const MAX_CONNECTIONS = 10_000;
 
@@ -20,13 +19,15 @@ const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 
 interface Answers {
   /** Answers a request that node:http could read. */
-  handle(req: IncomingMessage, res: ServerResponse): void;
+  handle(req: Incoming, res: Outgoing): void;
   /** Answers on a connection whose request never became one. */
-  refuse(socket: Socket, error: ApiError): void;
+  refuse(connection: Connection, error: ApiError): void;
 }
 
-export function createServer(answers: Answers): http.Server {
+export function createServer(answers: Answers): { server: http.Server; connections: Connections } {
   const server = http.createServer({
+    IncomingMessage: Message,
+    ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
@@ -36,35 +37,35 @@ export function createServer(answers: Answers): http.Server {
     requireHostHeader: false, // node would answer by itself; checkMessage does
     noDelay: true,
   });
-  server.timeout = 0; // see endUnreadReplies
-  endUnreadReplies(server, () => performance.now());
+  const connections = new Connections(server, () => performance.now()); // before node:http looks at a connection
+  server.timeout = 0; // see Connections
   server.maxRequestsPerSocket = 0;
   server.maxConnections = MAX_CONNECTIONS;
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  server.on('connection', (socket) => void socket.remoteAddress); // keeps it: a client that is gone can be told by it
-  const handle = (req: IncomingMessage, res: ServerResponse) => {
-    if (isWanted(req, res)) answers.handle(req, res);
+  const handle = (req: Incoming, res: Outgoing) => {
+    if (!req.from.ask(res)) return;
+    // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
+    if (req.headers.upgrade !== undefined) req.from.endWith(res);
+    answers.handle(req, res);
   };
   server.on('request', handle);
   server.on('checkContinue', handle); // `100 Continue` is sent when, and only if, the body is wanted
   server.on('checkExpectation', handle);
-  const refusing = new WeakSet<Socket>();
-  const refuse = (socket: AnsweringSocket, error: ApiError) => {
-    if (refusing.has(socket)) return; // node:http tells of a fault again with every further packet
-    refusing.add(socket);
-    refuseWhenDue(socket, error, answers);
-  };
+  server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket as Socket).endFlood());
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
-    const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
     socket.on('error', () => {}); // node:http has stopped listening: a reset would end the process
-    refuse(socket as AnsweringSocket, refusal);
+    const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
+    refuseWhenDue(connectionOf(socket as Socket), refusal, answers);
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => {
-    if (error.code === 'ECONNRESET') socket.destroy();
-    else refuse(socket as AnsweringSocket, asApiError(error));
+    const connection = connectionOf(socket as Socket);
+    if (error.code === 'ECONNRESET' || isUnused(error, connection)) socket.destroy();
+    else if (connection.refusal !== 'none')
+      connection.ignorePacket(); // each further packet is a fault again
+    else refuseWhenDue(connection, asApiError(error), answers);
   });
-  return server;
+  return { server, connections };
 }
 
 interface ParserError extends Error {
@@ -72,19 +73,21 @@ interface ParserError extends Error {
   rawPacket?: Buffer;
 }
 
-/** node:http's own note of the response that has the socket now; its default clientError handling reads it too. */
-interface AnsweringSocket extends Socket {
-  _httpMessage?: ServerResponse | null;
+/** Whether the time is up on a connection on which nothing was ever asked. */
+function isUnused({ code }: ParserError, { socket }: Connection): boolean {
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
 }
 
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
-function refuseWhenDue(socket: AnsweringSocket, error: ApiError, answers: Answers): void {
-  const current = socket._httpMessage;
+function refuseWhenDue(connection: Connection, error: ApiError, answers: Answers): void {
+  const { socket, pending } = connection;
+  const [current] = pending;
+  connection.refusal = 'due';
   if (!socket.writable) socket.destroy();
   else if (current?.req.complete || current?.writableEnded) {
-    current.once('close', () => refuseWhenDue(socket, error, answers));
-  } else if (hasReply(socket) || current?.headersSent) socket.destroy();
-  else answers.refuse(socket, error);
+    current.once('close', () => refuseWhenDue(connection, error, answers));
+  } else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
+  else answers.refuse(connection, error);
 }
 
 function asApiError(error: ParserError): ApiError {

@@ -1,28 +1,35 @@
-import type { Int64 } from '../store/model.ts';
+/** Integers of 64 bits: a number where exact, a bigint beyond 2^53. A template writes both as JSON has them. */
+export type Int64 = number | bigint;
 
 export const MIN_INT64 = -(2n ** 63n);
 export const MAX_INT64 = 2n ** 63n - 1n;
 /** The digits of MAX_INT64, without sign. */
-export const MAX_INT64_DIGITS = 19;
-
-/** A number where that is exact, a bigint beyond; undefined outside int64. */
-export function toInt64(value: bigint): Int64 | undefined {
-  if (value < MIN_INT64 || value > MAX_INT64) return undefined;
-  const near = Number(value);
-  return Number.isSafeInteger(near) ? near : value;
-}
-
-/** So many characters are a safe integer whatever they say. */
-const SAFE_CHARS = 15;
+const MAX_DIGITS = 19;
 const CANONICAL = /^(0|-?[1-9]\d*)$/;
 
 /** Reads the one decimal text that an int64 has: no plus, no leading zero, no `-0`, no point, no exponent. */
 export function parseInt64(text: string): Int64 | undefined {
-  if (text.length > MAX_INT64_DIGITS + 1 || !CANONICAL.test(text)) return undefined;
-  return text.length <= SAFE_CHARS ? Number(text) : toInt64(BigInt(text));
+  return text.length <= MAX_DIGITS + 1 && CANONICAL.test(text) ? toInt64(BigInt(text)) : undefined;
 }
 
-/** The text that `parseInt64` reads, which is also its JSON: JSON.stringify refuses a bigint. */
-export function int64Text(value: Int64): string {
-  return value.toString();
+/**
+ * What a JSON number such as `-12.50e3` comes to (sign, `1250`, 1), where that is an int64. Only digits that can belong
+ * to one are ever turned into one: a huge exponent or a long run of digits costs no more than looking at it once.
+ */
+export function int64Of(sign: string, digits: string, exponent: number): Int64 | undefined {
+  // Loops, because /0+$/ would start anew at every zero that is not at the end.
+  let first = 0;
+  while (digits[first] === '0') first++;
+  if (first === digits.length) return 0;
+  let end = digits.length;
+  while (digits[end - 1] === '0') end--;
+  const zeros = exponent + (digits.length - end);
+  if (zeros < 0 || end - first + zeros > MAX_DIGITS) return undefined;
+  return toInt64(BigInt(sign + digits.slice(first, end) + '0'.repeat(zeros)));
+}
+
+function toInt64(value: bigint): Int64 | undefined {
+  if (value < MIN_INT64 || value > MAX_INT64) return undefined;
+  const near = Number(value);
+  return Number.isSafeInteger(near) ? near : value;
 }

@@ -1,5 +1,4 @@
-import type { Int64 } from '../store/model.ts';
-import { MAX_INT64, MIN_INT64 } from './int64.ts';
+import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters, excerpt } from './text.ts';
 
@@ -8,12 +7,9 @@ export const MAX_VIOLATIONS_NAMED = 20;
 
 /** Every way in which a JSON value is not the object that was asked for. */
 export class InvalidMembers extends Error {
-  readonly violations: readonly string[];
-
   constructor(violations: readonly string[]) {
     const more = violations.length - MAX_VIOLATIONS_NAMED;
     super(violations.slice(0, MAX_VIOLATIONS_NAMED).join('; ') + (more > 0 ? `; and ${more} more` : ''));
-    this.violations = violations;
   }
 }
 
@@ -30,46 +26,44 @@ export class Members {
 
   /** Throws at once for what is no object: no member can be asked of it. */
   constructor(value: JsonValue) {
-    if (!(value instanceof Map)) throw new InvalidMembers([`must be a JSON object, not ${kindOf(value)}`]);
+    if (!(value instanceof Map)) throw new InvalidMembers([`must be a JSON object (got ${kindOf(value)})`]);
     this.#members = value;
   }
 
   /** A string of `min` to `max` Unicode characters, at least one of them not white space, kept as it was sent. */
   text(name: string, { min, max }: { min: number; max: number }): string {
     const value = this.#take(name);
-    let sent: string | undefined;
-    if (typeof value === 'string') {
-      const length = countCharacters(value);
-      const fits = length >= min && length <= max;
-      if (fits && /\P{White_Space}/u.test(value)) return value;
-      sent = fits ? 'only white space' : `of ${length}`;
-    }
-    this.#refuse(name, `a string of ${min} to ${max} characters`, value, sent);
-    return '';
+    const right = `${min}–${max} characters`;
+    if (typeof value !== 'string') return this.#refuse(name, `a string of ${right}`, value, '');
+    const length = countCharacters(value);
+    if (length < min || length > max) this.#violations.push(`${name}: must be ${right} (got ${length})`);
+    else if (!/\P{White_Space}/u.test(value)) this.#violations.push(`${name}: must not be only white space`);
+    return value;
   }
 
-  /** `remark`: what may be said against an integer beside other violations; alone it refuses nothing. */
+  /** `remark`: what is said against the integer where the object is refused anyway; alone it refuses nothing. */
   int64(name: string, remark?: (value: Int64) => string | undefined): Int64 {
     const value = this.#take(name);
-    if (typeof value === 'number' || typeof value === 'bigint') {
-      const said = remark?.(value);
-      if (said !== undefined) this.#remarks.push(said);
-      return value;
-    }
-    // Shown as it was written: "not a number" would not be true of 1.5, nor "1.5" that it was a string.
-    const sent = value instanceof Decimal ? excerpt(value.text).replaceAll('"', '') : undefined;
-    this.#refuse(name, `an integer from ${MIN_INT64} to ${MAX_INT64}`, value, sent);
-    return 0;
+    const isRight = typeof value === 'number' || typeof value === 'bigint';
+    if (!isRight) return this.#refuse(name, `an integer from ${MIN_INT64} to ${MAX_INT64}`, value, 0);
+    const said = remark?.(value);
+    if (said !== undefined) this.#remarks.push(said);
+    return value;
+  }
+
+  /** A small integer that may be left out. */
+  integer(name: string, { min, max }: { min: number; max: number }, fallback: number): number {
+    const value = this.#take(name);
+    if (value === undefined) return fallback;
+    const fits = typeof value === 'number' && value >= min && value <= max;
+    return fits ? value : this.#refuse(name, `an integer from ${min} to ${max}`, value, fallback);
   }
 
   oneOf<T extends string>(name: string, values: readonly T[], fallback?: T): T {
     const value = this.#take(name);
     if (value === undefined && fallback !== undefined) return fallback;
     const found = values.find((one) => one === value);
-    if (found !== undefined) return found;
-    const quoted = values.map((one) => `"${one}"`).join(', ');
-    this.#refuse(name, `one of ${quoted}`, value, typeof value === 'string' ? excerpt(value) : undefined);
-    return values[0];
+    return found ?? this.#refuse(name, `one of ${values.map((one) => `"${one}"`).join(', ')}`, value, values[0]);
   }
 
   /** Refuses what was not asked for, with `explained[name]` where there is more to say; throws if anything is wrong. */
@@ -87,17 +81,18 @@ export class Members {
     return this.#members.get(name);
   }
 
-  #refuse(name: string, right: string, value: JsonValue | undefined, sent?: string): void {
-    const fault = value === undefined ? `is missing (${right})` : `must be ${right}, not ${sent ?? kindOf(value)}`;
-    this.#violations.push(`${name}: ${fault}`);
+  #refuse<T>(name: string, right: string, value: JsonValue | undefined, standIn: T): T {
+    this.#violations.push(
+      value === undefined ? `${name}: is missing (${right})` : `${name}: must be ${right} (got ${kindOf(value)})`,
+    );
+    return standIn;
   }
 }
 
 function kindOf(value: JsonValue): string {
-  if (value === null) return 'null';
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Map) return 'an object';
-  if (typeof value === 'string') return 'a string';
-  if (typeof value === 'boolean') return String(value);
-  return 'a number';
+  // As it was written: it is not wrong to be a number, but to be this one.
+  if (value instanceof Decimal) return excerpt(value.text).replaceAll('"', '');
+  return typeof value === 'string' ? excerpt(value) : String(value);
 }

@@ -1,22 +1,12 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 
-/** What is wrong with a JSON text, and where. */
+/** What is wrong with a JSON text, and where: lines and columns are counted from 1, a column is a Unicode character. */
 export class JsonError extends Error {
-  /** Bytes before the fault. */
-  readonly offset: number;
-  /** Both counted from 1; a column is a Unicode character. */
-  readonly line: number;
-  readonly column: number;
-
   /** `before`: all of the text that stands before the fault. */
   constructor(fault: string, before: string) {
-    const offset = Buffer.byteLength(before);
     const lines = before.split(/\r\n|\r|\n/);
     const column = countCharacters(lines[lines.length - 1]) + 1;
-    super(`${fault}, at byte offset ${offset} (line ${lines.length}, column ${column})`);
-    this.offset = offset;
-    this.line = lines.length;
-    this.column = column;
+    super(`${fault}, at byte offset ${Buffer.byteLength(before)} (line ${lines.length}, column ${column})`);
   }
 }
 
@@ -30,26 +20,18 @@ export function decode(bytes: Uint8Array): string {
   return text;
 }
 
-/** Decoding puts U+FFFD for what is ill-formed; the first one that was not sent as such marks the place. */
+/** Decoding puts U+FFFD for what is ill-formed: written out again, it differs there first. */
 function beforeIllFormed(buffer: Buffer, text: string): string {
-  let offset = 0;
-  let from = 0;
-  for (let at = text.indexOf('\ufffd'); at >= 0; at = text.indexOf('\ufffd', from)) {
-    offset += Buffer.byteLength(text.slice(from, at));
-    if (buffer.toString('latin1', offset, offset + 3) !== '\xef\xbf\xbd') return text.slice(0, at);
-    offset += 3;
-    from = at + 1;
-  }
-  return text;
+  const again = Buffer.from(text);
+  let at = 0;
+  while (again[at] === buffer[at]) at++;
+  while ((again[at] & 0xc0) === 0x80) at--; // to the first byte of its character
+  return again.toString('utf8', 0, at);
 }
 
 /** Unicode characters, in a text without lone surrogates. */
 export function countCharacters(text: string): number {
-  let count = text.length;
-  for (let at = 0; at < text.length; at++) {
-    if ((text.charCodeAt(at) & 0xfc00) === 0xdc00) count--;
-  }
-  return count;
+  return text.length - (text.match(/[\udc00-\udfff]/g)?.length ?? 0);
 }
 
 const MAX_EXCERPT_CHARACTERS = 40;

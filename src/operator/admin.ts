@@ -1,118 +1,78 @@
-/** The server's end of the admin socket. */
+/** The server's end of the admin socket: HTTP, a command a request, from the table of calls. */
 import { chmodSync, rmSync } from 'node:fs';
-import { createServer, type Socket } from 'node:net';
-import { setTimeout as wait } from 'node:timers/promises';
-import * as v from 'valibot';
-import { QUIET, runCall, undoUnfinished } from './calls.ts';
-import type { Context } from './context.ts';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Log } from '../engine.ts';
+import type { Calls, Context } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { listen } from './listen.ts';
-import type { Log } from './logging.ts';
-import { lineOf, linesFrom, socketPlace } from './socket.ts';
+import { LINE_MAX_BYTES, linesOf } from './lines.ts';
+import { adminSocket, listen } from './sockets.ts';
 
-const CALLERS_MAX = 16;
-const BUSY = `the server is busy with ${CALLERS_MAX} other commands; try again when one of them has ended`;
-/** A command that lives says something more often. One that is stopped must not hold for ever what it has begun. */
-const SILENCE_MAX_MS = 30_000;
+const CALLERS_MAX = 64;
 /** At the end, calls under way are finished if that takes no longer. */
 const LAST_CALLS_MAX_MS = 2_000;
 
-const request = v.object({ call: v.string(), args: v.unknown() });
-
-interface Admin {
-  /** Hears nobody new, finishes the calls under way, hangs up, and takes the socket away. */
-  close(): Promise<void>;
+interface Serving {
+  context: Context;
+  calls: Calls;
+  log: Log;
 }
 
 /** Only for whoever holds the lock of the store: a socket that is there already was left behind by a kill. */
-export async function openAdmin(
-  context: Omit<Context, 'unfinished'>,
-  version: string,
-  log: Log,
-  silenceMaxMs = SILENCE_MAX_MS,
-): Promise<Admin> {
-  const place = socketPlace(context.dir);
+export async function openAdmin(dir: string, serving: Serving): Promise<{ close(): Promise<void> }> {
+  const path = adminSocket(dir);
   try {
-    rmSync(place.path, { force: true });
+    rmSync(path, { force: true });
   } catch {
-    const why = 'is in the place of the socket for commands and cannot be removed; take it away by hand';
-    throw new CommandError(EXIT.failed, `${place.path} ${why}`);
+    throw new CommandError(EXIT.failed, `${path} is in the place of the socket for commands: remove it by hand`);
   }
-  /** Each with its last call. A place is kept until that has ended, even if the caller is gone. */
-  const callers = new Map<Socket, Promise<void> | undefined>();
-  const server = createServer((socket) => {
-    socket.on('error', () => {}); // 'close' follows
-    if (callers.size === CALLERS_MAX) {
-      socket.end(lineOf({ error: { exit: EXIT.failed, message: BUSY } }), () => socket.destroy());
-      return;
-    }
-    callers.set(socket, undefined);
-    socket.write(lineOf({ petstore: version, environment: context.environment, silenceMaxMs }));
-    const onCall = (call: Promise<void>) => callers.set(socket, call);
-    const own = { ...context, unfinished: new Map() };
-    void hear(socket, own, { log, silenceMaxMs, onCall }).finally(() => callers.delete(socket));
-  });
-  await listen(server, { path: place.path }, log);
-  chmodSync(place.path, 0o600);
+  const server = createServer({ requestTimeout: 0 }, (req, res) => void answer(req, res, serving));
+  server.maxConnections = CALLERS_MAX;
+  await listen(server, { path }, serving.log);
+  chmodSync(path, 0o600);
   return {
     close: async () => {
-      const closed = new Promise((resolve) => server.close(resolve));
-      await Promise.race([Promise.all(callers.values()), wait(LAST_CALLS_MAX_MS, undefined, { ref: false })]);
-      for (const socket of callers.keys()) socket.destroy();
-      await closed;
-      place.close();
+      const late = setTimeout(() => server.closeAllConnections(), LAST_CALLS_MAX_MS);
+      await new Promise((resolve) => server.close(resolve));
+      clearTimeout(late);
     },
   };
 }
 
-interface Hearing {
-  log: Log;
-  silenceMaxMs: number;
-  onCall: (call: Promise<void>) => void;
-}
-
-/** One call at a time, in the order they come, until the caller hangs up, or is silent for too long between two. */
-async function hear(socket: Socket, context: Context, { log, silenceMaxMs, onCall }: Hearing): Promise<void> {
-  const lines = linesFrom(socket);
-  const hangUp = () => {
-    log.warn('a command was silent for too long', { undone: context.unfinished.size });
-    socket.destroy();
-  };
-  const nextLine = () => {
-    let isHeard = false;
-    // Two turns more: if it was we who stood still, what has come meanwhile is read first.
-    const timer = setTimeout(() => setImmediate(() => setImmediate(() => isHeard || hangUp())), silenceMaxMs);
-    return lines.next().finally(() => {
-      isHeard = true;
-      clearTimeout(timer);
-    });
+/**
+ * Each line of the answer is `{"line"}`, or the last: `{"result"}` or `{"error"}`. Its head leaves at once, so that
+ * whoever asks knows that we live. A caller that is stopped holds its connection, and nothing else.
+ */
+async function answer(req: IncomingMessage, res: ServerResponse, { context, calls, log }: Serving): Promise<void> {
+  res.writeHead(200).flushHeaders();
+  const call = req.url!.slice(1).replaceAll('-', ' ');
+  const say = (what: object) => res.write(`${JSON.stringify(what)}\n`);
+  const tell = async (line: string) => {
+    await (say({ line }) ? new Promise(setImmediate) : taken(res)); // others have a turn between two lines
   };
   try {
-    // On a connection that is closed there may be lines left that were read before.
-    for (let line = await nextLine(); !line.done && !socket.destroyed; line = await nextLine()) {
-      const call = runLine(socket, context, line.value, log);
-      onCall(call);
-      await call;
-    }
-  } catch {
-    // The connection broke.
-  }
-  await undoUnfinished(context);
-}
-
-async function runLine(socket: Socket, context: Context, line: string, log: Log): Promise<void> {
-  let asked: v.InferOutput<typeof request> | undefined;
-  try {
-    asked = v.parse(request, JSON.parse(line));
-    const { call, args } = asked;
-    const result = await runCall(context, call, args);
-    if (!QUIET.has(call)) log.info('operator', { call, id: idOf(result) ?? idOf(args) });
-    socket.write(lineOf({ result }));
+    const { reads, run } = calls.get(call) ?? {};
+    if (run === undefined) throw new CommandError(EXIT.failed, `the running server knows no command ${call}`);
+    const input = linesOf(req.iterator({ destroyOnReturn: false }), LINE_MAX_BYTES);
+    const said = JSON.parse(String((await input.next()).value));
+    const result = await run(context, said, { input, tell });
+    if (!reads) log.info('operator', { call, id: (result as { id?: string } | undefined)?.id });
+    say({ result });
   } catch (error) {
-    const { exit, message } = asCommandError(error);
-    if (asked !== undefined) log.warn('operator', { call: asked.call, id: idOf(asked.args), error: message });
-    socket.write(lineOf({ error: { exit, message } }));
+    const known = asCommandError(error, 'the store');
+    const isBug = !(known instanceof CommandError);
+    log[isBug ? 'error' : 'warn']('operator', { call, error: isBug ? error : known.message });
+    const told = isBug ? { exit: EXIT.failed, message: 'a bug in the server; its log says more' } : known;
+    say({ error: { exit: told.exit, message: told.message } });
   }
+  req.on('close', () => res.end()).resume(); // who is still sending would not read the answer
+  if (req.readableEnded) res.end();
 }
 
-const idOf = (about: unknown): unknown => (about as { id?: unknown } | undefined)?.id;
+/** Resolves when there is room for more; rejects when nobody reads any more. */
+function taken(res: ServerResponse): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const gone = () => reject(new CommandError(EXIT.failed, 'whoever asked went away'));
+    if (res.destroyed) gone();
+    else res.once('close', gone).once('drain', () => resolve(void res.off('close', gone)));
+  });
+}

@@ -1,29 +1,22 @@
-/** Animals that the operator brings: the seed and the lines of an import, checked with valibot. */
-import { readFile } from 'node:fs/promises';
+/** Animals and categories that the operator brings, in a seed or an import, checked with valibot. */
 import * as v from 'valibot';
+import type { Int64 } from '../json/int64.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
-import {
-  type Ahead,
-  type Category,
-  type Int64,
-  type NewPet,
-  PET_STATUSES,
-  type Pet,
-  type Store,
-} from '../store/model.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { type Category, type NewPet, PET_STATUSES } from '../store/model.ts';
+import { counted } from './output.ts';
+
+const FAULTS_MAX_NAMED = 20;
 
 /** What the reader makes of an integral JSON number within 64 bits; of any other number it makes something else. */
 const int64 = v.custom<Int64>(
   (value) => typeof value === 'number' || typeof value === 'bigint',
-  'must be an integer of 64 bits',
+  'must be a 64-bit integer',
 );
 
-const NO_OBJECT = 'must be a JSON object';
 const { min, max } = NAME_LENGTH;
-const NAME_RULE = `must be a text of ${min} to ${max} characters, not only white space`;
+const NAME_RULE = `must be text of ${min} to ${max} characters, not only white space`;
 const name = v.pipe(
   v.string(NAME_RULE),
   v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
@@ -45,7 +38,7 @@ export function readLine(line: Buffer): NewPet | string {
   try {
     return readAnimal(readJson(line));
   } catch (error) {
-    return (error as Error).message.replace(/\(line 1, (column \d+\))$/, '($1'); // it is the only line
+    return (error as Error).message.replace(/\(line 1, (column \d+)\)$/, '($1)'); // it is the only line
   }
 }
 
@@ -62,75 +55,39 @@ function readAs<E extends v.ObjectEntries>(
   schema: v.ObjectSchema<E, string>,
   value: JsonValue,
 ): v.InferOutput<v.ObjectSchema<E, string>> | string {
-  if (!(value instanceof Map)) return NO_OBJECT;
-  const { issues = [], output } = v.safeParse(schema, plain(value));
-  const faults = [
-    ...issues.map((issue) => `${v.getDotPath(issue)} ${issue.message}`),
-    ...unknownIn(value, Object.keys(schema.entries)),
-  ];
+  if (!(value instanceof Map)) return 'must be a JSON object';
+  const plain = Object.create(null); // which is how valibot takes what may have any names
+  for (const [name, member] of value) plain[name] = member;
+  const { issues = [], output } = v.safeParse(schema, plain);
+  const faults = issues.map((issue) => `${v.getDotPath(issue)} ${issue.message}`);
+  faults.push(...unknownIn(value, Object.keys(schema.entries)));
   return faults.length > 0 ? faults.join('; ') : (output as v.InferOutput<v.ObjectSchema<E, string>>);
 }
 
 const unknownIn = (value: Map<string, JsonValue>, known: string[]): string[] =>
   [...value.keys()].filter((name) => !known.includes(name)).map((name) => `${name} is unknown`);
 
-/** Maps as objects without a prototype, which is how valibot takes them. */
-function plain(value: JsonValue): unknown {
-  if (Array.isArray(value)) return value.map(plain);
-  if (!(value instanceof Map)) return value;
-  const object = Object.create(null);
-  for (const [key, member] of value) object[key] = plain(member);
-  return object;
+export interface Seed {
+  categories: Category[];
+  pets: NewPet[];
 }
 
-const SEED_MAX_BYTES = 1_048_576;
-
-const USED = new Error('the store is not empty');
-
-/** `--seed FILE`: all of it or nothing. Leaves a store alone that holds anything but keys. */
-export async function seedStore(store: Store, file: string): Promise<void> {
-  const { pets, categories } = store.read.counts();
-  if (pets + categories > 0) return;
-  const found = await readSeed(file);
-  const decide = (ahead: Ahead) => {
-    if (!ahead.isEmpty()) throw USED; // nothing is left of what was here, but ids were given
-    return { op: 'seed' as const, ...found };
-  };
-  await store.write(decide).catch((error) => {
-    if (error !== USED) throw error;
-  });
-}
-
-async function readSeed(file: string): Promise<{ categories: Category[]; pets: Pet[] }> {
-  try {
-    const bytes = await readFile(file);
-    if (bytes.length > SEED_MAX_BYTES) {
-      throw new Error(`longer than ${SEED_MAX_BYTES} bytes: petstore import takes large files`);
-    }
-    return seedOf(readJson(bytes));
-  } catch (error) {
-    throw new CommandError(EXIT.failed, `seed ${file}: ${(error as Error).message}`);
-  }
-}
-
-function seedOf(value: JsonValue): { categories: Category[]; pets: Pet[] } {
-  if (!(value instanceof Map)) throw new Error(NO_OBJECT);
+/** Throws with the first of all that is wrong with it. */
+export function readSeed(bytes: Buffer): Seed {
+  const value = readJson(bytes);
+  if (!(value instanceof Map)) throw new Error('must be a JSON object');
   const faults = unknownIn(value, ['categories', 'pets']);
   const itemsOf = <T>(member: string, read: (item: JsonValue) => T | string): T[] => {
-    const items = value.has(member) ? value.get(member) : [];
-    if (!Array.isArray(items)) {
-      faults.push(`${member} must be a JSON array`);
-      return [];
-    }
-    return items.flatMap((item, at) => {
-      const found = read(item);
-      if (typeof found !== 'string') return [found];
-      faults.push(`${member}.${at}: ${found}`);
-      return [];
-    });
+    const items = value.get(member) ?? (value.has(member) ? null : []);
+    if (!Array.isArray(items)) faults.push(`${member} must be a JSON array`);
+    const found = Array.isArray(items) ? items.map(read) : [];
+    for (const [at, item] of found.entries()) if (typeof item === 'string') faults.push(`${member}.${at}: ${item}`);
+    return found as T[];
   };
   const categories = itemsOf('categories', (item) => readAs(category, item));
-  const animals = itemsOf('pets', readAnimal);
-  if (faults.length > 0) throw new Error(faults.join('; '));
-  return { categories, pets: animals.map((animal, at) => ({ id: at + 1, ...animal })) };
+  const seed = { categories, pets: itemsOf('pets', readAnimal) };
+  if (faults.length === 0) return seed;
+  const more = faults.length - FAULTS_MAX_NAMED;
+  const rest = more > 0 ? `; and ${counted(more, 'more fault')}` : '';
+  throw new Error(faults.slice(0, FAULTS_MAX_NAMED).join('; ') + rest);
 }

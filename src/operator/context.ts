@@ -1,28 +1,33 @@
-/** What commands work on, be it in the running server or in a process that has opened the store itself. */
-import type { Limiter } from '../access/limits.ts';
+/** What the call of a command is given: in the running server, and without one. */
 import type { Clock } from '../clock.ts';
-import type { ApiKey, Environment, Reading, Usage } from '../store/model.ts';
-import type { FileStore } from '../store/store.ts';
+import type { Engine } from '../engine.ts';
+import type { Lab } from '../lab/lab.ts';
+import type { Environment } from '../store/model.ts';
+import type { Said } from './arguments.ts';
 
+/** What a call works on: in the running server, or in a process that has opened the store itself. */
 export interface Context {
-  store: FileStore;
-  dir: string;
-  limiter: Limiter;
+  engine: Engine;
   clock: Clock;
-  /** Which keys the server lets in; for a store without a server: production. */
+  /** Which keys the server accepts; for a store without a server: production. */
   environment: Environment;
-  /** What is to be undone if whoever called goes away half-way: an import, a backup. */
-  unfinished: Map<string, () => Promise<void>>;
+  /** How the client of a key behaved, where a lab is served. */
+  grade?: Lab['grade'];
 }
 
-export function usageOf(limiter: Limiter, key: ApiKey): Usage {
-  return { key: key.id, ...limiter.counted(key) };
+/** Lines in, lines out; the result is the last. */
+export interface Io {
+  /** Each line of what the command was given; undefined where one is too long. */
+  input: AsyncIterable<Buffer | undefined>;
+  /** Resolves when it was taken, and lets others have a turn when much is told. */
+  tell(line: string): Promise<void>;
 }
 
-/** Puts back into a new limiter what was counted before. */
-export function restoreUsage(limiter: Limiter, read: Reading): void {
-  for (const key of read.keys()) {
-    const usage = read.usage(key.id);
-    if (usage !== undefined) limiter.restore(key, usage);
-  }
+/** What a command does where the store is. The same function runs in the server and without one. */
+export interface Call {
+  reads: boolean;
+  run(context: Context, said: Said, io: Io): Promise<unknown>;
 }
+
+/** By the name of the command. */
+export type Calls = ReadonlyMap<string, Call>;

@@ -1,56 +1,52 @@
 /** The table of commands → what `--help` prints. */
-import { flagOf, variableOf } from './arguments.ts';
-import type { Option, Options, Spec } from './options.ts';
+import { flagOf, type Spec, variableOf } from './arguments.ts';
+import { type Option, type Options, path } from './options.ts';
+import { PROGRAM } from './version.ts';
 
 const LINE_MAX_CHARACTERS = 80;
 const COLUMN_MAX_CHARACTERS = 26;
 const EXITS = '0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another';
 
+type Row = [left: string, right: string];
+
 export function helpOf(spec: Spec<Options>): string {
-  const entries = Object.entries(spec.options);
-  const flags = entries.filter(([, { is }]) => is !== 'placed');
-  const lines = [
-    `Usage: petstore ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}`,
+  const flags = Object.entries(spec.options).filter(([, { is }]) => is !== 'placed');
+  const rows = flags.map(([key, option]): Row => [`${flagOf(key)} ${option.shown}`.trimEnd(), helpText(option)]);
+  const variables = flags
+    .slice(0, 1)
+    .map(([key]) => `Each option is also a variable: ${flagOf(key)} is ${variableOf(key)}.`);
+  return [
+    `Usage: ${PROGRAM} ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}`,
     '',
     ...wrap(`${spec.does[0].toUpperCase()}${spec.does.slice(1)}.`),
-    ...(spec.more === undefined ? [] : wrap(spec.more)),
+    ...wrap(spec.more ?? ''),
     ...section(
       'Arguments:',
-      placesOf(spec).map(({ shown, help }) => [shown, help]),
+      placesOf(spec).map((option) => [option.shown, helpText(option)]),
     ),
-    ...section('Options:', [
-      ...flags.map(([key, option]): Row => [`${flagOf(key)} ${option.shown}`.trimEnd(), helpText(option)]),
-      ['--help', 'show this'],
-    ]),
-  ];
-  if (flags.length > 0) {
-    const [[key]] = flags;
-    lines.push('', ...wrap(`Each option can also be set by a variable: ${flagOf(key)} by ${variableOf(key)}.`));
-  }
-  return lines.join('\n');
+    ...section('Options:', [...rows, ['--help', 'show this']]),
+    ...variables.flatMap((text) => ['', ...wrap(text)]),
+  ].join('\n');
 }
 
 export function overview(specs: readonly Spec<Options>[]): string {
+  const rows = specs.map((spec): Row => [usageOf(spec), spec.does]);
   return [
-    'Usage: petstore COMMAND [options]',
-    ...section(
-      'Commands:',
-      specs.filter(({ hidden }) => hidden !== true).map((spec) => [usageOf(spec), spec.does]),
-    ),
+    `Usage: ${PROGRAM} COMMAND [options]`,
+    ...section('Commands:', rows),
     '',
-    'petstore COMMAND --help tells the options of a command.',
+    ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
     ...wrap(`Exit status: ${EXITS}.`),
   ].join('\n');
 }
 
-type Row = [left: string, right: string];
-
 const placesOf = ({ options }: Spec<Options>) => Object.values(options).filter(({ is }) => is === 'placed');
 const usageOf = (spec: Spec<Options>) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
 
-function helpText({ is, help, fallback }: Option<unknown>): string {
-  if (is === 'needed') return `${help} (needed)`;
-  return is === 'switch' || fallback === undefined ? help : `${help} (${fallback})`;
+function helpText({ is, help, allowed, fallback }: Option<unknown>): string {
+  if (is === 'switch') return help;
+  const range = allowed === path.allowed || help.includes(allowed) ? help : `${help}: ${allowed}`;
+  return range + (is === 'needed' ? ' (required)' : fallback === undefined ? '' : ` (default ${fallback})`);
 }
 
 function section(title: string, rows: Row[]): string[] {
@@ -64,7 +60,6 @@ function section(title: string, rows: Row[]): string[] {
   return ['', title, ...lines];
 }
 
-/** No word is longer than a line. */
-function wrap(text: string, width = LINE_MAX_CHARACTERS): string[] {
-  return text.match(new RegExp(`.{1,${width}}(?: |$)`, 'g'))!.map((line) => line.trimEnd());
-}
+/** A word that is longer than a line, as a path may be, has one of its own. */
+const wrap = (text: string, width = LINE_MAX_CHARACTERS): string[] =>
+  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

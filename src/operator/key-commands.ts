@@ -1,16 +1,22 @@
 /** `petstore keys …` */
 import { MAX_REQUESTS_PER_WINDOW } from '../access/plans.ts';
-import { data, json } from '../config.ts';
 import { ENVIRONMENTS, PLANS } from '../store/model.ts';
-import { command } from './arguments.ts';
-import { GRACE_MAX_MS, keyName } from './calls.ts';
-import { KEY_MAX_SECRETS, type KeyDetails, type KeyInfo, type PlanArgs } from './keys.ts';
+import type { Given } from './arguments.ts';
+import { command } from './command.ts';
+import * as keys from './keys.ts';
 import { duration, integer, needed, oneOf, option, optional, placed, text } from './options.ts';
-import { count, facts, table, when } from './output.ts';
-import { ask, type Operator, reach } from './reach.ts';
+import { count, table, when } from './output.ts';
+import { json, place } from './settings.ts';
+import { PROGRAM } from './version.ts';
 
+const NAME_MAX_CHARACTERS = 100;
+const GRACE_MAX_MS = 30 * 86_400_000;
+
+/** Fit to be printed in a table: no control characters, no line breaks. */
+const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${NAME_MAX_CHARACTERS}}$`, 'u');
+const keyName = text(`1 to ${NAME_MAX_CHARACTERS} printable characters`, printable);
 const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
-const id = placed(keyId, 'ID', 'the key, as petstore keys list names it');
+export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
 const plan = oneOf(PLANS);
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const customLimits = {
@@ -19,132 +25,93 @@ const customLimits = {
 };
 const plansHelp = `free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000; enterprise: as given by \
 --per-minute and --per-day`;
-const environmentHelp = 'if not given, that of the running server, or production if none runs';
+const environmentHelp = 'default: that of the running server, production if none runs';
 
-function limitsFitPlan(values: PlanArgs, nameOf: (key: string) => string): string | undefined {
-  const given = Object.keys(customLimits).filter((key) => key in values);
-  if (values.plan !== 'enterprise') {
-    return given.length > 0 ? `only the enterprise plan takes ${given.map(nameOf).join(' and ')}` : undefined;
+function limitsFitPlan({ plan, perMinute, perDay }: keys.Limits, given: Given): string | undefined {
+  const named = Object.keys(customLimits).flatMap((key) => given(key) ?? []);
+  if (plan !== 'enterprise') {
+    return named.length > 0 ? `only the enterprise plan takes ${named.join(' and ')}` : undefined;
   }
-  return given.length < 2 ? 'the enterprise plan needs --per-minute N and --per-day N' : undefined;
+  if (!perMinute || !perDay) return 'the enterprise plan needs --per-minute N and --per-day N';
+  return perMinute > perDay ? `${named[0]} ${perMinute} is more than ${named[1]} ${perDay} allows` : undefined;
 }
 
 export const KEY_COMMANDS = [
   command({
     name: 'keys create',
-    unprinted: 'the key was made, but could not be printed: revoke it, or rotate it (petstore keys list tells its id)',
-    does: 'make an API key and print it, once',
+    does: 'create an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
+    unsure: `look with ${PROGRAM} keys list: a new key there that nobody has is best revoked`,
     options: {
       plan: needed(plan, 'PLAN', plansHelp),
       name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
       ...customLimits,
       environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
-      data,
+      ...place,
       json,
     },
     check: limitsFitPlan,
-    run: ({ data, json, ...wanted }) => ask(data, 'createKey', wanted, true),
-    words: ({ id, plan, environment, key }) => `Key ${id} (${plan}, ${environment}). It is shown this once:\n${key}`,
+    makes: true,
+    call: keys.createKey,
   }),
   command({
     name: 'keys list',
-    does: 'list all keys',
-    options: { data, json },
-    run: ({ data }) => reach(data, listAll),
-    words: keyTable,
+    does: 'list all keys, with what is used of both windows, and bans',
+    options: { ...place, json },
+    reads: true,
+    call: keys.listKeys,
+    run: async (_, ask) => {
+      const found: keys.KeyDetails[] = [];
+      await ask({ tell: async (line) => void found.push(JSON.parse(line)) });
+      return found;
+    },
+    words: (found) =>
+      found.length === 0 ? `There are no keys. See ${PROGRAM} keys create --help` : table(found.map(row)),
   }),
   command({
     name: 'keys show',
     does: 'show what a key has left, its strikes and its ban, spending nothing',
-    options: { id, data, json },
-    run: ({ id, data }) => ask(data, 'showKey', { id }),
-    words: details,
+    options: { id, ...place, json },
+    reads: true,
+    call: keys.showKey,
   }),
   command({
     name: 'keys revoke',
     does: 'end a key at once, for good',
-    options: { id, data, json },
-    run: ({ id, data }) => ask(data, 'revokeKey', { id }),
-    words: ({ id }) => `${id} is revoked.`,
+    options: { id, ...place, json },
+    call: keys.revokeKey,
   }),
   command({
     name: 'keys rotate',
-    unprinted: 'the new secret could not be printed, and it stands: rotate the key again',
     does: 'give a key a new secret and print it, once',
     more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
-that of an earlier one, whichever is sooner; at most ${KEY_MAX_SECRETS} secrets work at a time.`,
+that of an earlier one, whichever is sooner; at most ${keys.KEY_MAX_SECRETS} secrets work at a time.`,
+    unsure: 'a new secret may be in force: rotate the key again',
     options: {
       id,
       grace: option(duration(GRACE_MAX_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
-      data,
+      ...place,
       json,
     },
-    run: ({ id, grace, data }) => ask(data, 'rotateKey', { id, graceMs: grace }),
-    words: ({ id, key }, { grace }) => {
-      const end = grace === 0 ? 'has ended' : `ends ${when(new Date(Date.now() + grace).toISOString())}`;
-      return `Key ${id} has a new secret. The old one ${end}. It is shown this once:\n${key}`;
-    },
+    call: keys.rotateKey,
   }),
   command({
     name: 'keys lift',
-    does: 'end the ban of a key and forget its strikes',
-    options: { id, data, json },
-    run: ({ id, data }) => ask(data, 'liftKey', { id }),
-    words: ({ id }) => `${id} is not banned, and its strikes are forgotten.`,
+    does: 'end the ban of a key, and forget its strikes and earlier bans',
+    options: { id, ...place, json },
+    call: keys.liftKey,
   }),
   command({
     name: 'keys plan',
     does: 'put a key on another plan; what it has used stays used',
-    options: { id, plan: placed(plan, 'PLAN', `the new plan; ${plansHelp}`), ...customLimits, data, json },
+    options: { id, plan: placed(plan, 'PLAN', `the new plan; ${plansHelp}`), ...customLimits, ...place, json },
     check: limitsFitPlan,
-    run: ({ data, json, ...wanted }) => ask(data, 'planKey', wanted),
-    words: ({ id, plan, perMinute, perDay }) =>
-      `${id} is on the plan ${plan}: ${count(perMinute)} requests a minute, ${count(perDay)} a day.`,
+    call: keys.planKey,
   }),
 ];
 
-async function listAll(operator: Operator): Promise<KeyInfo[]> {
-  const all: KeyInfo[] = [];
-  for (;;) {
-    const { keys, more } = await operator.call('listKeys', { after: all.length });
-    for (const key of keys) all.push(key);
-    if (!more) return all;
-  }
-}
-
-function keyTable(keys: KeyInfo[]): string {
-  if (keys.length === 0) return 'There are no keys. petstore keys create --plan free makes one.';
-  const head = ['ID', 'NAME', 'PLAN', 'A MINUTE', 'A DAY', 'ENVIRONMENT', 'MADE', 'REVOKED'];
-  const rows = keys.map(({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }) => {
-    const dates = [createdAt, revokedAt ?? ''].map((iso) => iso.slice(0, 'YYYY-MM-DD'.length));
-    return [id, name, plan, count(perMinute), count(perDay), environment, ...dates];
-  });
-  return table(head, rows, ['A MINUTE', 'A DAY']);
-}
-
-function details(key: KeyDetails): string {
-  return facts([
-    ['id', key.id],
-    ['name', key.name],
-    ['plan', `${key.plan}, ${key.environment}`],
-    ['made', when(key.createdAt)],
-    ...(key.revokedAt === null ? standing(key) : [['revoked', when(key.revokedAt)] as [string, string]]),
-    ['earlier bans', count(key.bannedUntil === null ? key.bans : key.bans - 1)],
-    ...key.graceEndsAt.map((end): [string, string] => ['old secret', `works until ${when(end)}`]),
-  ]);
-}
-
-function standing({ minute, day, strikes, bannedUntil }: KeyDetails): [string, string][] {
-  return [
-    ['minute', windowText(minute)],
-    ['day', windowText(day)],
-    ['strikes', count(strikes)],
-    ['ban', bannedUntil === null ? 'none' : `until ${when(bannedUntil)}`],
-  ];
-}
-
-function windowText({ limit, remaining, resetsAt }: KeyDetails['minute']): string {
-  const left = `${count(remaining)} of ${count(limit)} left`;
-  return resetsAt === null ? left : `${left}, resets ${when(resetsAt)}`;
+function row({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: keys.KeyDetails) {
+  const used = ({ limit, remaining }: typeof day) => `${revokedAt ? '' : count(limit - remaining)}/${count(limit)}`;
+  const state = revokedAt ? `revoked ${when(revokedAt)}` : bannedUntil ? `banned until ${when(bannedUntil)}` : 'active';
+  return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };
 }

@@ -1,145 +1,156 @@
-/** All that can be done to keys. */
+/** What can be done to keys where the store is. */
 import { digestOf, makeKey } from '../access/keys.ts';
 import type { WindowState } from '../access/limits.ts';
-import { PLAN_LIMITS, type PlanLimits } from '../access/plans.ts';
-import { keyIdOfSlot } from '../store/keys.ts';
-import type { ApiKey, Environment, Plan, Reading, Secret } from '../store/model.ts';
-import { type Context, usageOf } from './context.ts';
+import { PLAN_LIMITS } from '../access/plans.ts';
+import type { Ahead, ApiKey, Environment, Operation, Plan, Reading } from '../store/model.ts';
+import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
 export const KEY_MAX_SECRETS = 5;
-const PAGE_MAX_KEYS = 1_000;
 
-export interface PlanArgs extends Partial<PlanLimits> {
+export interface Limits {
   plan: Plan;
+  perMinute?: number;
+  perDay?: number;
 }
 
-/** A key as the operator sees it: never its secret, nor what is kept of that. */
-export type KeyInfo = ReturnType<typeof infoOf>;
-type NewSecret = KeyInfo & { key: string };
-export type KeyDetails = ReturnType<typeof showKey>;
+type Wanted = Limits & { name: string; environment?: Environment };
 
-export async function createKey(
-  context: Context,
-  args: PlanArgs & { name: string; environment?: Environment },
-): Promise<NewSecret> {
-  const { store, clock } = context;
-  const environment = args.environment ?? context.environment;
+export async function createKey(context: Context, { environment = context.environment, ...wanted }: Wanted) {
   const secret = makeKey(environment);
-  const { key } = await store.write((ahead) => ({
-    op: 'setKey' as const,
-    key: {
-      id: keyIdOfSlot(ahead.keyCount()),
-      slot: ahead.keyCount(),
-      name: args.name,
-      plan: args.plan,
-      ...limitsOf(args),
-      environment,
-      createdAt: clock.wall(),
-      secrets: [{ digest: digestOf(secret) }],
-    },
-  }));
+  const { key } = await context.engine.store.write(newKey(context, { ...wanted, environment }, secret));
   return { ...infoOf(key), key: secret };
 }
 
-/** A page of keys from a place on, so that no answer is longer than a line may be. */
-export function listKeys({ store }: Context, { after }: { after: number }): { keys: KeyInfo[]; more: boolean } {
-  const keys: KeyInfo[] = [];
-  for (let slot = after; keys.length < PAGE_MAX_KEYS; slot++) {
-    const key = store.read.key(keyIdOfSlot(slot));
-    if (key === undefined) return { keys, more: false };
-    keys.push(infoOf(key));
-  }
-  return { keys, more: true };
+/** A key for the first caller, where none is active for this environment. */
+export async function createFirstKey(context: Context, plan: Plan): Promise<string | undefined> {
+  const { environment, engine } = context;
+  const secret = makeKey(environment);
+  const decide = newKey(context, { plan, name: 'first key', environment }, secret);
+  const needless = new Error('there is an active key');
+  const decideIfNeeded = (ahead: Ahead) => {
+    for (const key of ahead.keys()) if (!key.revokedAt && key.environment === environment) throw needless;
+    return decide(ahead);
+  };
+  return engine.store.write(decideIfNeeded).then(
+    () => secret,
+    (error) => (error === needless ? undefined : Promise.reject(error)),
+  );
 }
 
-/** Looks, and takes nothing. A revoked key has nothing left, and nothing of it ends later. */
-export function showKey({ store, limiter, clock }: Context, { id }: { id: string }) {
-  const key = keyOf(store.read, id);
-  const { minute, day } = limiter.look(key);
-  const isRevoked = key.revokedAt !== undefined;
-  const wallOffset = clock.wall() - clock.now();
-  /** A window that is not open resets never: it opens at the next request. */
-  const windowInfo = ({ limit, remaining, endsAt }: WindowState) => ({
-    limit,
-    remaining: isRevoked ? 0 : remaining,
-    resetsAt: isRevoked || remaining === limit ? null : isoTime(endsAt + wallOffset),
-  });
-  const { banStep, banEndsAt } = limiter.counted(key);
-  const isAhead = (wall: number) => !isRevoked && wall > clock.wall();
-  const graceEnds = key.secrets.map(({ endsAt }) => endsAt ?? 0).filter(isAhead);
-  return {
-    ...infoOf(key),
-    minute: windowInfo(minute),
-    day: windowInfo(day),
-    strikes: isRevoked ? 0 : limiter.strikes(key),
-    bannedUntil: isAhead(banEndsAt) ? isoTime(banEndsAt) : null,
-    bans: banStep,
-    /** When the secrets that were rotated out stop working. */
-    graceEndsAt: graceEnds.map(isoTime),
+function newKey({ clock, engine }: Context, wanted: Wanted & { environment: Environment }, secret: string) {
+  const { name, plan, environment } = wanted;
+  const secrets = [{ digest: digestOf(secret) }];
+  const about = { name, plan, ...limitsOf(wanted), environment, createdAt: clock.wall(), secrets };
+  const at = engine.store.unix();
+  return (ahead: Ahead) => {
+    const slot = ahead.keyCount();
+    return { op: 'setKey', at, key: { id: `k${slot + 1}`, slot, ...about } } satisfies Operation;
   };
 }
 
-export async function revokeKey(context: Context, { id }: { id: string }): Promise<KeyInfo> {
-  return change(context, id, (key, now) => ({ ...key, revokedAt: now }));
+export async function listKeys(context: Context, _: unknown, { tell }: Io): Promise<void> {
+  for (const key of context.engine.store.read.keys()) await tell(JSON.stringify(await detailsOf(context, key)));
 }
 
-export async function planKey(context: Context, args: PlanArgs & { id: string }): Promise<KeyInfo> {
-  return change(context, args.id, (key) => ({ ...key, plan: args.plan, ...limitsOf(args) }));
-}
+export const showKey = (context: Context, { id }: { id: string }) =>
+  detailsOf(context, keyOf(context.engine.store.read, id));
 
-export async function rotateKey(context: Context, args: { id: string; graceMs: number }): Promise<NewSecret> {
-  const secret = makeKey(keyOf(context.store.read, args.id).environment);
-  const info = await change(context, args.id, (key, now) => {
-    const graceEndsAt = now + args.graceMs;
-    const old = key.secrets.map(
-      ({ digest, endsAt = graceEndsAt }): Secret => ({ digest, endsAt: Math.min(endsAt, graceEndsAt) }),
-    );
-    if ((old[KEY_MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new CommandError(EXIT.failed, `${key.id} has ${KEY_MAX_SECRETS} secrets that work; --grace 0s ends them`);
-    }
-    return { ...key, secrets: [{ digest: digestOf(secret) }, ...old].slice(0, KEY_MAX_SECRETS) };
+export type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
+
+/**
+ * Looks, and takes nothing. A revoked key has nothing left, and nothing of it ends later. Times as the replies tell
+ * them.
+ */
+async function detailsOf(context: Context, key: ApiKey) {
+  const { store, limiter } = context.engine;
+  const { at, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
+  const isActive = key.revokedAt === undefined;
+  const timeOf = (moment: number) => isoTime(limiter.unixSeconds(moment, at) * 1_000);
+  /** A window that is not open has no reset: it opens at the next request. */
+  const windowOf = ({ limit, remaining, endsAt }: WindowState) => ({
+    limit,
+    remaining: isActive ? remaining : 0,
+    resetsAt: isActive && remaining < limit ? timeOf(endsAt) : null,
   });
-  return { ...info, key: secret };
+  const isBanned = isActive && banEndsAt > at;
+  const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.unix() ? endsAt : []));
+  return {
+    ...infoOf(key),
+    /** As X-RateLimit-Remaining tells it: during a ban nothing is admitted. */
+    remaining: isActive && !isBanned ? Math.min(minute.remaining, day.remaining) : 0,
+    minute: windowOf(minute),
+    day: windowOf(day),
+    strikes: isActive ? strikes : 0,
+    bannedUntil: isBanned ? timeOf(banEndsAt) : null,
+    bans,
+    /** When the secrets that were rotated out stop working. */
+    graceEndsAt: graceEnds.map((end) => endOf(context, end)),
+  };
 }
 
-export async function liftKey({ store, limiter, clock }: Context, { id }: { id: string }): Promise<KeyInfo> {
-  const key = keyOf(store.read, id);
-  await store.write(() => ({
-    op: 'usage' as const,
-    at: clock.steady(),
-    entries: [{ ...usageOf(limiter, key), banStep: 0, banEndsAt: 0 }],
-  }));
-  limiter.lift(key); // only now: on a full disk nothing was changed
-  return infoOf(key);
+export function revokeKey(context: Context, { id }: { id: string }) {
+  const revokedAt = context.clock.wall();
+  return change(context, id, (key) => ({ ...key, revokedAt }));
+}
+
+export function planKey(context: Context, { id, ...limits }: Limits & { id: string }) {
+  return change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) }));
+}
+
+export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
+  const { store } = context.engine;
+  const secret = makeKey(keyOf(store.read, id).environment);
+  const now = store.unix();
+  const info = await change(context, id, (key) => {
+    const older = key.secrets.map(({ digest, endsAt = now + grace }) => {
+      return { digest, endsAt: Math.min(endsAt, now + grace) };
+    });
+    if ((older[KEY_MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
+      throw new CommandError(EXIT.failed, `${id} has ${KEY_MAX_SECRETS} secrets that work; --grace 0s ends them`);
+    }
+    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, KEY_MAX_SECRETS) };
+  });
+  return { ...info, oldSecretEndsAt: endOf(context, now + grace), key: secret };
+}
+
+export async function liftKey(context: Context, { id }: { id: string }) {
+  const { engine } = context;
+  const key = keyOf(engine.store.read, id);
+  await engine.limiter.lift(key);
+  return detailsOf(context, key);
 }
 
 /** A revoked key stays as it is. */
-async function change(context: Context, id: string, to: (key: ApiKey, now: number) => ApiKey): Promise<KeyInfo> {
-  const { key } = await context.store.write((ahead) => {
+async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey) {
+  const { store } = context.engine;
+  const at = store.unix();
+  const { key } = await store.write((ahead) => {
     const before = keyOf(ahead, id);
     if (before.revokedAt !== undefined) throw new CommandError(EXIT.failed, `${id} is revoked`);
-    return { op: 'setKey' as const, key: to(before, context.clock.wall()) };
+    return { op: 'setKey' as const, at, key: to(before) };
   });
   return infoOf(key);
 }
 
-function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
+export function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
   const key = read.key(id);
   if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
   return key;
 }
 
-function limitsOf({ plan, perMinute, perDay }: PlanArgs): PlanLimits {
-  if (plan !== 'enterprise') return PLAN_LIMITS[plan];
-  if (perMinute !== undefined && perDay !== undefined) return { perMinute, perDay };
-  throw new CommandError(EXIT.usage, 'the enterprise plan needs its limits');
-}
+/** Of an enterprise key they are given: the command's check has seen to that. */
+const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
+  plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 
+/** A key as the operator sees it: never its secret, nor what is kept of that. */
 function infoOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
   const revoked = revokedAt === undefined ? null : isoTime(revokedAt);
   return { id, name, plan, perMinute, perDay, environment, createdAt: isoTime(createdAt), revokedAt: revoked };
 }
 
-const isoTime = (wall: number): string => new Date(wall).toISOString();
+/** A secret ends in store time, which may be another than the machine's. */
+const endOf = ({ engine, clock }: Context, end: number): string => isoTime(end - engine.store.unix() + clock.wall());
+
+const isoTime = (unix: number): string => new Date(unix).toISOString();

@@ -1,7 +1,12 @@
 const LINE_FEED = 10;
+/** The longest line of an import. */
+export const LINE_MAX_BYTES = 65_536;
 
 /** Each line without its end, the last also where it has none. One that is too long is undefined, and is not kept. */
-export async function* linesOf(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Buffer | undefined> {
+export async function* linesOf(
+  chunks: AsyncIterable<Buffer>,
+  maxBytes = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Buffer | undefined> {
   let parts: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of chunks) {

@@ -1,34 +1,22 @@
 /**
- * JSON lines on stderr. A line is put in a bounded buffer and leaves it asynchronously, one write at a time: nobody who
- * logs ever waits for whoever reads. What does not fit is dropped, counted, and the count is logged.
+ * JSON lines on stderr. Nobody who logs ever waits for whoever reads: lines wait in a stream, one write at a time. What
+ * does not fit into its bounded buffer is dropped and counted, and the count is logged.
  */
 import { constants, fstatSync, openSync, write } from 'node:fs';
+import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
+import type { Log } from '../engine.ts';
 
 export const LEVELS = ['info', 'warn', 'error'] as const;
 type Level = (typeof LEVELS)[number];
-
 type Fields = Record<string, unknown>;
-type LogLine = (message: string, fields?: Fields) => void;
 
-export interface Log {
-  info: LogLine;
-  warn: LogLine;
-  error: LogLine;
-  /** A line about one request. */
-  access(fields: Fields & { target: string | undefined }): void;
-}
-
-const BUFFER_MAX_CHARACTERS = 1_048_576;
-const FULL_PIPE_WAIT_MS = 20;
+const BUFFER_MAX_BYTES = 1_048_576;
+const FULL_TERMINAL_WAIT_MS = 20;
 const LAST_LINES_MAX_MS = 250;
 const LAST_LINES_POLL_MS = 5;
 const STDERR = 2;
-const NOTHING = Buffer.alloc(0);
-
-/** Where lines go. `done` is told, in time, what of it is to be tried again. */
-type Sink = (bytes: Buffer, done: (rest: Buffer) => void) => void;
 
 /** A key must never be read in a log, not even one that a client put into an address or the operator into a name. */
 const BASE_62 = '(?:[0-9A-Za-z]|%3\\d|%[46][1-9a-f]|%[57][\\da])'; // also percent-encoded
@@ -44,70 +32,55 @@ const withoutRuns = (target: string): string =>
   isLong(target) ? withoutKeys(target).replace(RUN, (run) => (isLong(run) ? HIDDEN : run)) : target;
 
 export class Logger implements Log {
-  readonly #options: { sink: Sink; clock: Clock; level: Level };
-  #waiting = '';
-  #writing = false;
+  readonly #out: Writable;
+  readonly #clock: Clock;
+  readonly #level: number;
   #dropped = 0;
 
-  constructor(options: { sink: Sink; clock: Clock; level: Level }) {
-    this.#options = options;
+  constructor({ out, clock, level }: { out: Writable; clock: Clock; level: Level }) {
+    this.#out = out.on('error', () => {}); // the reader is gone
+    this.#clock = clock;
+    this.#level = LEVELS.indexOf(level);
   }
 
-  info: LogLine = (message, fields) => this.#log('info', message, fields);
-  warn: LogLine = (message, fields) => this.#log('warn', message, fields);
-  error: LogLine = (message, fields) => this.#log('error', message, fields);
+  info = (message: string, fields?: Fields): void => this.#log('info', message, fields);
+  warn = (message: string, fields?: Fields): void => this.#log('warn', message, fields);
+  error = (message: string, fields?: Fields): void => this.#log('error', message, fields);
 
+  /** A line about one request. */
   access(fields: Fields & { target: string | undefined }): void {
     const target = fields.target && withoutRuns(fields.target);
-    this.#add(this.#line('access', 'request', { ...fields, target }));
+    this.#add('access', 'request', { ...fields, target });
   }
 
   /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
   async close(): Promise<void> {
+    this.#tellDropped();
     const end = performance.now() + LAST_LINES_MAX_MS;
-    while (this.#writing && performance.now() < end) await wait(LAST_LINES_POLL_MS);
+    while (this.#out.writableLength > 0 && performance.now() < end) await wait(LAST_LINES_POLL_MS);
   }
 
   #log(level: Level, message: string, fields: Fields | undefined): void {
-    if (LEVELS.indexOf(level) >= LEVELS.indexOf(this.#options.level)) this.#add(this.#line(level, message, fields));
+    if (LEVELS.indexOf(level) >= this.#level) this.#add(level, message, fields);
   }
 
-  #line(level: string, message: string, fields: Fields | undefined): string {
-    const entry = { time: new Date(this.#options.clock.wall()).toISOString(), level, message, ...fields };
-    return `${withoutKeys(JSON.stringify(entry, plain))}\n`;
-  }
-
-  #add(line: string): void {
-    if (this.#waiting.length + line.length > BUFFER_MAX_CHARACTERS) {
+  #add(level: string, message: string, fields?: Fields): void {
+    const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
+    const line = `${withoutKeys(JSON.stringify(entry, plain))}\n`;
+    if (this.#out.writableLength + line.length > BUFFER_MAX_BYTES) {
       this.#dropped++;
       return;
     }
-    this.#waiting += line;
-    if (this.#writing) return;
-    this.#writing = true;
-    setImmediate(() => this.#sendWaiting()); // after the current turn, so that its lines leave in one write
+    this.#out.cork(); // so that the lines of one turn leave in one write
+    setImmediate(() => this.#out.uncork());
+    this.#tellDropped();
+    this.#out.write(line);
   }
 
-  #sendWaiting(): void {
-    const bytes = Buffer.from(this.#waiting);
-    this.#waiting = '';
-    this.#send(bytes);
-  }
-
-  #send(bytes: Buffer): void {
-    this.#options.sink(bytes, (rest) => {
-      if (rest.length > 0) {
-        setTimeout(() => this.#send(rest), rest.length < bytes.length ? 0 : FULL_PIPE_WAIT_MS).unref();
-        return;
-      }
-      const dropped = this.#dropped;
-      this.#dropped = 0;
-      if (dropped > 0) {
-        this.#waiting += this.#line('warn', 'log lines were dropped: whoever reads the log is too slow', { dropped });
-      }
-      this.#writing = this.#waiting !== '';
-      if (this.#writing) this.#sendWaiting();
-    });
+  #tellDropped(): void {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    if (dropped > 0) this.#add('warn', 'log lines were dropped: whoever reads the log is too slow', { dropped });
   }
 }
 
@@ -122,21 +95,21 @@ function plain(_name: string, value: unknown): unknown {
  * is opened once more in that mode, since it may be shared; a file never blocks. (A write that blocks in a thread of
  * the pool would not even let the process exit.)
  */
-export function stderrSink(): Sink {
+export function stderrWithoutWaiting(): Writable {
   const kind = fstatSync(STDERR);
-  if (kind.isFIFO() || kind.isSocket()) {
-    process.stderr.on('error', () => {}); // the reader is gone: what is written is told to have failed
-    return (bytes, done) => void process.stderr.write(bytes, () => done(NOTHING));
-  }
-  const fd = kind.isCharacterDevice() ? openAnew() : STDERR;
-  return (bytes, done) =>
-    write(fd, bytes, (error, taken) => {
-      if (error === null) done(bytes.subarray(taken));
-      else done(error.code === 'EAGAIN' ? bytes : NOTHING);
+  if (kind.isFIFO() || kind.isSocket()) return process.stderr;
+  const fd = kind.isCharacterDevice() ? openedAnew() : STDERR;
+  const writeAll = (bytes: Buffer, done: () => void): void => {
+    write(fd, bytes, (error, count) => {
+      if (error?.code === 'EAGAIN') setTimeout(writeAll, FULL_TERMINAL_WAIT_MS, bytes, done).unref();
+      else if (!error && count < bytes.length) writeAll(bytes.subarray(count), done);
+      else done(); // what cannot be written is lost: the next line may be luckier
     });
+  };
+  return new Writable({ writev: (chunks, done) => writeAll(Buffer.concat(chunks.map(({ chunk }) => chunk)), done) });
 }
 
-function openAnew(): number {
+function openedAnew(): number {
   try {
     return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {

@@ -4,13 +4,15 @@ import { CommandError, EXIT } from './exit.ts';
 export const print = (text: string): Promise<void> => printed(`${text}\n`);
 
 /** Resolves when it was taken, so that what waits to be read stays little; if it is not, the command ends, in order. */
-export function printed(text: string): Promise<void> {
+function printed(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => (error ? reject(notTaken(error)) : resolve()));
   });
 }
 
-/** Whoever reads our output may stop, as `petstore export | head` does: then we are done, and there is nothing to say. */
+/**
+ * Whoever reads our output may stop, as `petstore export | head` does: then we are done, and there is nothing to say.
+ */
 function notTaken({ code, message }: NodeJS.ErrnoException): CommandError {
   if (code === 'EPIPE') return new CommandError(EXIT.done, '');
   return new CommandError(EXIT.failed, `not all could be printed: ${message}`);
@@ -21,28 +23,51 @@ export function told(text: string): Promise<void> {
   return new Promise((resolve) => process.stderr.write(text, () => resolve()));
 }
 
-/** Columns as wide as their widest cell; `right` names those that hold numbers. */
-export function table(head: string[], rows: string[][], right: string[] = []): string {
-  const widths = head.map((title, at) => Math.max(title.length, ...rows.map((row) => row[at].length)));
-  const line = (cells: string[]) =>
-    cells
-      .map((cell, at) => (right.includes(head[at]) ? cell.padStart(widths[at]) : cell.padEnd(widths[at])))
-      .join('  ')
-      .trimEnd();
-  return [head, ...rows].map(line).join('\n');
+/** A result as people read it: its members under each other; a new key alone on the last line. */
+export function inWords(result: object): string {
+  if (!('key' in result)) return facts(result);
+  const { key, ...about } = result;
+  return `${facts(about)}\nThe key, which is shown only once:\n${key}`;
 }
 
-/** Names and values under each other. */
-export function facts(rows: [name: string, value: string][]): string {
+export function facts(result: object): string {
+  const rows = Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]);
   const width = Math.max(...rows.map(([name]) => name.length));
   return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
 }
 
-export function count(number: number): string {
-  return number.toLocaleString('en-US');
+/** Things under each other, their members in columns as wide as the widest; numbers stand on the right. */
+export function table(rows: readonly Record<string, unknown>[]): string {
+  const names = Object.keys(rows[0]);
+  const cells = [
+    names.map((name) => spaced(name).toUpperCase()),
+    ...rows.map((row) => names.map((name) => textOf(row[name]))),
+  ];
+  const widths = names.map((_, at) => cells.reduce((width, row) => Math.max(width, row[at].length), 0));
+  const isRight = names.map((name) => /^[\d,/]+$/.test(textOf(rows[0][name])));
+  const padded = (text: string, at: number) => (isRight[at] ? text.padStart(widths[at]) : text.padEnd(widths[at]));
+  return cells.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
 }
 
-/** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC */
-export function when(iso: string): string {
-  return iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC');
+/** `bannedUntil` → `banned until` */
+const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+
+function textOf(value: unknown): string {
+  if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
+  if (typeof value === 'number') return count(value);
+  if (Array.isArray(value)) return value.map(textOf).join(', ');
+  if (typeof value !== 'object') return when(String(value));
+  return Object.entries(value)
+    .map(([name, member]) => `${spaced(name)} ${textOf(member)}`)
+    .join(', ');
 }
+
+/** `1 line`, `1,234 lines`. */
+export function counted(number: number, one: string, many = `${one}s`): string {
+  return `${count(number)} ${number === 1 ? one : many}`;
+}
+
+export const count = (number: number): string => number.toLocaleString('en-US');
+
+/** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
+export const when = (text: string): string => text.replace(/^(\d{4}-\d\d-\d\d)T([\d:]{8})\.\d+Z$/, '$1 $2 UTC');

@@ -1,36 +1,43 @@
 /** What the server shows outside `/v1`. */
-import type { ServeSettings } from '../config.ts';
 import { jsonReply, type Reply, withBody } from '../http/reply.ts';
 import { consolePage } from '../web/console.ts';
-import { openapiDocument } from '../web/openapi.ts';
+import { type Addresses, openapiDocument } from '../web/openapi.ts';
 import { print } from './output.ts';
+import { placeOf, type ServeSettings } from './settings.ts';
 
 const STAGING_BASE_URL = 'https://staging.petstore.example/v1';
-const BASE_URL = 'http://127.0.0.1:8080/v1';
+const BASE_URL = 'https://petstore.example/v1';
+const LOCAL_URL = 'http://127.0.0.1:8080/v1';
+const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 type BaseUrls = Pick<ServeSettings, 'baseUrl' | 'stagingBaseUrl'>;
 
-export function addPages(pages: Map<string, () => Reply>, urls: BaseUrls, ownUrl: string): void {
-  pages.set('/', madeOnce(console));
-  const document = () => jsonReply(200, JSON.stringify(documentFor(urls, ownUrl)));
-  pages.set('/openapi.json', madeOnce(document));
+export function addPages(pages: Map<string, () => Reply>, settings: ServeSettings, ownUrl: string): void {
+  const addresses = addressesOf(settings, ownUrl, settings.environment);
+  /** Made when it is first asked for: a start need not wait for what few look at. */
+  const add = (path: string, make: () => Reply) => {
+    let made: Reply | undefined;
+    pages.set(path, () => (made ??= make()));
+  };
+  add('/', () => consoleReply(settings, addresses));
+  add('/openapi.json', () => jsonReply(200, JSON.stringify(openapiDocument(addresses))));
 }
 
-function console(): Reply {
-  const { html, headers } = consolePage();
+function consoleReply(settings: ServeSettings, { environment, ...addresses }: Addresses): Reply {
+  const { host, trustProxy, lab } = settings;
+  const { data } = placeOf(settings);
+  const url = environment === 'staging' ? addresses.stagingBaseUrl : addresses.baseUrl;
+  const { html, headers } = consolePage({ url, data, isPublic: trustProxy > 0 || !LOOPBACK.test(host), lab });
   return withBody(200, 'text/html; charset=utf-8', html, headers.flat());
 }
 
-/** When it is first asked for: a start need not wait for what few look at. */
-function madeOnce(make: () => Reply): () => Reply {
-  let made: Reply | undefined;
-  return () => (made ??= make());
+export async function printDocument(urls: BaseUrls): Promise<void> {
+  await print(JSON.stringify(openapiDocument(addressesOf(urls, LOCAL_URL, 'production')), null, 2));
 }
 
-export async function openapi(urls: BaseUrls): Promise<void> {
-  await print(JSON.stringify(documentFor(urls, BASE_URL), null, 2));
-}
-
-function documentFor({ baseUrl, stagingBaseUrl }: BaseUrls, ownUrl: string): object {
-  return openapiDocument({ baseUrl: baseUrl ?? ownUrl, stagingBaseUrl: stagingBaseUrl ?? STAGING_BASE_URL });
+/** Where an address is not given, this server's own is that of its environment. */
+function addressesOf(urls: BaseUrls, ownUrl: string, environment: ServeSettings['environment']): Addresses {
+  const isStaging = environment === 'staging';
+  const { baseUrl = isStaging ? BASE_URL : ownUrl, stagingBaseUrl = isStaging ? ownUrl : STAGING_BASE_URL } = urls;
+  return { baseUrl, stagingBaseUrl, environment };
 }

@@ -1,135 +1,105 @@
-/** A command's way to the store: through the running server if there is one, else by opening it here. */
-import { Socket } from 'node:net';
+/** A command's way to the store: to the running server if there is one, else by opening it here. */
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import * as v from 'valibot';
-import { SlotLimiter } from '../access/limiter.ts';
 import { systemClock as clock } from '../clock.ts';
-import { type ArgsOf, type CallName, type ResultOf, runCall, undoUnfinished } from './calls.ts';
-import { type Context, restoreUsage } from './context.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { mustHoldStore, openStore } from './opening.ts';
-import { withProgress } from './progress.ts';
-import { connectTo, lineOf, linesFrom, unanswered } from './socket.ts';
+import type { Said } from './arguments.ts';
+import type { Call, Io } from './context.ts';
+import { CommandError, EXIT, hasNoDescriptor, isInUse } from './exit.ts';
+import { linesOf } from './lines.ts';
+import { openHere } from './opening.ts';
+import type { Place } from './settings.ts';
+import { adminSocket, isNobodyThere } from './sockets.ts';
 
-/** A server that has our connection but does not greet is stopped or starting. */
-const GREETING_MAX_WAIT_MS = 3_000;
-/** Another command holds the store for a moment only. */
+/** A server that has our connection but does not answer is stopped or starting. */
+const ANSWER_MAX_WAIT_MS = 3_000;
+/** Another command has the store for a moment only. */
 const IN_USE_MAX_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
-/** How often a command that has nothing to say speaks in the time for which it may be silent. */
-const SIGNS_PER_SILENCE = 6;
 
-export interface Operator {
-  call<N extends CallName>(name: N, args: ArgsOf<N>): Promise<ResultOf<N>>;
-  close(): Promise<void>;
+interface Asked {
+  name: string;
+  said: Said;
+  call: Call;
+  /** Where there is no store, begin one. */
+  makes: boolean;
+  /** What to do where nobody knows whether it was done. */
+  unsure: string;
 }
 
-/** `mayMake`: where there is no store, begin one. */
-export async function reach<R>(dir: string, work: (to: Operator) => Promise<R>, mayMake = false): Promise<R> {
-  const operator = await serverOr(dir, () => {
-    if (!mayMake) mustHoldStore(dir);
-    return openHere(dir);
+/** What a command gives to its call, and takes from it. */
+export interface Ends extends Pick<Io, 'tell'> {
+  input: AsyncIterable<Buffer>;
+}
+
+/** `closing`: the call was done, and after that the store could not be closed. */
+type Reached = { result: unknown; closing?: Error };
+
+export function reach(place: Place, asked: Asked, ends: Ends): Promise<Reached> {
+  return triedWhileInUse(async () => {
+    const answer = place.data === undefined ? undefined : await askServer(place.data, asked);
+    return answer === undefined ? callHere(place, asked, ends) : { result: await hear(answer, asked, ends) };
   });
-  return work(operator).finally(() => operator.close());
-}
-
-export function ask<N extends CallName>(dir: string, name: N, args: ArgsOf<N>, mayMake = false): Promise<ResultOf<N>> {
-  return reach(dir, (to) => to.call(name, args), mayMake);
-}
-
-/** The server that runs there; without one, what `here` gives, tried again while another command is at work. */
-export async function serverOr<R>(dir: string, here: () => Promise<R>): Promise<Operator | R> {
-  const found = await triedWhileInUse(async () => (await connectTo(dir)) ?? here());
-  return found instanceof Socket ? greeted(found, dir) : found;
 }
 
 /** `isInVain`: whoever has the store does not have it for a moment only. */
 export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
-  const end = performance.now() + IN_USE_MAX_WAIT_MS;
-  for (;;) {
+  for (const end = performance.now() + IN_USE_MAX_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
     try {
       return await work();
     } catch (error) {
-      const failure = asCommandError(error);
-      if (failure.exit !== EXIT.inUse || performance.now() > end || (await isInVain())) throw failure;
-      await wait(IN_USE_RETRY_MS);
+      if (!isInUse(error) || performance.now() > end || (await isInVain())) throw error;
     }
   }
 }
 
-async function openHere(dir: string): Promise<Operator> {
-  const onNotice = (text: string) => void process.stderr.write(`petstore: ${text}\n`);
-  const store = await withProgress(`reading ${dir}`, (onProgress) => openStore(dir, { onProgress, onNotice }));
-  const limiter = new SlotLimiter({ clock });
-  restoreUsage(limiter, store.read);
-  const context: Context = { store, dir, limiter, clock, environment: 'production', unfinished: new Map() };
-  return {
-    call: ((name, args) => runCall(context, name, args)) as Operator['call'],
-    close: async () => {
-      await undoUnfinished(context);
-      await store.close();
-    },
-  };
-}
-
-const refusal = v.object({ error: v.object({ exit: v.number(), message: v.string() }) });
-const greeting = v.object({ silenceMaxMs: v.number() });
-const answer = v.object({ result: v.optional(v.unknown()) });
-
-async function greeted(socket: Socket, dir: string): Promise<Operator> {
-  const lines = linesFrom(socket);
-  const hear = async <T>(form: v.GenericSchema<unknown, T>): Promise<T> => {
-    const line = await lines.next().catch(() => undefined);
-    if (line?.done !== false) throw new CommandError(EXIT.failed, 'the server ended before it answered');
-    const said: unknown = JSON.parse(line.value);
-    if (!v.is(refusal, said)) return v.parse(form, said);
-    throw new CommandError(said.error.exit, said.error.message);
-  };
-  const tooLate = async () => {
-    await wait(GREETING_MAX_WAIT_MS, undefined, { ref: false });
-    throw unanswered(dir);
-  };
-  const { silenceMaxMs } = await Promise.race([hear(greeting), tooLate()]).catch((error) => {
-    socket.destroy();
+async function callHere(place: Place, { call, said, makes }: Asked, { input, tell }: Ends): Promise<Reached> {
+  const engine = await openHere(place, { reads: call.reads, makes });
+  const context = { engine, clock, environment: 'production' as const };
+  const result = await call.run(context, said, { input: linesOf(input), tell }).catch(async (error) => {
+    await engine.close().catch(() => {}); // why it failed is what is told
     throw error;
   });
-  return speaking(socket, async () => (await hear(answer)).result, silenceMaxMs);
+  return { result, closing: (await engine.close().catch((error: Error) => error)) as Error | undefined };
 }
 
-/** A command may have no call to make for long, a backup while it copies, and lets the server know that it lives. */
-function speaking(socket: Socket, hear: () => Promise<unknown>, silenceMaxMs: number): Operator {
-  let awaited = 0;
-  let livedAt = performance.now();
-  let stoodStill = false;
-  const live = () => {
-    const now = performance.now();
-    stoodStill ||= now - livedAt > silenceMaxMs;
-    livedAt = now;
-  };
-  const call = async (call: CallName, args: unknown) => {
-    live();
-    awaited++;
-    socket.write(lineOf({ call, args }));
-    return hear()
-      .catch((error) => {
-        throw stoodStill && socket.destroyed ? hungUp(silenceMaxMs) : error;
-      })
-      .finally(() => awaited--);
-  };
-  const signs = setInterval(() => {
-    live();
-    if (awaited === 0) call('stillHere', {}).catch(() => {}); // the next call meets the same
-  }, silenceMaxMs / SIGNS_PER_SILENCE).unref();
-  return {
-    call: call as Operator['call'],
-    close: async () => {
-      clearInterval(signs);
-      socket.destroy();
-    },
-  };
+type Answer = [req: ClientRequest, res: IncomingMessage];
+
+/** Undefined: nobody listens there. */
+async function askServer(dir: string, { name, said }: Asked): Promise<Answer | undefined> {
+  const silent = new CommandError(EXIT.inUse, `${dir} is in use by a server that does not answer; it may be stopped`);
+  try {
+    const path = `/${name.replaceAll(' ', '-')}`;
+    const req = request({ socketPath: adminSocket(dir), method: 'POST', path, agent: false });
+    req.setTimeout(ANSWER_MAX_WAIT_MS, () => req.destroy(silent)).write(`${JSON.stringify(said)}\n`);
+    const [res] = await once(req, 'response');
+    return [req.setTimeout(0).on('error', () => {}), res]; // the answer breaks off as well
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (isNobodyThere(error as Error)) return undefined;
+    if (error instanceof CommandError || hasNoDescriptor(error as Error)) throw error;
+    if (code === 'EAGAIN') throw silent; // its queue is full
+    const advice = code === 'EACCES' ? '; run this as the user who owns the store' : '';
+    throw new CommandError(EXIT.failed, `${dir}: the running server cannot be asked: ${message}${advice}`);
+  }
 }
 
-function hungUp(silenceMaxMs: number): CommandError {
-  const why = `since this command stood still for more than ${silenceMaxMs / 1_000} s`;
-  return new CommandError(EXIT.failed, `the server hung up, ${why}; what was unfinished there is undone`);
+/** Sends what there is to send, while what is told is heard. */
+async function hear([req, res]: Answer, { unsure }: Asked, { input, tell }: Ends): Promise<unknown> {
+  pipeline(Readable.from(input), req).catch(() => {}); // the answer says why, or breaks off
+  try {
+    for await (const text of linesOf(res)) {
+      const { line, result, error } = JSON.parse(String(text));
+      if (error) throw new CommandError(error.exit, error.message);
+      if (line === undefined) return result;
+      await tell(line);
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ECONNRESET') throw error;
+  } finally {
+    req.destroy();
+  }
+  throw new CommandError(EXIT.failed, `the server ended before it answered; ${unsure}`);
 }

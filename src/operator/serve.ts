@@ -1,36 +1,47 @@
 /** `petstore serve`: the life of a server, from its settings to its last line of log. */
-import { randomInt } from 'node:crypto';
 import type { AddressInfo, Server } from 'node:net';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
-import { SlotLimiter } from '../access/limiter.ts';
-import { type Answered, App } from '../app.ts';
+import { App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
-import type { ServeSettings } from '../config.ts';
+import type { Engine } from '../engine.ts';
+import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
+import type { Lab } from '../lab/lab.ts';
 import { openAdmin } from './admin.ts';
-import { seedStore } from './animals.ts';
-import { type Context, restoreUsage } from './context.ts';
+import { command } from './command.ts';
+import type { Calls } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { createKey } from './keys.ts';
-import { hostAndPort, listen } from './listen.ts';
-import { type Log, Logger, stderrSink } from './logging.ts';
+import { createFirstKey } from './keys.ts';
+import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
-import { openStore } from './opening.ts';
+import { openEngine } from './opening.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
 import { triedWhileInUse } from './reach.ts';
-import { isServed } from './socket.ts';
-import { UsageRecorder } from './usage.ts';
-import { VERSION } from './version.ts';
+import { seedOf, seedStore } from './seed.ts';
+import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './settings.ts';
+import { hostAndPort, isServed, listen } from './sockets.ts';
+import { PROGRAM, VERSION } from './version.ts';
 
 const DRAIN_MAX_MS = 10_000;
 const SAME_WISH_MS = 1_000;
 /** After the disk failed: long enough for the replies that say so. */
 const LAST_REPLIES_MAX_MS = 1_000;
 
-export async function serve(settings: ServeSettings): Promise<void> {
-  const log = new Logger({ sink: stderrSink(), clock, level: settings.logLevel });
+/** `calls`: what commands may ask of the running server. */
+export const serveCommand = (calls: Calls) =>
+  command({
+    name: 'serve',
+    does: 'run the service until SIGTERM or SIGINT',
+    options: SERVE_OPTIONS,
+    check: ({ lab, environment }, given) =>
+      lab && environment !== 'staging' ? `${given('lab')} needs --environment staging` : undefined,
+    run: (settings) => serve(settings, calls),
+  });
+
+async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
+  const log = new Logger({ out: stderrWithoutWaiting(), clock, level: settings.logLevel });
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
@@ -41,14 +52,15 @@ export async function serve(settings: ServeSettings): Promise<void> {
   process.on('unhandledRejection', endNow('a bug ended the process'));
   try {
     const signal = firstSignal(); // one that comes during the start is heeded after it
-    const stop = await start(settings, log, endNow('the disk failed; a restart will tell what was kept'));
+    const stop = await start(settings, calls, log, endNow('the disk failed; the next start tells what was kept'));
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
   } catch (error) {
-    const { exit, message } = asCommandError(error, settings.data);
-    log.error(message, error instanceof CommandError ? undefined : { error });
-    await end(exit);
+    const known = asCommandError(error, shownPlace(placeOf(settings)));
+    const isBug = !(known instanceof CommandError);
+    log.error(isBug ? 'a bug ended the start' : known.message, isBug ? { error } : undefined);
+    await end(isBug ? EXIT.failed : known.exit);
   }
   await log.close();
 }
@@ -60,23 +72,20 @@ export async function serve(settings: ServeSettings): Promise<void> {
 function firstSignal(): Promise<string> {
   return new Promise((resolve) => {
     const onSignal = (signal: string) => {
-      setTimeout(() => {
-        process.removeListener('SIGTERM', onSignal);
-        process.removeListener('SIGINT', onSignal);
-      }, SAME_WISH_MS).unref();
+      setTimeout(() => process.off('SIGTERM', onSignal).off('SIGINT', onSignal), SAME_WISH_MS).unref();
       resolve(signal);
     };
-    process.on('SIGTERM', onSignal);
-    process.on('SIGINT', onSignal);
+    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
   });
 }
 
 /** Serves until what it returns is called. */
-async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown) => void) {
-  const { data: dir, environment, firstKey: plan } = settings;
+async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal: (error: unknown) => void) {
+  const { environment, seed, firstKey: plan, banAfter } = settings;
+  const place = placeOf(settings);
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, () => Reply>();
-  const addresses = new Addresses({ clock, seed: randomInt(2 ** 32) });
+  const addresses = new Addresses({ clock });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
@@ -85,61 +94,60 @@ async function start(settings: ServeSettings, log: Log, onFatal: (error: unknown
   const fatal = (error: unknown) => {
     if (!hasFailed) void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
   };
-  const onNotice = (text: string) => log.warn(text);
-  const open = () => openStore(dir, { onFatal: fatal, onNotice, observe: metrics });
-  const store = await triedWhileInUse(open, () => isServed(dir));
+  const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, observe: metrics });
+  const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
   try {
     if (listening.status === 'rejected') throw listening.reason;
-    const limiter = new SlotLimiter({ clock, banAfter: settings.banAfter });
-    restoreUsage(limiter, store.read);
-    const context = { store, dir, limiter, clock, environment };
-    const usage = new UsageRecorder(context, log);
-    if (settings.seed !== undefined) await seedStore(store, settings.seed);
-    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, store, usage }, log));
-    const admin = await openAdmin(context, VERSION, log);
-    const firstKey =
-      plan !== undefined && !hasKeyFor(context)
-        ? (await createKey({ ...context, unfinished: new Map() }, { plan, name: 'first key' })).key
-        : undefined;
+    const { store, limiter } = engine;
+    if (seed !== undefined) await seedStore(store, seed);
+    const lab = settings.lab ? await openLab(engine, seed) : undefined;
+    const context = { engine, clock, environment, grade: lab?.grade };
+    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log }));
+    const admin = place.data === undefined ? undefined : await openAdmin(place.data, { context, calls, log });
+    const firstKey = plan && (await createFirstKey(context, plan));
     const url = `${originOf(app.server)}/v1`;
-    const metricsUrl = scraped && `${originOf(scraped)}/metrics`;
     addPages(pages, settings, url);
-
-    usage.start();
-    app.open({ store, callers: new Callers(store.read, environment, clock), limiter });
-    const firstSteps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
-    // Whoever started us may have stopped reading.
-    print(`petstore listening on ${url}${firstSteps ?? ''}`).catch(() => {});
-    log.info('listening', { url, metrics: metricsUrl, data: dir, version: VERSION, ...store.read.counts() });
+    app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
+    tellFirstSteps(url, firstKey, log);
+    const counts = store.read.counts();
+    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(place) };
+    log.info('listening', { ...at, version: VERSION, ...counts });
     return async () => {
-      await Promise.all([admin.close(), app.drain(DRAIN_MAX_MS)]);
-      await usage.stop();
-      await store.close();
+      await Promise.all([admin?.close(), app.drain(DRAIN_MAX_MS)]);
+      await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
     };
   } catch (error) {
     hasFailed = true;
     // So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close.
-    await store.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
+    await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
 }
 
-/** Whether there is a key that lets somebody in here. */
-function hasKeyFor({ store, environment }: Pick<Context, 'store' | 'environment'>): boolean {
-  for (const key of store.read.keys()) {
-    if (key.revokedAt === undefined && key.environment === environment) return true;
-  }
-  return false;
+/** Loaded only here: a service without it has none of it in memory. */
+async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
+  const { Lab } = await import('../lab/lab.ts');
+  return new Lab(engine, clock, seed === undefined ? { categories: [], pets: [] } : await seedOf(seed));
 }
 
-function originOf(server: Server): string {
+/**
+ * The first line is for programs; then a key, alone on its line, and a line to paste. Whoever started us may not read.
+ */
+function tellFirstSteps(url: string, firstKey: string | undefined, log: Logger): void {
+  const steps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
+  print(`petstore listening on ${url}${steps ?? ''}`).catch(() => {
+    if (firstKey !== undefined) log.warn(`nobody read the first key: look with ${PROGRAM} keys list, and rotate it`);
+  });
+}
+
+function originOf(server: Pick<Server, 'address'>): string {
   const { address, port } = server.address() as AddressInfo;
   return `http://${hostAndPort(address, port)}`;
 }
 
-function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Log) {
+function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
   if (metrics === undefined && !accessLog) return undefined;
   return (answered: Answered) => {
     const { route, method, target, status, ms, requestId, keyId: key } = answered;

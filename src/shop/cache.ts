@@ -2,7 +2,7 @@
  * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
  * animal changed, or when there are too many; so what is kept is never older than what is durable.
  */
-import type { Reply } from '../http/reply.ts';
+import { kept, type Reply } from '../http/reply.ts';
 
 const MAX_CACHED_REPLIES = 1_000;
 const MAX_CACHED_BYTES = 8 * 1024 * 1024;
@@ -23,7 +23,8 @@ export class ReplyCache {
 
   /** Keeps a reply that was made right after `get` found none. */
   keep(asked: string, reply: Reply): Reply {
-    const bytes = asked.length + reply.body.length;
+    kept(reply);
+    const bytes = asked.length + reply.body.length + (reply.lines as string).length;
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);
     this.#bytes += bytes;

@@ -4,7 +4,7 @@ import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import type { JsonValue } from '../json/reader.ts';
-import type { ApiKey, Store } from '../store/model.ts';
+import type { Ahead, ApiKey, Store } from '../store/model.ts';
 import type { ReplyCache } from './cache.ts';
 
 export interface Shop {
@@ -26,14 +26,16 @@ export interface Call {
   /** The parsed body, for operations that take one. */
   body: JsonValue;
   idempotencyKey: string | undefined;
+  /** Throws where the caller's key has ended since it was let in: to be asked first inside every `decide`. */
+  recheck(ahead: Pick<Ahead, 'key'>): void;
 }
 
 export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;
 
-/** An id out of a path. What is no positive int64 names nothing. */
-export function idParam(text: string): number | undefined {
+/** An id out of a path; 0, which nothing has, for what is no positive int64. */
+export function idParam(text: string): number {
   const id = parseInt64(text);
-  return typeof id === 'number' && id > 0 ? id : undefined;
+  return typeof id === 'number' && id > 0 ? id : 0;
 }
 
 export function notFound(what: string): ApiError {

@@ -1,7 +1,7 @@
 /** Categories: a name for an id that the caller chooses. */
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
-import { int64Text, parseInt64 } from '../json/int64.ts';
+import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { Category } from '../store/model.ts';
 import { type Call, notFound, type Shop } from './call.ts';
@@ -23,6 +23,7 @@ export function putCategory(shop: Shop, call: Call): Promise<Reply> {
   let isNew = false;
   return shop.store
     .write((ahead) => {
+      call.recheck(ahead);
       isNew = ahead.category(id) === undefined;
       return { op: 'setCategory', category: { id, name } };
     })
@@ -30,5 +31,5 @@ export function putCategory(shop: Shop, call: Call): Promise<Reply> {
 }
 
 function categoryJson({ id, name }: Category): string {
-  return `{"id":${int64Text(id)},"name":${JSON.stringify(name)}}`;
+  return `{"id":${id},"name":${JSON.stringify(name)}}`;
 }

@@ -20,29 +20,31 @@ export function onceOf(shop: Shop, call: Call): Once | undefined {
       `Idempotency-Key: must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`,
     );
   }
-  return { caller: call.caller.id, key, at: shop.clock.steady() };
+  return { caller: call.caller.id, key, at: shop.store.unix() };
 }
 
-/** The first reply under this key; refused where the body then said something else. */
-export function replayed(
-  shop: Shop,
+/**
+ * The part of a decision that finds what was made under this key before. `isSame`: whether it was asked for by a body
+ * that says the same. That the first is under way is told at once, not when it is durable: then it would no longer be
+ * true.
+ */
+export function madeBefore(
+  ahead: Ahead,
   kind: OnceKind,
   once: Once | undefined,
-  reply: (made: Made) => Reply | undefined,
-): Reply | undefined {
+  isSame: (made: Made) => boolean,
+): { op: 'again'; made: Made } | undefined {
   if (once === undefined) return undefined;
-  const made = shop.store.read.made(kind, once.caller, once.key, once.at);
+  const made = ahead.made(kind, once);
   if (made === undefined) return undefined;
-  const first = reply(made);
-  if (first === undefined) {
+  if (made === 'accepted') throw new StoreError('in_flight', 'a write under the same Idempotency-Key is under way');
+  if (!isSame(made)) {
     throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
   }
-  return { ...first, headers: [...first.headers, 'Idempotent-Replayed', 'true'] };
+  return { op: 'again', made };
 }
 
-/** Told at once, not when the first is durable: then it would no longer be true. */
-export function refuseInFlight(ahead: Ahead, kind: OnceKind, once: Once | undefined): void {
-  if (once !== undefined && ahead.inFlight(kind, once.caller, once.key)) {
-    throw new StoreError('in_flight', 'a write under the same Idempotency-Key is under way');
-  }
+/** The first reply, marked. */
+export function replayed(first: Reply): Reply {
+  return { ...first, headers: [...first.headers, 'Idempotent-Replayed', 'true'] };
 }

@@ -2,12 +2,12 @@
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
-import { int64Text } from '../json/int64.ts';
+import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type Int64, ORDER_STATUSES, type Order } from '../store/model.ts';
+import { ORDER_STATUSES, type Order } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
-import { onceOf, refuseInFlight, replayed } from './once.ts';
+import { madeBefore, onceOf, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
@@ -18,30 +18,34 @@ export function listOrders(shop: Shop, call: Call): Reply {
   return pageReply('/v1/store/orders', page, orders, orderJson);
 }
 
-export function createOrder(shop: Shop, call: Call): Reply | Promise<Reply> {
+export function getOrder(shop: Shop, call: Call): Reply {
+  refuseParameters(call.query);
+  const order = shop.store.read.order(idParam(call.param));
+  if (order === undefined) throw notFound('order');
+  return jsonReply(200, orderJson(order));
+}
+
+export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const petId = readNewOrder(shop, call.body);
   const once = onceOf(shop, call);
-  const again = replayed(shop, 'placeOrder', once, (made) => {
-    const first = { ...(shop.store.read.order(made.id) as Order), status: 'placed' as const };
-    return first.petId === petId ? jsonReply(201, orderJson(first)) : undefined;
-  });
-  if (again !== undefined) return again;
+  const placedAt = Math.floor(shop.clock.wall());
   return shop.store
     .write((ahead) => {
-      refuseInFlight(ahead, 'placeOrder', once);
+      call.recheck(ahead);
+      const before = madeBefore(ahead, 'placeOrder', once, (made) => ahead.order(made.id)?.petId === petId);
+      if (before !== undefined) return before;
       const pet = typeof petId === 'number' ? ahead.pet(petId) : undefined;
       if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
       if (pet.status !== 'available') {
-        throw new ApiError(
-          'pet_unavailable',
-          `animal ${pet.id} is ${pet.status}; only an available one can be ordered`,
-        );
+        throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
       }
-      const placedAt = Math.floor(shop.clock.wall());
       return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId: pet.id, status: 'placed', placedAt }, once };
     })
-    .then(({ order }) => jsonReply(201, orderJson(order)));
+    .then((done) => {
+      if (done.op === 'placeOrder') return placed(done.order);
+      return replayed(placed({ ...(shop.store.read.order(done.made.id) as Order), status: 'placed' }));
+    });
 }
 
 export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
@@ -49,15 +53,19 @@ export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
   const members = new Members(call.body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
-  const id = idParam(call.param);
   return shop.store
     .write((ahead) => {
-      const order = id === undefined ? undefined : ahead.order(id);
+      call.recheck(ahead);
+      const order = ahead.order(idParam(call.param));
       if (order === undefined) throw notFound('order');
       if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);
       return { op: 'closeOrder', id: order.id, status };
     })
     .then((op) => jsonReply(200, orderJson(shop.store.read.order(op.id) as Order)));
+}
+
+function placed(order: Order): Reply {
+  return jsonReply(201, orderJson(order), ['Location', `/v1/store/orders/${order.id}`]);
 }
 
 /** Whether the animal alone is wrong, the write decides. */
@@ -70,7 +78,7 @@ function readNewOrder({ store }: Shop, value: JsonValue): Int64 {
 }
 
 function noAnimal(id: Int64): string {
-  return `petId: there is no animal ${int64Text(id)}`;
+  return `petId: there is no animal ${id}`;
 }
 
 function orderJson({ id, petId, status, placedAt }: Order): string {

@@ -1,8 +1,8 @@
 /** Lists by ascending id: which page is asked for, and the link to the one that follows. */
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { Query } from '../http/request.ts';
-import { int64Text, parseInt64 } from '../json/int64.ts';
-import type { Int64, Page } from '../store/model.ts';
+import { type Int64, parseInt64 } from '../json/int64.ts';
+import type { Page } from '../store/model.ts';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 100;
@@ -47,6 +47,6 @@ export function pageReply<T extends { id: Int64 }>(
   const body = `[${items.map(json).join(',')}]`;
   if (!more) return jsonReply(200, body);
   const filter = status === undefined ? '' : `&status=${status}`;
-  const after = int64Text(items[items.length - 1].id);
+  const after = items[items.length - 1].id;
   return jsonReply(200, body, ['Link', `<${path}?limit=${limit}${filter}&after=${after}>; rel="next"`]);
 }

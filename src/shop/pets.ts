@@ -3,12 +3,12 @@ import { digits } from '../digits.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
-import { int64Text } from '../json/int64.ts';
+import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type Int64, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
+import { type Made, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
-import { onceOf, refuseInFlight, replayed } from './once.ts';
+import { madeBefore, onceOf, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -35,36 +35,37 @@ export function listPets(shop: Shop, call: Call): Reply {
   return shop.lists.keep(call.query, pageReply('/v1/pets', page, pets, petJson));
 }
 
-export function createPet(shop: Shop, call: Call): Reply | Promise<Reply> {
+export function createPet(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const wanted = readNewPet(shop, call.body);
   const once = onceOf(shop, call);
-  const again = replayed(shop, 'addPet', once, (made) => {
-    const first = { ...(shop.store.read.pet(made.id) as Pet), status: made.status as Pet['status'] };
-    return saysTheSame(first, wanted) ? created(first) : undefined;
-  });
-  if (again !== undefined) return again;
   return shop.store
     .write((ahead) => {
-      refuseInFlight(ahead, 'addPet', once);
+      call.recheck(ahead);
+      const before = madeBefore(ahead, 'addPet', once, (made) => saysTheSame(asMade(ahead, made), wanted));
+      if (before !== undefined) return before;
       if (shop.categories === 'known' && ahead.category(wanted.categoryId) === undefined) {
         throw new ApiError('invalid_body', noCategory(wanted.categoryId));
       }
       return { op: 'addPet', pet: { id: ahead.nextPetId(), ...wanted }, once };
     })
-    .then(({ pet }) => created(pet));
+    .then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(asMade(shop.store.read, done.made)))));
+}
+
+/** The animal as it was when it was made. */
+function asMade(pets: { pet(id: number): Pet | undefined }, { id, status }: Made): Pet {
+  return { ...(pets.pet(id) as Pet), status: status as Pet['status'] };
 }
 
 export function getPet(shop: Shop, call: Call): Reply {
-  if (shop.clock.wall() >= REMOVED_AT) {
+  if (shop.clock.wall() + (call.caller.ahead ?? 0) >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(call.query);
   const { read } = shop.store;
   const kept = shop.animals.get(call.param, read.petsVersion);
   if (kept !== undefined) return kept;
-  const id = idParam(call.param);
-  const pet = id === undefined ? undefined : read.pet(id);
+  const pet = read.pet(idParam(call.param));
   if (pet === undefined) throw notFound('animal');
   return shop.animals.keep(call.param, jsonReply(200, petJson(pet), GET_PET_HEADERS));
 }
@@ -81,11 +82,11 @@ function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
 }
 
 function noCategory(id: Int64): string {
-  return `categoryId: there is no category ${int64Text(id)}`;
+  return `categoryId: there is no category ${id}`;
 }
 
 export function petJson({ id, name, categoryId, status }: Pet): string {
-  return `{"id":${digits(id)},"name":${JSON.stringify(name)},"categoryId":${int64Text(categoryId)},"status":"${status}"}`;
+  return `{"id":${digits(id)},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }
 
 function created(pet: Pet): Reply {

@@ -1,10 +1,8 @@
 /**
- * What is kept, as every room sees it: the things, the operations that change them, and the seam
- * behind which a store stands. No file, no process, no HTTP is known here.
+ * What is kept, as every room sees it: the things, the operations that change them, and two seams: `Store`, which the
+ * rooms above use, and `Journal`, behind which an engine stands. No file, no process, no HTTP is known here.
  */
-
-/** A number where that is exact, a bigint beyond 2^53. */
-export type Int64 = number | bigint;
+import type { Int64 } from '../json/int64.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -31,7 +29,7 @@ export interface Order {
   id: number;
   petId: number;
   status: OrderStatus;
-  /** Wall clock, ms since 1970. */
+  /** ms since 1970, as the machine believes them to be: for people to read. */
   placedAt: number;
 }
 
@@ -40,8 +38,8 @@ export interface Category {
   name: string;
 }
 
-/** One secret of a key: only its SHA-256 is kept. A rotated-out secret ends at a wall-clock time. */
-export interface Secret {
+/** One secret of a key: only its SHA-256 is kept. A rotated-out secret ends at a moment of store time. */
+interface Secret {
   digest: string;
   endsAt?: number;
 }
@@ -49,7 +47,7 @@ export interface Secret {
 export interface ApiKey {
   /** `k1`, `k2`, …: in order of creation, never given twice. */
   id: string;
-  /** 0, 1, 2, …: the key's place in the limiter's arrays. */
+  /** 0, 1, 2, …: the key's place in the limiter's arrays. Like ids, never given twice. */
   slot: number;
   name: string;
   plan: Plan;
@@ -58,10 +56,12 @@ export interface ApiKey {
   environment: Environment;
   createdAt: number;
   revokedAt?: number;
+  /** The lab: milliseconds that were let pass for this key alone. */
+  ahead?: number;
   secrets: Secret[];
 }
 
-/** What a key has used, in wall-clock times, so that it means the same after a restart. */
+/** What a key has used, in store time, so that it means the same after a restart. */
 export interface Usage {
   key: string;
   dayUsed: number;
@@ -71,44 +71,65 @@ export interface Usage {
   banEndsAt: number;
 }
 
-/** The `Idempotency-Key` under which a thing was made: the caller's key id, the key's text, the time, which does not jump. */
+/**
+ * The `Idempotency-Key` under which a thing was made: the caller's key id, the key's text, the moment in store time.
+ */
 export interface Once {
   caller: string;
   key: string;
   at: number;
 }
 
-/** One operation is one record, however many things it changes. */
-export type Operation =
-  | { op: 'addPet'; pet: Pet; once?: Once }
-  | { op: 'placeOrder'; order: Order; once?: Once }
-  | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
-  | { op: 'setCategory'; category: Category }
-  /** Adds the key, or puts this in place of the one with the same id. */
-  | { op: 'setKey'; key: ApiKey }
-  | { op: 'usage'; at: number; entries: Usage[] }
-  /** The first filling of an empty store: all of it or none. */
-  | { op: 'seed'; categories: Category[]; pets: Pet[] }
-  /**
-   * An import of any size, all of it or none: parts under a name that no other has, then the end, which gives all
-   * their animals ids and shows them at once. One that never comes to its end leaves nothing.
-   */
-  | { op: 'importPart'; import: string; pets: NewPet[] }
-  | { op: 'endImport'; import: string; first: number; count: number };
-
-/** The first result under an Idempotency-Key. `status`: what the animal's status was when it was made. */
+/** The first result under an Idempotency-Key. `status`: what its status was when it was made. */
 export interface Made {
   id: number;
   status: PetStatus | OrderStatus;
   at: number;
 }
 
-export type OnceKind = 'addPet' | 'placeOrder';
+export type OnceKind = 'addPet' | 'placeOrder' | 'import';
+
+/** One operation is one record, however many things it changes. Times (`at`) are store time. */
+export type Operation =
+  | { op: 'addPet'; pet: Pet; once?: Once }
+  /** One batch of an import: the ids are `first`, `first + 1`, … */
+  | { op: 'addPets'; first: number; pets: NewPet[]; once?: Once }
+  | { op: 'placeOrder'; order: Order; once?: Once }
+  | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
+  | { op: 'setCategory'; category: Category }
+  /** Adds the key, or puts this in place of the one with the same id. Without `at` it tells no time. */
+  | { op: 'setKey'; key: ApiKey; at?: number }
+  | { op: 'usage'; at: number; entries: Usage[] }
+  /**
+   * A seed, and the lab's reset: no orders, no idempotency records, these categories, and these animals from id 1 on.
+   */
+  | { op: 'fill'; at: number; categories: Category[]; pets: NewPet[] }
+  /** The lab: time passes for one key. Its idempotency records age, and its usage is this. */
+  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage };
+
+/**
+ * What a decision comes to: an operation; or this was made under that Idempotency-Key before, and nothing is written.
+ */
+export type Decided = Operation | { op: 'again'; made: Made };
 
 export interface Page<T> {
   items: T[];
   /** Whether more follow after the last item. */
   more: boolean;
+}
+
+export interface Counts {
+  pets: number;
+  orders: number;
+  categories: number;
+  keys: number;
+}
+
+/**
+ * What is in a store, to compare two of them: the same content has the same digest, whatever its history and engine.
+ */
+export interface Proof extends Counts {
+  digest: string;
 }
 
 /** What readers see: only what is durable. */
@@ -125,9 +146,7 @@ export interface Reading {
   keyByDigest(digest: string): ApiKey | undefined;
   keys(): Iterable<ApiKey>;
   usage(keyId: string): Usage | undefined;
-  /** What was made under this Idempotency-Key in the last 24 h (as of `at`). */
-  made(kind: OnceKind, caller: string, key: string, at: number): Made | undefined;
-  counts(): { pets: number; orders: number; categories: number; keys: number };
+  counts(): Counts;
   /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
   readonly petsVersion: number;
   /** Grows with every change of a key (not of what it has used). */
@@ -138,38 +157,74 @@ export interface Reading {
 export interface Ahead {
   nextPetId(): number;
   nextOrderId(): number;
-  /** How many keys there will be: the next key's slot. */
+  /** The next key's slot: how many keys there were ever. */
   keyCount(): number;
   pet(id: number): Pet | undefined;
   order(id: number): Order | undefined;
   category(id: Int64): Category | undefined;
+  /** A key that is not being changed is the same object that readers see. */
   key(id: string): ApiKey | undefined;
+  keys(): Iterable<ApiKey>;
+  /** Whether no animal, order or category was ever there, or not since the last `fill`. */
   isEmpty(): boolean;
-  /** Whether a write under this Idempotency-Key is accepted but not yet durable. */
-  inFlight(kind: OnceKind, caller: string, key: string): boolean;
+  /**
+   * What was made under this Idempotency-Key in the 24 h before `once.at`; `accepted`: something that is not yet
+   * durable.
+   */
+  made(kind: OnceKind, once: Once): Made | 'accepted' | undefined;
 }
 
-/** The seam. An engine appends, makes durable, applies, and lets read. */
+/** The seam for the rooms above. An engine appends, makes durable, applies, and lets read. */
 export interface Store {
   readonly read: Reading;
   /**
-   * `decide` looks at the state as it will be and returns the operation, or throws to refuse.
-   * Resolves with the operation once it is durable and applied. A refusal that rests on something not
-   * yet durable is thrown only when that something is.
+   * `decide` looks at the state as it will be and returns what is to be done, or throws to refuse. It is whole and
+   * repeatable: it has no effects, reads nothing but `ahead`, and may be asked again on a newer state.
+   *
+   * Resolves with the decision once it is durable and applied; with `again`, once what that rests on is durable. A
+   * refusal that rests on something not yet durable is thrown only when that something is; a StoreError at once.
    * Rejects with a StoreError when it could not be kept.
    */
-  write<O extends Operation>(decide: (ahead: Ahead) => O): Promise<O>;
+  write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
+  /**
+   * Store time: ms since 1970 for what is written down and compared later. It never goes back, and not with the
+   * machine's clock: see MemoryStore.
+   */
+  unix(): number;
   /** Everything accepted so far is durable, no more is accepted. */
   close(): Promise<void>;
 }
 
+/** What a journal fills: the whole state (state.ts). */
+interface Empty extends Reading {
+  take(operations: readonly Operation[]): void;
+}
+
+/** The seam for engines: one list of batches, which several processes may share. */
+export interface Journal {
+  /** Everything there is, into an empty state. */
+  replay(state: Empty): Promise<void>;
+  /**
+   * Resolves with undefined when the batch is durable; or with what others have written first, and `follow` has not
+   * given: then nothing of the batch was kept, and all is decided again on that. Rejects with a StoreError. One at a
+   * time.
+   */
+  append(batch: Operation[]): Promise<Operation[] | undefined>;
+  /**
+   * `take` is told what others have written. Where an append is under way, that one then resolves with what else is
+   * new.
+   */
+  follow?(take: (operations: Operation[]) => void): void;
+  close(): Promise<void>;
+}
+
 /**
- * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept; the process must end.
- * busy: not accepted, the queue is full. closed: not accepted, the store is closed or has failed.
- * in_flight: the same was asked before and is not yet durable.
- * rejected: the operation itself is too large for one record.
+ * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
+ * unavailable: not kept, the database cannot be reached, or what it rests on is unknown. busy: not accepted, the queue
+ * is full. closed: not accepted, the store is closed or has failed.
+ * in_flight: the same was asked before and is not yet durable. rejected: the operation itself is too large.
  */
-type StoreFailure = 'full' | 'unknown' | 'busy' | 'closed' | 'in_flight' | 'rejected';
+type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'in_flight' | 'rejected';
 
 export class StoreError extends Error {
   readonly failure: StoreFailure;

@@ -1,132 +1,138 @@
-/** What each operation needs and what it changes: said once, for the state as it is and as it will be. */
-import { type Once, type OnceKind, type Operation, type Order, type Pet, type PetStatus, StoreError } from './model.ts';
-import { onceKey } from './onces.ts';
-import { isEmpty, type Pending } from './pending.ts';
-import type { State } from './state.ts';
-import { MAX_ID } from './table.ts';
+/** What each operation changes: said once, for the state as it is and as it will be. */
+import type { ApiKey, Category, Made, Once, OnceKind, Operation, Order, Pet, PetStatus, Usage } from './model.ts';
 
-/** Beyond these, a new key or category is refused as there being no room. */
-const MAX_KEYS = 1_000_000;
-const MAX_CATEGORIES = 1_000_000;
-/** Beyond this, writes under a new Idempotency-Key are refused as busy until old ones expire. */
-const MAX_ONCE_RECORDS = 1_000_000;
+/** For how long the first reply under an Idempotency-Key is given again. */
+const ONCE_MS = 24 * 60 * 60 * 1000;
 
-type Tables = State | Pending;
-
-/**
- * Why an operation cannot follow on what went before, or undefined when it can. Asked before an operation is
- * accepted, so that nothing is ever written which recovery would refuse; and asked again in recovery.
- */
-export function impossible(operation: Operation, on: Tables): string | undefined {
-  const { nextPetId, nextOrderId } = on.counters;
-  switch (operation.op) {
-    case 'addPet':
-      return idsFollow(nextPetId, [operation.pet]);
-    case 'placeOrder': {
-      const { id, petId } = operation.order;
-      if (id !== nextOrderId || id > MAX_ID) return `order ${id}: the next id is ${nextOrderId}`;
-      const status = on.petTable.get(petId)?.status ?? 'missing';
-      return status === 'available' ? undefined : `order ${id}: pet ${petId} is ${status}`;
-    }
-    case 'closeOrder': {
-      const status = on.orderTable.get(operation.id)?.status ?? 'missing';
-      return status === 'placed' ? undefined : `order ${operation.id} is ${status}`;
-    }
-    case 'setKey': {
-      const { id, slot } = operation.key;
-      const expected = on.keyTable.get(id)?.slot ?? on.keyTable.size;
-      return slot === expected ? undefined : `key ${id}: slot ${slot} is not ${expected}`;
-    }
-    case 'usage': {
-      const stranger = operation.entries.find((usage) => !on.keyTable.get(usage.key));
-      return stranger && `usage of ${stranger.key}: no such key`;
-    }
-    case 'seed':
-      return isEmpty(on) ? idsFollow(1, operation.pets) : 'a seed fills an empty store only';
-    case 'endImport': {
-      const { import: name, first, count } = operation;
-      const brought = on.imports.get(name)?.count ?? 0;
-      if (first !== nextPetId || first + count - 1 > MAX_ID) return `import of ${count}: the next id is ${nextPetId}`;
-      return brought === count && count > 0 ? undefined : `import ${name}: it has ${brought} animals, not ${count}`;
-    }
-    case 'importPart':
-    case 'setCategory':
-      return undefined;
-    default:
-      return `unknown operation ${JSON.stringify((operation as { op: unknown }).op)}`;
-  }
+export interface Counters {
+  nextPetId: number;
+  nextOrderId: number;
+  /** Of keys: `k1` has slot 0. */
+  nextSlot: number;
 }
 
-function idsFollow(first: number, pets: Pet[]): string | undefined {
-  const wrong = pets.findIndex((pet, i) => pet.id !== first + i || pet.id > MAX_ID);
-  return wrong === -1 ? undefined : `pet ${pets[wrong].id}: the next id is ${first + wrong}`;
+/** What operations change. */
+export interface Tables {
+  readonly counters: Counters;
+  readonly petTable: { get(id: number): Pet | undefined; set(id: number, pet: Pet): void };
+  readonly orderTable: { get(id: number): Order | undefined; set(id: number, order: Order): void };
+  readonly usageTable: { set(key: string, usage: Usage): unknown };
+  key(id: string): ApiKey | undefined;
+  setCategory(category: Category): void;
+  setKey(key: ApiKey): void;
+  setOnce(place: string, made: Made): void;
+  /** A record tells store time: what has expired by then may go. */
+  passed(at: number): void;
+  /** No animals, orders, categories and idempotency records. */
+  empty(): void;
+  /** A caller's idempotency records become older. */
+  age(caller: string, ms: number): void;
 }
 
-/** Why there is no room for an operation, or undefined when there is. */
-export function noRoom(operation: Operation, on: Tables): StoreError | undefined {
-  if ('once' in operation && operation.once && on.onces.size >= MAX_ONCE_RECORDS) {
-    return new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
-  }
-  if (operation.op === 'setCategory' && on.categoryTable.size >= MAX_CATEGORIES) {
-    if (!on.categoryTable.get(operation.category.id)) return new StoreError('full', 'there are too many categories');
-  }
-  if (operation.op === 'setKey' && operation.key.slot >= MAX_KEYS) return new StoreError('full', 'too many keys');
-  return undefined;
-}
-
-/** The operation must be possible: here it is done without another look. */
+/** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
 export function perform(operation: Operation, to: Tables): void {
   switch (operation.op) {
     case 'addPet':
       addPet(operation.pet, to);
       remember(operation.op, operation.once, operation.pet, to);
       break;
-    case 'placeOrder':
-      to.orderTable.set(operation.order.id, operation.order);
-      to.counters.nextOrderId = operation.order.id + 1;
-      setStatus(operation.order.petId, 'pending', to);
-      remember(operation.op, operation.once, operation.order, to);
-      break;
-    case 'closeOrder': {
-      const order = to.orderTable.get(operation.id)!;
-      to.orderTable.set(order.id, { ...order, status: operation.status });
-      setStatus(order.petId, operation.status === 'delivered' ? 'sold' : 'available', to);
+    case 'addPets': {
+      const { first, pets, once } = operation;
+      for (const [i, pet] of pets.entries()) addPet({ ...pet, id: first + i }, to);
+      remember('import', once, { id: first, status: pets[0].status }, to);
       break;
     }
+    case 'placeOrder':
+      placeOrder(operation.order, to);
+      remember(operation.op, operation.once, operation.order, to);
+      break;
+    case 'closeOrder':
+      closeOrder(operation.id, operation.status, to);
+      break;
     case 'setCategory':
-      to.categoryTable.set(operation.category.id, operation.category);
+      to.setCategory(operation.category);
       break;
     case 'setKey':
-      to.keyTable.set(operation.key.id, operation.key);
+      setKey(operation.key, to);
+      to.passed(operation.at ?? 0);
       break;
     case 'usage':
-      for (const usage of operation.entries) to.usageTable.set(usage.key, usage);
-      to.dropExpired(operation.at);
+      for (const usage of operation.entries) setUsage(usage, to);
+      to.passed(operation.at);
       break;
-    case 'seed':
-      for (const category of operation.categories) to.categoryTable.set(category.id, category);
-      for (const pet of operation.pets) addPet(pet, to);
+    case 'fill':
+      to.empty();
+      for (const category of operation.categories) to.setCategory(category);
+      for (const [i, pet] of operation.pets.entries()) addPet({ ...pet, id: i + 1 }, to);
+      to.passed(operation.at);
       break;
-    case 'importPart':
-      to.bring(operation.import, operation.pets);
+    case 'advance': {
+      const { key: id, ms, usage, at } = operation;
+      const key = to.key(id) ?? impossible(`time passes for ${id}: there is no such key`);
+      to.setKey({ ...key, ahead: (key.ahead ?? 0) + ms });
+      to.age(id, ms);
+      setUsage(usage, to);
+      to.passed(at);
       break;
-    case 'endImport':
-      to.endImport(operation.import, operation.first);
-      break;
+    }
+    default:
+      operation satisfies never;
+      throw new Error(`unknown operation ${JSON.stringify(operation)}`);
   }
 }
 
-function addPet(pet: Pet, to: Tables): void {
-  to.petTable.set(pet.id, pet);
-  to.counters.nextPetId = pet.id + 1;
+export const isExpired = (made: Made, at: number): boolean => at - made.at >= ONCE_MS;
+
+/** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
+export const onceKey = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
+
+function impossible(what: string): never {
+  throw new Error(what);
 }
 
-function setStatus(id: number, status: PetStatus, to: Tables): void {
-  to.petTable.set(id, { ...to.petTable.get(id)!, status });
+function addPet(pet: Pet, { counters, petTable }: Tables): void {
+  if (pet.id !== counters.nextPetId) impossible(`pet ${pet.id}: the next id is ${counters.nextPetId}`);
+  petTable.set(pet.id, pet);
+  counters.nextPetId++;
 }
 
-function remember(kind: OnceKind, once: Once | undefined, made: Pet | Order, to: Tables): void {
+function placeOrder(order: Order, to: Tables): void {
+  const { counters, orderTable, petTable } = to;
+  if (order.id !== counters.nextOrderId) impossible(`order ${order.id}: the next id is ${counters.nextOrderId}`);
+  const pet = petTable.get(order.petId);
+  if (pet?.status !== 'available') impossible(`order ${order.id}: pet ${order.petId} is ${pet?.status ?? 'missing'}`);
+  orderTable.set(order.id, order);
+  counters.nextOrderId++;
+  setStatus(order.petId, 'pending', to);
+}
+
+function closeOrder(id: number, status: 'delivered' | 'cancelled', to: Tables): void {
+  const order = to.orderTable.get(id);
+  if (order?.status !== 'placed') impossible(`order ${id} is ${order?.status ?? 'missing'}`);
+  to.orderTable.set(id, { ...order, status });
+  setStatus(order.petId, status === 'delivered' ? 'sold' : 'available', to);
+}
+
+function setStatus(id: number, status: PetStatus, { petTable }: Tables): void {
+  petTable.set(id, { ...petTable.get(id)!, status });
+}
+
+/** Slots ascend; a repair may have left some out. */
+function setKey(key: ApiKey, to: Tables): void {
+  const before = to.key(key.id);
+  const fits = before ? key.slot === before.slot : key.slot >= to.counters.nextSlot;
+  if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
+  to.counters.nextSlot = Math.max(to.counters.nextSlot, key.slot + 1);
+  to.setKey(key);
+}
+
+function setUsage(usage: Usage, to: Tables): void {
+  if (!to.key(usage.key)) impossible(`usage of ${usage.key}: there is no such key`);
+  to.usageTable.set(usage.key, usage);
+}
+
+function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {
   if (!once) return;
-  to.dropExpired(once.at);
-  to.onces.set(onceKey(kind, once.caller, once.key), { id: made.id, status: made.status, at: once.at });
+  to.passed(once.at);
+  to.setOnce(onceKey(kind, once), { id, status, at: once.at });
 }

@@ -1,130 +1,146 @@
 /**
- * The names of data files, and a line in them (docs/formats.md): `{"crc":"1a2b3c4d",` and the rest of a JSON object.
- * The checksum is CRC-32 over all bytes after that member up to the end of the line. Readable with less and jq.
+ * Operations, and the parts of a whole state, as JSON: what both engines keep, so that one proof holds for both. An
+ * int64 beyond 2^53 is written as a decimal string: any JSON reader reads it without loss.
  */
-import { crc32 } from 'node:zlib';
-import { digits } from '../digits.ts';
-import { DamagedError } from './damage.ts';
-import type { Int64, Operation } from './model.ts';
+import { createHash, type Hash } from 'node:crypto';
+import type { Int64 } from '../json/int64.ts';
+import type { Counts, Once, Operation, Pet, Proof } from './model.ts';
+import type { Counters } from './operations.ts';
+import type { Part, State } from './state.ts';
 
-const FORMAT_VERSION = 1;
-/** The longest line that is written or read. */
-export const MAX_RECORD_BYTES = 4 * 1024 * 1024;
-/** `{"crc":"1a2b3c4d",` */
-export const SEAL_BYTES = 18;
-
-type Kind = 'log' | 'snapshot';
-
-/**
- * What stands in a log besides operations: its end. `close`: the store was closed, and may go on here after this line
- * is cut away. `next`: it goes on in the log of that generation.
- */
-export interface End {
-  op: 'end';
-  how: 'close' | 'next';
-  generation?: number;
-  /** ms since 1970: what of the idempotency records has expired by then is dropped. */
-  at: number;
+/** Ends a state, so that nothing of it can be missing. `time`: the latest store time that any record told. */
+interface End {
+  op: 'proof';
+  counters: Counters;
+  time: number;
+  proof: Proof;
 }
 
-/** A line of a log. `left`: how many lines of the same batch follow. */
-interface Entry {
-  seq: number;
-  batch: number;
-  left: number;
-  operation: Operation | End;
-}
+export type Entry = Operation | Part | End;
 
-/** `snapshot-000007.jsonl`, `log-000007.jsonl`: the digits only make `ls` sort. */
-export function fileName(kind: Kind, generation: number): string {
-  return `${kind}-${String(generation).padStart(6, '0')}.jsonl`;
-}
+/** Written by a newer program: it is not damaged, and this one must leave it as it is. */
+export class NewerError extends Error {
+  readonly what: string;
 
-/** A data file by its name. `unfinished`: a snapshot that is being written, and counts for nothing. */
-interface DataFile {
-  name: string;
-  kind: Kind | 'unfinished';
-  generation: number;
-}
-
-/** Those of these names that are names of data files, in order. */
-export function filesIn(names: string[]): DataFile[] {
-  return names.sort().flatMap((name) => {
-    const match = /^(snapshot|log)-(\d{6,15})\.jsonl(\.tmp)?$/.exec(name);
-    if (!match) return [];
-    return [{ name, kind: match[3] ? 'unfinished' : (match[1] as Kind), generation: Number(match[2]) }];
-  });
-}
-
-/** `body`: a JSON object without its opening brace. */
-export function seal(body: string): string {
-  return `${checksum(body)}${body}\n`;
-}
-
-/** Whether a line (without its line feed) is as it was written. */
-export function isSealed(line: Buffer): boolean {
-  if (line.length <= SEAL_BYTES) return false;
-  return line.toString('latin1', 0, SEAL_BYTES) === checksum(line.subarray(SEAL_BYTES));
-}
-
-function checksum(body: string | Buffer): string {
-  return `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
-}
-
-export function header(kind: Kind, store: string, generation: number, more = ''): string {
-  return seal(`"petstore":"${kind}","version":${FORMAT_VERSION},"store":"${store}","generation":${generation}${more}}`);
-}
-
-/** A first line whose checksum is right: what it says, when it belongs to this file. */
-export function readHeader(
-  path: string,
-  line: Buffer,
-  kind: Kind,
-  generation?: number,
-): { store: string; seq?: number; batch?: number } {
-  const header = JSON.parse(line.toString());
-  if (header.petstore !== kind) throw new DamagedError(path, 0, `this is no ${kind} of a petstore`);
-  if (header.version !== FORMAT_VERSION) {
-    const told = `format version ${header.version}; this program reads version ${FORMAT_VERSION}`;
-    throw new Error(`${path} has ${told}. Nothing was changed.`);
+  constructor(what: string) {
+    super(`written by a newer version of petstore: ${what}. Nothing was changed; use that version.`);
+    this.what = what;
   }
-  if (generation !== undefined && header.generation !== generation) {
-    throw new DamagedError(path, 0, `the file says it is generation ${header.generation}`);
+}
+
+/** The JSON object without its opening brace, so that its place in a file can stand before it. */
+export function encode(entry: Entry): string {
+  if (entry.op === 'addPet') return `"op":"addPet","pet":${petJson(entry.pet)}${onceJson(entry.once)}}`;
+  // With a replacer JSON.stringify takes twice the time.
+  return JSON.stringify(entry, mayHoldBigint(entry) ? (_, value) => plain(value) : undefined).slice(1);
+}
+
+/** Of each kind, what holds an int64. A kind that is missing here does not compile. */
+const REVIVED: { [E in Entry as E['op']]: ((entry: E) => void) | undefined } = {
+  addPet: ({ pet }) => reviveCategoryIds([pet]),
+  addPets: ({ pets }) => reviveCategoryIds(pets),
+  fill: ({ pets, categories }) => {
+    reviveCategoryIds(pets);
+    reviveIds(categories);
+  },
+  setCategory: ({ category }) => reviveIds([category]),
+  pets: (entry) => {
+    entry.categoryIds = entry.categoryIds.map(revived);
+  },
+  placeOrder: undefined,
+  closeOrder: undefined,
+  setKey: undefined,
+  usage: undefined,
+  advance: undefined,
+  orders: undefined,
+  onces: undefined,
+  proof: undefined,
+};
+
+/** Takes what JSON.parse made of it, and revives each int64 in place. */
+export function decode(entry: Entry): Entry {
+  if (!Object.hasOwn(REVIVED, entry.op))
+    throw new NewerError(`it holds "${entry.op}", which this program does not know`);
+  (REVIVED[entry.op] as ((entry: Entry) => void) | undefined)?.(entry);
+  return entry;
+}
+
+/** The whole state, line by line; the last one is the proof. */
+export function* encodeState(state: State): Generator<string> {
+  const hash = createHash('sha256');
+  for (const part of state.operations()) {
+    const text = encode(part);
+    hash.update(text);
+    yield text;
   }
-  return header;
+  const { counters, time } = state;
+  yield encode({ op: 'proof', counters, time, proof: proofOf(state.counts(), hash, counters) });
 }
 
-/** The part of an entry that is known before its place in the log is: from `"op"` to the closing brace. */
-export function encodeOperation(operation: Operation | End): string {
-  // With a replacer JSON.stringify takes twice the time: most operations go without.
-  return JSON.stringify(operation, mayHoldBigint(operation) ? (_, value) => plainInt64(value) : undefined).slice(1);
+/** The same content has the same proof, whatever its history: `time` is no part of it. */
+export function prove(state: State): Proof {
+  const hash = createHash('sha256');
+  for (const part of state.operations()) hash.update(encode(part));
+  return proofOf(state.counts(), hash, state.counters);
 }
 
-function mayHoldBigint(operation: Operation | End): boolean {
-  if (operation.op === 'addPet') return typeof operation.pet.categoryId === 'bigint';
-  if (operation.op === 'importPart') return operation.pets.some(({ categoryId }) => typeof categoryId === 'bigint');
-  return operation.op === 'setCategory' || operation.op === 'seed';
-}
+const proofOf = (counts: Counts, hash: Hash, { nextPetId, nextOrderId, nextSlot }: Counters): Proof => ({
+  ...counts,
+  digest: hash.update(JSON.stringify([nextPetId, nextOrderId, nextSlot])).digest('hex'),
+});
 
-export function encodeEntry(seq: number, batch: number, left: number, operation: string): string {
-  return seal(`"seq":${digits(seq)},"batch":${batch},"left":${left},${operation}`);
-}
+/** Takes the lines of a state back in, and holds them against the proof. */
+export class StateLoader {
+  readonly #state: State | undefined;
+  readonly #hash = createHash('sha256');
 
-export function decodeEntry(line: Buffer): Entry {
-  const { crc: _, seq, batch, left, ...operation } = JSON.parse(line.toString());
-  const { op, pet, pets = [pet], category, categories = [category] } = operation;
-  if (op === 'addPet' || op === 'importPart' || op === 'seed') {
-    for (const one of pets) one.categoryId = reviveInt64(one.categoryId);
+  /** Without a state, only the digest is held against the proof. */
+  constructor(state?: State) {
+    this.#state = state;
   }
-  if (op === 'setCategory' || op === 'seed') for (const one of categories) one.id = reviveInt64(one.id);
-  return { seq, batch, left, operation };
+
+  /** `encoded`: the text that stands for the entry. Gives the proof, when this is it; throws when it does not hold. */
+  take(entry: Entry, encoded: string | Buffer): Proof | undefined {
+    if (entry.op !== 'proof') {
+      this.#state?.take([entry]);
+      this.#hash.update(encoded);
+      return undefined;
+    }
+    const { counters, time, proof: told } = entry;
+    const found = proofOf(this.#state?.counts() ?? told, this.#hash, counters);
+    for (const name of Object.keys(told) as (keyof Proof)[]) {
+      if (found[name] !== told[name]) throw new Error(`${name}: ${told[name]} is told, ${found[name]} found`);
+    }
+    if (this.#state) this.#state.time = time;
+    Object.assign(this.#state?.counters ?? {}, counters);
+    return found;
+  }
 }
 
-/** An int64 beyond 2^53 is written as a decimal string, so that any JSON reader reads the file without loss. */
-export function plainInt64<T>(value: T): T | string {
-  return typeof value === 'bigint' ? value.toString() : value;
+function petJson({ id, name, categoryId, status }: Pet): string {
+  const category = typeof categoryId === 'bigint' ? `"${categoryId}"` : categoryId;
+  return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${category},"status":"${status}"}`;
 }
 
-export function reviveInt64(value: Int64 | string): Int64 {
-  return typeof value === 'string' ? BigInt(value) : value;
+function onceJson(once: Once | undefined): string {
+  return once === undefined ? '' : `,"once":${JSON.stringify(once)}`;
+}
+
+function mayHoldBigint(entry: Entry): boolean {
+  const { op } = entry;
+  if (op === 'addPets') return entry.pets.some(({ categoryId }) => typeof categoryId === 'bigint');
+  if (op === 'pets') return entry.categoryIds.some((id) => typeof id === 'bigint');
+  return op === 'setCategory' || op === 'fill';
+}
+
+const plain = (value: unknown): unknown => (typeof value === 'bigint' ? value.toString() : value);
+
+const revived = (value: Int64 | string): Int64 => (typeof value === 'string' ? BigInt(value) : value);
+
+function reviveCategoryIds(pets: { categoryId: Int64 }[]): void {
+  for (const pet of pets) pet.categoryId = revived(pet.categoryId);
+}
+
+function reviveIds(categories: { id: Int64 }[]): void {
+  for (const category of categories) category.id = revived(category.id);
 }

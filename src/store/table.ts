@@ -1,132 +1,140 @@
-import { Bits } from './bits.ts';
 import type { Page } from './model.ts';
 
-/** Ids are places in arrays; a store with more rows than this would not fit into memory by far. */
-export const MAX_ID = 2 ** 31 - 1;
-
-/** Where the members of a row are kept besides its id and status. */
-interface Columns<S, R> {
-  read(id: number, status: S): R;
-  write(row: R): void;
-}
+/** Rows of a chunk, and of a line in a file. Nothing large is ever copied to grow. */
+const CHUNK_ROWS = 1024;
+/** The status of a place that no row has taken yet. */
+const NONE = 255;
 
 /**
- * Which ids there are, and the status of each. For every status, and for all rows, a set of ids finds the next one
- * without looking at what lies between.
+ * Rows of consecutive ids: each one's status, as a place among all statuses, and two cells; and how many have each
+ * status.
  */
-export class Table<S extends string, R extends { id: number; status: S }> {
-  /** Grows with every change that a reader can see. */
+interface Chunk<A, B> {
+  first: number;
+  statuses: Uint8Array;
+  counts: number[];
+  a: A[];
+  b: B[];
+}
+
+/** What a row holds besides its id and status. */
+interface Shape<S, R, A, B> {
+  row(id: number, a: A, b: B, status: S): R;
+  a(row: R): A;
+  b(row: R): B;
+}
+
+/** Rows by id, none of which is ever removed: in columns, which take half of the memory of objects. */
+export class Table<S extends string, R extends { id: number; status: S }, A, B> {
+  size = 0;
+  /** Grows with every change. */
   version = 0;
   readonly #statuses: readonly S[];
-  readonly #columns: Columns<S, R>;
-  readonly #ids = new Bits();
-  readonly #byStatus: Bits[];
-  #size = 0;
-  /** Rows from this id on are not found yet. */
-  #hiddenFrom = Number.POSITIVE_INFINITY;
+  readonly #shape: Shape<S, R, A, B>;
+  /** By ascending ids. Where a repair has left ids out, the next chunk begins. */
+  readonly #chunks: Chunk<A, B>[] = [];
 
-  constructor(statuses: readonly S[], columns: Columns<S, R>) {
+  constructor(statuses: readonly S[], shape: Shape<S, R, A, B>) {
     this.#statuses = statuses;
-    this.#columns = columns;
-    this.#byStatus = statuses.map(() => new Bits());
-  }
-
-  get size(): number {
-    return this.#size;
-  }
-
-  has(id: number): boolean {
-    return id < this.#hiddenFrom && this.#ids.has(id);
-  }
-
-  /** Of an id that has a row. */
-  status(id: number): S {
-    let place = 0;
-    while (!this.#byStatus[place].has(id)) place++;
-    return this.#statuses[place];
+    this.#shape = shape;
   }
 
   get(id: number): R | undefined {
-    return this.has(id) ? this.#columns.read(id, this.status(id)) : undefined;
+    const chunk = this.#chunks[this.#chunkOf(id)];
+    return chunk && id - chunk.first < chunk.a.length ? this.#row(chunk, id - chunk.first) : undefined;
   }
 
-  /** The smallest id above `after` (of that status); -1 when there is none. */
-  nextAfter(after: number, status?: S): number {
-    const ids = status === undefined ? this.#ids : this.#byStatus[this.#statuses.indexOf(status)];
-    const id = ids.next(after + 1);
-    return id < this.#hiddenFrom ? id : -1;
-  }
-
-  page(after: number, limit: number, status?: S): Page<R> {
-    const items: R[] = [];
-    let id = this.nextAfter(after, status);
-    for (; id !== -1 && items.length < limit; id = this.nextAfter(id, status)) {
-      items.push(this.#columns.read(id, status ?? this.status(id)));
-    }
-    return { items, more: id !== -1 };
-  }
-
-  /** Adds the row, or puts it in place of the one with that id. */
+  /** Adds the row behind all others, or puts it in place of the one with that id. */
   set(id: number, row: R): void {
-    const isFound = id < this.#hiddenFrom;
-    if (isFound) this.version++;
-    if (this.#ids.has(id)) for (const ids of this.#byStatus) ids.delete(id);
-    else if (isFound) this.#size++;
-    this.#ids.add(id);
-    this.#byStatus[this.#statuses.indexOf(row.status)].add(id);
-    this.#columns.write(row);
+    const { a, b } = this.#shape;
+    this.version++;
+    const chunk: Chunk<A, B> | undefined = this.#chunks[this.#chunkOf(id)];
+    const at = id - (chunk?.first ?? 0);
+    if (!chunk || at >= chunk.a.length) {
+      this.#append(id, row.status, a(row), b(row));
+      return;
+    }
+    chunk.counts[chunk.statuses[at]]--;
+    this.#setStatus(chunk, at, row.status);
+    chunk.a[at] = a(row);
+    chunk.b[at] = b(row);
   }
 
-  /** What is added from this id on is found only when it is shown. */
-  hideFrom(id: number): void {
-    this.#hiddenFrom = Math.min(this.#hiddenFrom, id);
+  /** Ascending ids above `after` (of that status). A chunk without the status is passed over. */
+  page(after: number, limit: number, status?: S): Page<R> {
+    const code = status === undefined ? undefined : this.#statuses.indexOf(status);
+    const items: R[] = [];
+    for (let i = Math.max(0, this.#chunkOf(after + 1)); i < this.#chunks.length; i++) {
+      const chunk = this.#chunks[i];
+      let at = next(chunk, Math.max(0, after + 1 - chunk.first), code);
+      for (; at < chunk.a.length; at = next(chunk, at + 1, code)) {
+        if (items.length === limit) return { items, more: true };
+        items.push(this.#row(chunk, at));
+      }
+    }
+    return { items, more: false };
   }
 
-  show(rows: number): void {
-    this.#hiddenFrom = Number.POSITIVE_INFINITY;
-    this.#size += rows;
+  clear(): void {
+    this.#chunks.length = 0;
+    this.size = 0;
     this.version++;
   }
 
-  /** Throws where the sets do not tell the same, or an id is not below the next one. */
-  check(name: string, nextId: number): void {
-    let rows = 0;
-    for (let id = this.nextAfter(-1); id !== -1; id = this.nextAfter(id)) {
-      rows++;
-      const statuses = this.#statuses.filter((_, place) => this.#byStatus[place].has(id));
-      if (statuses.length !== 1) throw new Error(`${name} ${id}: its status is [${statuses}]`);
-      if (id < 1 || id >= nextId) throw new Error(`${name} ${id}: not below the next id ${nextId}`);
+  /** The whole table, with a letter for each status. */
+  *columns(): Generator<{ first: number; statuses: string; a: A[]; b: B[] }> {
+    for (const { first, statuses, a, b } of this.#chunks) {
+      const letters = Array.from(statuses.subarray(0, a.length), (code) => this.#statuses[code][0]);
+      yield { first, statuses: letters.join(''), a, b };
     }
-    let byStatus = 0;
-    for (const status of this.#statuses) {
-      for (let id = this.nextAfter(-1, status); id !== -1; id = this.nextAfter(id, status)) byStatus++;
+  }
+
+  load(first: number, statuses: string, a: A[], b: B[]): void {
+    const byLetter = new Map(this.#statuses.map((status) => [status[0], status]));
+    for (let i = 0; i < a.length; i++) this.#append(first + i, byLetter.get(statuses[i])!, a[i], b[i]);
+    this.version++;
+  }
+
+  #append(id: number, status: S, a: A, b: B): void {
+    let chunk: Chunk<A, B> | undefined = this.#chunks[this.#chunks.length - 1];
+    if (chunk && id < chunk.first + chunk.a.length) throw new Error(`${id} comes after ids that are higher`);
+    if (!chunk || chunk.a.length === CHUNK_ROWS || id !== chunk.first + chunk.a.length) {
+      const counts = this.#statuses.map(() => 0);
+      chunk = { first: id, statuses: new Uint8Array(CHUNK_ROWS).fill(NONE), counts, a: [], b: [] };
+      this.#chunks.push(chunk);
     }
-    const told = `${name}: ${byStatus} by status, ${rows} found, ${this.size} told`;
-    if (byStatus !== rows || rows !== this.size) throw new Error(told);
+    this.#setStatus(chunk, chunk.a.length, status);
+    chunk.a.push(a);
+    chunk.b.push(b);
+    this.size++;
+  }
+
+  #setStatus(chunk: Chunk<A, B>, at: number, status: S): void {
+    const code = this.#statuses.indexOf(status);
+    chunk.statuses[at] = code;
+    chunk.counts[code]++;
+  }
+
+  #row({ first, a, b, statuses }: Chunk<A, B>, at: number): R {
+    return this.#shape.row(first + at, a[at], b[at], this.#statuses[statuses[at]]);
+  }
+
+  /** The last chunk that begins at this id or before; -1 when there is none. */
+  #chunkOf(id: number): number {
+    let low = 0;
+    let high = this.#chunks.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#chunks[middle].first <= id) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
   }
 }
 
-/** Rows of a chunk. Chunks are allocated as ids reach them, so that nothing large is ever copied to grow. */
-const CHUNK_ROWS = 1024;
-
-/** A value for each id, in chunks. */
-export class Column<V> {
-  readonly #chunks: V[][] = [];
-  readonly #nothing: V;
-
-  /** `nothing`: what an id without a value has. */
-  constructor(nothing: V) {
-    this.#nothing = nothing;
-  }
-
-  get(id: number): V {
-    const chunk: V[] | undefined = this.#chunks[Math.floor(id / CHUNK_ROWS)];
-    return chunk ? chunk[id % CHUNK_ROWS] : this.#nothing;
-  }
-
-  set(id: number, value: V): void {
-    const at = Math.floor(id / CHUNK_ROWS);
-    const chunk = (this.#chunks[at] ??= new Array<V>(CHUNK_ROWS).fill(this.#nothing));
-    chunk[id % CHUNK_ROWS] = value;
-  }
+/** The first place from `at` on that has the status; beyond the last row when there is none. */
+function next<A, B>({ statuses, counts }: Chunk<A, B>, at: number, code: number | undefined): number {
+  if (code === undefined) return at;
+  const found = counts[code] === 0 ? -1 : statuses.indexOf(code, at);
+  return found === -1 ? CHUNK_ROWS : found;
 }

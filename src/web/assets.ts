@@ -1,23 +1,26 @@
 import { readFileSync } from 'node:fs';
 
-/** What the page is made of, scripts in the order in which they are joined: each after those it imports. */
+/** The page's scripts in the order in which they are joined: each after those it imports. */
 export const SCRIPTS = [
-  'dom.js',
-  'json.js',
-  'wire.js',
-  'panel.js',
-  'exchanges.js',
-  'list.js',
-  'form.js',
-  'shop.js',
-  'orders.js',
-  'animals.js',
-  'categories.js',
-  'reference.js',
-  'main.js',
+  'page/dom.js',
+  'page/json.js',
+  'page/place.js',
+  'page/wire.js',
+  'page/panel.js',
+  'page/exchanges.js',
+  'page/form.js',
+  'page/list.js',
+  'page/shop.js',
+  'page/orders.js',
+  'page/animals.js',
+  'page/categories.js',
+  'page/trial.js',
+  'page/reference.js',
+  'page/lab.js',
+  'page/main.js',
 ] as const;
-export const STYLES = ['base.css', 'frame.css', 'panel.css', 'lists.css', 'reading.css'] as const;
-const ASSETS = ['page.html', ...STYLES, ...SCRIPTS] as const;
+export const STYLES = ['page/base.css', 'page/frame.css', 'page/parts.css'] as const;
+const ASSETS = ['openapi.json', 'page/page.html', ...STYLES, ...SCRIPTS] as const;
 
 type AssetName = (typeof ASSETS)[number];
 
@@ -33,5 +36,5 @@ export function readAssets(): Record<string, string> {
 }
 
 function readAsset(name: AssetName): string {
-  return readFileSync(new URL(`./page/${name}`, import.meta.url), 'utf8');
+  return readFileSync(new URL(`./${name}`, import.meta.url), 'utf8');
 }

@@ -1,6 +1,7 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
+import { commandLine, type Running } from './commands.ts';
 
 /**
  * The files are modules, so that editors and linters understand them. In the page they are one module: what one
@@ -29,12 +30,18 @@ function policy(script: string, style: string): string {
   ].join('; ');
 }
 
+const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' };
+const escaped = (text: string): string => text.replaceAll(/[&<"]/g, (character) => ESCAPES[character]);
+
 /** `headers`: those of this page alone; its type is `text/html; charset=utf-8`. */
-export function consolePage(): { html: string; headers: [name: string, value: string][] } {
+export function consolePage(running: Running): { html: string; headers: [name: string, value: string][] } {
   const script = SCRIPTS.map(joined).join('\n');
   const style = STYLES.map(asset).join('\n');
   return {
-    html: asset('page.html')
+    html: asset('page/page.html')
+      .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => escaped(commandLine(words, running)))
+      .replaceAll('{{url}}', () => escaped(running.url))
+      .replace('{{lab}}', String(running.lab))
       .replace('/*STYLE*/', () => style)
       .replace('/*SCRIPT*/', () => script),
     headers: [

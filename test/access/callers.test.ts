@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import { Callers, type KeyRefusal, MAX_CACHED_HEADERS } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { SetClock } from '../../src/clock.ts';
-import type { ApiKey, Environment, Reading } from '../../src/store/model.ts';
+import type { ApiKey, Environment } from '../../src/store/model.ts';
 
 /** The part of a store that callers are found in; counts how often it is asked. */
 class Keys {
@@ -29,7 +29,7 @@ let callers: Callers;
 beforeEach(() => {
   clock = new SetClock();
   keys = new Keys();
-  callers = new Callers(keys as unknown as Reading, 'production', clock);
+  callers = new Callers({ read: keys, unix: () => clock.now() }, 'production');
 });
 
 function record(texts: string[], change: Partial<ApiKey> = {}): ApiKey {
@@ -93,7 +93,7 @@ describe('who is let in', () => {
   });
 
   it('a key of the other environment is told so, on either side', () => {
-    const staging = new Callers(keys as unknown as Reading, 'staging', clock);
+    const staging = new Callers({ read: keys, unix: () => clock.now() }, 'staging');
     const message = refusal(`Bearer ${issue('staging')}`).message;
     assert.match(message, /staging key .* production service.*"ps_live_"/);
     const other = staging.identify(`Bearer ${makeKey('production')}`) as KeyRefusal;
@@ -108,39 +108,61 @@ describe('who is let in', () => {
   });
 });
 
-describe('the cache', () => {
-  it('asks the store once for a header that is good', () => {
-    const header = `Bearer ${issue()}`;
-    for (let n = 0; n < 5; n++) assertKnown(header);
+describe('asked again when a write is decided', () => {
+  const ahead = (header: string, key: ApiKey | undefined) => 'code' in callers.identifyAhead(header, key);
+
+  it('goes by the record as it will be: revoked, rotated, gone, or the same', () => {
+    const [old, next] = [makeKey('production'), makeKey('production')];
+    const key = record([old]);
+    keys.set(key);
+    const header = `Bearer ${old}`;
+    assertKnown(header);
+    assert.equal(ahead(header, key), false);
+    assert.equal(ahead(header, record([old], { perDay: 5 })), false);
+    assert.equal(ahead(header, record([old], { revokedAt: 1 })), true);
+    assert.equal(ahead(header, record([next])), true);
+    assert.equal(ahead(header, undefined), true);
+    const rotated = record([next, old]);
+    rotated.secrets[1].endsAt = clock.now() + 1_000;
+    assert.equal(ahead(header, rotated), false);
+    clock.advance(1_000);
+    assert.equal(ahead(header, rotated), true);
+    assert.equal(ahead(header, key), false);
     assert.equal(keys.lookups, 1);
   });
 
-  it('keeps nothing of what was refused', () => {
-    const header = `Bearer ${makeKey('production')}`;
-    refusal(header);
-    refusal(header);
-    assert.equal(keys.lookups, 2);
-  });
-
-  it('stops a revoked key at once', () => {
+  it('and by what is durable already', () => {
     const text = issue();
     assertKnown(`Bearer ${text}`);
+    const revoked = record([text], { revokedAt: 1 });
+    keys.set(revoked);
+    assert.equal(ahead(`Bearer ${text}`, revoked), true);
+  });
+});
+
+describe('the cache', () => {
+  it('asks the store once for a header that is good, and keeps nothing of what was refused', () => {
+    const [good, bad] = [issue(), makeKey('production')];
+    for (let n = 0; n < 5; n++) assertKnown(`Bearer ${good}`);
+    assert.equal(keys.lookups, 1);
+    for (let n = 0; n < 2; n++) refusal(`Bearer ${bad}`);
+    assert.equal(keys.lookups, 3);
+  });
+
+  it('gives the record as it is now: a changed plan is in force at once, a revoked key stopped', () => {
+    const text = issue();
+    assertKnown(`Bearer ${text}`);
+    keys.set(record([text], { perMinute: 300 }));
+    assert.equal((callers.identify(`Bearer ${text}`) as ApiKey).perMinute, 300);
     keys.set(record([text], { revokedAt: clock.wall() }));
     const { code, message } = refusal(`Bearer ${text}`);
     assert.deepEqual([code, /revoked or replaced/.test(message)], ['invalid_api_key', true]);
   });
 
-  it('gives the record as it is now: a changed plan is in force at once', () => {
-    const text = issue();
-    assertKnown(`Bearer ${text}`);
-    keys.set(record([text], { perMinute: 300 }));
-    assert.equal((callers.identify(`Bearer ${text}`) as ApiKey).perMinute, 300);
-  });
-
   it('ends the grace of a rotated-out key on time, also when the header is known', () => {
     const [old, next] = [makeKey('production'), makeKey('production')];
     const rotated = record([old, next]);
-    rotated.secrets[0].endsAt = clock.wall() + 1_000;
+    rotated.secrets[0].endsAt = clock.now() + 1_000;
     keys.set(rotated);
     assertKnown(`Bearer ${old}`);
     clock.advance(999);
@@ -149,15 +171,6 @@ describe('the cache', () => {
     assert.match(refusal(`Bearer ${old}`).message, /revoked or replaced/);
     assertKnown(`Bearer ${next}`);
     assert.equal(keys.lookups, 2);
-  });
-
-  it('a jump of the wall clock ends nothing but a grace', () => {
-    const header = `Bearer ${issue()}`;
-    assertKnown(header);
-    for (const wall of [0, 9e15]) {
-      clock.setWall(wall);
-      assertKnown(header);
-    }
   });
 
   it('has a maximum, and starts anew beyond it', () => {

@@ -43,11 +43,11 @@ it('a socket without an address is counted as one', () => {
 });
 
 it('ignores X-Forwarded-For unless told how many proxies to trust', () => {
-  assert.equal(clientAddress('192.0.2.1', ['198.51.100.9'], 0), '192.0.2.1');
+  assert.equal(clientAddress('192.0.2.1', '198.51.100.9', 0), '192.0.2.1');
 });
 
-it('counts hops from the right, over all lines as one list', () => {
-  const lines = ['203.0.113.1, 203.0.113.2', '203.0.113.3,,203.0.113.4 '];
+it('counts hops from the right', () => {
+  const lines = '203.0.113.1, 203.0.113.2, 203.0.113.3,,203.0.113.4 ';
   const found = [1, 2, 3, 4].map((hops) => clientAddress('192.0.2.1', lines, hops));
   assert.deepEqual(found, ['203.0.113.4', '203.0.113.3', '203.0.113.2', '203.0.113.1']);
 });
@@ -55,7 +55,7 @@ it('counts hops from the right, over all lines as one list', () => {
 it('what a client writes to the left of what its proxy wrote changes nothing', () => {
   fc.assert(
     fc.property(fc.array(fc.string()), (madeUp) => {
-      assert.equal(clientAddress('10.0.0.1', [...madeUp, '203.0.113.4'], 1), '203.0.113.4');
+      assert.equal(clientAddress('10.0.0.1', [...madeUp, '203.0.113.4'].join(', '), 1), '203.0.113.4');
     }),
   );
 });
@@ -69,7 +69,7 @@ it('takes entries with ports, brackets and IPv6', () => {
     ['::ffff:203.0.113.4', '203.0.113.4'],
     ['[::ffff:203.0.113.4]:1', '203.0.113.4'],
   ];
-  for (const [entry, address] of entries) assert.equal(clientAddress('192.0.2.1', [entry], 1), address, entry);
+  for (const [entry, address] of entries) assert.equal(clientAddress('192.0.2.1', entry, 1), address, entry);
 });
 
 it('counts the socket when the list is too short, or holds no address in that place', () => {
@@ -85,8 +85,7 @@ it('counts the socket when the list is too short, or holds no address in that pl
     '__proto__',
     '1.2.3.4 5',
   ];
-  for (const line of bad) assert.equal(clientAddress('192.0.2.1', [line], 1), '192.0.2.1', line);
-  assert.equal(clientAddress('192.0.2.1', ['203.0.113.4'], 2), '192.0.2.1');
-  assert.equal(clientAddress('192.0.2.1', [], 1), '192.0.2.1');
+  for (const line of bad) assert.equal(clientAddress('192.0.2.1', line, 1), '192.0.2.1', line);
+  assert.equal(clientAddress('192.0.2.1', '203.0.113.4', 2), '192.0.2.1');
   assert.equal(clientAddress('192.0.2.1', undefined, 1), '192.0.2.1');
 });

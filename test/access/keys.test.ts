@@ -40,10 +40,6 @@ it('draws all 62 characters evenly', () => {
   assert.equal(counts.size, 62);
 });
 
-it('makes no key twice', () => {
-  assert.equal(new Set(Array.from({ length: 2_000 }, () => makeKey('production'))).size, 2_000);
-});
-
 it('catches every change of one character', () => {
   const key = makeKey('production');
   for (let at = 0; at < key.length; at++) {
@@ -73,17 +69,18 @@ it('does not take a key of one environment for one of the other', () => {
 
 it('tells what is no key at all from one that is mistyped', () => {
   const key = makeKey('production');
+  const [short, long, upper] = [key.slice(0, -1), `${key}0`, key.toUpperCase()];
   const others = [
     '',
     'x',
-    key.slice(0, -1),
-    `${key}0`,
+    short,
+    long,
     ` ${key}`,
     `${key}\n`,
-    key.toUpperCase(),
+    upper,
     key.replace('live', 'beta'),
-    `${key.slice(0, -1)}-`,
-    `${key.slice(0, -1)}é`,
+    `${short}-`,
+    `${short}é`,
   ];
   for (const text of others) assert.equal(readKey(text), 'malformed', JSON.stringify(text));
 });

@@ -1,11 +1,204 @@
-/** What every limiter must do, whatever stands behind it: each implementation's test calls this with its factory. */
-import { bansContract } from './limiter-contract-bans.ts';
-import { memoryContract } from './limiter-contract-memory.ts';
-import { windowsContract } from './limiter-contract-windows.ts';
-import type { MakeLimiter } from './limiter-tools.ts';
+/** What every limiter must do, whatever stands behind it: each engine's test calls this with its factory. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { Decision, Limited, Limiter, Looked } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
+import { randomSequences } from './limiter-sequences.ts';
 
-export function limiterContract(name: string, make: MakeLimiter): void {
-  windowsContract(name, make);
-  bansContract(name, make);
-  memoryContract(name, make);
+/** A limiter whose time stands still until the test moves it. What is optional, an engine need not have. */
+export interface Tested {
+  limiter: Limiter;
+  advance(ms: number): void | Promise<void>;
+  /** These are from now on the limits of the caller: asked before each first take, and when they change. */
+  set?(caller: Limited): void | Promise<void>;
+  /** Ends, and begins again with what was written down. */
+  restart?(): void | Promise<void>;
+  /** The lab: lets time pass for one caller, or forgets all about it. */
+  passFor?(caller: Limited, ms: number): void | Promise<void>;
+  refill?(caller: Limited): void | Promise<void>;
+  close?(): void | Promise<void>;
+}
+export type MakeLimiter = (options: { banAfter?: number }) => Tested | Promise<Tested>;
+
+/** Asks the limiter under test. A decision outlives the next call only as a copy. */
+export class Asked {
+  readonly tested: Tested;
+  readonly #limits = new Map<number, string>();
+
+  constructor(tested: Tested) {
+    this.tested = tested;
+  }
+
+  async take(caller: Limited, times = 1): Promise<Decision> {
+    await this.#set(caller);
+    for (let time = 1; time < times; time++) await this.tested.limiter.take(caller);
+    return structuredClone(await this.tested.limiter.take(caller));
+  }
+
+  async look(caller: Limited): Promise<Looked> {
+    await this.#set(caller);
+    return structuredClone(await this.tested.limiter.look(caller));
+  }
+
+  async advance(ms: number): Promise<void> {
+    await this.tested.advance(ms);
+  }
+
+  /** A request admitted every minute until none of the day is left, and then the end of the last minute. */
+  async useUpDay(caller: Limited): Promise<void> {
+    for (let used = 0; used < caller.perDay; used++) {
+      assert.equal((await this.take(caller)).verdict, 'admitted');
+      await this.advance(MINUTE_MS);
+    }
+  }
+
+  async #set(caller: Limited): Promise<void> {
+    const limits = `${caller.perMinute} ${caller.perDay}`;
+    if (this.#limits.get(caller.slot) !== limits) await this.tested.set?.(caller);
+    this.#limits.set(caller.slot, limits);
+  }
+}
+
+const free: Limited = { slot: 0, perMinute: 60, perDay: 1_000 };
+const small: Limited = { slot: 3, perMinute: 2, perDay: 5 };
+
+/** Moments as they lie from now: clocks differ. */
+export function fromNow<D extends Decision | Looked>(decision: D): D {
+  const { at, minute, day, retryAt } = decision;
+  const [minuteFromNow, dayFromNow] = [minute, day].map((window) => ({ ...window, endsAt: window.endsAt - at }));
+  const told = { ...decision, at: 0, minute: minuteFromNow, day: dayFromNow, retryAt: retryAt - at };
+  return 'banEndsAt' in told && told.banEndsAt !== 0 ? { ...told, banEndsAt: told.banEndsAt - at } : told;
+}
+
+/** `sequences`: how many random ones are played, beside the promises that are published. */
+export function limiterContract(name: string, make: MakeLimiter, { sequences = 300 } = {}): void {
+  const promise = (title: string, run: (asked: Asked) => Promise<void>, banAfter?: number) => {
+    it(`${name} ${title}`, async () => {
+      const tested = await make({ banAfter });
+      await run(new Asked(tested));
+      await tested.close?.();
+    });
+  };
+
+  promise('admits 60 of 61 requests 20 ms apart', async (asked) => {
+    const verdicts: string[] = [];
+    for (let n = 0; n < 61; n++, await asked.advance(20)) verdicts.push((await asked.take(free)).verdict);
+    assert.deepEqual(verdicts, [...Array(60).fill('admitted'), 'limited']);
+  });
+
+  promise('opens both windows full at the first request admitted, and ends them one length later', async (asked) => {
+    const first = fromNow(await asked.take(free));
+    assert.deepEqual(first.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+    assert.deepEqual(first.day, { limit: 1_000, remaining: 999, endsAt: DAY_MS });
+    await asked.advance(MINUTE_MS - 1);
+    assert.equal((await asked.take(free)).minute.remaining, 58);
+    await asked.advance(1);
+    const next = fromNow(await asked.take(free));
+    assert.deepEqual(next.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+    assert.deepEqual(next.day, { limit: 1_000, remaining: 997, endsAt: DAY_MS - MINUTE_MS });
+    await asked.advance(DAY_MS);
+    const { minute, day } = fromNow(await asked.look(free));
+    const full = [minute, day].map(({ limit, remaining, endsAt }) => remaining === limit && endsAt === 0);
+    assert.deepEqual(full, [true, true], 'a window that is not open is full, and ends now');
+  });
+
+  promise('admits 2N - 1 in a span of one length at the worst, and no more', async (asked) => {
+    const caller = { slot: 1, perMinute: 5, perDay: 100 };
+    await asked.take(caller);
+    await asked.advance(MINUTE_MS - 1);
+    assert.equal((await asked.take(caller, 4)).verdict, 'admitted');
+    await asked.advance(1);
+    assert.equal((await asked.take(caller, 5)).verdict, 'admitted');
+    assert.equal((await asked.take(caller)).verdict, 'limited');
+  });
+
+  promise('takes nothing from a window when the other refuses', async (asked) => {
+    const byMinute = await asked.take(small, 3);
+    assert.deepEqual([byMinute.verdict, byMinute.binding, byMinute.day.remaining], ['limited', 'minute', 3]);
+    const other = { ...small, slot: 4 };
+    await asked.useUpDay(other);
+    const byDay = await asked.take(other);
+    assert.deepEqual([byDay.verdict, byDay.binding, byDay.minute.remaining], ['limited', 'day', 2]);
+  });
+
+  promise('keeps callers apart, however far, and what is used when the limits change', async (asked) => {
+    await asked.take(free, 10);
+    for (const slot of [1, 5_000]) assert.equal((await asked.take({ ...free, slot })).minute.remaining, 59);
+    const raised = await asked.look({ slot: 0, perMinute: 300, perDay: 10_000 });
+    assert.deepEqual([raised.minute.remaining, raised.day.remaining], [290, 9_990]);
+    const lowered = await asked.take({ slot: 0, perMinute: 5, perDay: 20 });
+    assert.deepEqual([lowered.verdict, lowered.minute.remaining, lowered.day.remaining], ['limited', 0, 10]);
+    assert.equal((await asked.take(free)).minute.remaining, 49);
+  });
+
+  promise('tells moments in Unix seconds, a minute as 60 of them', async (asked) => {
+    const { minute, at } = await asked.take(free);
+    const { limiter } = asked.tested;
+    assert.equal(limiter.unixSeconds(minute.endsAt, at) - limiter.unixSeconds(at, at), 60);
+    assert.ok(Number.isInteger(limiter.unixSeconds(minute.endsAt + 0.25, at)));
+  });
+
+  promise('bans at 5 times the limit a minute, for 2 minutes, and says so once', async (asked) => {
+    assert.equal((await asked.take(small, 11)).verdict, 'limited');
+    assert.equal((await asked.look(small)).strikes, 9);
+    const tenth = fromNow(await asked.take(small));
+    assert.deepEqual([tenth.verdict, tenth.banBegan, tenth.retryAt], ['banned', true, 2 * MINUTE_MS]);
+    await asked.advance(2 * MINUTE_MS - 1);
+    const during = fromNow(await asked.take(small, 50));
+    assert.deepEqual([during.verdict, during.banBegan, during.retryAt], ['banned', false, 1]);
+    assert.deepEqual([during.minute.remaining, during.day.remaining], [2, 3], 'both windows as they stand');
+    await asked.advance(1);
+    assert.equal((await asked.take(small)).verdict, 'admitted');
+    const { strikes, bans, banEndsAt } = await asked.look(small);
+    assert.deepEqual([strikes, bans, banEndsAt], [0, 1, 0]);
+  });
+
+  const strikes = async (asked: Asked) => {
+    await asked.useUpDay(small);
+    for (const strikes of [1, 1]) {
+      await asked.take(small);
+      assert.equal((await asked.look(small)).strikes, strikes, 'a minute later they are forgotten');
+      await asked.advance(MINUTE_MS);
+    }
+    await asked.advance(DAY_MS - (small.perDay + 2) * MINUTE_MS - 1);
+    assert.equal((await asked.take(small)).verdict, 'limited');
+    await asked.advance(1);
+    const admitted = fromNow(await asked.take(small));
+    assert.deepEqual([admitted.verdict, admitted.minute.endsAt], ['admitted', MINUTE_MS], 'a whole minute, not theirs');
+    assert.equal((await asked.look(small)).strikes, 0);
+  };
+  promise('gives strikes of a used-up day a minute of their own, which is no window', strikes, 9);
+
+  const never = async (asked: Asked) => assert.equal((await asked.take(small, 500)).verdict, 'limited');
+  promise('never bans with 0', never, 0);
+
+  const escalates = async (asked: Asked) => {
+    const caller = { slot: 0, perMinute: 1, perDay: 1_000 };
+    const banMinutes = async () => {
+      const banned = fromNow(await asked.take(caller, 2));
+      assert.equal(banned.banBegan, true);
+      await asked.advance(banned.retryAt);
+      return banned.retryAt / MINUTE_MS;
+    };
+    for (const minutes of [2, 8, 32, 128, 512, 1_440, 1_440]) assert.equal(await banMinutes(), minutes);
+    await asked.advance(DAY_MS - 1);
+    assert.equal(await banMinutes(), 1_440, 'a day is not yet over');
+    await asked.advance(3 * DAY_MS);
+    assert.equal(await banMinutes(), 128, 'three of six forgiven: the fourth comes');
+    await asked.advance(30 * DAY_MS);
+    assert.equal(await banMinutes(), 2, 'all forgiven, and never less than none');
+  };
+  promise('bans for 2, 8, 32, 128, 512 minutes, then a day, and forgives a step a day', escalates, 1);
+
+  const lifts = async (asked: Asked) => {
+    await asked.take(small, 3);
+    await asked.tested.limiter.lift(small);
+    const { verdict, strikes, bans, banEndsAt } = await asked.look(small);
+    assert.deepEqual([verdict, strikes, bans, banEndsAt], ['limited', 0, 0, 0]);
+    await asked.advance(MINUTE_MS);
+    assert.equal(fromNow(await asked.take(small, 3)).retryAt, 2 * MINUTE_MS);
+  };
+  promise('lifts a ban with its strikes and its escalation, and gives no window back', lifts, 1);
+
+  randomSequences(name, make, sequences);
 }

@@ -19,7 +19,7 @@ it('1,000 clients that wait exactly Retry-After are admitted', async (t) => {
   async function client(): Promise<void> {
     let skippedMs = 0;
     const clock = { ...systemClock, now: () => systemClock.now() + skippedMs };
-    const limiter = new SlotLimiter({ clock, banAfter: 0 });
+    const limiter = new SlotLimiter({ clock, unix: clock.now, banAfter: 0 });
     const caller = { slot: 0, perMinute: 1, perDay: 1_000 };
     await sleep(Math.random() * 1_000);
     assert.equal(limiter.take(caller).verdict, 'admitted');

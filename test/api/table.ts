@@ -1,13 +1,13 @@
 /**
- * The contract as a table: method, path, headers, body → status, code, headers. The rows of a group run in order
- * against one server that was started with the group's options on the seed (30 animals, 8 categories).
+ * The contract as a table: what is asked → status, code, headers. The rows of a group run in order against one server
+ * that was started with the group's options on the seed (30 animals, 8 categories).
  */
-import type { ErrorCode } from '../../src/http/errors.ts';
+import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
 
 export interface Row {
-  method?: string;
+  method: string;
   path: string;
-  /** Which key is sent; none by default in rows that say `key: null`. */
+  /** Which key is sent; none where it is null. */
   key?: string | null;
   headers?: Record<string, string>;
   body?: unknown;
@@ -32,137 +32,95 @@ export interface Group {
   logs?: RegExp[];
 }
 
-const pet = (id: number, name: string, categoryId: number, status: string) => ({ id, name, categoryId, status });
+type Rest = Partial<Row>;
+
+/** `METHOD path`, or a path to GET. */
+function ok(asked: string, rest: Rest = {}): Row {
+  const [path, method = 'GET'] = asked.split(' ').reverse();
+  return { method, path, status: 200, ...rest };
+}
+const no = (asked: string, code: ErrorCode, rest: Rest = {}): Row =>
+  ok(asked, { status: CATALOGUE[code], code, ...rest });
+
+const pet = (id: number, name: string, categoryId: number, status = 'available') => ({ id, name, categoryId, status });
 const newPet = { name: 'Rex', categoryId: 3 };
+const PETS = 'POST /v1/pets';
+const add = (body: unknown, rest: Rest = {}) => ok(PETS, { body, status: 201, ...rest });
+const noPet = (body: unknown, says: Rest['says'], rest: Rest = {}) => no(PETS, 'invalid_body', { body, says, ...rest });
+const noJson = (text: string | Uint8Array, rest: Rest = {}) => no(PETS, 'invalid_json', { text, ...rest });
+const sent = (name: string, value: string): Rest => ({ headers: { [name]: value } });
+
+const ORDERS = '/v1/store/orders';
+const place = (petId: unknown, rest: Rest = {}) => ok(`POST ${ORDERS}`, { body: { petId }, status: 201, ...rest });
+const noOrder = (body: unknown, code: ErrorCode, says?: Rest['says']) => no(`POST ${ORDERS}`, code, { body, says });
+const close = (id: number, status: string) => ok(`PATCH ${ORDERS}/${id}`, { body: { status } });
+const noClose = (id: number | string, status: string, code: ErrorCode, says?: string) =>
+  no(`PATCH ${ORDERS}/${id}`, code, { body: { status }, says });
+const category = (id: string, body: unknown, rest: Rest = {}) => ok(`PUT /v1/categories/${id}`, { body, ...rest });
+const noCategory = (id: string, body: unknown, code: ErrorCode, rest: Rest = {}) =>
+  no(`PUT /v1/categories/${id}`, code, { body, ...rest });
+
+const allow = (methods: string): Rest => ({ has: { allow: methods } });
+const link = (target: string | null): Rest => ({ has: { link: target && `<${target}>; rel="next"` } });
 const DEPRECATED = {
   deprecation: '@1764892800',
   sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
   link: '</v1/pets>; rel="successor-version"',
 };
-const CHALLENGE = { 'www-authenticate': 'Bearer realm="petstore"' };
+const NO_KEY = { key: null, has: { 'www-authenticate': 'Bearer realm="petstore"' } };
 const BAD_KEY = { 'www-authenticate': 'Bearer realm="petstore", error="invalid_token"' };
-const create = (body: unknown, rest: Omit<Row, 'path' | 'method' | 'body'>): Row => ({
-  method: 'POST',
-  path: '/v1/pets',
-  body,
-  ...rest,
-});
-const createText = (text: string | Uint8Array, rest: Partial<Row>): Row => ({
-  method: 'POST',
-  path: '/v1/pets',
-  text,
-  status: 400,
-  code: 'invalid_json',
-  ...rest,
-});
-const order = (body: unknown, rest: Omit<Row, 'path' | 'method' | 'body'>): Row => ({
-  method: 'POST',
-  path: '/v1/store/orders',
-  body,
-  ...rest,
-});
-const close = (id: number | string, status: unknown, rest: Omit<Row, 'path' | 'method' | 'body'>): Row => ({
-  method: 'PATCH',
-  path: `/v1/store/orders/${id}`,
-  body: { status },
-  ...rest,
-});
-const badList = (query: string, says: string | string[]): Row => ({
-  path: `/v1/pets?${query}`,
-  status: 400,
-  code: 'invalid_parameter',
-  says,
-});
+const badKey = (key: string, says?: string) => no('/v1/pets', 'invalid_api_key', { key, has: BAD_KEY, says });
+const PAGE_METHODS = allow('GET, HEAD, OPTIONS');
 
 const pages: Row[] = [
-  { path: '/', key: null, status: 200, has: { 'content-type': 'text/html; charset=utf-8' } },
-  { path: '/healthz', key: null, status: 200, json: { status: 'ok' } },
-  { path: '/readyz', key: null, status: 200, json: { status: 'ready' } },
-  { method: 'HEAD', path: '/readyz', key: null, status: 200 },
-  { method: 'OPTIONS', path: '/healthz', key: null, status: 204, has: { allow: 'GET, HEAD, OPTIONS' } },
-  {
-    method: 'POST',
-    path: '/healthz',
-    key: null,
-    status: 405,
-    code: 'method_not_allowed',
-    has: { allow: 'GET, HEAD, OPTIONS' },
-  },
-  { path: '/nothing', key: null, status: 404, code: 'not_found' },
-  { path: '/healthz/', key: null, status: 404, code: 'not_found' },
-  { path: '/HEALTHZ', key: null, status: 404, code: 'not_found' },
-];
+  ok('/', { has: { 'content-type': 'text/html; charset=utf-8' } }),
+  ok('/healthz', { json: { status: 'ok' } }),
+  ok('/readyz', { json: { status: 'ready' } }),
+  ok('HEAD /readyz'),
+  ok('OPTIONS /healthz', { status: 204, ...PAGE_METHODS }),
+  no('POST /healthz', 'method_not_allowed', PAGE_METHODS),
+  no('/nothing', 'not_found'),
+  no('/healthz/', 'not_found'),
+  no('/HEALTHZ', 'not_found'),
+  no('/lab/clock', 'not_found'),
+  no(`/${'a'.repeat(2_100)}`, 'uri_too_long'),
+].map((row) => ({ ...row, key: null }));
 
 const keys: Row[] = [
-  { path: `/${'a'.repeat(2_100)}`, key: null, status: 414, code: 'uri_too_long' },
-  { path: '/v1/pets', key: null, status: 401, code: 'missing_api_key', has: CHALLENGE },
-  { path: '/v1/nothing', key: null, status: 401, code: 'missing_api_key', has: CHALLENGE },
-  { path: '/v1', key: null, status: 401, code: 'missing_api_key' },
-  { method: 'DELETE', path: '/v1/pets', key: null, status: 401, code: 'missing_api_key' },
-  {
-    path: '/v1/pets',
-    key: null,
-    headers: { authorization: 'Basic YTpi' },
-    status: 401,
-    code: 'missing_api_key',
-    has: CHALLENGE,
-  },
-  {
-    path: '/v1/pets',
-    key: null,
-    headers: { authorization: 'Bearer nonsense' },
-    status: 401,
-    code: 'invalid_api_key',
-    has: BAD_KEY,
-  },
-  { path: '/v1/pets', key: 'mistyped', status: 401, code: 'invalid_api_key', has: BAD_KEY, says: 'checksum' },
-  { path: '/v1/pets', key: 'unknown', status: 401, code: 'invalid_api_key', has: BAD_KEY },
-  { path: '/v1/pets', key: 'staging', status: 401, code: 'invalid_api_key', has: BAD_KEY, says: 'staging' },
-  { path: '/v1/pets?limit=1', key: 'lower-case scheme', status: 200 },
-  { path: '/v1/nothing', status: 404, code: 'not_found' },
-  { path: '/v1', status: 404, code: 'not_found' },
-  { path: '/v1/pets/', status: 404, code: 'not_found' },
-  { path: '/v1/PETS', status: 404, code: 'not_found' },
-  { path: '/v1/%70ets', status: 404, code: 'not_found' },
+  ...['/v1/pets', '/v1/nothing', '/v1', 'DELETE /v1/pets'].map((asked) => no(asked, 'missing_api_key', NO_KEY)),
+  no('/v1/pets', 'missing_api_key', { ...NO_KEY, ...sent('authorization', 'Basic YTpi') }),
+  no('/v1/pets', 'invalid_api_key', { key: null, ...sent('authorization', 'Bearer nonsense'), has: BAD_KEY }),
+  badKey('mistyped', 'checksum'),
+  badKey('unknown'),
+  badKey('staging', 'staging'),
+  ok('/v1/pets?limit=1', { key: 'lower-case scheme' }),
+  ...['/v1/nothing', '/v1', '/v1/pets/', '/v1/PETS', '/v1/%70ets'].map((path) => no(path, 'not_found')),
 ];
 
+const badList = (query: string, says: Rest['says']) => no(`/v1/pets?${query}`, 'invalid_parameter', { says });
 const lists: Row[] = [
-  { path: '/v1/pets?limit=1&', status: 200 },
-  {
-    path: '/v1/pets?limit=2',
-    status: 200,
-    json: [pet(1, 'Bello', 1, 'available'), pet(2, 'Mimi', 2, 'available')],
-    has: { link: '</v1/pets?limit=2&after=2>; rel="next"', 'content-type': 'application/json; charset=utf-8' },
-  },
-  { path: '/v1/pets', status: 200, has: { link: '</v1/pets?limit=20&after=20>; rel="next"' } },
-  { path: '/v1/pets?limit=100', status: 200, has: { link: null } },
-  { path: '/v1/pets?after=29', status: 200, json: [pet(30, 'Hazel', 7, 'available')], has: { link: null } },
-  { path: '/v1/pets?after=30', status: 200, json: [] },
-  { path: '/v1/pets?after=-5&limit=1', status: 200, json: [pet(1, 'Bello', 1, 'available')] },
-  { path: '/v1/pets?after=9223372036854775807', status: 200, json: [] },
-  {
-    path: '/v1/pets?status=sold&limit=2',
-    status: 200,
+  ok('/v1/pets?limit=1&'),
+  ok('/v1/pets?limit=2', {
+    json: [pet(1, 'Bello', 1), pet(2, 'Mimi', 2)],
+    has: { ...link('/v1/pets?limit=2&after=2').has, 'content-type': 'application/json; charset=utf-8' },
+  }),
+  ok('/v1/pets', link('/v1/pets?limit=20&after=20')),
+  ok('/v1/pets?limit=100', link(null)),
+  ok('/v1/pets?after=29', { json: [pet(30, 'Hazel', 7)], ...link(null) }),
+  ok('/v1/pets?after=30', { json: [] }),
+  ok('/v1/pets?after=-5&limit=1', { json: [pet(1, 'Bello', 1)] }),
+  ok('/v1/pets?after=9223372036854775807', { json: [] }),
+  ok('/v1/pets?status=sold&limit=2', {
     json: [pet(9, 'Waldi', 1, 'sold'), pet(18, 'Tiger', 2, 'sold')],
-    has: { link: '</v1/pets?limit=2&status=sold&after=18>; rel="next"' },
-  },
-  {
-    path: '/v1/pets?status=sold&limit=2&after=18',
-    status: 200,
-    json: [pet(23, 'Krümel', 7, 'sold')],
-    has: { link: null },
-  },
-  { path: '/v1/pets?%6cimit=%31', status: 200, json: [pet(1, 'Bello', 1, 'available')] },
-  { method: 'HEAD', path: '/v1/pets?limit=1', status: 200 },
+    ...link('/v1/pets?limit=2&status=sold&after=18'),
+  }),
+  ok('/v1/pets?status=sold&limit=2&after=18', { json: [pet(23, 'Krümel', 7, 'sold')], ...link(null) }),
+  ok('/v1/pets?%6cimit=%31', { json: [pet(1, 'Bello', 1)] }),
+  ok('HEAD /v1/pets?limit=1'),
   badList('limit=0', 'limit: must be an integer from 1 to 100'),
-  badList('limit=101', 'limit'),
-  badList('limit=', 'limit'),
-  badList('limit', 'limit'),
-  badList('limit=abc', 'limit'),
-  badList('limit=1.0', 'limit'),
-  badList('limit=%2B5', 'limit'),
-  badList('limit=05', 'limit'),
-  badList('limit=99999999999999999999', 'limit'),
+  ...['=101', '=', '', '=abc', '=1.0', '=%2B5', '=05', '=99999999999999999999'].map((wrong) =>
+    badList(`limit${wrong}`, 'limit'),
+  ),
   badList('limit=5&limit=5', 'twice'),
   badList('status=lost', 'available, pending, sold'),
   badList('status=Available', 'status'),
@@ -176,216 +134,159 @@ const lists: Row[] = [
   badList('__proto__=1', '__proto__'),
 ];
 
+const CAT = '\u{1f63a}';
 const animals: Row[] = [
-  create(newPet, { status: 201, json: pet(31, 'Rex', 3, 'available'), has: { location: '/v1/pets/31' } }),
-  create({ ...newPet, status: 'sold' }, { status: 201, json: pet(32, 'Rex', 3, 'sold') }),
-  createText('{"name":"Big","categoryId":9007199254740993}', { status: 201, code: undefined }),
-  createText('{"name":"Pow","categoryId":1e2,"status":"pending"}', {
-    status: 201,
-    code: undefined,
-    json: pet(34, 'Pow', 100, 'pending'),
-  }),
-  createText('{"name":"One","categoryId":1.0}', { status: 201, code: undefined, json: pet(35, 'One', 1, 'available') }),
-  create({ name: '😀'.repeat(255), categoryId: 1 }, { status: 201 }),
-  create({ name: '😀'.repeat(256), categoryId: 1 }, { status: 400, code: 'invalid_body', says: '255' }),
-  create({ name: ' \u00a0\n', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
-  create({ name: '', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
-  create({ name: '\u0085', categoryId: 1 }, { status: 400, code: 'invalid_body', says: 'name' }),
-  create({ name: '\ufeff', categoryId: 1 }, { status: 201 }),
-  create({ ...newPet, id: 5 }, { status: 400, code: 'invalid_body', says: 'id: is given by the service' }),
-  create({ ...newPet, colour: 'red' }, { status: 400, code: 'invalid_body', says: 'colour' }),
-  create({}, { status: 400, code: 'invalid_body', says: ['name', 'categoryId'] }),
-  create(
-    { name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 },
-    { status: 400, code: 'invalid_body', says: ['name', 'categoryId', 'status', 'id', 'x'] },
+  add(newPet, { json: pet(31, 'Rex', 3), has: { location: '/v1/pets/31' } }),
+  add({ ...newPet, status: 'sold' }, { json: pet(32, 'Rex', 3, 'sold') }),
+  ok(PETS, { text: '{"name":"Big","categoryId":9007199254740993}', status: 201 }),
+  ok(PETS, { text: '{"name":"Pow","categoryId":1e2}', status: 201, json: pet(34, 'Pow', 100) }),
+  ok(PETS, { text: '{"name":"One","categoryId":1.0}', status: 201, json: pet(35, 'One', 1) }),
+  add({ name: CAT.repeat(255), categoryId: 1 }),
+  add({ name: '\ufeff', categoryId: 1 }),
+  noPet({ name: CAT.repeat(256), categoryId: 1 }, '255'),
+  ...[' \u00a0\n', '', '\u0085'].map((name) => noPet({ name, categoryId: 1 }, 'name')),
+  noPet({ ...newPet, id: 5 }, 'id: is given by the service'),
+  noPet({ ...newPet, colour: 'red' }, 'colour'),
+  noPet({}, ['name', 'categoryId']),
+  noPet({ name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 }, ['name', 'categoryId', 'status', 'id', 'x']),
+  noPet({ name: 'x', categoryId: 1, status: null }, 'status'),
+  noPet([], 'object'),
+  noPet(null, 'object'),
+  ...['1.5', '9223372036854775808', '1.00000000000000000001'].map((id) =>
+    noPet(undefined, 'categoryId', { text: `{"name":"x","categoryId":${id}}` }),
   ),
-  create({ name: 'x', categoryId: 1, status: null }, { status: 400, code: 'invalid_body', says: 'status' }),
-  create([], { status: 400, code: 'invalid_body', says: 'object' }),
-  create(null, { status: 400, code: 'invalid_body', says: 'object' }),
-  createText('{"name":"x","categoryId":1.5}', { code: 'invalid_body', says: 'categoryId' }),
-  createText('{"name":"x","categoryId":9223372036854775808}', { code: 'invalid_body', says: 'categoryId' }),
-  createText('{"name":"x","categoryId":1.00000000000000000001}', { code: 'invalid_body', says: 'categoryId' }),
-  createText('{"name":"x","categoryId":1,"__proto__":{}}', { code: 'invalid_body', says: '__proto__' }),
-  createText('', {}),
-  create(undefined, { status: 400, code: 'invalid_json' }),
-  createText('{"name":"x"', {}),
-  createText('{"name":"x","name":"y","categoryId":1}', { says: 'name' }),
-  createText('{"name":"\\ud800","categoryId":1}', {}),
-  createText('\ufeff{"name":"x","categoryId":1}', {}),
-  createText(Uint8Array.of(0x22, 0xff, 0x22), {}),
-  createText('['.repeat(65) + ']'.repeat(65), {}),
-  create(newPet, {
-    headers: { 'content-type': 'text/plain' },
-    status: 415,
-    code: 'unsupported_media_type',
-    has: { accept: 'application/json' },
-  }),
-  create(newPet, {
-    headers: { 'content-type': 'application/json; charset=latin1' },
-    status: 415,
-    code: 'unsupported_media_type',
-  }),
-  create(newPet, { headers: { 'content-encoding': 'gzip' }, status: 415, code: 'unsupported_media_type' }),
-  create(newPet, { headers: { 'content-encoding': 'identity' }, status: 415, code: 'unsupported_media_type' }),
-  create(newPet, { headers: { 'content-type': 'Application/JSON; charset="UTF-8";' }, status: 201 }),
-  createText(`{"name":"${'x'.repeat(65_536)}"`, { status: 413, code: 'body_too_large' }),
-  { ...create(newPet, { status: 400, code: 'invalid_parameter', says: 'dry' }), path: '/v1/pets?dry=1' },
-  { path: `/v1/pets?status=${'x'.repeat(2_040)}`, status: 414, code: 'uri_too_long' },
-  {
-    method: 'DELETE',
-    path: '/v1/pets',
-    status: 405,
-    code: 'method_not_allowed',
-    has: { allow: 'GET, HEAD, POST, OPTIONS' },
-  },
-  { method: 'PUT', path: '/v1/pets/1', status: 405, code: 'method_not_allowed', has: { allow: 'GET, HEAD, OPTIONS' } },
-  {
-    method: 'OPTIONS',
-    path: '/v1/pets',
+  noPet(undefined, '__proto__', { text: '{"name":"x","categoryId":1,"__proto__":{}}' }),
+  no(PETS, 'invalid_json'),
+  noJson(''),
+  noJson('{"name":"x"'),
+  noJson('{"name":"x","name":"y","categoryId":1}', { says: 'name' }),
+  noJson('{"name":"\\ud800","categoryId":1}'),
+  noJson('\ufeff{"name":"x","categoryId":1}'),
+  noJson(Uint8Array.of(0x22, 0xff, 0x22)),
+  noJson('['.repeat(65) + ']'.repeat(65)),
+  ...[sent('content-type', 'text/plain'), sent('content-type', 'application/json; charset=latin1')].map((headers) =>
+    no(PETS, 'unsupported_media_type', { body: newPet, ...headers, has: { accept: 'application/json' } }),
+  ),
+  ...['gzip', 'identity'].map((name) =>
+    no(PETS, 'unsupported_media_type', { body: newPet, ...sent('content-encoding', name) }),
+  ),
+  add(newPet, sent('content-type', 'Application/JSON; charset="UTF-8";')),
+  no(PETS, 'body_too_large', { text: `{"name":"${'x'.repeat(65_536)}"` }),
+  no(`${PETS}?dry=1`, 'invalid_parameter', { body: newPet, says: 'dry' }),
+  no(`/v1/pets?status=${'x'.repeat(2_040)}`, 'uri_too_long'),
+  no('DELETE /v1/pets', 'method_not_allowed', allow('GET, HEAD, POST, OPTIONS')),
+  no('PUT /v1/pets/1', 'method_not_allowed', allow('GET, HEAD, OPTIONS')),
+  ok('OPTIONS /v1/pets', {
     key: null,
     status: 204,
     has: { allow: 'GET, HEAD, POST, OPTIONS', 'access-control-allow-methods': null },
-  },
-  { path: '/v1/pets/1', status: 200, json: pet(1, 'Bello', 1, 'available'), has: DEPRECATED },
-  { method: 'HEAD', path: '/v1/pets/1', status: 200, has: DEPRECATED },
-  { path: '/v1/pets/1', key: null, status: 401, code: 'missing_api_key', has: DEPRECATED },
-  ...['999', '0', '-1', '1.0', '01', 'x', '9223372036854775808', '9223372036854775807', '__proto__'].map(
-    (id): Row => ({ path: `/v1/pets/${id}`, status: 404, code: 'not_found', has: DEPRECATED }),
+  }),
+  ok('/v1/pets/1', { json: pet(1, 'Bello', 1), has: DEPRECATED }),
+  ok('HEAD /v1/pets/1', { has: DEPRECATED }),
+  no('/v1/pets/1', 'missing_api_key', { key: null, has: DEPRECATED }),
+  ...['999', '0', '-1', '1.0', '01', 'x', '9223372036854775808', '9223372036854775807', '__proto__'].map((id) =>
+    no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED }),
   ),
 ];
 
 const orders: Row[] = [
-  { path: '/v1/store/orders', status: 200, json: [] },
-  order({ petId: 1 }, { status: 201 }),
-  { path: '/v1/pets/1', status: 200, json: pet(1, 'Bello', 1, 'pending') },
-  order({ petId: 1 }, { status: 409, code: 'pet_unavailable', says: 'pending' }),
-  order({ petId: 9 }, { status: 409, code: 'pet_unavailable', says: 'sold' }),
-  order({ petId: 999 }, { status: 400, code: 'invalid_body', says: '999' }),
-  order({ petId: 999, x: 1 }, { status: 400, code: 'invalid_body', says: ['no animal 999', 'x'] }),
-  order({ petId: 0 }, { status: 400, code: 'invalid_body' }),
-  order({ petId: '1' }, { status: 400, code: 'invalid_body', says: 'petId' }),
-  order({ petId: 1, status: 'placed' }, { status: 400, code: 'invalid_body', says: 'status' }),
-  close(1, 'lost', { status: 400, code: 'invalid_body', says: 'delivered' }),
-  close(1, 'placed', { status: 400, code: 'invalid_body' }),
-  { method: 'PATCH', path: '/v1/store/orders/1', status: 400, code: 'invalid_json' },
-  close(2, 'delivered', { status: 404, code: 'not_found' }),
-  close('x', 'delivered', { status: 404, code: 'not_found' }),
-  close(1, 'cancelled', { status: 200 }),
-  close(1, 'delivered', { status: 409, code: 'order_closed', says: 'cancelled' }),
-  { path: '/v1/pets/1', status: 200, json: pet(1, 'Bello', 1, 'available') },
-  order({ petId: 1 }, { status: 201 }),
-  close(2, 'delivered', { status: 200 }),
-  { path: '/v1/pets/1', status: 200, json: pet(1, 'Bello', 1, 'sold') },
-  { path: '/v1/store/orders?limit=1', status: 200, has: { link: '</v1/store/orders?limit=1&after=1>; rel="next"' } },
-  { path: '/v1/store/orders?status=delivered', status: 200, has: { link: null } },
-  {
-    path: '/v1/store/orders?status=available',
-    status: 400,
-    code: 'invalid_parameter',
-    says: 'placed, delivered, cancelled',
-  },
+  ok(ORDERS, { json: [] }),
+  place(1, { has: { location: `${ORDERS}/1` } }),
+  ok('/v1/pets/1', { json: pet(1, 'Bello', 1, 'pending') }),
+  ok(`${ORDERS}/1`, { says: '"id":1,"petId":1,"status":"placed","placedAt":"20' }),
+  ok(`HEAD ${ORDERS}/1`),
+  ...['2', '0', 'x', '01', '9223372036854775808'].map((id) => no(`${ORDERS}/${id}`, 'not_found')),
+  no(`${ORDERS}/1?a`, 'invalid_parameter'),
+  no(`PUT ${ORDERS}/1`, 'method_not_allowed', allow('GET, HEAD, PATCH, OPTIONS')),
+  noOrder({ petId: 1 }, 'pet_unavailable', 'pending'),
+  noOrder({ petId: 9 }, 'pet_unavailable', 'sold'),
+  noOrder({ petId: 999 }, 'invalid_body', '999'),
+  noOrder({ petId: 999, x: 1 }, 'invalid_body', ['no animal 999', 'x']),
+  noOrder({ petId: 0 }, 'invalid_body'),
+  noOrder({ petId: '1' }, 'invalid_body', 'petId'),
+  noOrder({ petId: 1, status: 'placed' }, 'invalid_body', 'status'),
+  noClose(1, 'lost', 'invalid_body', 'delivered'),
+  noClose(1, 'placed', 'invalid_body'),
+  no(`PATCH ${ORDERS}/1`, 'invalid_json'),
+  noClose(2, 'delivered', 'not_found'),
+  noClose('x', 'delivered', 'not_found'),
+  close(1, 'cancelled'),
+  noClose(1, 'delivered', 'order_closed', 'cancelled'),
+  ok('/v1/pets/1', { json: pet(1, 'Bello', 1) }),
+  place(1, { has: { location: `${ORDERS}/2` } }),
+  close(2, 'delivered'),
+  ok('/v1/pets/1', { json: pet(1, 'Bello', 1, 'sold') }),
+  ok(`${ORDERS}?limit=1`, link(`${ORDERS}?limit=1&after=1`)),
+  ok(`${ORDERS}?status=delivered`, link(null)),
+  no(`${ORDERS}?status=available`, 'invalid_parameter', { says: 'placed, delivered, cancelled' }),
 ];
 
 const categories: Row[] = [
-  {
-    path: '/v1/categories?limit=1',
-    status: 200,
-    json: [{ id: 1, name: 'Dogs' }],
-    has: { link: '</v1/categories?limit=1&after=1>; rel="next"' },
-  },
-  { method: 'PUT', path: '/v1/categories/9', body: { name: 'Ponies' }, status: 201, json: { id: 9, name: 'Ponies' } },
-  { method: 'PUT', path: '/v1/categories/9', body: { name: 'Horses' }, status: 200, json: { id: 9, name: 'Horses' } },
-  { method: 'PUT', path: '/v1/categories/-9223372036854775808', body: { name: 'Least' }, status: 201 },
-  { path: '/v1/categories?after=8', status: 200, json: [{ id: 9, name: 'Horses' }] },
-  { method: 'PUT', path: '/v1/categories/9', body: { name: '' }, status: 400, code: 'invalid_body' },
-  { method: 'PUT', path: '/v1/categories/9', status: 400, code: 'invalid_json' },
-  {
-    method: 'PUT',
-    path: '/v1/categories/9',
-    body: { id: 9, name: 'x' },
-    status: 400,
-    code: 'invalid_body',
-    says: 'id',
-  },
-  { method: 'PUT', path: '/v1/categories/9223372036854775808', body: { name: 'x' }, status: 404, code: 'not_found' },
-  { path: '/v1/categories?status=sold', status: 400, code: 'invalid_parameter' },
-  { path: '/v1/categories/9', status: 405, code: 'method_not_allowed', has: { allow: 'PUT, OPTIONS' } },
+  ok('/v1/categories?limit=1', { json: [{ id: 1, name: 'Dogs' }], ...link('/v1/categories?limit=1&after=1') }),
+  category('9', { name: 'Ponies' }, { status: 201, json: { id: 9, name: 'Ponies' } }),
+  category('9', { name: 'Horses' }, { json: { id: 9, name: 'Horses' } }),
+  category('-9223372036854775808', { name: 'Least' }, { status: 201 }),
+  ok('/v1/categories?after=8', { json: [{ id: 9, name: 'Horses' }] }),
+  noCategory('9', { name: '' }, 'invalid_body'),
+  noCategory('9', undefined, 'invalid_json'),
+  noCategory('9', { id: 9, name: 'x' }, 'invalid_body', { says: 'id' }),
+  noCategory('9223372036854775808', { name: 'x' }, 'not_found'),
+  no('/v1/categories?status=sold', 'invalid_parameter'),
+  no('/v1/categories/9', 'method_not_allowed', allow('PUT, OPTIONS')),
 ];
 
-const again = { 'idempotency-key': 'a-1' };
+const under = (key: string) => sent('idempotency-key', key);
+const REPLAYED = { has: { 'idempotent-replayed': 'true' } };
+const once = { name: 'Once', categoryId: 1 };
+const other = { name: 'Other', categoryId: 1 };
 const repeats: Row[] = [
-  create(
-    { name: 'Once', categoryId: 1 },
-    { headers: again, status: 201, json: pet(31, 'Once', 1, 'available'), has: { 'idempotent-replayed': null } },
-  ),
-  create(
+  add(once, { ...under('a-1'), json: pet(31, 'Once', 1), has: { 'idempotent-replayed': null } }),
+  add(
     { categoryId: 1, name: 'Once' },
-    {
-      headers: again,
-      status: 201,
-      json: pet(31, 'Once', 1, 'available'),
-      has: { 'idempotent-replayed': 'true', location: '/v1/pets/31' },
-    },
+    { ...under('a-1'), json: pet(31, 'Once', 1), has: { ...REPLAYED.has, location: '/v1/pets/31' } },
   ),
-  create(
-    { name: 'Once', categoryId: 1 },
-    { headers: { 'idempotency-key': '"a-1"' }, status: 201, has: { 'idempotent-replayed': 'true' } },
+  add(once, { ...under('"a-1"'), ...REPLAYED }),
+  no(PETS, 'idempotency_key_reused', { body: other, ...under('a-1') }),
+  add(other, { ...under('a-1'), key: 'second', json: pet(32, 'Other', 1) }),
+  noPet({ name: '', categoryId: 1 }, 'name', under('a-2')),
+  add({ name: 'Fine', categoryId: 1 }, under('a-2')),
+  add(newPet, under('x'.repeat(255))),
+  ...['x'.repeat(256), 'two words', '""'].map((key) =>
+    no(PETS, 'bad_request', { body: newPet, ...under(key), says: 'Idempotency-Key' }),
   ),
-  create({ name: 'Other', categoryId: 1 }, { headers: again, status: 422, code: 'idempotency_key_reused' }),
-  create(
-    { name: 'Other', categoryId: 1 },
-    { headers: again, key: 'second', status: 201, json: pet(32, 'Other', 1, 'available') },
-  ),
-  create({ name: '', categoryId: 1 }, { headers: { 'idempotency-key': 'a-2' }, status: 400, code: 'invalid_body' }),
-  create({ name: 'Fine', categoryId: 1 }, { headers: { 'idempotency-key': 'a-2' }, status: 201 }),
-  create(newPet, { headers: { 'idempotency-key': 'x'.repeat(255) }, status: 201 }),
-  create(newPet, {
-    headers: { 'idempotency-key': 'x'.repeat(256) },
-    status: 400,
-    code: 'bad_request',
-    says: 'Idempotency-Key',
-  }),
-  create(newPet, { headers: { 'idempotency-key': 'two words' }, status: 400, code: 'bad_request' }),
-  create(newPet, { headers: { 'idempotency-key': '""' }, status: 400, code: 'bad_request' }),
-  order({ petId: 31 }, { headers: again, status: 201 }),
-  order({ petId: 31 }, { headers: again, status: 201, has: { 'idempotent-replayed': 'true' } }),
-  order({ petId: 32 }, { headers: again, status: 422, code: 'idempotency_key_reused' }),
-  create(
-    { name: 'Once', categoryId: 1 },
-    { headers: again, status: 201, json: pet(31, 'Once', 1, 'available'), has: { 'idempotent-replayed': 'true' } },
-  ),
+  place(31, under('a-1')),
+  place(31, { ...under('a-1'), has: { ...REPLAYED.has, location: `${ORDERS}/1` } }),
+  no(`POST ${ORDERS}`, 'idempotency_key_reused', { body: { petId: 32 }, ...under('a-1') }),
+  add(once, { ...under('a-1'), json: pet(31, 'Once', 1), ...REPLAYED }),
 ];
 
 const corsFrom = (origin: string, vary: string | null): Row[] => [
-  {
-    path: '/v1/pets?limit=1',
-    status: 200,
+  ok('/v1/pets?limit=1', {
     has: {
       'access-control-allow-origin': origin,
       vary,
       'access-control-expose-headers': /X-RateLimit-Remaining.*Retry-After.*Link.*Deprecation.*Sunset.*X-Request-Id/,
     },
-  },
-  { path: '/v1/pets', key: null, status: 401, code: 'missing_api_key', has: { 'access-control-allow-origin': origin } },
-  {
-    method: 'OPTIONS',
-    path: '/v1/pets',
+  }),
+  no('/v1/pets', 'missing_api_key', { key: null, has: { 'access-control-allow-origin': origin } }),
+  ok('OPTIONS /v1/pets', {
     key: null,
     status: 204,
     has: {
       'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
       'access-control-allow-headers': /Authorization.*Content-Type.*Idempotency-Key/,
     },
-  },
+  }),
 ];
 
-const unknownFrom = (address: string): Row => ({
-  path: '/v1/pets',
-  key: null,
-  headers: { 'x-forwarded-for': address },
-  status: 401,
-  code: 'missing_api_key',
-});
+const unknownFrom = (address: string, left: number): Row =>
+  no('/v1/pets', 'missing_api_key', {
+    key: null,
+    ...sent('x-forwarded-for', address),
+    has: { 'x-ratelimit-remaining': `${left}` },
+  });
+const POOR = { key: 'one a minute' };
+const limited = no('/v1/pets', 'rate_limited', POOR);
 
 export const GROUPS: Group[] = [
   { name: 'pages', serve: [], rows: pages },
@@ -399,26 +300,19 @@ export const GROUPS: Group[] = [
     name: 'known categories',
     serve: ['--categories', 'known'],
     rows: [
-      create({ name: 'x', categoryId: 9 }, { status: 400, code: 'invalid_body', says: 'categoryId' }),
-      create(
-        { name: '', categoryId: 77, x: 1 },
-        { status: 400, code: 'invalid_body', says: ['categoryId: there is no category 77', 'name', '"x"'] },
-      ),
-      create({ name: 'x', categoryId: 8 }, { status: 201 }),
+      noPet({ name: 'x', categoryId: 9 }, 'categoryId'),
+      noPet({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
+      add({ name: 'x', categoryId: 8 }),
     ],
   },
   {
     name: 'open categories',
     serve: ['--categories', 'open'],
     rows: [
-      create(
-        { name: 'x', categoryId: 9, x: 1 },
-        {
-          status: 400,
-          json: { code: 'invalid_body', message: '"x": is unknown; leave it out', status: 400 },
-        },
-      ),
-      create({ name: 'x', categoryId: 9 }, { status: 201 }),
+      noPet({ name: 'x', categoryId: 9, x: 1 }, undefined, {
+        json: { code: 'invalid_body', message: '"x": is unknown; leave it out', status: 400 },
+      }),
+      add({ name: 'x', categoryId: 9 }),
     ],
   },
   {
@@ -430,69 +324,44 @@ export const GROUPS: Group[] = [
   {
     name: 'staging',
     serve: ['--environment', 'staging'],
-    rows: [
-      { path: '/v1/pets?limit=1', status: 200 },
-      { path: '/v1/pets', key: 'production', status: 401, code: 'invalid_api_key', says: 'production' },
-    ],
+    rows: [ok('/v1/pets?limit=1'), no('/v1/pets', 'invalid_api_key', { key: 'production', says: 'production' })],
   },
   {
     name: 'one proxy is trusted',
     serve: ['--trust-proxy', '1'],
-    rows: [
-      { ...unknownFrom('192.0.2.1'), has: { 'x-ratelimit-remaining': '59' } },
-      { ...unknownFrom('198.51.100.1, 192.0.2.1'), has: { 'x-ratelimit-remaining': '58' } },
-      { ...unknownFrom('192.0.2.2'), has: { 'x-ratelimit-remaining': '59' } },
-    ],
+    rows: [unknownFrom('192.0.2.1', 59), unknownFrom('198.51.100.1, 192.0.2.1', 58), unknownFrom('192.0.2.2', 59)],
   },
   {
     name: 'no proxy is trusted',
     serve: ['--trust-proxy', '0'],
-    rows: [
-      { ...unknownFrom('192.0.2.1'), has: { 'x-ratelimit-remaining': '59' } },
-      { ...unknownFrom('192.0.2.2'), has: { 'x-ratelimit-remaining': '58' } },
-    ],
+    rows: [unknownFrom('192.0.2.1', 59), unknownFrom('192.0.2.2', 58)],
   },
   {
     name: 'banned at the second refusal',
     serve: ['--ban-after', '2'],
     rows: [
-      { path: '/v1/pets', key: 'one a minute', status: 200 },
-      { path: '/v1/pets', key: 'one a minute', status: 429, code: 'rate_limited' },
-      { path: '/v1/pets', key: 'one a minute', status: 429, code: 'key_banned', has: { 'x-ratelimit-remaining': '0' } },
+      ok('/v1/pets', POOR),
+      limited,
+      no('/v1/pets', 'key_banned', { ...POOR, has: { 'x-ratelimit-remaining': '0' } }),
     ],
   },
-  {
-    name: 'never banned',
-    serve: ['--ban-after', '0'],
-    rows: [
-      { path: '/v1/pets', key: 'one a minute', status: 200 },
-      ...Array.from(
-        { length: 9 },
-        (): Row => ({ path: '/v1/pets', key: 'one a minute', status: 429, code: 'rate_limited' }),
-      ),
-    ],
-  },
+  { name: 'never banned', serve: ['--ban-after', '0'], rows: [ok('/v1/pets', POOR), ...Array(9).fill(limited)] },
   {
     name: 'the addresses of the document',
     serve: ['--base-url', 'https://shop.example/v1', '--staging-base-url', 'https://staging.shop.example/v1'],
     rows: [
-      {
-        path: '/openapi.json',
+      ok('/openapi.json', {
         key: null,
-        status: 200,
         says: ['"https://shop.example/v1"', '"https://staging.shop.example/v1"'],
-      },
+      }),
     ],
   },
   {
     name: 'a line of log for every request',
     serve: ['--access-log', '--log-level', 'warn'],
-    rows: [
-      { path: '/v1/pets?limit=3', status: 200 },
-      { path: '/v1/nothing', key: null, status: 401, code: 'missing_api_key' },
-    ],
+    rows: [ok('/v1/pets?limit=3'), no('/v1/nothing', 'missing_api_key', { key: null })],
     logs: [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
   },
-  { name: 'beside metrics', serve: ['--metrics', '127.0.0.1:0'], rows: [{ path: '/v1/pets', status: 200 }] },
-  { name: 'on one address', serve: ['--host', '127.0.0.1'], rows: [{ path: '/v1/pets', status: 200 }] },
+  { name: 'beside metrics', serve: ['--metrics', '127.0.0.1:0'], rows: [ok('/v1/pets')] },
+  { name: 'on one address', serve: ['--host', '127.0.0.1'], rows: [ok('/v1/pets')] },
 ];

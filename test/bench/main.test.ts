@@ -5,14 +5,15 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Results } from '../../bench/results.ts';
+import type { Results } from '../../bench/bench.ts';
+import { wrk } from '../../bench/load.ts';
 
 const MAIN = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
 const folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-test-'));
 after(() => rmSync(folder, { recursive: true }));
 
 function bench(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const options = { env: { ...process.env, TMPDIR: folder }, timeout: 60_000 };
+  const options = { env: { ...process.env, TMPDIR: folder }, timeout: 120_000 };
   return new Promise((resolve) => {
     execFile(process.execPath, ['--import', 'tsx', MAIN, ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
@@ -20,22 +21,23 @@ function bench(...args: string[]): Promise<{ code: number; stdout: string; stder
   });
 }
 
-test('the harness measures the service itself against bare node:http, and leaves nothing behind', async () => {
+const skip = wrk === undefined && 'wrk is not installed';
+test('the harness measures the service beside others, and leaves nothing behind', { skip }, async () => {
   const page = path.join(folder, 'report.html');
-  const flags = ['--seconds', '0.1', '--rounds', '1', '--no-peers', '--json', '--report', page];
-  const { code, stdout, stderr } = await bench('create', ...flags);
+  const { code, stdout, stderr } = await bench('create', '--rounds', '1', '--no-peers', '--json', '--report', page);
   assert.equal(code, 0, stderr);
   const { rows, reached, notes }: Results = JSON.parse(stdout);
-  assert.deepEqual(
-    notes.filter((note) => note.includes('FAILED')),
-    [],
-  );
+  const failed = notes.filter((note) => note.includes('FAILED'));
+  assert.deepEqual(failed, []);
   const subjects = rows.filter(({ perSecond }) => perSecond).map(({ subject }) => subject);
-  assert.deepEqual(subjects, ['petstore', 'bare node:http']);
+  const [own, bare] = ['petstore', 'bare node:http'];
+  assert.deepEqual(subjects, [own, bare, 'smallest durable', own, bare]);
   assert.ok(rows.every((row) => row.latency!.p50 > 0 && row.latency!.p999 >= row.latency!.p50));
-  assert.ok(reached.find(({ aim }) => aim === 'create-bare')!.value!.median > 0);
-  assert.match(reached.find(({ aim }) => aim === 'create-sqlite')!.missing!, /SQLite/);
-  assert.match(readFileSync(page, 'utf8'), /<svg /);
+  for (const aim of ['create-bare', 'create-crowd', 'create-durable']) {
+    assert.ok(reached.find((one) => one.aim === aim)!.value!.median > 0, aim);
+  }
+  assert.equal(reached.find(({ aim }) => aim === 'create-sqlite')!.missing, 'left out');
+  assert.match(readFileSync(page, 'utf8'), /smallest durable server/);
   const left = readdirSync(folder).filter((name) => name.startsWith('petstore-bench-'));
   assert.deepEqual(left, []);
 });

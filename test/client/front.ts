@@ -17,6 +17,8 @@ export interface Answer {
   status: number;
   headers?: Record<string, string>;
   body?: string;
+  /** The connection ends within the body. */
+  isHalf?: boolean;
 }
 
 /**
@@ -36,8 +38,6 @@ export class Front {
   readonly asked: Asked[] = [];
   readonly sockets = new Set<Socket>();
   connections = 0;
-  /** What the newest request came through. */
-  newest: Socket | undefined;
   #server = createServer((req, res) => this.#answer(req, res).catch(() => req.socket.destroy()));
 
   constructor(fault: Front['fault'], behind = '') {
@@ -73,18 +73,13 @@ export class Front {
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const asked = { method: req.method ?? '', path: req.url ?? '', headers: req.headers, body: await textOf(req) };
     this.asked.push(asked);
-    this.newest = req.socket;
     const fault: Fault = await this.fault(asked);
     if (typeof fault === 'object') return reply(res, fault);
     if (fault === 'lost') return void req.socket.destroy();
     const real = await this.#forward(asked);
     if (fault === 'pass') return reply(res, real);
     if (fault === 'cut') req.socket.destroy();
-    if (fault === 'half') {
-      const { 'transfer-encoding': _, ...headers } = real.headers ?? {};
-      res.writeHead(real.status, { ...headers, 'content-length': Buffer.byteLength(real.body ?? '') });
-      res.write((real.body ?? '').slice(0, 5), () => req.socket.destroy());
-    }
+    if (fault === 'half') reply(res, { ...real, isHalf: true });
     if (fault === 'garbage') req.socket.end('\x16\x03\x01 this is no HTTP\r\n\r\n');
   }
 
@@ -97,8 +92,11 @@ export class Front {
   }
 }
 
-function reply(res: ServerResponse, { status, headers, body = '' }: Answer): void {
-  res.writeHead(status, headers).end(body);
+function reply(res: ServerResponse, { status, headers, body = '', isHalf }: Answer): void {
+  if (!isHalf) return void res.writeHead(status, headers).end(body);
+  const { 'transfer-encoding': _, ...kept } = headers ?? {};
+  res.writeHead(status, { ...kept, 'content-length': Buffer.byteLength(body) });
+  res.write(body.slice(0, 5), () => res.socket?.end());
 }
 
 async function textOf(message: IncomingMessage): Promise<string> {

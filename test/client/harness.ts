@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { makeKey } from '../../src/access/keys.ts';
 import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import { SetClock } from '../../src/clock.ts';
 import { Front } from './front.ts';
@@ -18,20 +19,21 @@ export interface Harness {
   client: PetstoreClient;
 }
 
+export const KEY = makeKey('production');
+
 /** A client behind a front; `random` is its greatest, so that every backoff has the length of its cap. */
 export async function harness(
   t: TestContext,
   fault: Front['fault'],
-  options: Partial<ClientOptions> = {},
+  options: Partial<ClientOptions> | ((frontUrl: string) => string) = {},
   behind = '',
 ): Promise<Harness> {
   const front = await new Front(fault, behind).listen(t);
   const time = new Time();
   const client = new PetstoreClient({
-    baseUrl: front.url,
-    key: 'ps_live_key',
+    baseUrl: typeof options === 'function' ? options(front.url) : front.url,
+    key: KEY,
     clock: time,
-    sleep: time.sleep,
     random: () => 1 - Number.EPSILON,
     ...options,
   });
@@ -47,4 +49,10 @@ export async function failure(call: Promise<unknown>): Promise<PetstoreError> {
   );
   if (!(result instanceof PetstoreError)) throw result;
   return result;
+}
+
+export async function all<T>(listing: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of listing) items.push(item);
+  return items;
 }

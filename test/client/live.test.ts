@@ -3,20 +3,16 @@ import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
 import { type Pet, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import { serving, temporary } from '../program.ts';
-import { type ServiceOptions, startService, type TestService } from '../service.ts';
+import { type ServiceOptions, startService } from '../service.ts';
 import { type Fault, type Front, refusal } from './front.ts';
-import { type Harness, harness, Time } from './harness.ts';
+import { all, failure, harness, Time } from './harness.ts';
 
 const SEED = Number(process.env.PETSTORE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));
 
-/** mulberry32: the same numbers for the same seed. */
+/** The same numbers for the same seed. */
 function randomFrom(seed: number): () => number {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(seed ^ (seed >>> 15), seed | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  let last = (seed % 2_147_483_646) + 1;
+  return () => (last = (last * 16_807) % 2_147_483_647) / 2_147_483_647;
 }
 
 const HARM: Fault[] = [
@@ -35,18 +31,13 @@ function harmful(random: () => number, share: number): Front['fault'] {
   return () => (random() < share ? HARM[Math.floor(random() * HARM.length)] : 'pass');
 }
 
-interface Live extends Harness {
-  service: TestService;
-  /** The same key, without the front. */
-  direct: PetstoreClient;
-}
-
+/** A service, a client behind a front that does harm, and one with the same key that asks it directly. */
 async function live(t: TestContext, fault: Front['fault'], options: ServiceOptions & { tries?: number } = {}) {
   const time = new Time();
   const service = await startService({ ...options, clock: time });
   const { text } = await service.makeKey();
   // All calls share one clock, so each one's waits are time that passes for all: the budget is to outlast them.
-  const wait = { clock: time, sleep: time.sleep, random: () => 0.5, budgetMs: 2 ** 31 - 1 };
+  const wait = { clock: time, random: () => 0.5, budgetMs: 2 ** 30 };
   const made = await harness(t, fault, { key: text, tries: options.tries, ...wait }, service.url);
   const direct = new PetstoreClient({ baseUrl: `${service.url}/v1`, key: text, ...wait });
   t.after(async () => {
@@ -54,13 +45,7 @@ async function live(t: TestContext, fault: Front['fault'], options: ServiceOptio
     await service.close();
     assert.deepEqual(service.logged, []);
   });
-  return { ...made, time, service, direct } satisfies Live;
-}
-
-async function all<T>(listing: AsyncIterable<T>): Promise<T[]> {
-  const items: T[] = [];
-  for await (const item of listing) items.push(item);
-  return items;
+  return { ...made, direct };
 }
 
 /** Every call resolved made one animal, every one in doubt at most one, every refused one none. */
@@ -111,68 +96,45 @@ test('hundreds of POSTs through cuts of every kind: nothing is made twice', asyn
   assert.deepEqual(checkOnce(await all(direct.listPets()), results), { sure: 400, doubtful: 0 });
 });
 
-test('orders through cuts: an animal is ordered once, an order is closed once', async (t) => {
-  const { client, direct } = await live(t, harmful(randomFrom(SEED + 1), 0.4), { tries: 40 });
-  const statuses = ['delivered', 'cancelled'] as const;
-  const doubts: unknown[] = [];
-  for (let i = 0; i < 60; i++) {
-    const pet = await client.createPet({ name: `pet ${i}`, categoryId: i });
-    const order = await client.placeOrder(pet.id);
-    assert.deepEqual([order.petId, order.status], [pet.id, 'placed'], `seed ${SEED}`);
-    const status = statuses[i % 2];
-    const closed = await client.closeOrder(order.id, status).catch((error) => error);
-    if (closed instanceof PetstoreError) {
-      assert.deepEqual([closed.code, closed.outcomeUnknown], ['order_closed', true], `seed ${SEED}`);
-      doubts.push(order.id);
-    } else assert.deepEqual(closed, { ...order, status }, `seed ${SEED}`);
-  }
-  const orders = await all(direct.listOrders());
-  assert.equal(orders.length, 60, `seed ${SEED}`);
-  for (const [i, { status }] of orders.entries()) assert.equal(status, statuses[i % 2]);
-  assert.equal((await all(direct.listPets({ status: 'sold' }))).length, 30);
-  assert.equal((await all(direct.listPets({ status: 'available' }))).length, 30);
-  assert.ok(doubts.length > 0 && doubts.length < 60, `seed ${SEED}: ${doubts.length} in doubt`);
-});
-
 test('lists and categories through cuts are complete and exact', async (t) => {
-  const { client } = await live(t, harmful(randomFrom(SEED + 2), 0.4), { tries: 40 });
-  const ids = [-(2n ** 63n), -5, 0, 1, 9007199254740993n, 2n ** 63n - 1n];
+  const { client } = await live(t, harmful(randomFrom(SEED + 1), 0.4), { tries: 40 });
+  const ids = ['-9223372036854775808', -5, 0, 1, '9007199254740993', '9223372036854775807'];
   for (const id of ids) assert.deepEqual(await client.putCategory(id, `${id}`), { id, name: `${id}` });
   assert.deepEqual(
     (await all(client.listCategories({ limit: 2 }))).map(({ id }) => id),
     ids,
   );
-  const page = await client.listCategories({ limit: 2, after: 0 }).page();
-  assert.deepEqual([page.items.map(({ id }) => id), page.nextAfter], [[1, 9007199254740993n], 9007199254740993n]);
 });
 
-test('the deprecated operation names its end, and a missing animal is an error', async (t) => {
+test('the deprecated operation names its end once, and a missing animal is an error', async (t) => {
   const { direct, client } = await live(t, () => 'pass');
   const warned = t.mock.method(process, 'emitWarning', () => {});
   const rex = await direct.createPet({ name: 'Rex', categoryId: 1 });
+  assert.deepEqual(await all(client.listPets()), [rex]);
+  assert.equal(warned.mock.callCount(), 0);
   assert.deepEqual(await client.getPet(rex.id), rex);
-  const error = await client.getPet(2).catch((error) => error);
+  const error = await failure(client.getPet(2));
   assert.deepEqual([error.code, error.status, error.tries], ['not_found', 404, 1]);
-  assert.match(error.requestId, /./);
+  assert.match(error.requestId ?? '', /./);
+  const said = ['getPet is deprecated; it ends on Thu, 05 Dec 2030 00:00:00 GMT', 'DeprecationWarning'];
   assert.deepEqual(
-    warned.mock.calls.map((call) => call.arguments[0]),
-    ['getPet is deprecated; it ends on Thu, 05 Dec 2030 00:00:00 GMT'],
+    warned.mock.calls.map((call) => call.arguments),
+    [said],
   );
 });
 
-test('far over the limit: all are made in time, with one refusal a window and no ban', async (t) => {
+test('far over the limit: all are made in time, without a refusal', async (t) => {
   const time = new Time();
   const service = await startService({ clock: time });
   t.after(() => service.close());
   const { text, key } = await service.makeKey('free');
   const budgetMs = 10 * 60_000;
-  const common = { key: text, clock: time, sleep: time.sleep, tries: 20, budgetMs };
+  const common = { key: text, clock: time, tries: 20, budgetMs };
   const { client, front } = await harness(t, () => 'pass', common, service.url);
   const results = await makeMany(client, 400);
   assert.equal([...results.values()].filter((result) => result instanceof PetstoreError).length, 0);
-  const refused = front.asked.length - 400;
-  assert.ok(refused <= 6, `${refused} refusals in 7 windows: 300 in one of them are a ban`);
-  assert.equal(service.limiter.strikes(key) <= 1, true);
+  assert.equal(front.asked.length, 400);
+  assert.equal(service.limiter.look(key).strikes, 0);
   const ids = await all(client.listPets());
   assert.equal(ids.length, 400);
 });
@@ -183,7 +145,11 @@ test('a service that is killed and started again under the calls: nothing is los
   const { client, front } = await harness(
     t,
     () => 'pass',
-    { key: first.key, clock: undefined, tries: 12, sleep: () => new Promise((resolve) => setTimeout(resolve, 2)) },
+    {
+      key: first.key,
+      tries: 12,
+      clock: { now: () => performance.now(), sleep: () => new Promise((resolve) => setTimeout(resolve, 2)) },
+    },
     first.url,
   );
   let back: Promise<unknown> | undefined;

@@ -1,17 +1,16 @@
 /** Signals, time limits and close: in a request, in a wait, in the queue, while connecting. */
 import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import test from 'node:test';
-import { Agent } from 'undici';
-import { MAX_WAITING_CALLS } from '../../src/client/turns.ts';
 import { inTurn, json, REX, refusal } from './front.ts';
-import { failure, harness } from './harness.ts';
+import { all, failure, harness } from './harness.ts';
 
 const newPet = { name: 'Rex', categoryId: 1 };
 const never = () => new Promise<never>(() => {});
 /** The client's own way of waiting, but of no length: it ends by the signal alone. */
 const waitForSignal = (_: number, signal: AbortSignal) => once(signal, 'abort');
+const clock = { now: () => performance.now(), sleep: waitForSignal };
 
 test('a signal ends a request that is under way', async (t) => {
   const stop = new AbortController();
@@ -27,14 +26,17 @@ test('a signal ends a request that is under way', async (t) => {
 test('a signal ends a wait, and one that has fired keeps the call from being sent', async (t) => {
   const stop = new AbortController();
   const { client, front } = await harness(t, () => refusal(503, 'unavailable', { 'Retry-After': '60' }), {
-    sleep: (ms, signal) => {
-      queueMicrotask(() => stop.abort());
-      return waitForSignal(ms, signal);
+    clock: {
+      ...clock,
+      sleep: (ms, signal) => {
+        queueMicrotask(() => stop.abort());
+        return waitForSignal(ms, signal);
+      },
     },
   });
   const error = await failure(client.createPet(newPet, { signal: stop.signal }));
   assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['aborted', 1, false]);
-  assert.equal((await failure(client.listPets({ signal: stop.signal }).page())).tries, 0);
+  assert.equal((await failure(all(client.listPets({ signal: stop.signal })))).tries, 0);
   assert.equal(front.asked.length, 1);
 });
 
@@ -60,11 +62,13 @@ test('a signal ends the wait for a turn, and the turn goes to the next', async (
 });
 
 test('a signal need not wait for a connection', async (t) => {
-  const nowhere = new Agent({ connect: () => {} });
-  t.after(() => nowhere.destroy());
-  const { client } = await harness(t, never, { dispatcher: nowhere });
+  const mute = createServer((socket) => void socket.on('error', () => {})).listen(0, '127.0.0.1');
+  t.after(() => mute.close());
+  await once(mute, 'listening');
+  const { port } = mute.address() as AddressInfo;
+  const { client } = await harness(t, never, { baseUrl: `https://127.0.0.1:${port}` }); // it never shakes hands
   const stop = new AbortController();
-  setImmediate(() => stop.abort());
+  mute.on('connection', () => stop.abort());
   assert.equal((await failure(client.createPet(newPet, { signal: stop.signal }))).code, 'aborted');
 });
 
@@ -72,12 +76,12 @@ test('one signal serves a thousand calls without a warning, and nothing stays in
   const warned = t.mock.method(process, 'emitWarning', () => {});
   const { client } = await harness(t, () => json([REX]));
   const { signal } = new AbortController();
-  await Promise.all(Array.from({ length: 1_000 }, () => client.listPets({ signal }).page()));
+  await Promise.all(Array.from({ length: 1_000 }, () => all(client.listPets({ signal }))));
   assert.equal(getEventListeners(signal, 'abort').length, 0);
   assert.equal(warned.mock.callCount(), 0);
 });
 
-test('each try has its time, also for a reply that drips', async (t) => {
+test('a reply that drips is not silent, and ended by the budget', async (t) => {
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n[');
@@ -86,72 +90,44 @@ test('each try has its time, also for a reply that drips', async (t) => {
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
-  const { port } = server.address() as { port: number };
-  const options = { baseUrl: `http://127.0.0.1:${port}/v1`, tryTimeoutMs: 40, tries: 2 };
-  const { client, time } = await harness(t, never, options);
+  const { port } = server.address() as AddressInfo;
+  const options = { baseUrl: `http://127.0.0.1:${port}/v1`, budgetMs: 60, silenceMs: 30 };
+  const { client } = await harness(t, never, options);
   const error = await failure(client.createPet(newPet));
-  assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 2, true]);
-  assert.deepEqual(time.waits, [200]);
+  assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 1, true]);
+  assert.match(error.message, /60 ms of the call/);
 });
 
-test('the budget ends a call that is under way', async (t) => {
-  const { client } = await harness(t, never, { budgetMs: 40 });
-  const error = await failure(client.createPet(newPet));
-  assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['timeout', 1, true]);
-  assert.match(error.message, /40 ms of the call/);
-});
-
-test('a silent try is repeated', async (t) => {
+test('a silent try is repeated, after a wait that is no shorter than meant', async (t) => {
+  let silentAt = 0;
   const turn = inTurn(json(REX, {}, 201));
-  let first = true;
-  const { client } = await harness(
-    t,
-    () => {
-      if (!first) return turn();
-      first = false;
-      return never();
-    },
-    { tryTimeoutMs: 250 },
-  );
+  const silence = () => {
+    silentAt = performance.now();
+    return never();
+  };
+  const { client } = await harness(t, () => (silentAt === 0 ? silence() : turn()), {
+    silenceMs: 100,
+    clock: undefined,
+  });
   assert.deepEqual(await client.createPet(newPet), REX);
+  assert.ok(performance.now() - silentAt >= 300);
 });
 
 test('close ends what is under way, what waits, and what comes after', async (t) => {
   const { client, front } = await harness(
     t,
     inTurn(refusal(503, 'unavailable', { 'Retry-After': '60' }), json([REX])),
-    { sleep: waitForSignal },
+    { clock },
   );
   const waiting = failure(client.createPet(newPet));
   while (front.asked.length === 0) await new Promise(setImmediate);
-  await client.listPets().page();
+  await all(client.listPets());
   front.fault = never;
   const under = failure(client.createPet(newPet));
   while (front.asked.length < 3) await new Promise(setImmediate);
   await client.close();
   assert.deepEqual([(await waiting).code, (await waiting).outcomeUnknown], ['closed', false]);
   assert.deepEqual([(await under).code, (await under).outcomeUnknown], ['closed', true]);
-  assert.equal((await failure(client.listPets().page())).code, 'closed');
+  assert.equal((await failure(all(client.listPets()))).code, 'closed');
   await front.allClosed();
-});
-
-test('a dispatcher that is given is used, and left open', async (t) => {
-  const dispatcher = new Agent();
-  t.after(() => dispatcher.destroy());
-  const { client } = await harness(t, () => json([REX]), { dispatcher });
-  await client.listPets().page();
-  await client.close();
-  const { client: next } = await harness(t, () => json([REX]), { dispatcher });
-  assert.equal((await next.listPets().page()).items.length, 1);
-  await dispatcher.close();
-  assert.equal((await failure(next.listPets().page())).code, 'closed');
-});
-
-test('no more calls wait than the client holds', async (t) => {
-  const { client } = await harness(t, never);
-  const calls = Array.from({ length: MAX_WAITING_CALLS + 2 }, () => failure(client.listPets().page()));
-  assert.equal((await calls[MAX_WAITING_CALLS + 1]).code, 'too_many_calls');
-  await client.close();
-  const codes = new Set((await Promise.all(calls.slice(0, -1))).map(({ code }) => code));
-  assert.deepEqual([...codes], ['closed']);
 });

@@ -1,20 +1,18 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { makeKey } from '../../src/access/keys.ts';
 import {
   type Category,
   type ClientOptions,
-  type Int64,
-  type Listing,
+  type Id,
   type NewPet,
   type Order,
-  type Page,
   type Pet,
   PetstoreClient,
   type PetstoreErrorCode,
 } from '../../src/client/client.ts';
 import type { ErrorCode } from '../../src/http/errors.ts';
-import type * as model from '../../src/store/model.ts';
 
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
@@ -22,15 +20,13 @@ async function asAUserWrites(options: ClientOptions, signal: AbortSignal): Promi
   const store = new PetstoreClient({ ...options, baseUrl: new URL('http://x/v1') });
   const wanted: NewPet = { name: 'Rex', categoryId: 9007199254740993n };
   const pet: Pet = await store.createPet(wanted, { idempotencyKey: 'k', signal });
-  const pets: Listing<Pet> = store.listPets({ status: 'available', limit: 10, after: pet.id, signal });
+  const pets: AsyncIterable<Pet> = store.listPets({ status: 'available', limit: 10, after: pet.id, signal });
   for await (const { status } of pets) status satisfies 'available' | 'pending' | 'sold';
-  const page: Page<Pet> = await pets.page();
-  store.listPets({ after: page.nextAfter });
   const order: Order = await store.placeOrder(pet.id);
-  order.id satisfies Int64;
+  order.id satisfies Id;
   await store.closeOrder(order.id, 'delivered');
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
-  category.id satisfies Int64;
+  category.id satisfies Id;
 
   // @ts-expect-error a category is required
   await store.createPet({ name: 'Rex' });
@@ -42,16 +38,13 @@ async function asAUserWrites(options: ClientOptions, signal: AbortSignal): Promi
   await store.closeOrder(order.id, 'placed');
   // @ts-expect-error reading takes no key
   store.listOrders({ idempotencyKey: 'k' });
-  // @ts-expect-error an id may be a bigint
+  // @ts-expect-error an id may be a string
   pet.id satisfies number;
 }
 
-test('the types are usable, and those of the service', () => {
-  const status: Same<Pet['status'], model.PetStatus> = true;
-  const order: Same<Order['status'], model.OrderStatus> = true;
-  const int: Same<Int64, model.Int64> = true;
+test('the types are usable, and the codes those of the service', () => {
   const codes: Same<Extract<PetstoreErrorCode, ErrorCode>, ErrorCode> = true;
-  assert.deepEqual([status, order, int, codes], [true, true, true, true]);
+  assert.equal(codes, true);
   assert.equal(typeof asAUserWrites, 'function');
-  assert.equal(Object.keys(new PetstoreClient({ baseUrl: 'http://x/v1', key: 'k' })).length, 0);
+  assert.equal(Object.keys(new PetstoreClient({ baseUrl: 'http://x/v1', key: makeKey('staging') })).length, 0);
 });

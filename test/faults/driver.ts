@@ -4,8 +4,10 @@
  * close, another start. `driver.mjs DIR hold` opens the store and waits to be killed.
  */
 import { writeSync } from 'node:fs';
+import type { FileJournal } from '../../src/store/file/journal.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import type { MemoryStore } from '../../src/store/memory.ts';
 import { StoreError } from '../../src/store/model.ts';
-import { FileStore } from '../../src/store/store.ts';
 
 const BATCHES = 3;
 const BATCH_WRITES = 4;
@@ -20,11 +22,11 @@ function end(error: Error): never {
   process.exit(1);
 }
 
-function open(lock: boolean): Promise<FileStore> {
-  return FileStore.open(dir, { lock, onFatal: end, onNotice: (text) => say(`notice ${text}`) });
+function open(lock: boolean): ReturnType<typeof openStore> {
+  return openStore(dir, { lock, onFatal: end, onNotice: (text) => say(`notice ${text}`) });
 }
 
-async function add(store: FileStore): Promise<void> {
+async function add(store: MemoryStore): Promise<void> {
   let id = 0;
   const name = 'n'.repeat(300);
   try {
@@ -46,13 +48,13 @@ async function add(store: FileStore): Promise<void> {
   }
 }
 
-async function batches(store: FileStore): Promise<void> {
+async function batches(store: MemoryStore): Promise<void> {
   for (let i = 0; i < BATCHES; i++) await Promise.all(Array.from({ length: BATCH_WRITES }, () => add(store)));
 }
 
-async function compact(store: FileStore): Promise<void> {
+async function compact(journal: FileJournal): Promise<void> {
   try {
-    await store.compact();
+    await journal.compact();
     say('compacted');
   } catch (error) {
     const isFull = (error as { failure?: string }).failure === 'full';
@@ -63,16 +65,16 @@ async function compact(store: FileStore): Promise<void> {
 
 async function work(): Promise<void> {
   const first = await open(true);
-  await batches(first);
-  await compact(first);
-  await batches(first);
+  await batches(first.store);
+  await compact(first.journal);
+  await batches(first.store);
   // As if killed: nothing is closed. The lock is ours.
   const second = await open(false);
-  await batches(second);
-  await second.close();
+  await batches(second.store);
+  await second.store.close();
   const third = await open(false);
-  await batches(third);
-  await third.close();
+  await batches(third.store);
+  await third.store.close();
   say('done');
 }
 

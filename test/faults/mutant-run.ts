@@ -5,6 +5,7 @@ import { Report, type Row } from './row.ts';
 import { row as flip } from './rows/02-flip.ts';
 import { row as sectors } from './rows/03-sectors.ts';
 import { row as crashStates } from './rows/10-crash-states.ts';
+import { row as damages } from './rows/12-damages.ts';
 
 export const NOTICED = 3;
 const SCALE = 0.2;
@@ -22,7 +23,7 @@ const realDisk: Row = {
 const report = new Report(1);
 report.isOver = () => report.failures.length > 0;
 const wanted = Number(process.argv[2]);
-const row = [realDisk, flip, sectors, crashStates].find(({ number }) => number === wanted)!;
+const row = [realDisk, flip, sectors, crashStates, damages].find(({ number }) => number === wanted)!;
 await row.run(SCALE, report).catch((error) => report.fail(`ended with ${error.message}`));
 if (report.failures.length > 0) console.log(report.failures[0]);
 process.exit(report.failures.length > 0 ? NOTICED : 0);

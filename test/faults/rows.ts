@@ -10,5 +10,6 @@ import { row as load } from './rows/08-load.ts';
 import { row as lock } from './rows/09-lock.ts';
 import { row as crashStates } from './rows/10-crash-states.ts';
 import { row as mutants } from './rows/11-mutants.ts';
+import { row as damages } from './rows/12-damages.ts';
 
-export const ROWS: Row[] = [cut, flip, sectors, kill, sync, full, slow, load, lock, crashStates, mutants];
+export const ROWS: Row[] = [cut, flip, sectors, kill, sync, full, slow, load, lock, crashStates, mutants, damages];

@@ -4,8 +4,10 @@
  * last sync of the directory may be kept or not, each for itself.
  */
 import { basename } from 'node:path';
-import type { Disk } from '../../src/store/disk.ts';
+import type { Disk } from '../../src/store/file/disk.ts';
 
+/** The one directory that there is. */
+export const DIR = '/sim';
 const SECTOR_BYTES = 512;
 
 type Change = { position: number; bytes: Buffer } | { length: number };
@@ -66,7 +68,7 @@ export class SimDisk implements Disk {
   }
 
   openToRead(path: string): number {
-    const file = this.names.get(basename(path));
+    const file = path === DIR ? new SimFile() : this.names.get(basename(path));
     if (!file) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
     this.#open.set(this.#nextFd, file);
     return this.#nextFd++;
@@ -106,7 +108,7 @@ export class SimDisk implements Disk {
   async sync(fd: number): Promise<void> {
     this.#call('sync', () => {
       const file = this.#file(fd);
-      file.durable = file.now;
+      for (const change of file.pending) file.durable = changed(file.durable, change); // and not what was lost before
       file.pending = [];
     });
   }
@@ -131,6 +133,11 @@ export class SimDisk implements Disk {
         [basename(to), file],
       ]);
     });
+  }
+
+  async link(from: string, to: string): Promise<void> {
+    if (this.names.has(basename(to))) throw Object.assign(new Error(`EEXIST: ${to}`), { code: 'EEXIST' });
+    this.#call('link', () => this.#rename([[basename(to), this.names.get(basename(from))]]));
   }
 
   async unlink(path: string): Promise<void> {

@@ -2,15 +2,16 @@
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { realDisk } from '../../src/store/disk.ts';
-import { recover } from '../../src/store/recovery.ts';
-import { prove } from '../../src/store/snapshot.ts';
-import { FileStore } from '../../src/store/store.ts';
+import { realDisk } from '../../src/store/file/disk.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { recover } from '../../src/store/file/rewrite.ts';
+import { prove } from '../../src/store/record.ts';
+import { State } from '../../src/store/state.ts';
 import type { Report } from './row.ts';
 
 const LONGEST_RUN_MS = 20_000;
-/** More generations than a life of the driver makes. */
-const GENERATIONS = 8;
+/** More files than a life of the driver makes. */
+const FILES = 8;
 
 /** Why strace cannot be used here; undefined where it can. */
 export function whyNoStrace(): string | undefined {
@@ -21,13 +22,8 @@ export function whyNoStrace(): string | undefined {
 
 /** Calls on these paths only are counted and failed: not those of the runtime as it starts. */
 function paths(dir: string): string[] {
-  const files = Array.from({ length: GENERATIONS }, (_, i) => String(i + 1).padStart(6, '0'));
-  return [
-    dir,
-    ...files.flatMap((n) =>
-      [`log-${n}.jsonl`, `snapshot-${n}.jsonl`, `snapshot-${n}.jsonl.tmp`].map((name) => join(dir, name)),
-    ),
-  ];
+  const files = Array.from({ length: FILES }, (_, i) => `store-${String(i + 1).padStart(6, '0')}.jsonl`);
+  return [dir, ...['LOCK', ...files, ...files.map((name) => `${name}.tmp`)].map((name) => join(dir, name))];
 }
 
 export interface Life {
@@ -61,24 +57,32 @@ export function live(driver: string, dir: string, injection: string): Life {
   return { status: ran.status, signal: ran.signal, output: ran.stdout + ran.stderr, wasHit, ...readLife(ran.stdout) };
 }
 
+async function stateIn(dir: string): Promise<State> {
+  const state = new State();
+  await recover(realDisk, dir, state);
+  return state;
+}
+
 /**
  * acknowledged ⊆ recovered ⊆ sent, each with its idempotency record; recovering twice changes nothing; and the store
  * takes writes again.
  */
 export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged'>): Promise<string | undefined> {
-  const { state } = await recover(realDisk, dir);
+  const state = await stateIn(dir);
   state.check();
   const recovered = state.petTable.page(0, 1_000).items.map((pet) => pet.id);
   const lost = life.acknowledged.filter((id) => !recovered.includes(id));
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
   const invented = recovered.filter((id) => !life.sent.includes(id));
   if (invented.length > 0) return `never sent: ${invented}`;
-  const bare = recovered.filter((id) => state.made('addPet', 'k1', `once-${id}`, Date.now())?.id !== id);
+  const bare = recovered.filter(
+    (id) => state.made('addPet', { caller: 'k1', key: `once-${id}`, at: Date.now() })?.id !== id,
+  );
   if (bare.length > 0) return `without idempotency record: ${bare}`;
   const { digest } = prove(state);
   for (let again = 0; again < 2; again++) {
-    const store = await FileStore.open(dir, { lock: false });
-    if (prove((await recover(realDisk, dir)).state).digest !== digest) return 'recovering again changed something';
+    const { store } = await openStore(dir, { lock: false });
+    if (prove(await stateIn(dir)).digest !== digest) return 'recovering again changed something';
     if (again === 1)
       await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.nextPetId(), name: 'x' } }));
     await store.close();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { int64Text, MAX_INT64, MIN_INT64, parseInt64 } from '../../src/json/int64.ts';
+import { MAX_INT64, MIN_INT64, parseInt64 } from '../../src/json/int64.ts';
 import { Decimal, readJson } from '../../src/json/reader.ts';
 
 const read = (text: string) => readJson(Buffer.from(text));
@@ -9,31 +9,20 @@ const inRange = (value: bigint) => value >= MIN_INT64 && value <= MAX_INT64;
 const exact = (value: bigint) => (Number.isSafeInteger(Number(value)) ? Number(value) : value);
 
 /** Where something changes: zero, the safe integers' and int64's ends, powers of ten; each with its neighbours. */
-const EDGES = [
+const POWERS = [
   0n,
-  2n ** 31n,
-  2n ** 32n,
-  2n ** 53n,
-  2n ** 63n,
-  2n ** 64n,
+  ...[31n, 32n, 53n, 63n, 64n].map((n) => 2n ** n),
   ...Array.from({ length: 25 }, (_, i) => 10n ** BigInt(i)),
-]
-  .flatMap((edge) => [edge, -edge])
-  .flatMap((edge) => [-3n, -2n, -1n, 0n, 1n, 2n, 3n].map((step) => edge + step));
+];
+const EDGES = POWERS.flatMap((edge) => [edge, -edge]).flatMap((edge) =>
+  [-3n, -2n, -1n, 0n, 1n, 2n, 3n].map((step) => edge + step),
+);
 
 /** Ways to write an integer, all of them exact. */
 function notations(value: bigint): string[] {
   const sign = value < 0n ? '-' : '';
   const digits = (value < 0n ? -value : value).toString();
-  const written = [
-    value.toString(),
-    `${value}.0`,
-    `${value}.000`,
-    `${value}e0`,
-    `${value}E+0`,
-    `${value}e-0`,
-    `${value}.0e00`,
-  ];
+  const written = ['', '.0', '.000', 'e0', 'E+0', 'e-0', '.0e00'].map((end) => `${value}${end}`);
   for (let places = 1; places <= digits.length; places++) {
     const whole = digits.slice(0, -places) || '0';
     written.push(
@@ -63,49 +52,22 @@ test('every notation of an integer is exact, wherever it lies', () => {
   fc.assert(fc.property(fc.bigInt({ min: 2n * MIN_INT64, max: 2n * MAX_INT64 }), checkNotations), { numRuns: 500 });
 });
 
-test('the examples by name', () => {
-  const cases: [string, number | bigint][] = [
-    ...([
-      ['1', 1],
-      ['1.0', 1],
-      ['1e2', 100],
-      ['100e-2', 1],
-      ['-0', 0],
-      ['-0.0', 0],
-      ['0e999999999', 0],
-      ['-0E-99999', 0],
-    ] as [string, number][]),
-    ['9007199254740991', 9007199254740991],
-    ['9007199254740992', 9007199254740992n],
-    ['9007199254740993', 9007199254740993n],
-    ['9007199254740993.0', 9007199254740993n],
-    ['922337203685477580.7e1', MAX_INT64],
-    ['-9.223372036854775808e18', MIN_INT64],
-    [`1${'0'.repeat(60_000)}e-60000`, 1],
-  ];
-  for (const [text, value] of cases) assert.ok(Object.is(read(text), value), text.slice(0, 40));
+test('zeros cost no exactness, however many', () => {
+  for (const text of ['0e999999999', '-0E-99999', '-0.0']) assert.ok(Object.is(read(text), 0), text);
+  assert.equal(read(`1${'0'.repeat(60_000)}e-60000`), 1);
 });
 
 test('no other number is ever taken for an integer', () => {
   const cases = [
-    '1.5',
-    '-0.1',
-    '9223372036854775808',
-    '-9223372036854775809',
-    '9223372036854775807.5',
-    '1e19',
-    '1e400',
+    ...'1.5 -0.1 9223372036854775808 -9223372036854775809 9223372036854775807.5 1e19 1e400 1.0000000000000000001'.split(
+      ' ',
+    ),
+    ...'5e-400 1e-1 1e999999999 -1e-999999999 1e-99999999999999999999999 0.1e0 15e-1 9007199254740992.1 4.35'.split(
+      ' ',
+    ),
+    ...'123456789012345678.9 1e309 0.99999999999999999999'.split(' '),
+    ...[`1e${'9'.repeat(400)}`, `1e-${'9'.repeat(400)}`, '9'.repeat(60_000), `0.${'0'.repeat(60_000)}1e60000`],
   ];
-  cases.push('1.0000000000000000001', '5e-400', '1e-1', '1e999999999', '-1e-999999999', '1e-99999999999999999999999');
-  cases.push(
-    `1e${'9'.repeat(400)}`,
-    `1e-${'9'.repeat(400)}`,
-    '0.1e0',
-    '15e-1',
-    '9007199254740992.1',
-    '9'.repeat(60_000),
-  );
-  cases.push('4.35', '123456789012345678.9', '1e309', '0.99999999999999999999', `0.${'0'.repeat(60_000)}1e60000`);
   for (const text of cases) assert.deepEqual(read(text), new Decimal(text), text.slice(0, 40));
 });
 
@@ -113,35 +75,15 @@ test('one text for each int64, and no other', () => {
   for (const edge of EDGES) {
     const got = parseInt64(edge.toString());
     assert.ok(Object.is(got, inRange(edge) ? exact(edge) : undefined), `${edge}: ${got}`);
-    if (got !== undefined) assert.equal(int64Text(got), edge.toString());
   }
-  const others = [
-    '',
-    '-',
-    '+1',
-    '01',
-    '-01',
-    '00',
-    '-0',
-    ' 1',
-    '1 ',
-    '1\n',
-    '1.0',
-    '1e2',
-    '0x1',
-    '1_0',
-    '1n',
-    '١',
-    'NaN',
-    '--1',
-  ];
+  const others = ['', ' 1', '1 ', '1\n', ...'- +1 01 -01 00 -0 1.0 1e2 0x1 1_0 1n ١ NaN --1'.split(' ')];
   for (const text of [...others, '9'.repeat(21), `${'0'.repeat(30)}1`]) assert.equal(parseInt64(text), undefined, text);
 });
 
 test('what is written is read back the same', () => {
   fc.assert(
     fc.property(fc.bigInt({ min: MIN_INT64, max: MAX_INT64 }), (value) => {
-      const text = int64Text(exact(value));
+      const text = `${exact(value)}`;
       assert.equal(text, value.toString());
       assert.ok(Object.is(parseInt64(text), exact(value)) && Object.is(read(text), exact(value)));
     }),

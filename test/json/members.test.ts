@@ -19,79 +19,63 @@ function readNewPet(text: string) {
   return { name, categoryId, status };
 }
 
-function refusal(text: string): InvalidMembers {
+function refusal(text: string): string {
   try {
     readNewPet(text);
   } catch (error) {
     assert.ok(error instanceof InvalidMembers, String(error));
-    return error;
+    return error.message;
   }
   assert.fail(`accepted: ${text}`);
 }
 
 const INTEGER = 'an integer from -9223372036854775808 to 9223372036854775807';
 const STATUS = 'one of "available", "pending", "sold"';
-const TEXT = 'a string of 1 to 255 characters';
+const TEXT = 'a string of 1–255 characters';
 
 test('what is right is handed over as it was sent', () => {
-  const cases: [text: string, pet: ReturnType<typeof readNewPet>][] = [
-    ['{"name":"\\ufeff","categoryId":3}', { name: '\ufeff', categoryId: 3, status: 'available' }],
-    ['{"name":"Rex","categoryId":3}', { name: 'Rex', categoryId: 3, status: 'available' }],
-    ['{"status":"sold","categoryId":-1e2,"name":" R x "}', { name: ' R x ', categoryId: -100, status: 'sold' }],
-    [
-      '{"name":"\\u0000","categoryId":9007199254740993}',
-      { name: '\0', categoryId: 9007199254740993n, status: 'available' },
-    ],
-    [`{"name":"${'😀'.repeat(255)}","categoryId":0}`, { name: '😀'.repeat(255), categoryId: 0, status: 'available' }],
+  const cases: [text: string, name: string, categoryId: number | bigint, status: string][] = [
+    ['{"name":"\\ufeff","categoryId":3}', '\ufeff', 3, 'available'],
+    ['{"status":"sold","categoryId":-1e2,"name":" R x "}', ' R x ', -100, 'sold'],
+    ['{"name":"\\u0000","categoryId":9007199254740993}', '\0', 9007199254740993n, 'available'],
+    [`{"name":"${'😀'.repeat(255)}","categoryId":0}`, '😀'.repeat(255), 0, 'available'],
   ];
-  for (const [text, pet] of cases) assert.deepEqual(readNewPet(text), pet);
+  for (const [text, name, categoryId, status] of cases)
+    assert.deepEqual(readNewPet(text), { name, categoryId, status });
 });
 
 test('all that is wrong is named, with what would be right', () => {
+  const right = '"name":"a","categoryId":1';
   const cases: [text: string, ...violations: string[]][] = [
-    ['[]', 'must be a JSON object, not an array'],
-    ['null', 'must be a JSON object, not null'],
-    ['1.5', 'must be a JSON object, not a number'],
+    ['[]', 'must be a JSON object (got an array)'],
+    ['null', 'must be a JSON object (got null)'],
+    ['1.5', 'must be a JSON object (got 1.5)'],
     ['{}', `name: is missing (${TEXT})`, `categoryId: is missing (${INTEGER})`],
+    ['{"name":5,"categoryId":"5"}', `name: must be ${TEXT} (got 5)`, `categoryId: must be ${INTEGER} (got "5")`],
     [
-      '{"name":5,"categoryId":"5"}',
-      `name: must be ${TEXT}, not a number`,
-      `categoryId: must be ${INTEGER}, not a string`,
+      '{"name":"","categoryId":1.5}',
+      'name: must be 1–255 characters (got 0)',
+      `categoryId: must be ${INTEGER} (got 1.5)`,
     ],
-    ['{"name":null,"categoryId":null}', `name: must be ${TEXT}, not null`, `categoryId: must be ${INTEGER}, not null`],
-    ['{"name":"","categoryId":1.5}', `name: must be ${TEXT}, not of 0`, `categoryId: must be ${INTEGER}, not 1.5`],
-    ['{"name":" \\t\\u00a0\\u0085\\u2028","categoryId":1}', `name: must be ${TEXT}, not only white space`],
-    [`{"name":"${'😀'.repeat(256)}","categoryId":1}`, `name: must be ${TEXT}, not of 256`],
-    ['{"name":"a","categoryId":9223372036854775808}', `categoryId: must be ${INTEGER}, not 9223372036854775808`],
-    ['{"name":"a","categoryId":true}', `categoryId: must be ${INTEGER}, not true`],
-    ['{"name":"a","categoryId":1,"status":"Sold"}', `status: must be ${STATUS}, not "Sold"`],
-    ['{"name":"a","categoryId":1,"status":null}', `status: must be ${STATUS}, not null`],
+    ['{"name":" \\t\\u00a0\\u0085\\u2028","categoryId":1}', 'name: must not be only white space'],
+    [`{"name":"${'😀'.repeat(256)}","categoryId":1}`, 'name: must be 1–255 characters (got 256)'],
+    ['{"name":"a","categoryId":9223372036854775808}', `categoryId: must be ${INTEGER} (got 9223372036854775808)`],
+    ['{"name":"a","categoryId":true}', `categoryId: must be ${INTEGER} (got true)`],
+    [`{${right},"status":"Sold"}`, `status: must be ${STATUS} (got "Sold")`],
     [
-      '{"name":{},"categoryId":[],"status":1}',
-      `name: must be ${TEXT}, not an object`,
-      `categoryId: must be ${INTEGER}, not an array`,
-      `status: must be ${STATUS}, not a number`,
+      '{"name":{},"categoryId":[],"status":null}',
+      `name: must be ${TEXT} (got an object)`,
+      `categoryId: must be ${INTEGER} (got an array)`,
+      `status: must be ${STATUS} (got null)`,
     ],
-    ['{"name":"a","categoryId":1,"id":7}', 'id: is given by the service; leave it out'],
-    ['{"name":"a","categoryId":1,"Name":"b"}', '"Name": is unknown; leave it out'],
-    ['{"name":"a","categoryId":1,"__proto__":{}}', '"__proto__": is unknown; leave it out'],
+    [`{${right},"id":7,"Name":"b"}`, 'id: is given by the service; leave it out', '"Name": is unknown; leave it out'],
     [
-      '{"name":"a","categoryId":1,"toString":1,"constructor":2}',
-      '"toString": is unknown; leave it out',
-      '"constructor": is unknown; leave it out',
-    ],
-    [
-      '{"__proto__":{"name":"a","categoryId":1}}',
-      `name: is missing (${TEXT})`,
-      `categoryId: is missing (${INTEGER})`,
+      `{${right},"__proto__":{"name":1},"toString":1}`,
       '"__proto__": is unknown; leave it out',
+      '"toString": is unknown; leave it out',
     ],
   ];
-  for (const [text, ...violations] of cases) {
-    const error = refusal(text);
-    assert.deepEqual(error.violations, violations, text);
-    assert.equal(error.message, violations.join('; '));
-  }
+  for (const [text, ...violations] of cases) assert.equal(refusal(text), violations.join('; '));
 });
 
 test('what may be said against an integer is named beside other violations, and alone refuses nothing', () => {
@@ -104,7 +88,6 @@ test('what may be said against an integer is named beside other violations, and 
   assert.equal(read('{"petId":8}'), 8);
   assert.throws(() => read('{"petId":8,"x":1}'), { message: 'petId: there is no 8; "x": is unknown; leave it out' });
   assert.throws(() => read('{"petId":7,"x":1}'), { message: '"x": is unknown; leave it out' });
-  assert.throws(() => read('{"petId":"8"}'), { message: `petId: must be ${INTEGER}, not a string` });
 });
 
 test('without a fallback a choice is required', () => {
@@ -115,20 +98,15 @@ test('without a fallback a choice is required', () => {
 
 test('a message does not give back all that was sent', () => {
   const long = 'x'.repeat(10_000);
-  for (const text of [
-    `{"${long}":1}`,
-    `{"status":"${long}"}`,
-    `{"categoryId":1${'0'.repeat(10_000)}}`,
-    `{"name":"${long}"}`,
-  ]) {
-    assert.ok(refusal(text).message.length < 400);
+  const digits = `1${'0'.repeat(10_000)}`;
+  for (const text of [`{"${long}":1}`, `{"status":"${long}"}`, `{"categoryId":${digits}}`, `{"name":"${long}"}`]) {
+    assert.ok(refusal(text).length < 400);
   }
-  assert.ok(refusal('{"status":"\\u202e\\u0007\\"\\ud83d\\ude00"}').message.includes('not "\\u{202e}\\u{7}\\"😀"'));
+  assert.ok(refusal('{"status":"\\u202e\\u0007\\"\\ud83d\\ude00"}').includes('(got "\\u{202e}\\u{7}\\"😀")'));
   const many = Array.from({ length: 5_000 }, (_, i) => `"m${i}":0`).join(',');
-  const error = refusal(`{"name":"a","categoryId":1,${many}}`);
-  assert.equal(error.violations.length, 5_000);
-  assert.ok(error.message.endsWith(`; and ${5_000 - MAX_VIOLATIONS_NAMED} more`));
-  assert.ok(error.message.length < 2_000);
+  const message = refusal(`{"name":"a","categoryId":1,${many}}`);
+  assert.ok(message.endsWith(`; and ${5_000 - MAX_VIOLATIONS_NAMED} more`));
+  assert.ok(message.length < 2_000);
 });
 
 const Integer = v.union([
@@ -156,44 +134,34 @@ function write(value: unknown): string {
 }
 
 test('valibot, as the operator’s side uses it, judges the same', () => {
+  const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
+  const blank = fc.string({ unit: fc.constantFrom(...' \t\n\u00a0\u2003\ufeff\u0085x'), maxLength: 3 });
+  const ends = fc
+    .integer({ min: 253, max: 257 })
+    .chain((n) => fc.constantFrom(...'xé'.split('').map((c) => c.repeat(n)), '😀'.repeat(n)));
+  const anything = fc.jsonValue({ maxDepth: 1 });
   const name = fc.oneof(
-    { weight: 6, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
-    {
-      weight: 2,
-      arbitrary: fc.string({
-        unit: fc.constantFrom(' ', '\t', '\n', '\u00a0', '\u2003', '\ufeff', '\u0085', 'x'),
-        maxLength: 3,
-      }),
-    },
-    {
-      weight: 2,
-      arbitrary: fc
-        .integer({ min: 253, max: 257 })
-        .chain((n) => fc.constantFrom('x'.repeat(n), '😀'.repeat(n), 'é'.repeat(n))),
-    },
-    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) },
+    some(6, fc.string({ unit: 'binary', maxLength: 4 })),
+    some(2, blank),
+    some(2, ends),
+    some(1, anything),
   );
   const edge = fc
     .constantFrom(0n, 2n ** 53n, -(2n ** 53n), 2n ** 63n, -(2n ** 63n))
     .chain((at) => fc.bigInt({ min: at - 2n, max: at + 2n }));
-  const categoryId = fc.oneof(
-    { weight: 6, arbitrary: fc.integer() },
-    { weight: 3, arbitrary: edge },
-    { weight: 1, arbitrary: fc.constantFrom(1.5, -0.1, 1e-7, '1', null, true, [], {}) },
-  );
-  const status = fc.oneof(
-    { weight: 6, arbitrary: fc.constantFrom(...PET_STATUSES) },
-    { weight: 1, arbitrary: fc.constantFrom('Sold', '', null, 1, 'toString', ['sold']) },
-  );
+  const noInteger = fc.constantFrom(1.5, -0.1, 1e-7, '1', null, true, [], {});
+  const categoryId = fc.oneof(some<unknown>(6, fc.integer()), some(3, edge), some(1, noInteger));
+  const noStatus = fc.constantFrom('Sold', '', null, 1, 'toString', ['sold']);
+  const status = fc.oneof(some<unknown>(6, fc.constantFrom(...PET_STATUSES)), some(1, noStatus));
   const pet = fc.record({ name, categoryId, status }, { requiredKeys: [] });
   const full = fc.record({ name, categoryId, status }, { requiredKeys: ['name', 'categoryId'] });
   const more = fc.constantFrom('id', '__proto__', 'constructor', 'Name', '').map((extra) => [extra, 1] as const);
-  const other = fc.oneof({ weight: 8, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: more });
+  const other = fc.oneof(some(8, fc.constant(undefined)), some(1, more));
   let accepted = 0;
   let refused = 0;
   fc.assert(
-    fc.property(fc.oneof({ weight: 5, arbitrary: full }, { weight: 1, arbitrary: pet }), other, (some, extra) => {
-      const value: Record<string, unknown> = { ...some };
+    fc.property(fc.oneof(some<object>(5, full), some(1, pet)), other, (members, extra) => {
+      const value: Record<string, unknown> = { ...members };
       if (extra) Object.defineProperty(value, extra[0], { value: extra[1], enumerable: true });
       const theirs = v.safeParse(NewPet, value);
       const text = write(value);

@@ -9,8 +9,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import * as config from '../../src/config.ts';
 import { flagOf } from '../../src/operator/arguments.ts';
+import { SERVE_OPTIONS } from '../../src/operator/settings.ts';
 import { freePort, serving, temporary } from '../program.ts';
 
 const doc = (name: string) => readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
@@ -19,7 +19,7 @@ const missing = (program: string, word: string) =>
 
 test('the operating guide names every option of serve and every exit status', () => {
   const guide = doc('operating.md');
-  for (const key of Object.keys(config.SERVE.options)) assert.ok(guide.includes(`\`${flagOf(key)}`), flagOf(key));
+  for (const key of Object.keys(SERVE_OPTIONS)) assert.ok(guide.includes(`\`${flagOf(key)}`), flagOf(key));
   for (const status of [0, 1, 2, 3, 4]) assert.match(guide, new RegExp(`^\\| ${status} \\| `, 'm'));
 });
 

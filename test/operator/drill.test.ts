@@ -1,11 +1,9 @@
 /** The drill of docs/operating.md: serve, fill, back up under load, kill, restore elsewhere, compare. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { readdir, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
-import { whyNoStrace } from '../faults/strace.ts';
-import { command, program, serving, temporary } from '../program.ts';
+import { program, serving, temporary } from '../program.ts';
 
 interface Told {
   pets: number;
@@ -76,24 +74,11 @@ test('the drill: a backup under load, a kill, a restore elsewhere, equal digests
   assert.equal(Math.max(...acknowledged), (await told('verify')).pets, 'the kill lost nothing that was acknowledged');
 });
 
-test('where there are no hard links, a backup gets its name all the same', {
-  skip: whyNoStrace() ?? false,
-}, async (t) => {
-  const cwd = await temporary(t);
-  await program(['keys', 'create', '--plan', 'free'], { cwd });
-  const strace = ['-f', '-qq', '-o', '/dev/null', '-e', 'trace=link,linkat', '-e', 'inject=link,linkat:error=EPERM'];
-  const { status, stderr } = spawnSync('strace', [...strace, ...(await command()), 'backup', 'b'], { cwd });
-  assert.equal(status, 0, String(stderr));
-  assert.deepEqual((await readdir(cwd)).sort(), ['b', 'data']);
-  assert.equal((await program(['restore', 'b', '--data', 'new'], { cwd })).exit, 0);
-});
-
 test('a backup that was changed is refused as damaged, and leaves no store behind', async (t) => {
   const cwd = await temporary(t);
   await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
   await program(['import', 'in'], { cwd });
   await program(['backup', 'b'], { cwd });
-  const { readFile } = await import('node:fs/promises');
   const text = await readFile(path.join(cwd, 'b'), 'utf8');
   for (const bad of [text.replace('Rex', 'Max'), text.slice(0, -20), text.split('\n').slice(0, -2).join('\n')]) {
     await writeFile(path.join(cwd, 'bad'), bad);

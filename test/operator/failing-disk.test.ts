@@ -4,13 +4,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
-import { SlotLimiter } from '../../src/access/limiter.ts';
 import { SetClock } from '../../src/clock.ts';
-import type { Context } from '../../src/operator/context.ts';
-import { liftKey } from '../../src/operator/keys.ts';
+import { RecordedLimiter } from '../../src/operator/usage.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
 import { type ApiKey, StoreError } from '../../src/store/model.ts';
-import { whyNoStrace } from '../faults/strace.ts';
-import { command, serving, temporary } from '../program.ts';
+import { command, serving, temporary, whyNoStrace } from '../program.ts';
 
 /** The first of them come with the start; the rest are writes of the test. */
 const SYNC_THAT_FAILS = 6;
@@ -45,7 +43,7 @@ test('fdatasync fails: the write is told as unknown, the server ends with 1, and
     last = reply.status !== 201;
   }
   assert.deepEqual(await ended, [1, null]);
-  assert.match(stderr, /"level":"error","message":"the disk failed; a restart will tell what was kept"/);
+  assert.match(stderr, /"level":"error","message":"the disk failed; the next start tells what was kept"/);
   assert.ok(acknowledged.length > 0 && acknowledged.length < SYNC_THAT_FAILS);
 
   const next = await serving(t, ['--data', data]);
@@ -54,35 +52,35 @@ test('fdatasync fails: the write is told as unknown, the server ends with 1, and
   assert.ok(kept.length <= acknowledged.length + 1, 'only the one that was told as unknown may be there as well');
 });
 
-test('a lift that cannot be written down lifts nothing', async () => {
+test('a lift that cannot be written down lifts nothing; the end of a ban has a line in the log, once', async () => {
   const clock = new SetClock();
-  const limiter = new SlotLimiter({ clock, banAfter: 1 });
-  const key: ApiKey = {
-    id: 'k1',
-    slot: 0,
-    name: 'of a test',
-    plan: 'enterprise',
-    perMinute: 1,
-    perDay: 10,
-    environment: 'production',
-    createdAt: clock.wall(),
-    secrets: [],
+  const lines: unknown[] = [];
+  const line = (message: string, fields?: unknown) => void lines.push([message, fields]);
+  let isFull = false;
+  const append = async () => {
+    if (isFull) throw new StoreError('full', 'the disk is full');
+    return undefined;
   };
+  const journal = { replay: async () => {}, append, close: async () => {} };
+  const store = await MemoryStore.open(journal, { clock });
+  const about = { id: 'k1', slot: 0, name: 'of a test', plan: 'enterprise', environment: 'production' } as const;
+  const key: ApiKey = { ...about, perMinute: 1, perDay: 10, createdAt: clock.wall(), secrets: [] };
+  await store.write(() => ({ op: 'setKey', key }));
+  const limiter = new RecordedLimiter(store, { clock, banAfter: 1, log: { info: line, warn: line, error: line } });
   for (let i = 0; i < 2; i++) limiter.take(key);
-  assert.equal(limiter.look(key).verdict, 'banned');
-  const written: unknown[] = [];
-  const lift = (full: boolean) => {
-    const write = async (decide: () => { entries: unknown[] }) => {
-      if (full) throw new StoreError('full', 'the disk is full');
-      written.push(...decide().entries);
-    };
-    const store = { read: { key: () => key }, write };
-    return liftKey({ store, limiter, clock } as unknown as Context, { id: 'k1' });
-  };
-  await assert.rejects(lift(true), { failure: 'full' });
+  await limiter.record();
+  assert.deepEqual([lines, limiter.bans], [[], 1]);
+  isFull = true;
+  await assert.rejects(limiter.lift(key), { failure: 'full' });
   assert.equal(limiter.look(key).verdict, 'banned', 'as it is told: nothing was changed');
-  await lift(false);
+  isFull = false;
+  await limiter.lift(key);
   assert.notEqual(limiter.look(key).verdict, 'banned');
-  const { key: id, ...after } = written[0] as { key: string };
-  assert.deepEqual([id, after], ['k1', limiter.counted(key)], 'what was written is what it then is');
+  assert.deepEqual(store.read.usage('k1'), { key: 'k1', ...limiter.counted(key) }, 'what was written is what it is');
+  for (let i = 0; i < 2; i++) limiter.take(key);
+  clock.advance(120_000);
+  await limiter.record();
+  await limiter.record();
+  assert.deepEqual(lines, [['a ban ended', { key: 'k1' }]]);
+  await limiter.stop();
 });

@@ -3,29 +3,30 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import { connect } from 'node:net';
+import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { SetClock } from '../../src/clock.ts';
 import { Logger } from '../../src/operator/logging.ts';
 import { command, program, serving, temporary } from '../program.ts';
 
 /** Takes what it is given when the test says so. */
-class SlowReader {
+class SlowReader extends Writable {
   text = '';
   writes = 0;
-  #pending: { bytes: Buffer; done: (rest: Buffer) => void } | undefined;
+  #taken: (() => void) | undefined;
 
-  readonly sink = (bytes: Buffer, done: (rest: Buffer) => void): void => {
-    assert.equal(this.#pending, undefined, 'one write at a time');
-    this.#pending = { bytes, done };
-  };
+  override _write(bytes: Buffer, _encoding: string, done: () => void): void {
+    this._writev([{ chunk: bytes }], done);
+  }
 
-  take(most = Number.POSITIVE_INFINITY): void {
-    const { bytes, done } = this.#pending!;
-    this.#pending = undefined;
-    const taken = Math.min(most, bytes.length);
-    this.text += bytes.subarray(0, taken).toString('latin1');
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
     this.writes++;
-    done(bytes.subarray(taken));
+    this.text += Buffer.concat(chunks.map(({ chunk }) => chunk)).toString();
+    this.#taken = done;
+  }
+
+  take(): void {
+    this.#taken?.();
   }
 
   get lines(): Record<string, unknown>[] {
@@ -38,38 +39,42 @@ class SlowReader {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a line is one JSON object with time, level, message and fields; below the level nothing is written', async () => {
-  const reader = new SlowReader();
-  const log = new Logger({ sink: reader.sink, clock: new SetClock(Date.UTC(2026, 0, 2, 3, 4, 5, 6)), level: 'info' });
+function logging(wall = 0) {
+  const out = new SlowReader();
+  return { out, log: new Logger({ out, clock: new SetClock(wall), level: 'info' }) };
+}
+
+test('a line is one JSON object with time, level, message and fields; the lines of one turn leave in one write', async () => {
+  const { out, log } = logging(Date.UTC(2026, 0, 2, 3, 4, 5, 6));
   log.info('first', { count: 3, big: 2n ** 63n });
   log.error('second', { error: new Error('why') });
   await turn();
-  reader.take();
-  assert.equal(reader.writes, 1, 'the lines of one turn leave in one write');
-  assert.deepEqual(reader.lines[0], {
-    time: '2026-01-02T03:04:05.006Z',
-    level: 'info',
-    message: 'first',
-    count: 3,
-    big: '9223372036854775808',
-  });
-  assert.match(String(reader.lines[1].error), /^Error: why\n +at /);
+  assert.equal(out.writes, 1);
+  const time = '2026-01-02T03:04:05.006Z';
+  assert.deepEqual(out.lines[0], { time, level: 'info', message: 'first', count: 3, big: '9223372036854775808' });
+  assert.match(String(out.lines[1].error), /^Error: why\n +at /);
+});
+
+test('below the level nothing is written', async () => {
+  const out = new SlowReader();
+  const log = new Logger({ out, clock: new SetClock(), level: 'error' });
+  log.info('one');
+  log.warn('two');
+  await turn();
+  assert.equal(out.text, '');
 });
 
 test('a key in whatever is logged is hidden', async () => {
-  const reader = new SlowReader();
-  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
+  const { out, log } = logging();
   const key = `ps_test_${'aB3'.repeat(12)}`;
   log.warn(key, { target: `/v1/pets?x=${key}`, error: new Error(key) });
   await turn();
-  reader.take();
-  assert.ok(!reader.text.includes('aB3'), reader.text);
-  assert.equal(reader.text.match(/ps_test_\[hidden\]/g)!.length, 3);
+  assert.ok(!out.text.includes('aB3'), out.text);
+  assert.equal(out.text.match(/ps_test_\[hidden\]/g)!.length, 3);
 });
 
 test('a key in an address is hidden however it was written, and what may be one without its beginning', async () => {
-  const reader = new SlowReader();
-  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
+  const { out, log } = logging();
   const secret = 'aB3'.repeat(12);
   const encoded = Array.from(secret, (one) => `%${one.charCodeAt(0).toString(16)}`).join('');
   const targets = [
@@ -86,30 +91,29 @@ test('a key in an address is hidden however it was written, and what may be one 
   log.access({ target: undefined, status: 400 });
   log.warn(`not decoded: ps%5Flive%5F${secret}`);
   await turn();
-  reader.take();
-  assert.doesNotMatch(reader.text, /aB3|%61|%42/);
-  assert.equal(reader.text.match(/\[hidden\]"/g)!.length, targets.length + 1);
-  assert.equal(reader.lines[targets.length].target, `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}`);
-  assert.ok(!('target' in reader.lines[targets.length + 1]));
+  assert.doesNotMatch(out.text, /aB3|%61|%42/);
+  assert.equal(out.text.match(/\[hidden\]"/g)!.length, targets.length + 1);
+  assert.equal(out.lines[targets.length].target, `/v1/pets?after=9007199254740993&x=${'a'.repeat(35)}`);
+  assert.ok(!('target' in out.lines[targets.length + 1]));
 });
 
-test('what does not fit is dropped and counted, a write that was cut goes on where it stopped', async () => {
-  const reader = new SlowReader();
-  const log = new Logger({ sink: reader.sink, clock: new SetClock(), level: 'info' });
+test('what does not fit is dropped and counted, in order, the newest dropped', async () => {
+  const { out, log } = logging();
   log.info('first');
   await turn();
-  const line = 'x'.repeat(1_000);
-  for (let i = 0; i < 1_500; i++) log.info(line, { i });
-  reader.take(10);
-  await new Promise((resolve) => setTimeout(resolve, 5));
-  reader.take();
-  reader.take();
-  const { lines } = reader;
-  const dropped = lines.find((one) => 'dropped' in one)!.dropped as number;
+  for (let i = 0; i < 1_500; i++) log.info('x'.repeat(1_000), { i });
+  await turn();
+  out.take();
+  await turn();
+  out.take();
+  await turn();
+  log.info('last');
+  await turn();
+  const dropped = out.lines.find((one) => 'dropped' in one)!.dropped as number;
   assert.ok(dropped > 400 && dropped < 600, String(dropped));
-  assert.equal(lines.length, 1 + (1_500 - dropped) + 1);
-  assert.equal(lines[0].message, 'first');
-  assert.equal(lines[1_500 - dropped].i, 1_500 - dropped - 1, 'in order, the newest dropped');
+  assert.equal(out.lines.length, 1 + (1_500 - dropped) + 2);
+  assert.equal(out.lines[1_500 - dropped].i, 1_500 - dropped - 1);
+  assert.equal(out.lines.at(-1)!.message, 'last');
 });
 
 test('the access log has a line a request, with what is needed to find it again', async (t) => {

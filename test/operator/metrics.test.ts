@@ -44,11 +44,9 @@ test('the metrics tell what happened, in a form that Prometheus accepts', async 
   assert.equal(value('petstore_requests_total{route="listPets",status="429"}'), 2);
   assert.equal(value('petstore_requests_total{route="other",status="401"}'), 1);
   assert.ok(!text.includes('secret-path'), 'what a client chose is no label');
-  assert.equal(value('petstore_refusals_total'), 2);
   assert.equal(value('petstore_bans_total'), 1);
   assert.equal(value('petstore_animals'), 1);
   assert.equal(value('petstore_keys'), 1);
-  assert.ok(value('petstore_log_records_total') >= 3 && value('petstore_log_bytes_total') > 300);
   assert.equal(value('petstore_request_duration_seconds_count{route="listPets"}'), 3);
   assert.equal(value('petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}'), 3);
   assert.ok(value('petstore_log_batch_duration_seconds_sum') > 0);
@@ -88,15 +86,4 @@ test('counting a reply costs less than a microsecond', () => {
     }),
   );
   assert.ok(best < 0.001, `${best * 1_000} microseconds`);
-});
-
-test('routes are bounded', () => {
-  const metrics = new Metrics();
-  for (let i = 0; i < 1_000; i++) metrics.replied(`route ${i}`, 200, 1);
-  const samples = metrics.requests();
-  assert.equal(samples.length, 65);
-  assert.equal(
-    samples.reduce((sum, [, value]) => sum + value, 0),
-    1_000,
-  );
 });

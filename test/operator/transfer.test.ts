@@ -3,8 +3,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { open, readdir, readFile, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '../../src/clock.ts';
+import { openFileEngine } from '../../src/operator/file-engine.ts';
+import { importAnimals, TURN_LINES } from '../../src/operator/import.ts';
 import { command, program, serving, temporary } from '../program.ts';
 
 const LINES = [
@@ -26,7 +30,7 @@ for (const running of [true, false]) {
     const server = running ? await serving(t, ['--first-key', 'free'], { cwd }) : undefined;
     await writeFile(path.join(cwd, 'in'), LINES);
     const imported = await program(['import', 'in'], { cwd });
-    assert.equal(imported.stdout, '3 animals added, ids 1 to 3; 0 lines skipped\n', imported.stderr);
+    assert.equal(imported.stdout, '3 animals imported, ids 1 to 3\n', imported.stderr);
     assert.equal(imported.stderr, '', 'no progress where there is no terminal');
     assert.equal((await program(['export'], { cwd })).stdout, EXPORTED);
     assert.equal((await program(['export', '--status', 'sold'], { cwd })).stdout, `${EXPORTED.split('\n')[1]}\n`);
@@ -37,26 +41,33 @@ for (const running of [true, false]) {
     // What was exported can be imported, and exports as the same but for the ids.
     await writeFile(path.join(cwd, 'out'), EXPORTED);
     const again = await program(['import', 'out', '--json'], { cwd });
-    assert.deepEqual(JSON.parse(again.stdout), { added: 3, firstId: 4, skipped: 0, badLines: [] });
+    assert.deepEqual(JSON.parse(again.stdout), {
+      added: 3,
+      already: 0,
+      firstId: 4,
+      lastId: 6,
+      skipped: 0,
+      badLines: [],
+    });
     const all = (await program(['export'], { cwd })).stdout;
     assert.equal(all, EXPORTED + EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3}`));
   });
 }
 
 const BAD = [
-  ['{"name":"","categoryId":1}', 'name must be a text of 1 to 255 characters, not only white space'],
-  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be a text of 1 to 255 characters, not only white space'],
-  ['{"name":"\\u0085\\u3000","categoryId":1}', 'name must be a text of 1 to 255 characters, not only white space'],
-  ['{"name":"a","categoryId":1.5}', 'categoryId must be an integer of 64 bits'],
-  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be an integer of 64 bits'],
-  ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be an integer of 64 bits; status must be'],
+  ['{"name":"","categoryId":1}', 'name must be text of 1 to 255 characters, not only white space'],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be text of 1 to 255 characters, not only white space'],
+  ['{"name":"\\u0085\\u3000","categoryId":1}', 'name must be text of 1 to 255 characters, not only white space'],
+  ['{"name":"a","categoryId":1.5}', 'categoryId must be a 64-bit integer'],
+  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be a 64-bit integer'],
+  ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be a 64-bit integer; status must be'],
   ['{"name":"a","categoryId":1,"legs":4}', 'legs is unknown'],
   ['{"eyes":2,"legs":4}', 'name is missing; categoryId is missing; eyes is unknown; legs is unknown'],
   ['[1]', 'must be a JSON object'],
   ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '__proto__ is unknown'],
   ['{"name":"a","name":"b","categoryId":1}', 'name'],
   ['{"name":"a","categoryId":1', ''],
-  [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'is longer than 65536 bytes'],
+  [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'longer than 65536 bytes'],
 ];
 
 test('bad lines are told by number and reason, and nothing is added unless they are to be skipped', async (t) => {
@@ -69,12 +80,12 @@ test('bad lines are told by number and reason, and nothing is added unless they 
   BAD.forEach(([line, reason], at) => {
     assert.ok(said[at].startsWith(`line ${at + 2}: `) && said[at].includes(reason), `${line}: ${said[at]}`);
   });
-  assert.match(refused.stderr, /in: nothing was added, for 13 bad lines; with --skip-bad the 2 good lines are\n$/);
+  assert.match(refused.stderr, /\nNothing imported: 13 bad lines\. Use --skip-bad to import the other 2\n$/);
   assert.equal((await program(['export'], { cwd })).exit, 1, 'there is not even a store');
 
   const skipped = await program(['import', 'in', '--skip-bad'], { cwd });
   assert.equal(skipped.exit, 0);
-  assert.equal(skipped.stdout, '2 animals added, ids 1 to 2; 13 lines skipped\n');
+  assert.equal(skipped.stdout, '2 animals imported, ids 1 to 2; 13 lines skipped\n');
   assert.match(skipped.stderr, /^line 2: /);
 });
 
@@ -86,17 +97,17 @@ test('however many lines are bad, every one is told, also in JSON', async (t) =>
   assert.deepEqual([exit, stdout], [1, '']);
   const told = Array.from(stderr.matchAll(/^line (\d+): \S/gm), ([, number]) => Number(number));
   assert.deepEqual(told, all);
-  assert.match(stderr, /nothing was added, for 1,234 bad lines/);
+  assert.match(stderr, /Nothing imported: 1,234 bad lines\. Use --skip-bad to import the other one\n/);
 
   const skipped = await program(['import', 'in', '--json', '--skip-bad'], { cwd });
   assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
   const { badLines, ...counts } = JSON.parse(skipped.stdout);
-  assert.deepEqual(counts, { added: 1, firstId: 1, skipped: 1_234 });
+  assert.deepEqual(counts, { added: 1, already: 0, firstId: 1, lastId: 1, skipped: 1_234 });
   assert.deepEqual(
     badLines.map(({ line }: { line: number }) => line),
     all,
   );
-  assert.match(badLines[1_233].reason, /^\S.*, at byte offset 0 \(column 1\)$/);
+  assert.match(badLines[1_233].reason, /^not JSON; import takes JSON lines such as \{/);
 });
 
 test('who stops reading the bad lines does not end an import', async (t) => {
@@ -108,7 +119,7 @@ test('who stops reading the bad lines does not end an import', async (t) => {
   let stdout = '';
   child.stdout.on('data', (text) => (stdout += text));
   const [exit] = await once(child, 'close');
-  assert.deepEqual([exit, stdout], [0, '1 animals added, ids 1 to 1; 1,000 lines skipped\n']);
+  assert.deepEqual([exit, stdout], [0, '1 animal imported, id 1; 1,000 lines skipped\n']);
 });
 
 test('a seed that is not what it should be is told with its place, and nothing of it is kept', async (t) => {
@@ -117,10 +128,10 @@ test('a seed that is not what it should be is told with its place, and nothing o
     ['[]', 'must be a JSON object'],
     ['{"pets":[{"name":"a","categoryId":1},{"name":"","status":"x"}]}', 'pets.1: name must be'],
     ['{"pets":[1,{"name":"a"}]}', 'pets.0: must be a JSON object; pets.1: categoryId is missing'],
-    ['{"categories":[{"id":"1","name":"a"}]}', 'categories.0: id must be an integer of 64 bits'],
+    ['{"categories":[{"id":"1","name":"a"}]}', 'categories.0: id must be a 64-bit integer'],
     ['{"categories":[{"id":1,"name":"a","x":1,"y":2}]}', 'categories.0: x is unknown; y is unknown'],
     ['{"categories":1,"pets":null}', 'categories must be a JSON array; pets must be a JSON array'],
-    ['{"zoo":1}', 'zoo is unknown'],
+    ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', 'zoo is unknown; categories.0: id must be'],
     ['{', ''],
   ]) {
     await writeFile(path.join(cwd, 'seed'), text);
@@ -130,40 +141,78 @@ test('a seed that is not what it should be is told with its place, and nothing o
     assert.deepEqual([level, error], ['error', undefined]);
     assert.ok(message.startsWith(`seed seed: ${why}`), stderr);
   }
-  assert.match((await program(['verify'], { cwd })).stdout, /animals +0\n/);
+  assert.match((await program(['verify'], { cwd })).stdout, /^pets +0$/m);
 });
 
-test('what cannot be read twice is not imported', async (t) => {
+test('a faulty seed of any size says its first 20 faults', async (t) => {
   const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'seed'), `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`);
+  const { exit, stderr } = await program(['serve', '--port', '0', '--seed', 'seed'], { cwd });
+  assert.equal(exit, 1);
+  assert.match(JSON.parse(stderr).message, /^seed seed: pets\.0: .*; pets\.19: [^;]+; [^;]+; and 2,981 more faults$/);
+});
+
+test('what is no file of JSON lines is told in a sentence', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'table.csv'), 'name,categoryId\nRex,1\n');
   for (const [file, why] of [
-    ['/dev/null', 'is no regular file'],
-    ['.', 'is no regular file'],
-    ['none', 'no such file'],
-  ]) {
-    const { exit, stderr } = await program(['import', file], { cwd, input: LINES });
-    assert.equal(exit, 1);
-    assert.ok(stderr.includes(why), stderr);
+    ['table.csv', /^table\.csv looks like CSV; import takes JSON lines such as \{.*\}\n$/],
+    ['.', /^\. is a directory\n$/],
+    ['none', /^none: no such file or directory\n$/],
+  ] as const) {
+    const { exit, stdout, stderr } = await program(['import', file], { cwd });
+    assert.deepEqual([exit, stdout], [1, '']);
+    assert.match(stderr, why);
   }
 });
 
-test('an import that is killed half-way leaves nothing to be seen, and the next one works', async (t) => {
-  const cwd = await temporary(t);
-  const server = await serving(t, ['--first-key', 'free'], { cwd });
-  await writeLines(path.join(cwd, 'in'), 60_000);
-  const [file, ...words] = await command();
-  const child = spawn(file, [...words, 'import', 'in'], { cwd, stdio: 'ignore' });
-  const log = path.join(cwd, 'data', 'log-000001.jsonl');
-  while (child.exitCode === null && !(await readFile(log, 'utf8')).includes('"importPart"')) await tick();
-  child.kill('SIGKILL');
-  await once(child, 'exit');
-  assert.notEqual(child.exitCode, 0, 'it was killed before its end');
-  assert.equal((await program(['export'], { cwd })).stdout, '');
-  await writeFile(path.join(cwd, 'small'), LINES);
-  const { stdout } = await program(['import', 'small'], { cwd });
-  assert.equal(stdout, '3 animals added, ids 1 to 3; 0 lines skipped\n');
-  const { exit } = await server.stop();
-  assert.equal(exit, 0);
-  assert.match((await program(['verify'], { cwd })).stdout, /animals +3\n/);
+for (const running of [true, false]) {
+  test(`an import from a pipe that is killed is completed by the same command, ${running ? 'also through a server' : 'on the store'}`, async (t) => {
+    const cwd = await temporary(t);
+    const server = running ? await serving(t, [], { cwd }) : undefined;
+    const input = `${Array.from({ length: 30_000 }, (_, at) => `{"name":"animal ${at}","categoryId":${at % 9}}`).join('\n')}\n`;
+    const [file, ...words] = await command();
+    const child = spawn(file, [...words, 'import', '-'], { cwd, stdio: ['pipe', 'ignore', 'ignore'] });
+    child.stdin.end(input);
+    const file1 = path.join(cwd, 'data', 'store-000001.jsonl');
+    while (child.exitCode === null && !(existsSync(file1) && (await readFile(file1, 'utf8')).includes('"addPets"')))
+      await tick();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    assert.equal(child.signalCode, 'SIGKILL', 'it was killed before its end');
+    const again = await program(['import', '-', '--json'], { cwd, input });
+    const { added, already, skipped } = JSON.parse(again.stdout);
+    assert.deepEqual([added + already, skipped], [30_000, 0], again.stderr);
+    assert.ok(added > 0);
+    const third = await program(['import', '-'], { cwd, input });
+    assert.match(third.stdout, /^0 animals imported, ids 1 to 30000; 30,000 of this input had been imported before\n$/);
+    assert.match((await program(['verify'], { cwd })).stdout, /^pets +30,000$/m);
+    assert.equal((await server?.stop())?.exit ?? 0, 0);
+    const left = (await readdir(tmpdir())).filter((name) => name.startsWith('petstore-import-'));
+    assert.deepEqual(left, [], 'nothing stays behind');
+  });
+}
+
+test('between two turns of the event loop an import reads a few lines, so that no request waits for it', async (t) => {
+  const log = { info: () => {}, warn: () => {}, error: () => {} };
+  const engine = await openFileEngine(await temporary(t), { clock: systemClock, log });
+  t.after(() => engine.close());
+  let read = 0;
+  async function* lines() {
+    yield Buffer.from('{"digest":"0","count":5000}');
+    for (; read < 5_000; read++) yield Buffer.from('{"name":"Rex","categoryId":1}');
+  }
+  let isDone = false;
+  const readInTurns: number[] = [];
+  const look = (before: number) => {
+    readInTurns.push(read - before);
+    if (!isDone) setImmediate(look, read);
+  };
+  setImmediate(look, 0);
+  const { added } = await importAnimals({ engine }, undefined, { input: lines() });
+  isDone = true;
+  assert.equal(added, 5_000);
+  assert.ok(Math.max(...readInTurns) <= TURN_LINES, readInTurns.join());
 });
 
 const tick = () => new Promise((resolve) => setTimeout(resolve, 2));

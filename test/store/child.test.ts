@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { openStore } from '../../src/operator/opening.ts';
+import { compactElsewhere } from '../../src/operator/compacting.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { folder } from '../faults/folder.ts';
 import { addPet } from './opened.ts';
 
@@ -37,7 +38,7 @@ test('a compaction for which no descriptor is left is refused, and comes about l
     const { stdout } = await promisify(execFile)('bash', args, { timeout: WAIT_MAX_MS });
     assert.equal(stdout, 'done\n');
     const names = readdirSync(join(dir, 'data')).filter((name) => name.endsWith('.jsonl'));
-    assert.equal(names.length, 2, names.join());
+    assert.equal(names.length, 1, names.join());
   } finally {
     remove();
   }
@@ -62,12 +63,12 @@ test('where priorities may not be set, it compacts all the same', async (t) => {
   });
   syncBuiltinESMExports();
   try {
-    const store = await openStore(join(dir, 'data'), {});
+    const { store, journal } = await openStore(join(dir, 'data'), { compact: compactElsewhere });
     await addPet(store);
-    await store.compact();
+    await journal.compact();
     await store.close();
     assert.equal(refused.mock.callCount(), 1);
-    assert.ok(existsSync(join(dir, 'data', 'snapshot-000002.jsonl')));
+    assert.ok(existsSync(join(dir, 'data', 'store-000002.jsonl')));
   } finally {
     refused.mock.restore();
     syncBuiltinESMExports();
@@ -89,9 +90,9 @@ test('the process that compacts has the lowest priority, and closing the store e
      setTimeout(() => {}, ${WAIT_MAX_MS});`,
   );
   try {
-    const store = await openStore(join(dir, 'data'), {});
+    const { store, journal } = await openStore(join(dir, 'data'), { compact: compactElsewhere });
     await addPet(store);
-    const given = assert.rejects(store.compact(), { name: 'AbortError' });
+    const given = assert.rejects(journal.compact(), { name: 'AbortError' });
     await until('it has begun', () => existsSync(pidFile) && readFileSync(pidFile, 'utf8') !== '');
     const priorities = prioritiesOf(readFileSync(pidFile, 'utf8'));
     assert.ok(

@@ -1,422 +1,391 @@
+/** What stands in a data directory, what is refused there, and what becomes of it. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import { backup, restore, verify } from '../../src/store/backup.ts';
-import { DamagedError } from '../../src/store/damage.ts';
-import { realDisk } from '../../src/store/disk.ts';
-import { compactFiles } from '../../src/store/generation.ts';
-import { InUseError } from '../../src/store/lock.ts';
-import { recover } from '../../src/store/recovery.ts';
-import { repair } from '../../src/store/repair.ts';
-import { FileStore } from '../../src/store/store.ts';
+import { MAX_SLOTS, SlotLimiter } from '../../src/access/limiter.ts';
+import { backup, restore } from '../../src/store/file/backup.ts';
+import { type Disk, realDisk } from '../../src/store/file/disk.ts';
+import { DamagedError, seal } from '../../src/store/file/format.ts';
+import { InUseError } from '../../src/store/file/lock.ts';
+import { openStore, readStore } from '../../src/store/file/open.ts';
+import { repair } from '../../src/store/file/repair.ts';
+import { compactFile } from '../../src/store/file/rewrite.ts';
+import { StoreError } from '../../src/store/model.ts';
+import { NewerError } from '../../src/store/record.ts';
 import { folder } from '../faults/folder.ts';
 import { checkRealDisk } from '../faults/real-disk.ts';
-import { addPet, check, type Opened, order, pet, withStore } from './opened.ts';
+import { addKey, addPet, check, filesIn, type Opened, order, pet, withStore } from './opened.ts';
 
 const lines = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
+const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
+const path = ({ dir }: Opened, name = filesIn(dir)[0]) => join(dir, name);
 
-async function fill(opened: Opened): Promise<void> {
-  const { store, clock } = opened;
+async function fill({ store, clock }: Opened): Promise<void> {
   for (const name of ['a', 'b', 'c']) await addPet(store, name);
   await order(store, 2);
   await store.write(() => ({ op: 'setCategory', category: { id: 2n ** 60n, name: 'big' } }));
-  await store.write(() => ({ op: 'setKey', key: key('k1', 0) }));
+  await addKey(store);
   const entry = { key: 'k1', dayUsed: 3, dayEndsAt: clock.wall(), banStep: 0, banEndsAt: 0 };
   await store.write(() => ({ op: 'usage', at: clock.wall(), entries: [entry] }));
 }
 
-function key(id: string, slot: number) {
-  const about = { name: 'shop', plan: 'free' as const, environment: 'production' as const, createdAt: 1 };
-  return { id, slot, ...about, perMinute: 60, perDay: 1000, secrets: [{ digest: 'ab'.repeat(32) }] };
+/** As if that had been written by a newer program. */
+function replaceLine(file: string, number: number, change: (body: string) => string): void {
+  const changed = lines(file).map((line, i) => (i === number ? seal(change(line.slice(18))).trimEnd() : line));
+  writeFileSync(file, `${changed.join('\n')}\n`);
 }
 
 test('every line is JSON, and its checksum is over all that follows it in the line', () =>
   withStore({}, async (opened) => {
     await fill(opened);
-    await opened.store.compact();
-    await fill2(opened);
-    const names = readdirSync(opened.dir).filter((name) => name.endsWith('.jsonl'));
-    assert.deepEqual(names, ['log-000002.jsonl', 'snapshot-000002.jsonl']);
-    for (const line of names.flatMap((name) => lines(join(opened.dir, name)))) {
+    await opened.journal.compact();
+    await addPet(opened.store, 'd');
+    assert.deepEqual(filesIn(opened.dir), ['store-000002.jsonl']);
+    for (const line of lines(path(opened))) {
       assert.equal(JSON.parse(line).crc, crc32(line.slice(18)).toString(16).padStart(8, '0'));
     }
-    const [, record] = lines(join(opened.dir, 'log-000002.jsonl'));
-    const { crc: _, ...read } = JSON.parse(record);
-    assert.deepEqual(read, { seq: 9, batch: 9, left: 0, op: 'addPet', pet: pet(4, 'd') });
+    const { crc: _, ...last } = JSON.parse(lines(path(opened)).at(-1)!);
+    assert.deepEqual(last, { batch: 9, n: 0, last: true, op: 'addPet', pet: pet(4, 'd') });
   }));
 
-async function fill2({ store }: Opened): Promise<void> {
-  await addPet(store, 'd');
-}
-
-test('the state is the same whatever the generation, and so is its digest', () =>
+test('the same content has the same proof, whatever file it comes from', () =>
   withStore({}, async (opened) => {
     await fill(opened);
-    const { proof } = await verify(opened.dir);
-    for (const step of [() => opened.store.compact(), opened.crash, opened.reopen]) {
+    const { proof } = await readStore(opened.dir);
+    for (const step of [() => opened.journal.compact(), opened.crash, opened.reopen]) {
       await step();
-      assert.deepEqual((await verify(opened.dir)).proof, proof);
+      assert.deepEqual((await readStore(opened.dir)).proof, proof);
     }
     assert.deepEqual({ ...proof, digest: '' }, { pets: 3, orders: 1, categories: 1, keys: 1, digest: '' });
     await addPet(opened.store);
-    assert.notEqual((await verify(opened.dir)).proof.digest, proof.digest);
+    assert.notEqual((await readStore(opened.dir)).proof.digest, proof.digest);
   }));
 
-test('a format version of another program is refused by name, and the files stay', () =>
+test('what a newer version wrote is refused as that, by repair too, and stays', () =>
   withStore({}, async (opened) => {
+    await fill(opened);
     await opened.store.close();
-    const path = join(opened.dir, 'snapshot-000001.jsonl');
-    const before = readFileSync(path);
-    const body = lines(path)[0].slice(18).replace('"version":1', '"version":2');
-    writeFileSync(
-      path,
-      [`{"crc":"${crc32(body).toString(16).padStart(8, '0')}",${body}`, ...lines(path).slice(1), ''].join('\n'),
-    );
-    await assert.rejects(recover(realDisk, opened.dir), (error: Error) => {
-      assert.ok(!(error instanceof DamagedError));
-      return /version 2; this program reads version 1/.test(error.message);
-    });
-    writeFileSync(path, before);
+    const file = path(opened);
+    const whole = readFileSync(file);
+    const newer: [number, (body: string) => string][] = [
+      [0, (body) => body.replace('"version":2', '"version":3')],
+      [4, (body) => body.replace('"op":"addPet"', '"op":"addHorse"')],
+    ];
+    for (const [number, change] of newer) {
+      replaceLine(file, number, change);
+      const changed = readFileSync(file);
+      for (const attempt of [() => readStore(opened.dir), () => openStore(opened.dir), () => repair(opened.dir)]) {
+        await assert.rejects(attempt(), (error: Error) => error instanceof NewerError && error.message.includes(file));
+      }
+      assert.deepEqual(readFileSync(file), changed);
+      writeFileSync(file, whole);
+    }
+    replaceLine(file, 4, (body) => body.replace('"op":"addPet"', '"op":"addHorse"'));
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"name":"a"', '"name":"A"'));
+    await assert.rejects(repair(opened.dir), NewerError, 'also where the damage stands before it');
+    writeFileSync(file, whole);
     await opened.crash();
   }));
 
-test('a compaction that fails leaves a chain of logs, which is read, backed up and compacted', async () => {
-  let fails = true;
-  const compact = (dir: string, generation: number) =>
-    fails ? Promise.reject(new Error('killed')) : compactFiles(realDisk, dir, generation);
-  await withStore({ compact }, async (opened) => {
+test('a file that is missing, older, emptied, another store’s, or of a name that no petstore gave is refused by name', () =>
+  withStore({}, async (opened) => {
     await fill(opened);
-    await assert.rejects(opened.store.compact(), /killed/);
-    await addPet(opened.store);
-    await assert.rejects(opened.store.compact(), /killed/);
-    await addPet(opened.store);
-    await check(opened);
+    const first = readFileSync(path(opened));
     await opened.reopen();
-    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 3);
-    await check(opened);
-    fails = false;
-    await opened.store.compact();
-    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 1);
-  });
-});
-
-test('a backup of a running store is as of its pin, and restores with counts and digest', () =>
-  withStore({}, async (opened) => {
-    const { dir: elsewhere, remove } = folder();
-    try {
-      await fill(opened);
-      const { proof } = await verify(opened.dir);
-      const pinned = opened.store.pin();
-      await addPet(opened.store, 'later');
-      await opened.store.compact();
-      await addPet(opened.store, 'later still');
-      assert.deepEqual((await verify(opened.dir, pinned)).proof, proof);
-      const file = join(elsewhere, 'backup.jsonl');
-      writeFileSync(`${file}.tmp`, 'of somebody else');
-      assert.deepEqual(await backup(opened.dir, file, pinned), proof);
-      assert.deepEqual(readdirSync(elsewhere), ['backup.jsonl', 'backup.jsonl.tmp']);
-      assert.equal(readFileSync(`${file}.tmp`, 'utf8'), 'of somebody else');
-      pinned.release();
-      await assert.rejects(backup(opened.dir, file), /exists/);
-      const target = join(elsewhere, 'restored');
-      assert.deepEqual(await restore(file, target), proof);
-      assert.deepEqual((await verify(target)).proof, proof);
-      await assert.rejects(restore(file, target), /the store in .* is not empty/);
-      writeFileSync(file, readFileSync(file, 'utf8').replace('"a"', '"A"'));
-      await assert.rejects(restore(file, join(elsewhere, 'other')), (error: Error) => {
-        assert.ok(error instanceof DamagedError);
-        return /the backup that is damaged; nothing was restored/.test(error.message) && !/repair/.test(error.message);
-      });
-    } finally {
-      remove();
-    }
-    await opened.reopen();
-    assert.equal(readdirSync(opened.dir).filter((name) => name.startsWith('log-')).length, 1, 'old files went');
-  }));
-
-test('of two backups to one name one succeeds, and a file that was made meanwhile stays', () =>
-  withStore({}, async (opened) => {
-    const { dir: elsewhere, remove } = folder();
-    try {
-      await fill(opened);
-      const file = join(elsewhere, 'backup.jsonl');
-      const both = await Promise.allSettled([backup(opened.dir, file), backup(opened.dir, file)]);
-      const refused = both.filter((one) => one.status === 'rejected').map(({ reason }) => reason.message);
-      assert.deepEqual(refused, [`${file} exists`]);
-      await restore(file, join(elsewhere, 'restored'));
-
-      const other = join(elsewhere, 'other');
-      const stillHeld = async () => writeFileSync(other, 'of somebody else');
-      await assert.rejects(backup(opened.dir, other, undefined, { stillHeld }), { message: `${other} exists` });
-      assert.equal(readFileSync(other, 'utf8'), 'of somebody else');
-      assert.deepEqual(readdirSync(elsewhere).sort(), ['backup.jsonl', 'other', 'restored']);
-    } finally {
-      remove();
-    }
-  }));
-
-test('a backup may be named like a snapshot of any generation, a file of the store only like its own', () =>
-  withStore({}, async (opened) => {
-    const { dir: elsewhere, remove } = folder();
-    try {
-      await fill(opened);
-      const file = join(elsewhere, 'snapshot-000003.jsonl');
-      const proof = await backup(opened.dir, file);
-      assert.equal(JSON.parse(lines(file)[0]).generation, 1);
-      const target = join(elsewhere, 'restored');
-      assert.deepEqual(await restore(file, target), proof);
-      for (const kind of ['log', 'snapshot']) {
-        const path = (generation: number) => join(target, `${kind}-00000${generation}.jsonl`);
-        const bytes = readFileSync(path(1));
-        writeFileSync(path(3), bytes);
-        await assert.rejects(verify(target), (error) => {
-          assert.ok(error instanceof DamagedError);
-          return error.file === path(3) && error.what === 'the file says it is generation 1';
+    await opened.journal.compact();
+    await opened.store.close();
+    const [file, before] = [path(opened), path(opened, 'store-000001.jsonl')];
+    const whole = readFileSync(file);
+    const other = folder();
+    const { store } = await openStore(other.dir);
+    await store.close();
+    const refused = async (what: RegExp, name = file) => {
+      for (const attempt of [() => readStore(opened.dir), () => openStore(opened.dir), () => repair(opened.dir)]) {
+        await assert.rejects(attempt(), (error: Error) => {
+          assert.ok(error instanceof DamagedError, error.stack);
+          assert.match(error.message, what);
+          assert.ok(error.message.includes(name), error.message);
+          return true;
         });
       }
-    } finally {
-      remove();
+    };
+    rmSync(file);
+    await refused(/the file is missing.*to begin anew or restore a backup here, type `rm .*LOCK`/);
+    writeFileSync(before, first);
+    await refused(/store-000001\.jsonl is older/);
+    rmSync(before);
+    writeFileSync(file, '');
+    await refused(/ends within its first batch/);
+    writeFileSync(file, whole.subarray(whole.indexOf('\n') + 1));
+    await refused(/the first line is no header.*Repair cannot help here/);
+    writeFileSync(file, whole.subarray(0, 40));
+    await refused(/cut off/);
+    writeFileSync(file, readFileSync(path({ dir: other.dir } as Opened)));
+    await refused(/says that it is store-000001/);
+    replaceLine(file, 0, (body) => body.replace('"file":1', '"file":2'));
+    await refused(/belongs to another store/);
+    writeFileSync(file, whole);
+    for (const name of ['store-000003.jsonl', 'store-7.jsonl', 'store-000002.jsonl.bak', 'snapshot-000001.jsonl']) {
+      writeFileSync(join(opened.dir, name), whole);
+      await refused(/says that it is|no petstore gave this name|format 1/, join(opened.dir, name));
+      rmSync(join(opened.dir, name));
     }
+    other.remove();
+    await opened.crash();
   }));
 
-test('damage is named with file, offset and record; repair cuts there, keeps the file, and says what is lost', () =>
+test('a FIFO, a directory, a dangling link in its place, and a directory where nothing can be, are refused at once', () =>
+  withStore({}, async (opened) => {
+    await opened.store.close();
+    const file = path(opened);
+    const whole = readFileSync(file);
+    const stands: (() => void)[] = [
+      () => execFileSync('mkfifo', [file]),
+      () => mkdirSync(file),
+      () => symlinkSync(join(opened.dir, 'nowhere'), file),
+    ];
+    for (const stand of stands) {
+      rmSync(file, { recursive: true });
+      stand();
+      for (const attempt of [() => readStore(opened.dir), () => openStore(opened.dir)]) {
+        await assert.rejects(attempt(), (error: Error) => error.message.includes(file));
+      }
+    }
+    rmSync(file);
+    writeFileSync(file, whole);
+    await assert.rejects(openStore('/proc/petstore'), /ENOENT|EACCES/);
+    await opened.crash();
+  }));
+
+test('a directory that holds other files and no store is left as it is', async () => {
+  const { dir, remove } = folder();
+  writeFileSync(join(dir, 'notes.txt'), 'mine');
+  await assert.rejects(openStore(dir), /holds other files and no store/);
+  assert.deepEqual(readdirSync(dir), ['notes.txt']);
+  await assert.rejects(readStore(join(dir, 'none')), /there is no store/);
+  remove();
+});
+
+test('reading needs neither the lock nor a directory that can be written', () =>
   withStore({}, async (opened) => {
     await fill(opened);
+    chmodSync(opened.dir, 0o500);
+    const { proof, state } = await readStore(opened.dir);
+    assert.deepEqual([proof.pets, state.key('k1')?.name], [3, 'shop']);
+    await assert.rejects(openStore(opened.dir), InUseError);
+    chmodSync(opened.dir, 0o700);
+  }));
+
+test('a backup of a running store is as of its extent, and restores with counts and digest', () =>
+  withStore({}, async (opened) => {
+    const { dir: elsewhere, remove } = folder();
+    await fill(opened);
+    const { proof } = await readStore(opened.dir);
+    const { extent } = opened.journal;
+    await addPet(opened.store, 'later');
+    const file = join(elsewhere, 'backup.jsonl');
+    writeFileSync(`${file}.tmp`, 'of somebody else');
+    assert.deepEqual(await backup(opened.dir, file, { extent }), proof);
+    assert.deepEqual(readdirSync(elsewhere), ['backup.jsonl', 'backup.jsonl.tmp']);
+    await assert.rejects(backup(opened.dir, file), /exists/);
+    await assert.rejects(backup(opened.dir, join(opened.dir, 'b.jsonl')), /b\.jsonl is inside the data directory/);
+    const target = join(elsewhere, 'restored');
+    assert.deepEqual(await restore(file, target), proof);
+    assert.deepEqual((await readStore(target)).proof, proof);
+    await assert.rejects(restore(file, target), /the store in .* is not empty/);
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"a"', '"A"'));
+    await assert.rejects(restore(file, join(elsewhere, 'other')), (error: Error) => {
+      assert.ok(error instanceof DamagedError);
+      return (
+        /the backup that is damaged; nothing was restored/.test(error.message) && !/petstore repair/.test(error.message)
+      );
+    });
+    assert.ok(!existsSync(join(elsewhere, 'other')));
+    remove();
+  }));
+
+test('what a refusal tells to type works as it stands, whatever the name of the directory', async () => {
+  const { dir: parent, remove } = folder();
+  const dir = join(parent, "it's my data");
+  const open = () => openStore(dir).then(({ store }) => store);
+  await (await open()).close();
+  const file = join(dir, 'store-000001.jsonl');
+  const toType = (error: Error) => /`(.+?)`/.exec(error.message)![1];
+  appendFileSync(file, '{}\n');
+  const words = execFileSync('sh', ['-c', `printf '%s\n' ${await open().then(String, toType)}`], { encoding: 'utf8' });
+  assert.deepEqual(words.trimEnd().split('\n'), ['petstore', 'repair', '--data', dir]);
+  rmSync(file);
+  execFileSync('sh', ['-c', await open().then(String, toType)], { cwd: parent });
+  await (await open()).close();
+  remove();
+});
+
+test('repair cuts at the damage, keeps the file, tells what is lost, and nothing comes back', () =>
+  withStore({}, async (opened) => {
+    await fill(opened);
+    await addKey(opened.store);
     await opened.store.close();
-    const path = join(opened.dir, 'log-000001.jsonl');
-    const whole = readFileSync(path, 'utf8');
-    const offset = whole.indexOf(lines(path)[3]); // the third animal
-    writeFileSync(path, whole.replace('"name":"c"', '"name":"C"'));
+    const file = path(opened);
+    const whole = readFileSync(file, 'utf8');
+    const offset = whole.indexOf(lines(file).find((line) => line.includes('"name":"c"'))!);
+    const damagedText = whole.replace('"name":"c"', '"name":"C"');
+    writeFileSync(file, damagedText);
     const damage = (error: unknown) => {
       assert.ok(error instanceof DamagedError);
-      assert.deepEqual([error.file, error.offset, error.sequence], [path, offset, 3]);
-      return /petstore repair/.test(error.message);
+      assert.deepEqual([error.file, error.offset], [file, offset]);
+      return /petstore repair --data/.test(error.message);
     };
-    await assert.rejects(verify(opened.dir), damage);
+    await assert.rejects(readStore(opened.dir), damage);
     await assert.rejects(opened.crash(), damage);
-    const { kept, lost, lostBytes } = await repair(opened.dir);
-    assert.deepEqual(kept, [`${path}.damaged`]);
-    assert.equal(readFileSync(kept[0], 'utf8'), whole.replace('"name":"c"', '"name":"C"'));
-    assert.deepEqual(lost, { pets: 0, orders: 1, categories: 1, keys: 1, others: 1 });
-    assert.equal(lostBytes, whole.length - offset);
+    const told = await repair(opened.dir);
+    assert.equal(readFileSync(told.kept!, 'utf8'), damagedText);
+    assert.deepEqual([told.lostBatches, told.lostBytes, told.revoked], [7, whole.length - offset, []]);
     await opened.crash();
-    assert.deepEqual(opened.store.read.counts(), { pets: 2, orders: 0, categories: 0, keys: 1 });
+    assert.deepEqual(opened.store.read.counts(), { pets: 2, orders: 0, categories: 0, keys: 0 });
+    assert.equal((await addPet(opened.store)).pet.id, told.nextPetId);
+    assert.ok(told.nextPetId > 3 && (await order(opened.store, 1)).order.id > 1);
+    assert.ok((await addKey(opened.store)).key.slot > 1);
     assert.equal((await repair(opened.dir, { lock: false })).damage, undefined, 'nothing is left to repair');
   }));
 
-test('repair of a snapshot keeps what stands before the damage', () =>
+test('repair leaves no key in a slot that a limiter cannot hold, however many batches are missing', () =>
   withStore({}, async (opened) => {
     await fill(opened);
-    await opened.store.compact();
-    await addPet(opened.store, 'lost with the log');
     await opened.store.close();
-    const path = join(opened.dir, 'snapshot-000002.jsonl');
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"orders":{"first":1', '"orders":{"first":2'));
-    writeFileSync(join(opened.dir, 'log-000002.jsonl.damaged'), 'kept by an earlier repair');
-    const { kept, lost } = await repair(opened.dir);
-    assert.deepEqual(
-      kept.map((name) => name.replace(/.*\//, '')),
-      ['snapshot-000002.jsonl.damaged', 'log-000002.jsonl.damaged-2'],
-    );
-    assert.equal(readFileSync(join(opened.dir, 'log-000002.jsonl.damaged'), 'utf8'), 'kept by an earlier repair');
-    assert.deepEqual(lost, { pets: 1, orders: 1, categories: 0, keys: 1, others: 1 });
+    appendFileSync(path(opened), seal('"batch":500,"n":0,"last":true,"op":"close"}'));
+    const { nextSlot } = await repair(opened.dir);
+    assert.ok(nextSlot > 1_000_000 && nextSlot < MAX_SLOTS / 2, `${nextSlot}`);
     await opened.crash();
-    assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 0, categories: 1, keys: 1 });
-    assert.equal((await addPet(opened.store)).pet.id, 5, 'the id of the lost animal is not given again');
-    assert.equal((await order(opened.store, 1)).order.id, 2, 'nor that of the order');
+    const { key } = await addKey(opened.store);
+    const limiter = new SlotLimiter({ clock: opened.clock, unix: () => opened.store.unix() });
+    assert.equal(limiter.take(key).verdict, 'admitted');
   }));
 
-test('a key behind the cut stays as a revoked one: neither its id nor its secret is given to another', () =>
-  withStore({}, async (opened) => {
-    const { store, clock } = opened;
-    const old = { digest: 'old' };
-    const k1 = { ...key('k1', 0), secrets: [{ digest: 'new' }, old] };
-    await store.write(() => ({ op: 'setKey', key: k1 }));
-    await store.write(() => ({ op: 'setKey', key: { ...key('k2', 1), name: 'unreadable' } }));
-    await store.write(() => ({ op: 'setKey', key: { ...key('k3', 2), name: 'readable' } }));
-    await store.write(() => ({ op: 'setKey', key: { ...k1, secrets: [{ digest: 'newer' }, { ...old, endsAt: 1 }] } }));
-    await store.write(() => ({ op: 'setKey', key: key('k4', 3) }));
-    const once = { caller: 'k4', key: 'a', at: clock.wall() };
-    await store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.nextPetId()), once }));
-    await store.close();
-    const path = join(opened.dir, 'log-000001.jsonl');
-    const isOfK4 = (line: string) => line.includes('"id":"k4"');
-    const damaged = lines(path).map((line) => (isOfK4(line) ? line.replace('shop', 'shoP') : line));
-    writeFileSync(path, `${damaged.join('\n')}\n`.replace('unreadable', 'Unreadable'));
-    const { lost } = await repair(opened.dir);
-    assert.deepEqual(lost, { pets: 1, orders: 0, categories: 0, keys: 3, others: 1 });
-    await opened.crash();
-    const keys = [...opened.store.read.keys()];
-    assert.deepEqual(
-      keys.map(({ id, slot, name, revokedAt, secrets }) => [id, slot, name, revokedAt !== undefined, secrets]),
-      [
-        ['k1', 0, 'shop', false, [{ digest: 'old', endsAt: 1 }]],
-        ['k2', 1, 'lost', true, []],
-        ['k3', 2, 'readable', true, []],
-        ['k4', 3, 'lost', true, []],
-      ],
-    );
-  }));
-
-test('an import that ends behind the cut is lost whole, also what of it stands before', () =>
-  withStore({}, async (opened) => {
-    const { store } = opened;
-    const part = ['a', 'b', 'c'].map((name) => ({ name, categoryId: 1, status: 'available' as const }));
-    await store.write(() => ({ op: 'importPart', import: 'one', pets: part }));
-    await addPet(store, 'unreadable');
-    await store.write((ahead) => ({ op: 'endImport', import: 'one', first: ahead.nextPetId(), count: 3 }));
-    await store.close();
-    const path = join(opened.dir, 'log-000001.jsonl');
-    writeFileSync(path, readFileSync(path, 'utf8').replace('unreadable', 'Unreadable'));
-    assert.equal((await repair(opened.dir)).lost.pets, 3);
-    await opened.crash();
-    assert.equal((await addPet(opened.store)).pet.id, 5);
-  }));
-
-test('from older files that a crash left beside a damaged snapshot all is taken that they hold', () =>
+test('repair of the state that a file began with keeps the rows before the damage, and revokes the keys', () =>
   withStore({}, async (opened) => {
     await fill(opened);
-    await opened.reopen();
-    const old = ['log-000001.jsonl', 'snapshot-000001.jsonl'].map((name) => join(opened.dir, name));
-    const bytes = old.map((path) => readFileSync(path));
-    await opened.store.compact();
+    await opened.journal.compact();
+    await addPet(opened.store, 'lost');
     await opened.store.close();
-    for (const [at, path] of old.entries()) writeFileSync(path, bytes[at]);
-    const path = join(opened.dir, 'snapshot-000002.jsonl');
-    writeFileSync(path, readFileSync(path, 'utf8').replace('"big"', '"bug"'));
-    const { lost } = await repair(opened.dir);
-    assert.deepEqual(lost, { pets: 0, orders: 0, categories: 0, keys: 0, others: 0 });
-    assert.ok(existsSync(`${path}.damaged`));
+    const file = path(opened);
+    const whole = readFileSync(file, 'utf8');
+    writeFileSync(file, whole.replace('"dayUsed":3', '"dayUsed":4'));
+    const { revoked, nextPetId } = await repair(opened.dir);
+    assert.deepEqual(revoked, ['k1']);
     await opened.crash();
-  }));
-
-test('a snapshot whose digest is another is damaged, though each line is good', () =>
-  withStore({}, async (opened) => {
-    await fill(opened);
-    await opened.store.compact();
+    assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 1, categories: 1, keys: 1 });
+    assert.ok(opened.store.read.key('k1')!.revokedAt! > 0 && nextPetId > 4);
     await opened.store.close();
-    const path = join(opened.dir, 'snapshot-000002.jsonl');
-    const whole = readFileSync(path, 'utf8');
-    const sealed = lines(path).map((line) => {
-      const body = line.slice(18).replace('"big"', '"bug"');
-      return `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",${body}\n`;
-    });
-    writeFileSync(path, sealed.join(''));
-    await assert.rejects(opened.crash(), /snapshot-000002\.jsonl, offset \d+: the digest is wrong/);
-    writeFileSync(path, whole);
-    await opened.crash();
-  }));
-
-test('a log that has grown is compacted by itself', () =>
-  withStore({ minCompactionBytes: 10_000 }, async (opened) => {
-    const add = () => addPet(opened.store, 'x'.repeat(1_000));
-    await Promise.all(Array.from({ length: 8 }, add));
-    assert.ok(!readdirSync(opened.dir).includes('log-000002.jsonl'), 'it is not large yet');
-    await Promise.all([add(), add()]);
-    for (let waited = 0; waited < 500; waited++) {
-      if (readdirSync(opened.dir).join() === 'LOCK,log-000002.jsonl,snapshot-000002.jsonl') break;
-      await sleep(10);
+    writeFileSync(path(opened, 'store-000004.jsonl'), whole.replace('"op":"proof"', '"op":"Proof"'));
+    replaceLine(path(opened, 'store-000004.jsonl'), 0, (header) => header.replace('"file":2', '"file":4'));
+    for (const attempt of [readStore, repair]) {
+      await assert.rejects(attempt(opened.dir), /Repair cannot help here\. Restore a backup/);
     }
-    assert.equal(readdirSync(opened.dir).join(), 'LOCK,log-000002.jsonl,snapshot-000002.jsonl');
-    await addPet(opened.store);
-    assert.deepEqual(opened.notices, []);
+    rmSync(opened.dir, { recursive: true });
+    await opened.crash();
   }));
 
-async function withPath(path: string, work: () => Promise<void>): Promise<void> {
-  const { PATH } = process.env;
-  process.env.PATH = path;
-  await work().finally(() => {
-    process.env.PATH = PATH;
+test('no room: the batch and what rests on it are refused as full, and the next write tries again', async () => {
+  let isFull = false;
+  const disk: Disk = {
+    ...realDisk,
+    async write(fd, bytes, position) {
+      if (!isFull) return realDisk.write(fd, bytes, position);
+      await realDisk.write(fd, bytes.subarray(0, bytes.length / 2), position);
+      throw Object.assign(new Error('no space'), { code: 'ENOSPC' });
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    await addPet(opened.store, 'kept');
+    isFull = true;
+    for (const write of [addPet(opened.store), order(opened.store, 1)]) await assert.rejects(write, is('full'));
+    assert.equal(opened.store.read.pet(1)?.status, 'available');
+    await check(opened);
+    await opened.crash(); // on a full disk: reads are served, and writes once there is room
+    assert.equal(opened.store.read.pet(1)?.name, 'kept');
+    assert.match(opened.notices.at(-1)!, /no room to write; what is there is served/);
+    await assert.rejects(addPet(opened.store), is('full'));
+    isFull = false;
+    await assert.rejects(addPet(opened.store), is('full'), 'not with every write');
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    assert.equal((await addPet(opened.store, 'next')).pet.id, 2);
+    assert.deepEqual(filesIn(opened.dir), ['store-000002.jsonl']);
   });
-}
-
-test('without a flock that works whoever answers for the directory is asked, and the operator is told', async () => {
-  const { dir: path, remove } = folder();
-  writeFileSync(join(path, 'flock'), '#!/bin/sh\nexit 70\n', { mode: 0o700 });
-  const { PATH } = process.env;
-  let isAlive = false;
-  const open = (dir: string) => FileStore.open(dir, { isAlive: async () => isAlive });
-  await withPath(path, () =>
-    withStore({ isAlive: async () => isAlive }, async (opened) => {
-      assert.match(opened.notices[0], /not locked against a .*: flock ended with 70/);
-      isAlive = true;
-      await assert.rejects(open(opened.dir), InUseError);
-      // A flock can be had, and by nobody else: the other is there all the same.
-      await withPath(PATH!, () => assert.rejects(open(opened.dir), InUseError));
-      isAlive = false;
-      await withPath(PATH!, async () => (await open(opened.dir)).close()); // whoever was refused holds nothing
-    }),
-  ).finally(remove);
 });
 
-test('without a flock that works, of two that start at once one is refused', async (t) => {
-  if (process.platform !== 'linux') return t.skip('only Linux has names of sockets outside all directories');
-  const { dir: path, remove } = folder();
-  writeFileSync(join(path, 'flock'), '#!/bin/sh\nexit 70\n', { mode: 0o700 });
-  const dir = join(path, 'data');
-  await withPath(path, async () => {
-    for (let round = 0; round < 3; round++) {
-      const both = await Promise.allSettled([FileStore.open(dir), FileStore.open(dir)]);
-      const [store] = both.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      const refused = both.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
-      assert.equal(refused.length, 1);
-      assert.ok(refused[0] instanceof InUseError);
-      await assert.rejects(FileStore.open(dir), InUseError);
-      await store.close();
-    }
-  }).finally(remove);
-});
-
-test('flock is found also where PATH does not lead to it', async (t) => {
-  if (!existsSync('/usr/bin/flock') && !existsSync('/bin/flock')) return t.skip('flock is not in its usual places');
-  await withPath('', () =>
-    withStore({}, async (opened) => {
-      assert.deepEqual(opened.notices, []);
-      await assert.rejects(FileStore.open(opened.dir), InUseError);
-    }),
-  );
-});
-
-test('a missing file is damage; without the head of a snapshot there is nothing that repair could keep', () =>
-  withStore({}, async (opened) => {
-    await fill(opened);
+test('a failed fdatasync: unknown, told once, and nothing is taken any more', async () => {
+  let fails = false;
+  const disk: Disk = {
+    ...realDisk,
+    sync: (fd) => (fails ? Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' })) : realDisk.sync(fd)),
+  };
+  const fatal: string[] = [];
+  await withStore({ disk, onFatal: (error) => fatal.push(error.failure) }, async (opened) => {
+    await addPet(opened.store);
+    fails = true;
+    await assert.rejects(addPet(opened.store), is('unknown'));
+    await assert.rejects(addPet(opened.store), is('closed'), 'this one is surely not kept');
+    assert.deepEqual(fatal, ['unknown']);
+    assert.equal(opened.store.read.counts().pets, 1, 'reads go on until the process ends');
     await opened.store.close();
-    const log = join(opened.dir, 'log-000001.jsonl');
-    const bytes = readFileSync(log);
-    rmSync(log);
-    await assert.rejects(opened.crash(), /log-000001.jsonl.*missing/);
-    writeFileSync(log, bytes);
-    const snapshot = join(opened.dir, 'snapshot-000001.jsonl');
-    const kept = readFileSync(snapshot);
-    rmSync(snapshot);
-    const names = readdirSync(opened.dir);
-    const isMissing = /snapshot-000001.jsonl, offset 0: the file is missing.*repair cannot help.*Restore a backup/;
-    for (const first of [1, 3, 4]) {
-      // Also where the log goes on from other records than the first, or its header is gone.
-      const header = first === 4 ? 'x' : bytes.toString().split('\n')[0];
-      writeFileSync(log, [header, ...bytes.toString().split('\n').slice(first)].join('\n'));
-      const before = readFileSync(log);
-      await assert.rejects(opened.crash(), isMissing);
-      await assert.rejects(repair(opened.dir), isMissing);
-      assert.deepEqual(readdirSync(opened.dir), names);
-      assert.deepEqual(readFileSync(log), before);
-    }
-    writeFileSync(log, bytes);
-    for (const broken of [kept.toString().replace('"batch":0', '"batch":1'), '']) {
-      writeFileSync(snapshot, broken);
-      const isHeadless = /snapshot-000001.jsonl, offset 0: the .*repair cannot help.*Restore a backup/;
-      await assert.rejects(verify(opened.dir), isHeadless);
-      await assert.rejects(repair(opened.dir), isHeadless);
-    }
-    assert.deepEqual(readFileSync(log), bytes);
-    writeFileSync(snapshot, kept);
+    fails = false;
     await opened.crash();
+    assert.ok(opened.store.read.counts().pets >= 1);
+    assert.notEqual(filesIn(opened.dir)[0], 'store-000001.jsonl', 'what was read was written anew');
+  });
+});
+
+test('a compaction copies what is written meanwhile; one that fails changes nothing, and closing gives it up', async () => {
+  let during = async (_signal: AbortSignal) => {};
+  const compact: Parameters<typeof openStore>[1] extends infer O | undefined
+    ? NonNullable<O extends { compact?: infer C } ? C : never>
+    : never = async (dir, extent, signal) => {
+    await compactFile(realDisk, dir, extent);
+    await during(signal);
+  };
+  await withStore({ compact }, async (opened) => {
+    await fill(opened);
+    during = async () => void (await addPet(opened.store, 'meanwhile'));
+    await opened.journal.compact();
+    assert.equal((await readStore(opened.dir)).state.pet(4)?.name, 'meanwhile');
+    during = () => Promise.reject(new Error('killed'));
+    await assert.rejects(opened.journal.compact(), /killed/);
+    assert.deepEqual(filesIn(opened.dir), ['store-000002.jsonl']);
+    await addPet(opened.store);
+    during = (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    const given = assert.rejects(opened.journal.compact(), { name: 'AbortError' });
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await opened.reopen();
+    await given;
+    assert.deepEqual(opened.notices, []);
+  });
+});
+
+test('a file is compacted by itself when it has grown', () =>
+  withStore({ minCompactionBytes: 2_000 }, async (opened) => {
+    for (let i = 0; i < 40; i++) await addPet(opened.store);
+    for (const began = Date.now(); filesIn(opened.dir).includes('store-000001.jsonl'); ) {
+      assert.ok(Date.now() - began < 5_000);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    await opened.reopen();
   }));
 
-test('the calls of the real disk end in the system calls they stand for', async () => {
+test('the calls of the real disk reach the disk', async () => {
   const { dir, remove } = folder();
-  await checkRealDisk(dir).finally(remove);
+  await checkRealDisk(dir);
+  remove();
 });

@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Operation, PetStatus } from '../../src/store/model.ts';
-import { FileStore } from '../../src/store/store.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import type { Extent } from '../../src/store/file/rewrite.ts';
+import type { MemoryStore } from '../../src/store/memory.ts';
+import type { PetStatus } from '../../src/store/model.ts';
 
 const ANIMALS = 1_000_000;
 const ORDERS = 100_000;
@@ -75,11 +77,11 @@ function shown({ longest, ours }: Pauses): string {
   return `at most ${longest.toFixed(1)} ms without a turn, ${ours.toFixed(1)} ms of our own doing`;
 }
 
-function compactElsewhere(dir: string, generation: number): Promise<void> {
-  const source = (name: string) => JSON.stringify(join(import.meta.dirname, '../../src/store', name));
-  const both = `Promise.all([import(${source('generation.ts')}), import(${source('disk.ts')})])`;
-  const work = `compactFiles(realDisk, ${JSON.stringify(dir)}, ${generation})`;
-  const code = `${both}.then(([{ compactFiles }, { realDisk }]) => ${work})`;
+function compactElsewhere(dir: string, extent: Extent): Promise<void> {
+  const source = (name: string) => JSON.stringify(join(import.meta.dirname, '../../src/store/file', name));
+  const both = `Promise.all([import(${source('rewrite.ts')}), import(${source('disk.ts')})])`;
+  const work = `compactFile(realDisk, ${JSON.stringify(dir)}, ${JSON.stringify(extent)})`;
+  const code = `${both}.then(([{ compactFile }, { realDisk }]) => ${work})`;
   const child = spawn(process.execPath, [...process.execArgv, '-e', code], { stdio: 'inherit' });
   return new Promise((resolve, reject) => {
     child.on('exit', (status) => (status === 0 ? resolve() : reject(new Error(`ended with ${status}`))));
@@ -88,10 +90,10 @@ function compactElsewhere(dir: string, generation: number): Promise<void> {
 
 /** In a process of its own: one that has held all of it before has its memory already. */
 function openElsewhere(dir: string): { startMs: number; memoryBytes: number; counts: object } {
-  const code = `import(${JSON.stringify(join(import.meta.dirname, '../../src/store/store.ts'))}).then(async (m) => {
+  const code = `import(${JSON.stringify(join(import.meta.dirname, '../../src/store/file/open.ts'))}).then(async (m) => {
     const before = process.memoryUsage.rss();
     const began = performance.now();
-    const store = await m.FileStore.open(${JSON.stringify(dir)});
+    const { store } = await m.openStore(${JSON.stringify(dir)});
     const startMs = performance.now() - began;
     const memoryBytes = process.memoryUsage.rss() - before;
     store.check();
@@ -101,7 +103,7 @@ function openElsewhere(dir: string): { startMs: number; memoryBytes: number; cou
   return JSON.parse(execFileSync(process.execPath, [...process.execArgv, '-e', code], { encoding: 'utf8' }));
 }
 
-async function importAnimals(store: FileStore): Promise<void> {
+async function importAnimals(store: MemoryStore): Promise<void> {
   const status = (i: number): PetStatus => (i % 100_000 === 5 ? 'sold' : 'available');
   for (let i = 0; i < ANIMALS; i += PART) {
     const row = (_: unknown, k: number) => ({
@@ -109,15 +111,13 @@ async function importAnimals(store: FileStore): Promise<void> {
       categoryId: (i + k) % 50,
       status: status(i + k),
     });
-    await store.write(() => ({ op: 'importPart', import: 'all', pets: Array.from({ length: PART }, row) }));
+    const once = { caller: 'import', key: `all:${i}`, at: store.unix() };
+    const pets = Array.from({ length: PART }, row);
+    await store.write((ahead) => ({ op: 'addPets', first: ahead.nextPetId(), pets, once }));
   }
 }
 
-function endImport(store: FileStore): Promise<Operation> {
-  return store.write((ahead) => ({ op: 'endImport', import: 'all', first: ahead.nextPetId(), count: ANIMALS }));
-}
-
-async function placeOrders(store: FileStore): Promise<void> {
+async function placeOrders(store: MemoryStore): Promise<void> {
   for (let i = 0; i < ORDERS; i += 100) {
     const place = (_: unknown, k: number) =>
       store.write((ahead) => ({
@@ -128,7 +128,7 @@ async function placeOrders(store: FileStore): Promise<void> {
   }
 }
 
-function pageMs(store: FileStore, after: number, status?: PetStatus): number {
+function pageMs(store: MemoryStore, after: number, status?: PetStatus): number {
   const began = performance.now();
   for (let i = 0; i < 20_000; i++) store.read.pets(after, 20, status);
   return (performance.now() - began) / 20_000;
@@ -154,12 +154,11 @@ test('a million animals: pauses, start, memory', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'petstore-large-'));
   const pauses: Record<string, Pauses> = {};
   try {
-    const store = await FileStore.open(dir, { compact: compactElsewhere });
+    const { store, journal } = await openStore(dir, { compact: compactElsewhere });
     pauses.import = await pausesDuring(() => importAnimals(store));
     await sleep(100);
-    pauses.show = await pausesDuring(() => endImport(store));
     pauses.orders = await pausesDuring(() => placeOrders(store));
-    pauses.compaction = await pausesDuring(() => store.compact());
+    pauses.compaction = await pausesDuring(() => journal.compact());
     for (const [after, status] of [[0], [900_000], [0, 'sold']] as [number, PetStatus?][]) {
       t.diagnostic(`page after ${after} ${status ?? ''}: ${(pageMs(store, after, status) * 1000).toFixed(2)} µs`);
     }

@@ -1,17 +1,17 @@
-/** A real store in a folder of its own; closing it proves that memory and files tell the same. */
+/** A real store in a folder of its own; closing it proves that memory and file tell the same. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SetClock } from '../../src/clock.ts';
-import { realDisk } from '../../src/store/disk.ts';
-import type { Operation, Pet, PetStatus, Store } from '../../src/store/model.ts';
-import { recover } from '../../src/store/recovery.ts';
-import { prove } from '../../src/store/snapshot.ts';
-import { FileStore, type FileStoreOptions } from '../../src/store/store.ts';
+import type { FileJournal } from '../../src/store/file/journal.ts';
+import { openStore, readStore } from '../../src/store/file/open.ts';
+import type { MemoryStore } from '../../src/store/memory.ts';
+import type { ApiKey, Operation, Pet, PetStatus, Store } from '../../src/store/model.ts';
 
 export interface Opened {
-  store: FileStore;
+  store: MemoryStore;
+  journal: FileJournal;
   dir: string;
   clock: SetClock;
   notices: string[];
@@ -21,24 +21,25 @@ export interface Opened {
   reopen(): Promise<void>;
 }
 
-/** Gives a store to the test, and afterwards checks it: by itself, and against a fresh recovery of its files. */
-export async function withStore(options: FileStoreOptions, work: (opened: Opened) => Promise<void>): Promise<void> {
+type OpenOptions = Parameters<typeof openStore>[1];
+
+/** Gives a store to the test, and afterwards checks it: by itself, and against a fresh reading of its file. */
+export async function withStore(options: OpenOptions, work: (opened: Opened) => Promise<void>): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), 'petstore-store-'));
   const clock = new SetClock();
   const notices: string[] = [];
-  const open = (lock: boolean) =>
-    FileStore.open(dir, { clock, lock, onNotice: (text) => notices.push(text), ...options });
+  const open = (lock: boolean) => openStore(dir, { clock, lock, onNotice: (text) => notices.push(text), ...options });
   const opened: Opened = {
-    store: await open(true),
+    ...(await open(true)),
     dir,
     clock,
     notices,
     async crash() {
-      opened.store = await open(false);
+      Object.assign(opened, await open(false));
     },
     async reopen() {
       await opened.store.close();
-      opened.store = await open(false); // after a crash() the lock is still ours
+      await opened.crash();
     },
   };
   try {
@@ -51,10 +52,10 @@ export async function withStore(options: FileStoreOptions, work: (opened: Opened
 }
 
 export async function check({ store, dir }: Opened): Promise<void> {
-  const proof = store.check();
-  const { state } = await recover(realDisk, dir);
-  assert.deepEqual(prove(state), proof);
+  assert.deepEqual((await readStore(dir)).proof, store.check());
 }
+
+export const filesIn = (dir: string): string[] => readdirSync(dir).filter((name) => name !== 'LOCK');
 
 type OperationOf<K extends Operation['op']> = Extract<Operation, { op: K }>;
 
@@ -71,4 +72,14 @@ export function order(store: Store, petId: number): Promise<OperationOf<'placeOr
     op: 'placeOrder',
     order: { id: ahead.nextOrderId(), petId, status: 'placed', placedAt: 1_767_225_600_000 },
   }));
+}
+
+export function aKey(slot: number, changed: Partial<ApiKey> = {}): ApiKey {
+  const about = { name: 'shop', plan: 'free' as const, environment: 'production' as const, createdAt: 1 };
+  const limits = { perMinute: 60, perDay: 1_000 };
+  return { id: `k${slot + 1}`, slot, ...about, ...limits, secrets: [{ digest: `of ${slot}` }], ...changed };
+}
+
+export function addKey(store: Store): Promise<OperationOf<'setKey'>> {
+  return store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.keyCount()) }));
 }

@@ -40,6 +40,8 @@ assert.equal(order.data?.status, 'placed');
 const path = { orderId: order.data.id };
 const done = await client.PATCH('/store/orders/{orderId}', { params: { path }, body: { status: 'delivered' } });
 assert.equal(done.data?.status, 'delivered');
+const again = await client.GET('/store/orders/{orderId}', { params: { path } });
+assert.deepEqual(again.data, done.data);
 
 const missing = await client.GET('/pets/{petId}', { params: { path: { petId: 4711 } } });
 const code: components['schemas']['Error']['code'] | undefined = missing.error?.code;

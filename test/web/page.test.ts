@@ -2,39 +2,37 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import fc from 'fast-check';
 import { readAssets } from '../../src/web/assets.ts';
 import { consolePage } from '../../src/web/console.ts';
 
 const load = (name: string) => import(new URL(`../../src/web/page/${name}`, import.meta.url).href);
 const { asTyped, indented, objectOf, readJson } = await load('json.js');
+const { messagesByField } = await load('form.js');
+
+const RUNNING = { url: 'http://127.0.0.1:8080/v1', data: 'data', isPublic: false, lab: false };
 
 describe('the page', () => {
-  const { html, headers } = consolePage();
+  const { html, headers } = consolePage(RUNNING);
   const policy = new Map(headers).get('Content-Security-Policy') as string;
-  const between = (tag: string) => {
-    const found = [...html.matchAll(new RegExp(`<${tag}[^>]*>([\\s\\S]*?)</${tag}>`, 'g'))];
-    assert.equal(found.length, 1, `one ${tag}`);
-    return found[0][1];
-  };
 
-  it('holds the only script and the only style that its policy lets run', () => {
+  it('holds the only script and the only style that its policy lets run', async () => {
     for (const tag of ['script', 'style']) {
-      const hash = createHash('sha256').update(between(tag)).digest('base64');
-      assert.match(policy, new RegExp(`${tag}-src 'sha256-${hash.replace(/[+/]/g, '\\$&')}'(;|$)`));
+      const found = [...html.matchAll(new RegExp(`<${tag}[^>]*>([\\s\\S]*?)</${tag}>`, 'g'))];
+      assert.equal(found.length, 1, `one ${tag}`);
+      const hash = createHash('sha256').update(found[0][1]).digest('base64');
+      assert.ok(policy.includes(`${tag}-src 'sha256-${hash}'`), policy);
     }
+    const [, script] = /<script[^>]*>([\s\S]*)<\/script>/.exec(html) ?? [];
+    await transform(script, { format: 'esm' }); // as one module it has no name twice
     assert.match(policy, /^default-src 'none'; /);
     assert.doesNotMatch(policy, /unsafe|\*|https?:/);
   });
 
-  it('asks nobody else for anything', () => {
-    const text = html.replaceAll('http://www.w3.org/2000/svg', '');
-    assert.doesNotMatch(text, /https?:\/\/[a-z]|url\(|@import|\s(src|srcset|style|on[a-z]+)=/);
-  });
-
-  it('never makes markup out of text', () => {
-    const text = Object.values(readAssets()).join('\n');
+  it('asks nobody else for anything, and never makes markup out of text', () => {
+    const text = html.replaceAll('http://www.w3.org/2000/svg', '').replaceAll(RUNNING.url, '');
+    assert.doesNotMatch(text, /https?:\/\/[a-z\d]|url\(|@import|\s(src|srcset|style|on[a-z]+)=/);
     assert.doesNotMatch(text, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function/);
   });
 
@@ -50,20 +48,29 @@ describe('the page', () => {
     });
     const module = { exports: {} as { consolePage: typeof consolePage } };
     new Function('module', 'require', outputFiles[0].text)(module, process.getBuiltinModule);
-    assert.deepEqual(module.exports.consolePage(), { html, headers });
+    assert.deepEqual(module.exports.consolePage(RUNNING), { html, headers });
+  });
+
+  it('prints commands for the store that is served, and tells strangers nothing of it', () => {
+    const commands = (more: object) => {
+      const page = consolePage({ ...RUNNING, ...more }).html;
+      return [...page.matchAll(/<pre>(.* keys create .*)<\/pre>/g)].map(([, line]) => line);
+    };
+    const [own, again] = commands({});
+    assert.match(own, /^(npx tsx|node) \S+ keys create --plan free$/);
+    assert.equal(again, own, 'with JavaScript or without');
+    assert.ok(commands({ data: "/srv/Bob's & co" })[0].endsWith(` --data '/srv/Bob'\\''s &amp; co'`));
+    assert.ok(commands({ data: '/srv/pets', isPublic: true })[0].endsWith(' --data DIR'));
+    assert.ok(commands({ data: undefined })[0].endsWith(' --store URL'));
   });
 });
 
 describe('JSON on the page', () => {
   it('shows an integer that no double holds by its digits', () => {
     const text =
-      '{"id":9007199254740993,"low":-9223372036854775808,"in":[1,9223372036854775807],"text":"9007199254740993"}';
-    assert.deepEqual(readJson(text), {
-      id: '9007199254740993',
-      low: '-9223372036854775808',
-      in: [1, '9223372036854775807'],
-      text: '9007199254740993',
-    });
+      '{"id":9007199254740993,"low":-9223372036854775808,"in":[1,9223372036854775807],"s":"9007199254740993"}';
+    const value = { id: '9007199254740993', low: '-9223372036854775808', in: [1, '9223372036854775807'] };
+    assert.deepEqual(readJson(text), { ...value, s: '9007199254740993' });
     assert.equal(indented(text).replaceAll(/\s/g, ''), text);
   });
 
@@ -86,5 +93,12 @@ describe('JSON on the page', () => {
       assert.equal(asTyped(other), JSON.stringify(other));
     }
     assert.equal(objectOf({ a: '1', b: undefined, c: '"x"' }), '{"a":1,"c":"x"}');
+  });
+
+  it('puts each part of a message to its field, and what names none to the form', () => {
+    const message = 'name: is missing; a string; categoryId: must be an integer; id: leave it out';
+    const found = messagesByField(message, ['name', 'categoryId']);
+    const wanted = { name: 'is missing; a string', categoryId: 'must be an integer', '': 'id: leave it out' };
+    assert.deepEqual(Object.fromEntries(found), wanted);
   });
 });

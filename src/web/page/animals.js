@@ -1,28 +1,16 @@
 /** Animals: the table, an order from a row, and a new one. */
-import { badge, el, sendButton } from './dom.js';
-import { Form } from './form.js';
+import { badge, el, note, say, sendButton } from './dom.js';
+import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
 import { closers, findOrder, placeOrder } from './orders.js';
-import {
-  categoryNames,
-  formNote,
-  idInput,
-  named,
-  nameText,
-  numeral,
-  openOrders,
-  petNames,
-  postOnce,
-  sameId,
-  say,
-} from './shop.js';
+import { categoryNames, idLink, named, nameText, openOrders, petNames, postOnce, sameId } from './shop.js';
 import { bus } from './wire.js';
 
 const PET_STATUSES = ['available', 'pending', 'sold'];
 const SUGGESTIONS = 'category-suggestions';
 
-const rowNote = formNote();
+const rowNote = note();
 
 async function orderRow(pet) {
   const reply = await placeOrder(String(pet.id));
@@ -39,23 +27,29 @@ async function findRow(pet) {
 }
 
 function actions(pet) {
-  const button = (text, onClick, label, more = '') =>
-    sendButton(text, onClick, { class: `small ${more}`, 'aria-label': `${label} ${pet.name}` });
-  if (pet.status === 'available') return [button('Order', () => orderRow(pet), 'Order')];
+  const action = (text, click, label) =>
+    sendButton(text, click, { class: 'small', 'aria-label': `${label} ${pet.name}` });
+  if (pet.status === 'available') return [action('Order', () => orderRow(pet), 'Order')];
   if (pet.status === 'sold') return [];
   const order = openOrders.get(String(pet.id));
-  if (order === null) return [el('span', { class: 'muted', text: 'no open order' })];
+  if (order === null) return [el('span', { class: 'hint', text: 'no open order' })];
   if (order !== undefined) return closers(order, `order ${order} for ${pet.name}`, rowNote);
-  return [button('Find its order', () => findRow(pet), 'Find its order:', 'quiet')];
+  return [action('Find its order', () => findRow(pet), 'Find its order:')];
 }
 
-export const animals = new List({
+/** An id beyond int64 is asked for as well: the service is to judge it. */
+const before = (id) => (/^\d+$/.test(id) ? BigInt(id) - 1n : id);
+
+const animals = new List({
+  view: 'animals',
   path: '/v1/pets',
+  onePath: (id) => `/v1/pets?limit=1&after=${before(id)}`, // GET /v1/pets/{petId} is deprecated
+  thing: 'animal',
   things: 'animals',
   statuses: PET_STATUSES,
   empty: 'No animals yet. Add the first one above.',
   columns: [
-    ['col-id', 'Id', ({ id }) => [numeral(id)]],
+    ['col-id', 'Id', ({ id }) => [idLink('animals', id)]],
     ['col-main', 'Name', ({ name }) => [nameText(name)]],
     ['col-more', 'Category', ({ categoryId }) => named(categoryNames, categoryId)],
     ['col-status', 'Status', ({ status }) => [badge(status)]],
@@ -78,14 +72,9 @@ const addForm = new Form({
   title: 'Add an animal',
   button: 'Add',
   fields: [
-    ['name', 'Name', el('input', { type: 'text' }), '1 to 255 characters'],
+    ['name', 'Name', textInput(), '1 to 255 characters'],
     ['categoryId', 'Category', idInput({ list: SUGGESTIONS }), 'Its id: any 64-bit integer'],
-    [
-      'status',
-      'Status',
-      el('select', {}, ...['', ...PET_STATUSES].map((value) => el('option', { value, text: value || 'left out' }))),
-      'Left out, it is available',
-    ],
+    ['status', 'Status', select([['', 'left out'], ...PET_STATUSES]), 'Left out, it is available'],
   ],
   submit: ({ name, categoryId, status }) => {
     const members = {
@@ -99,11 +88,14 @@ const addForm = new Form({
     petNames.set(String(pet.id), pet.name);
     addForm.controls.name.value = '';
     addForm.controls.name.focus();
-    const shown = animals.append(pet);
-    const show = sendButton('Show it', () => animals.after(pet.id - 1), { class: 'small quiet' });
-    return [`${pet.name} was added as animal ${pet.id}. `, ...(shown ? [] : [show])];
+    addForm.added.replaceChildren(
+      ...(animals.append(pet) ? [] : [el('a', { href: `#animals/${pet.id}`, text: 'Show it' })]),
+    );
+    return `${pet.name} was added as animal ${pet.id}.`;
   },
 });
+addForm.added = el('p', { class: 'note' });
+addForm.element.append(addForm.added);
 
 bus.addEventListener('pet-moved', ({ detail }) => movePet(detail.petId, detail.status));
 bus.addEventListener('categories-named', () => {
@@ -112,7 +104,7 @@ bus.addEventListener('categories-named', () => {
 });
 
 export const animalsView = {
-  list: animals,
   title: 'Animals',
-  parts: [suggestions, addForm.element, rowNote, animals.element],
+  list: animals,
+  parts: [suggestions, addForm.drawer(), rowNote, animals.element],
 };

@@ -1,26 +1,25 @@
 /** Categories: names for the ids that animals refer to. */
-import { el } from './dom.js';
-import { Form } from './form.js';
+import { button } from './dom.js';
+import { Form, idInput, textInput } from './form.js';
 import { objectOf } from './json.js';
 import { List } from './list.js';
-import { categoryNames, idInput, nameText, numeral, sameId } from './shop.js';
+import { categoryNames, idText, nameText, sameId } from './shop.js';
 import { bus, call } from './wire.js';
 
 const CATEGORIES = '/v1/categories';
 
-function rename(category) {
-  const on = { click: () => nameForm.open(category) };
-  const label = `Rename ${category.name}`;
-  return el('button', { type: 'button', class: 'small quiet', text: 'Rename', 'aria-label': label, on });
-}
+const rename = (category) =>
+  button('Rename', () => nameForm.open(category), { class: 'small', 'aria-label': `Rename ${category.name}` });
 
-export const categories = new List({
+const categories = new List({
+  view: 'categories',
   path: CATEGORIES,
+  thing: 'category',
   things: 'categories',
-  size: 100, // their names are shown with the animals, so that one page should do
+  size: '100', // their names are shown with the animals, so that one page should do
   empty: 'No categories yet. Animals may refer to any number; a name makes it readable.',
   columns: [
-    ['col-id', 'Id', ({ id }) => [numeral(id)]],
+    ['col-id', 'Id', ({ id }) => [idText(id)]],
     ['col-main', 'Name', ({ name }) => [nameText(name)]],
     ['col-actions', 'Actions', (category) => [rename(category)]],
   ],
@@ -35,7 +34,7 @@ const nameForm = new Form({
   button: 'Save',
   fields: [
     ['id', 'Id', idInput(), 'Any 64-bit integer'],
-    ['name', 'Name', el('input', { type: 'text' }), '1 to 255 characters'],
+    ['name', 'Name', textInput(), '1 to 255 characters'],
   ],
   submit: ({ id, name }) =>
     call('PUT', `${CATEGORIES}/${encodeURIComponent(id.value.trim())}`, {
@@ -47,12 +46,12 @@ const nameForm = new Form({
     else if (categories.items.every(({ id }) => BigInt(id) < BigInt(category.id))) categories.append(category);
     categories.seen([category]);
     categories.drawRows();
-    return [`Category ${category.id} is called ${category.name}.`];
+    return `Category ${category.id} is called ${category.name}.`;
   },
 });
 
 export const categoriesView = {
-  list: categories,
   title: 'Categories',
-  parts: [nameForm.element, categories.element],
+  list: categories,
+  parts: [nameForm.drawer(), categories.element],
 };

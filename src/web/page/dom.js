@@ -16,12 +16,15 @@ export function el(tag, props = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** A button that makes a request: it waits while requests are not admitted. */
-export function sendButton(text, onClick, props = {}) {
+export const button = (text, click, props = {}) => el('button', { type: 'button', text, on: { click }, ...props });
+
+/** A button that makes a request: it waits while none may be sent. */
+export function sendButton(text, click, props = {}) {
   const disabled = document.body.dataset.waiting === undefined ? undefined : 'true';
-  const on = onClick === undefined ? undefined : { click: onClick };
-  const type = onClick === undefined ? 'submit' : 'button';
-  return el('button', { type, 'data-sends': true, 'aria-disabled': disabled, text, ...(on && { on }), ...props });
+  const type = click === undefined ? 'submit' : 'button';
+  const unlessWaiting = (event) => (event.currentTarget.ariaDisabled ? event.preventDefault() : click?.(event));
+  const on = { click: unlessWaiting };
+  return el('button', { type, text, on, 'data-sends': true, 'aria-disabled': disabled, ...props });
 }
 
 /** Said once to who cannot see what changed. */
@@ -29,21 +32,39 @@ export function announce(text) {
   byId('live').textContent = text;
 }
 
-export const badge = (text, kind = text) => el('span', { class: `badge ${kind}`, text });
-
-export function problem(message, retry) {
-  return el(
-    'div',
-    { class: 'state problem' },
-    el('p', { text: message }),
-    retry && sendButton('Try again', retry, { class: 'quiet' }),
-  );
+/** What came of an action, at its place and aloud. */
+export function say(note, text, bad = false) {
+  note.textContent = text;
+  note.classList.toggle('bad', bad);
+  announce(text);
 }
 
-/** `0:37`, `23 h 59 min`. */
+export const badge = (text, kind = text) => el('span', { class: `badge ${kind}`, text });
+export const note = () => el('p', { class: 'note' });
+export const block = (label, text) => el('pre', { tabindex: 0, role: 'region', 'aria-label': label, text });
+
+export function problem(message, retry) {
+  return el('div', { class: 'state bad' }, el('p', { text: message }), retry && sendButton('Try again', retry));
+}
+
+/** `columns`: [class, heading]. The roles stand written out: on a phone the cells are laid out as no table. */
+export function table(label, columns, rows = []) {
+  const heads = columns.map(([name, text]) => el('th', { scope: 'col', role: 'columnheader', class: name, text }));
+  const head = el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));
+  return el('table', { role: 'table', 'aria-label': label }, head, el('tbody', { role: 'rowgroup' }, ...rows));
+}
+
+/** `cells`: the nodes of each column. */
+export function row(columns, cells, props = {}) {
+  const all = cells.map((nodes, at) => el('td', { role: 'cell', class: columns[at][0] }, ...nodes));
+  return el('tr', { role: 'row', ...props }, ...all);
+}
+
+/** `0:37`, `23:59:05`. */
 export function duration(seconds) {
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  const two = (value) => String(value).padStart(2, '0');
+  const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
 export async function copy(text) {

@@ -1,15 +1,12 @@
 /** Forms that judge nothing: what is typed goes out as it is, what the service says of it stands at the fields. */
-import { announce, badge, el, sendButton } from './dom.js';
-
-const FIELD = '[A-Za-z]+';
+import { announce, el, note, say, sendButton } from './dom.js';
 
 /** `name: is missing (…); categoryId: must be …` by field; what names no field of the form comes under ''. */
 export function messagesByField(message, fields) {
   const found = new Map();
-  for (const part of message.split(new RegExp(`; (?=${FIELD}: )`))) {
-    const [, name, rest] = new RegExp(`^(${FIELD}): (.*)$`, 's').exec(part) ?? [];
-    const field = fields.includes(name) ? name : '';
-    const text = field === '' ? part : rest;
+  for (const part of message.split(/; (?=[A-Za-z]+: )/)) {
+    const [, name, rest] = /^([A-Za-z]+): (.*)$/s.exec(part) ?? [];
+    const [field, text] = fields.includes(name) ? [name, rest] : ['', part];
     found.set(field, found.has(field) ? `${found.get(field)}; ${text}` : text);
   }
   return found;
@@ -17,43 +14,56 @@ export function messagesByField(message, fields) {
 
 let forms = 0;
 
+export const textInput = (more = {}) => el('input', { type: 'text', autocomplete: 'off', ...more });
+export const idInput = (more = {}) => textInput({ inputmode: 'numeric', ...more });
+
+/** `values`: text, or [value, text]. */
+export function select(values, props = {}) {
+  const options = values.map((one) => [one].flat()).map(([value, text = value]) => el('option', { value, text }));
+  return el('select', props, ...options);
+}
+
+/** A control under its label, with what there is to know of it, and a place for what is wrong with it. */
+export function field(label, control, hint = '') {
+  const id = `field-${++forms}`;
+  control.id = id;
+  control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
+  const error = el('p', { class: 'field-error', id: `${id}-error` });
+  const words = el('p', { class: 'hint', id: `${id}-hint`, text: hint });
+  return {
+    error,
+    element: el('div', { class: 'field' }, el('label', { for: id, text: label }), control, words, error),
+  };
+}
+
 export class Form {
-  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → a note. */
-  constructor({ title, button, fields, submit, done }) {
-    const number = ++forms;
+  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → what to say. */
+  constructor({ title, button, fields, submit, done, buttons = [] }) {
     Object.assign(this, { controls: {}, errors: {}, submit, done, title });
-    this.note = el('p', { class: 'form-note', role: 'status' });
-    const parts = fields.map(([name, label, control, hint]) =>
-      this.#field(`f${number}-${name}`, name, label, control, hint),
-    );
-    const form = el(
+    this.note = note();
+    const parts = fields.map(([name, label, control, hint]) => {
+      const { element, error } = field(label, control, hint);
+      this.controls[name] = control;
+      this.errors[name] = error;
+      return element;
+    });
+    this.element = el(
       'form',
       { class: 'fields', novalidate: true, 'aria-label': title, on: { submit: (event) => this.#send(event) } },
       ...parts,
-      el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' })),
+      el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons),
+      this.note,
     );
-    this.element = el('details', { class: 'drawer' }, el('summary', { text: title }), form, this.note);
   }
 
-  #field(id, name, label, control, hint) {
-    control.id = id;
-    control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
-    control.setAttribute('autocomplete', 'off');
-    this.controls[name] = control;
-    this.errors[name] = el('p', { class: 'field-error', id: `${id}-error` });
-    return el(
-      'div',
-      { class: 'field' },
-      el('label', { for: id, text: label }),
-      control,
-      el('p', { class: 'hint', id: `${id}-hint`, text: hint ?? '' }),
-      this.errors[name],
-    );
+  /** Behind its title, until it is opened. */
+  drawer() {
+    return (this.details = el('details', { class: 'drawer' }, el('summary', { text: this.title }), this.element));
   }
 
   /** Opens the form, with these values in it. */
-  open(values = {}) {
-    this.element.open = true;
+  open(values) {
+    this.details.open = true;
     for (const [name, value] of Object.entries(values)) this.controls[name].value = value;
     Object.values(this.controls).at(-1).focus();
   }
@@ -66,8 +76,7 @@ export class Form {
     this.sending = false;
     if (reply === undefined) return;
     this.#mark(reply.ok ? new Map() : messagesByField(reply.message, Object.keys(this.controls)));
-    if (!reply.ok) return;
-    this.note.replaceChildren(badge(String(reply.status), 'good'), ' ', ...this.done(reply.value, reply));
+    if (reply.ok) say(this.note, this.done(reply.value));
   }
 
   #mark(messages) {
@@ -77,10 +86,9 @@ export class Form {
       this.errors[name].textContent = messages.get(name) ?? '';
       control.setAttribute('aria-invalid', String(messages.has(name)));
     }
-    const wrong = Object.keys(this.controls).filter((name) => messages.has(name));
-    if (wrong.length > 0) {
-      announce(`${this.title}: ${[...messages].map(([name, text]) => `${name} ${text}`).join('; ')}`);
-      this.controls[wrong[0]].focus();
-    }
+    if (messages.size === 0) return;
+    announce(`${this.title}: ${[...messages].map(([name, text]) => `${name} ${text}`).join('; ')}`);
+    const wrong = Object.keys(this.controls).find((name) => messages.has(name));
+    this.controls[wrong]?.focus();
   }
 }

@@ -1,175 +1,162 @@
-/** A list of the service as a table: filter, page size, first and next page; empty, loading and error states. */
-import { announce, el, problem, sendButton } from './dom.js';
+/** A list of the service as a table, or one thing of it: which, the address says. */
+import { announce, block, el, problem, row, sendButton, table } from './dom.js';
+import { select, textInput } from './form.js';
+import { indented } from './json.js';
+import { go, hashOf, place } from './place.js';
 import { call } from './wire.js';
 
-const PAGE_SIZES = [5, 10, 20, 50, 100];
-const DEFAULT_SIZE = 20;
+const PAGE_SIZES = ['5', '10', '20', '50', '100'];
 
-function choice(label, values, onChange) {
-  const select = el(
-    'select',
-    { on: { change: onChange } },
-    ...values.map(([value, text]) => el('option', { value, text })),
-  );
-  return { select, label: el('label', { class: 'choice' }, el('span', { text: label }), select) };
-}
+const choice = (text, control) => el('label', { class: 'choice' }, el('span', { text }), control);
 
 export class List {
   /**
-   * `path`; `things` (their plural); `statuses` (none: no filter); `size` of a page at first;
-   * `columns`: [class, heading, cell(item) → nodes]; `empty`: what to say when there are none;
-   * `seen(items)`: told of every page.
+   * `view`: its name in the address; `path` of the list, `onePath(id)` of one thing; `thing` and `things` in words;
+   * `statuses` (none: no filter); `size` of a page unless the address says one; `columns`: [class, heading,
+   * cell(item) → nodes]; `empty`: what to say when there are none; `seen(items)`: told of every page.
    */
-  constructor({ path, things, statuses = [], size = DEFAULT_SIZE, columns, empty, seen = () => {} }) {
-    Object.assign(this, { path, things, columns, empty, seen });
-    this.items = [];
-    this.isFirst = true;
+  constructor({ view, path, onePath, thing, things, statuses = [], size = '20', columns, empty, seen = () => {} }) {
+    Object.assign(this, { view, path, onePath, thing, things, size, columns, empty, seen });
     this.asked = 0;
-    this.current = undefined;
-    this.next = undefined;
-    const reload = () => this.first();
-    this.status = choice('Status', [['', 'All'], ...statuses.map((status) => [status, status])], reload);
-    this.size = choice(
-      'Page size',
-      PAGE_SIZES.map((size) => [size, String(size)]),
-      reload,
-    );
-    this.size.select.value = String(size);
-    this.firstButton = sendButton('First page', reload, { class: 'quiet' });
-    this.nextButton = sendButton('Next page', () => this.load(this.next), { class: 'quiet' });
-    this.position = el('p', { class: 'muted position' });
-    this.rows = el('tbody', { role: 'rowgroup' });
-    this.table = el('table', { role: 'table', 'aria-label': things, hidden: true }, this.#head(), this.rows);
+    this.trail = [];
+    const choose = () => this.#go({});
+    this.status = select([['', 'All'], ...statuses], { on: { change: choose } });
+    this.sizes = select(PAGE_SIZES, { on: { change: choose } });
+    this.tools = el('div', { class: 'toolbar' }, ...this.#tools(statuses.length > 0));
+    this.back = el('p', { class: 'back' }, el('a', { href: `#${view}`, text: `← All ${things}` }));
+    this.table = table(things, columns);
     this.state = el('div', {});
-    this.element = el(
-      'div',
-      { class: 'list' },
-      el(
-        'div',
-        { class: 'toolbar' },
-        statuses.length > 0 ? this.status.label : undefined,
-        this.size.label,
-        sendButton('Reload', () => this.#reload(), { class: 'quiet' }),
-      ),
-      this.table,
-      this.state,
-      el('div', { class: 'pager' }, this.firstButton, this.nextButton, this.position),
-    );
-    this.#drawPager();
+    this.first = sendButton('First page', () => this.#go({}));
+    const goBack = () => this.#go({ after: this.trail.at(-1) }, this.trail.slice(0, -1));
+    const goOn = () => this.#go({ after: this.nextAfter }, [...this.trail, this.after ?? '']);
+    this.previous = sendButton('Previous page', goBack);
+    this.next = sendButton('Next page', goOn);
+    this.position = el('p', { class: 'hint position' });
+    const pager = el('div', { class: 'pager' }, this.first, this.previous, this.next, this.position);
+    this.element = el('div', { class: 'list' }, this.back, this.tools, this.table, this.state, pager);
+    this.clear();
   }
 
-  #head() {
-    const cells = this.columns.map(([name, heading]) =>
-      el('th', { scope: 'col', role: 'columnheader', class: name, text: heading }),
-    );
-    return el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...cells));
+  #tools(hasStatus) {
+    const id = textInput({ inputmode: 'numeric', size: 6, 'aria-label': `Id of one ${this.thing}` });
+    const submit = (event) => {
+      event.preventDefault();
+      if (id.value.trim() !== '') go(`#${this.view}/${encodeURIComponent(id.value.trim())}`);
+      id.value = '';
+    };
+    const find = el('form', { class: 'find', on: { submit } }, choice('Id', id), sendButton('Show'));
+    return [
+      ...(hasStatus ? [choice('Status', this.status)] : []),
+      choice('Page size', this.sizes),
+      ...(this.onePath ? [find] : []),
+      sendButton('Reload', () => this.load()),
+    ];
   }
 
-  /** The first page under the filter and size that are chosen. */
-  first() {
-    const query = new URLSearchParams({ limit: this.size.select.value });
-    if (this.status.select.value !== '') query.set('status', this.status.select.value);
-    return this.load(`${this.path}?${query}`, true);
+  #go(query, trail) {
+    const limit = this.sizes.value === this.size ? undefined : this.sizes.value;
+    go(hashOf(this.view, { status: this.status.value, limit, ...query }), trail);
   }
 
-  /** The page that begins after this id, whatever the status. */
-  after(id) {
-    this.status.select.value = '';
-    return this.load(`${this.path}?limit=${this.size.select.value}&after=${id}`);
+  /** What the address asks for; it is read unless it is what is shown. */
+  async show({ id, query, trail } = place()) {
+    this.trail = trail;
+    this.one = this.onePath && id;
+    this.after = query.get('after') ?? undefined;
+    this.status.value = query.get('status') ?? '';
+    this.sizes.value = query.get('limit') ?? this.size;
+    if (this.sizes.value === '') this.sizes.value = this.size;
+    const asked = new URLSearchParams({ limit: this.sizes.value });
+    if (this.status.value !== '') asked.set('status', this.status.value);
+    if (this.after !== undefined) asked.set('after', this.after);
+    this.url = this.one === undefined ? `${this.path}?${asked}` : this.onePath(this.one);
+    if (this.url !== this.current) await this.load();
+    else this.draw();
   }
 
-  /** Reads the first page, if none was read and none is on its way. */
-  async fill() {
-    if (this.current === undefined && !this.element.hasAttribute('aria-busy')) await this.first();
-  }
-
-  async load(url, isFirst = false) {
+  async load() {
     const asked = ++this.asked;
-    const wanted = { status: this.status.select.value, size: this.size.select.value };
+    const { url } = this;
     this.element.setAttribute('aria-busy', 'true');
-    if (this.items.length === 0) this.state.replaceChildren(el('p', { class: 'state loading', text: 'Loading…' }));
+    if (url !== this.current) {
+      Object.assign(this, { items: [], current: undefined, nextAfter: undefined });
+      this.draw(el('p', { class: 'state', text: 'Loading…' }));
+    }
     const reply = await call('GET', url);
     if (asked !== this.asked) return; // overtaken by a later one
     this.element.removeAttribute('aria-busy');
     if (!reply?.ok) {
       const why = reply?.message ?? 'Not sent: the service asked to wait.';
-      return this.#fail(why, () => {
-        this.#choose(wanted);
-        return this.load(url, isFirst);
-      });
+      return this.state.replaceChildren(problem(why, () => this.load()));
     }
-    Object.assign(this, { current: url, isFirst, items: reply.value, next: reply.next });
-    this.chosen = wanted;
-    this.seen(this.items);
+    const next = reply.next && new URL(reply.next, location.origin).searchParams;
+    const items = [reply.value].flat().filter(({ id }) => this.one === undefined || String(id) === this.one);
+    Object.assign(this, {
+      current: url,
+      items,
+      nextAfter: next?.get('after'),
+      text: reply.exchange.text.replace(/^\[|\]$/g, ''),
+    });
+    this.seen(items);
     this.draw();
-    if (this.element.checkVisibility()) announce(`${this.items.length} ${this.things}. ${this.position.textContent}`);
-  }
-
-  #reload() {
-    return this.current === undefined ? this.first() : this.load(this.current, this.isFirst);
-  }
-
-  #choose({ status, size }) {
-    this.status.select.value = status;
-    this.size.select.value = size;
-  }
-
-  /** What was shown stays, and so do the choices that it was read by. */
-  #fail(message, retry) {
-    if (this.chosen !== undefined) this.#choose(this.chosen);
-    this.state.replaceChildren(problem(message, retry));
+    if (this.element.checkVisibility()) announce(`${items.length} ${this.things}. ${this.position.textContent}`);
   }
 
   clear() {
     this.asked++;
     this.element.removeAttribute('aria-busy');
-    Object.assign(this, { items: [], next: undefined, isFirst: true, current: undefined, chosen: undefined });
-    this.draw();
-    this.state.replaceChildren();
+    Object.assign(this, { items: [], nextAfter: undefined, current: undefined });
+    this.draw('');
   }
 
   /** Something new at the end: shown if this page is where it belongs and has room. */
   append(item) {
-    const { status } = item;
-    const wanted = this.status.select.value;
-    const fits =
-      this.current !== undefined && this.next === undefined && this.items.length < Number(this.size.select.value);
-    if (!fits || (wanted !== '' && wanted !== status)) return false;
+    const isEnd = this.current !== undefined && this.one === undefined && this.nextAfter === undefined;
+    const isWanted = this.status.value === '' || this.status.value === item.status;
+    if (!isEnd || !isWanted || this.items.length >= Number(this.sizes.value)) return false;
     this.items.push(item);
     this.draw();
     return true;
   }
 
-  draw() {
+  draw(state = this.#stateNow()) {
     this.drawRows();
-    const none = this.status.select.value === '' ? this.empty : `No ${this.things} are ${this.status.select.value}.`;
-    this.state.replaceChildren(...(this.items.length === 0 ? [el('p', { class: 'state', text: none })] : []));
-    this.#drawPager();
+    this.state.replaceChildren(state);
+    this.tools.hidden = this.one !== undefined;
+    this.back.hidden = this.one === undefined;
+    this.first.hidden = this.after === undefined;
+    this.previous.hidden = this.trail.length === 0;
+    this.next.hidden = this.nextAfter === undefined || this.one !== undefined;
+    const [first, last] = [this.items[0], this.items.at(-1)];
+    const follows = this.nextAfter === undefined ? 'the last' : 'more follow';
+    const isPage = last !== undefined && this.one === undefined;
+    this.position.textContent = isPage ? `Ids ${first.id} to ${last.id} · ${follows}` : '';
+  }
+
+  /** One thing is told as the service gives it; of none it is said that there are none. */
+  #stateNow() {
+    if (this.one !== undefined && this.items.length > 0) return block('As the service gives it', indented(this.text));
+    if (this.items.length > 0) return '';
+    const none = this.status.value === '' ? this.empty : `No ${this.things} are ${this.status.value}.`;
+    const text = this.one === undefined ? none : `There is no ${this.thing} ${this.one}.`;
+    return el('p', { class: 'state', text });
   }
 
   /** The rows alone: something that they show has changed, or become known. */
   drawRows() {
-    this.rows.replaceChildren(...this.items.map((item) => this.#row(item)));
+    const rowOf = (item) => {
+      const cells = this.columns.map(([, , cell]) => cell(item));
+      return row(this.columns, cells, { tabindex: -1, 'data-id': item.id });
+    };
+    this.table.tBodies[0].replaceChildren(...this.items.map(rowOf));
     this.table.hidden = this.items.length === 0;
-  }
-
-  #row(item) {
-    const cells = this.columns.map(([name, , cell]) => el('td', { role: 'cell', class: name }, ...cell(item)));
-    return el('tr', { role: 'row', tabindex: -1, 'data-id': item.id }, ...cells);
   }
 
   /** Draws again; the focus stays in the row, where its button may have become another one. */
   refresh(id) {
     this.drawRows();
-    const row = [...this.rows.children].find((one) => one.dataset.id === String(id));
-    (row?.querySelector('button') ?? row)?.focus();
-  }
-
-  #drawPager() {
-    this.firstButton.hidden = this.isFirst;
-    this.nextButton.hidden = this.next === undefined;
-    const [first, last] = [this.items[0], this.items.at(-1)];
-    const follows = this.next === undefined ? 'the last' : 'more follow';
-    this.position.textContent = last === undefined ? '' : `Ids ${first.id} to ${last.id} · ${follows}`;
+    if (this.one !== undefined) this.state.replaceChildren(); // what the service gave is no longer so
+    const found = [...this.table.tBodies[0].rows].find((one) => one.dataset.id === String(id));
+    (found?.querySelector('button') ?? found)?.focus();
   }
 }

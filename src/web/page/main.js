@@ -3,66 +3,71 @@ import { animalsView } from './animals.js';
 import { categoriesView } from './categories.js';
 import { byId, el } from './dom.js';
 import { startExchanges } from './exchanges.js';
+import { labView } from './lab.js';
 import { ordersView } from './orders.js';
 import { startPanel } from './panel.js';
-import { showReference } from './reference.js';
+import { place } from './place.js';
+import { referenceView } from './reference.js';
 import { forgetNames } from './shop.js';
 import { bus, wire } from './wire.js';
 
-const VIEWS = new Map([
-  ['animals', animalsView],
-  ['orders', ordersView],
-  ['categories', categoriesView],
-  ['reference', undefined],
-]);
+const views = { animals: animalsView, orders: ordersView, categories: categoriesView, reference: referenceView };
+if (document.body.dataset.lab === 'true') views.lab = labView;
+const lists = [animalsView.list, ordersView.list, categoriesView.list];
 
-const chosen = () => (VIEWS.has(location.hash.slice(1)) ? location.hash.slice(1) : 'animals');
-
-/** Shows the view that is chosen, and reads what it lists if that was not done. */
+/** Shows the view that the address names, and reads what that lists if it is not there already. */
 async function show() {
-  const name = chosen();
-  const welcome = wire.standing === 'none' && name !== 'reference';
+  const name = place().view in views ? place().view : 'animals';
+  const welcome = wire.key === '' && name !== 'reference';
   byId('welcome').hidden = !welcome;
-  for (const one of VIEWS.keys()) {
+  for (const one of Object.keys(views)) {
     byId(one).hidden = one !== name || welcome;
     const link = document.querySelector(`nav a[href="#${one}"]`);
     if (one === name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (name === 'reference') await showReference();
-  else if (wire.standing !== 'none') await VIEWS.get(name).list.fill();
+  const view = views[name];
+  if (!welcome) await (view.list ?? view).show();
 }
 
 function forget() {
   forgetNames();
-  for (const view of VIEWS.values()) view?.list.clear();
+  for (const list of lists) list.clear();
 }
 
 /** A new key. The names of categories come after the view, when it is known that the key is good. */
 async function start() {
   forget();
   await show();
-  if (wire.standing === 'accepted') await categoriesView.list.fill();
+  if (wire.standing === 'accepted' && wire.wait === undefined)
+    await categoriesView.list.show({ query: new URLSearchParams(), trail: [] });
 }
 
-for (const [name, view] of VIEWS) {
-  if (view === undefined) continue;
-  byId(name).append(el('div', { class: 'card' }, el('h2', { text: view.title, tabindex: -1 }), ...view.parts));
+for (const [name, { title, parts }] of Object.entries(views)) {
+  byId(name).append(el('h2', { text: title, tabindex: -1 }), ...parts);
 }
+for (const part of document.querySelectorAll('.page, nav')) part.hidden = false;
+if (views.lab === undefined) document.querySelector('nav a[href="#lab"]').remove();
 startPanel();
 startExchanges();
 bus.addEventListener('start', start);
 bus.addEventListener('key', () => {
-  if (wire.standing !== 'none') return;
+  if (wire.key !== '') return;
   forget();
   show();
 });
+let [shown] = location.hash.split('?');
 addEventListener('hashchange', async () => {
-  if (!VIEWS.has(location.hash.slice(1))) return; // the skip link
-  const shown = show();
-  byId(chosen()).querySelector('h2').focus({ preventScroll: true });
-  scrollTo(0, 0);
-  await shown;
+  const { view } = place();
+  if (view !== '' && !(view in views)) return; // the skip link
+  const done = show();
+  const [path] = location.hash.split('?');
+  if (path !== shown) {
+    document.querySelector('main section:not([hidden]) h2')?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }
+  shown = path;
+  await done;
 });
 if (wire.key === '') show();
 else start();

@@ -1,21 +1,9 @@
 /** Orders: placed, delivered, cancelled; here and from the rows of animals. */
-import { badge, el, sendButton } from './dom.js';
-import { Form } from './form.js';
+import { badge, el, note, say, sendButton } from './dom.js';
+import { Form, idInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
-import {
-  formNote,
-  idInput,
-  named,
-  noteOrder,
-  numeral,
-  openOrders,
-  petMoved,
-  petNames,
-  postOnce,
-  sameId,
-  say,
-} from './shop.js';
+import { idLink, named, noteOrder, openOrders, petMoved, petNames, postOnce, sameId } from './shop.js';
 import { call } from './wire.js';
 
 const MAX_LOOKUP_PAGES = 5;
@@ -23,7 +11,7 @@ const ORDERS = '/v1/store/orders';
 const OUTCOME = { delivered: 'sold', cancelled: 'available' };
 
 const placeOnce = postOnce();
-const orderNote = formNote();
+const orderNote = note();
 
 /** `petId` as it was typed. */
 export async function placeOrder(petId) {
@@ -35,23 +23,23 @@ export async function placeOrder(petId) {
   return reply;
 }
 
-async function closeOrder(id, status, note) {
+async function closeOrder(id, status, told) {
   const reply = await call('PATCH', `${ORDERS}/${id}`, { body: objectOf({ status: JSON.stringify(status) }) });
   if (reply === undefined) return;
-  if (!reply.ok) return say(note, reply.message, true);
+  if (!reply.ok) return say(told, reply.message, true);
   noteOrder(reply.value);
   for (const order of orders.items) if (sameId(order.id, id)) order.status = status;
   orders.refresh(id);
   const { petId } = reply.value;
   petMoved(petId, OUTCOME[status]);
-  say(note, `Order ${id} is ${status}; animal ${petId} is ${OUTCOME[status]}.`);
+  say(told, `Order ${id} is ${status}; animal ${petId} is ${OUTCOME[status]}.`);
 }
 
-/** The buttons that close an order; what came of it is said in `note`. */
-export function closers(orderId, whose, note) {
-  const button = (text, status) =>
-    sendButton(text, () => closeOrder(orderId, status, note), { class: 'small', 'aria-label': `${text} ${whose}` });
-  return [button('Deliver', 'delivered'), button('Cancel', 'cancelled')];
+/** The buttons that close an order; what came of it is said in `told`. */
+export function closers(orderId, whose, told) {
+  const closer = (text, status) =>
+    sendButton(text, () => closeOrder(orderId, status, told), { class: 'small', 'aria-label': `${text} ${whose}` });
+  return [closer('Deliver', 'delivered'), closer('Cancel', 'cancelled')];
 }
 
 /** The interface does not say which order an animal is in: the open ones are read until it is found. */
@@ -73,14 +61,17 @@ function when({ placedAt }) {
   return el('time', { datetime: placedAt, title: placedAt, text });
 }
 
-export const orders = new List({
+const orders = new List({
+  view: 'orders',
   path: ORDERS,
+  onePath: (id) => `${ORDERS}/${id}`,
+  thing: 'order',
   things: 'orders',
   statuses: ['placed', 'delivered', 'cancelled'],
   empty: 'No orders yet. Place one above, or from the row of an animal.',
   columns: [
-    ['col-id', 'Id', ({ id }) => [numeral(id)]],
-    ['col-main', 'Animal', ({ petId }) => named(petNames, petId)],
+    ['col-id', 'Id', ({ id }) => [idLink('orders', id)]],
+    ['col-main', 'Animal', ({ petId }) => named(petNames, petId, idLink('animals', petId))],
     ['col-more', 'Placed', (order) => [when(order)]],
     ['col-status', 'Status', ({ status }) => [badge(status)]],
     ['col-actions', 'Actions', ({ id, status }) => (status === 'placed' ? closers(id, `order ${id}`, orderNote) : [])],
@@ -97,8 +88,8 @@ const placeForm = new Form({
     petMoved(petId, 'pending');
     placeForm.controls.petId.value = '';
     placeForm.controls.petId.focus();
-    return [`Order ${id} was placed for animal ${petId}.`];
+    return `Order ${id} was placed for animal ${petId}.`;
   },
 });
 
-export const ordersView = { list: orders, title: 'Orders', parts: [placeForm.element, orderNote, orders.element] };
+export const ordersView = { title: 'Orders', list: orders, parts: [placeForm.drawer(), orderNote, orders.element] };

@@ -1,16 +1,16 @@
-/** The side of the page: the key, the windows, and the banner while the service asks to wait. */
-import { announce, badge, byId, duration, el } from './dom.js';
+/** The side of the page: the key, the windows, and the banner while nothing may be sent. */
+import { announce, badge, button, byId, duration, el } from './dom.js';
 import { bus, endWait, setKey, wire } from './wire.js';
 
-const TITLES = { minute: 'This minute', day: 'This day', address: 'Your address' };
+const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
 const STANDING = {
-  none: ['No key yet.', ''],
-  unknown: ['Not tried yet.', 'waiting'],
-  accepted: ['Accepted by the service.', 'good'],
-  refused: ['Refused.', 'bad'],
+  none: ['No key yet', ''],
+  unknown: ['Not tried yet', ''],
+  accepted: ['Accepted', 'good'],
+  refused: ['Refused', 'bad'],
 };
 
-function keyPanel() {
+function startKey() {
   const input = byId('key-input');
   const show = byId('key-show');
   input.value = wire.key;
@@ -30,29 +30,27 @@ function keyPanel() {
     announce('The key is forgotten.');
     input.focus();
   });
-  bus.addEventListener('key', drawStanding);
-  drawStanding();
 }
 
-function drawStanding() {
+function drawKey() {
   const [text, kind] = STANDING[wire.standing];
-  const line = byId('key-standing');
-  const said = wire.standing === 'refused' ? `${text} ${wire.refusal}` : text;
-  if (line.textContent !== said) line.textContent = said;
-  line.className = `standing ${kind}`;
+  const [standing, box] = [byId('key-standing'), byId('key')];
+  if (wire.standing === 'accepted' && standing.textContent !== text) {
+    if (box.contains(document.activeElement)) box.querySelector('summary').focus();
+    box.open = false;
+  } else if (wire.standing !== 'accepted') box.open = true;
+  if (standing.textContent !== text) standing.textContent = text;
+  standing.className = `standing ${kind}`;
+  byId('key-refusal').textContent = wire.refusal;
   byId('key-input').setAttribute('aria-invalid', String(wire.standing === 'refused'));
   byId('key-forget').hidden = wire.key === '';
 }
 
-function gaugeFoot({ name, banned, endsAt }) {
-  const seconds = Math.ceil((endsAt - performance.now()) / 1000);
-  if (seconds > 0) return `${banned ? 'Admitted' : 'Full'} again in ${duration(seconds)}`;
-  return banned ? 'Known with the next reply' : `The next request begins a new ${name === 'day' ? 'day' : 'minute'}`;
-}
+const secondsUntil = (moment) => Math.max(0, Math.ceil((moment - Date.now()) / 1000));
 
-function gauge(window) {
-  const { name, limit, left, banned, endsAt } = window;
-  const now = endsAt <= performance.now() && !banned ? limit : left;
+function gauge({ name, limit, left, endsAt }) {
+  const seconds = secondsUntil(endsAt);
+  const now = seconds === 0 ? limit : left;
   const share = limit === 0 ? 0 : now / limit;
   const title = TITLES[name] ?? name;
   const [some, all] = [now.toLocaleString('en'), limit.toLocaleString('en')];
@@ -60,85 +58,90 @@ function gauge(window) {
   bar.style.setProperty('--share', `${share * 100}%`);
   const meter = {
     role: 'meter',
-    'aria-label': `${title}: requests left`,
+    'aria-label': title,
     'aria-valuemin': 0,
     'aria-valuemax': limit,
     'aria-valuenow': now,
-    'aria-valuetext': `${some} of ${all} left`,
+    'aria-valuetext': `${some} of ${all}`,
   };
-  const count = el('span', { class: 'count' }, el('b', { text: some }), ` of ${all} left`);
   return el(
     'div',
-    { class: `gauge ${share > 0.5 ? 'high' : share > 0.15 ? 'middle' : 'low'}`, 'data-window': name },
-    el('p', { class: 'gauge-head' }, el('span', { text: title }), count),
+    { class: `gauge ${share > 0.5 ? '' : share > 0.15 ? 'warn' : 'bad'}`, 'data-window': name },
+    el('p', { text: title }),
+    el('p', { class: 'count' }, el('b', { text: some }), ` of ${all}`),
     el('div', { class: 'track', ...meter }, bar),
-    el('p', { class: 'gauge-foot', text: gaugeFoot(window) }),
+    el('p', { class: 'hint', text: seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full' }),
   );
 }
 
 function drawGauges() {
-  const box = byId('gauges');
-  if (wire.windows.length === 0) {
-    box.replaceChildren(el('p', { class: 'muted', text: 'Shown with the first reply.' }));
-    return;
-  }
-  const note =
-    wire.standing === 'refused' &&
-    el('p', { class: 'muted', text: 'Without a good key it is your address that is counted.' });
-  box.replaceChildren(...(note ? [note] : []), ...wire.windows.map(gauge));
+  const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
+  byId('gauges').replaceChildren(...(wire.windows.length > 0 ? wire.windows.map(gauge) : [empty]));
 }
 
-function bannerText({ code, windows }) {
+const leftIn = (name) => wire.windows.find((window) => window.name === name);
+
+function bannerText(code) {
+  const day = leftIn('day');
+  const today = day && `This day has ${day.left.toLocaleString('en')} of ${day.limit.toLocaleString('en')} left. `;
   if (code === 'key_banned') {
-    const text =
-      'It asked on after it was told to wait. Waiting is all it takes now: asking meanwhile neither counts nor makes ' +
-      'it longer. The operator can end it with “petstore keys lift”.';
-    return ['Banned', 'This key is banned for a while', text];
+    const why = 'It kept sending requests after a 429. Requests during the ban neither count nor extend it. ';
+    return ['Banned', 'This key is banned', [why, today, 'The operator can end it: ']];
   }
   if (code === 'rate_limited') {
-    const used = windows.filter(({ left }) => left === 0).map(({ name }) => name);
-    const title = `The ${used.includes('day') ? 'day' : 'minute'} is used up`;
-    return ['429', title, 'Nothing is sent until the window is full again: the buttons wait for it.'];
+    const minute = leftIn('minute') ? 'The minute is used up' : 'Too many requests without a valid key';
+    const title = day?.left === 0 ? 'The day is used up' : minute;
+    return ['429', title, ['Nothing is sent until then, so that no ban begins. ', day?.left === 0 ? undefined : today]];
   }
-  return ['503', 'The service asks for a moment', 'The buttons wait for it.'];
+  return ['503', 'The service is not available for a moment', ['Nothing is sent until then.']];
 }
 
 let countdown;
 
 function drawBanner() {
+  const { wait } = wire;
   const box = byId('banner');
-  const waiting = wire.wait !== undefined;
-  if (waiting) document.body.dataset.waiting = '';
-  else delete document.body.dataset.waiting;
-  for (const button of document.querySelectorAll('[data-sends]')) {
-    if (waiting) button.setAttribute('aria-disabled', 'true');
-    else button.removeAttribute('aria-disabled');
+  document.body.toggleAttribute('data-waiting', wait !== undefined);
+  for (const one of document.querySelectorAll('[data-sends]')) {
+    if (wait === undefined || one.closest('#lab')) one.removeAttribute('aria-disabled');
+    else one.setAttribute('aria-disabled', 'true');
   }
-  box.hidden = !waiting;
+  box.hidden = wait === undefined;
   countdown = undefined;
-  if (!waiting) return box.replaceChildren();
-  const [mark, title, text] = bannerText(wire.wait);
-  box.className = `banner ${wire.wait.code === 'key_banned' ? 'ban' : 'limit'}`;
+  if (wait === undefined) return box.replaceChildren();
+  const banned = wait.code === 'key_banned';
+  const [mark, title, text] = bannerText(wait.code);
+  box.className = `banner ${banned ? 'bad' : 'warn'}`;
   countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
-  const heading = el('p', { class: 'banner-title' }, badge(mark, 'bad'), ` ${title}`);
-  box.replaceChildren(el('div', { role: 'alert' }, heading, el('p', { class: 'muted', text })), countdown);
+  const lift = el('code', { text: document.body.dataset.lift });
+  const words = el('p', { class: 'hint' }, ...text.filter((part) => part), ...(banned ? [lift] : []));
+  const look = () => {
+    endWait();
+    bus.dispatchEvent(new Event('start'));
+  };
+  box.replaceChildren(
+    el('div', { role: 'alert' }, el('p', { class: 'title' }, badge(mark, 'bad'), ` ${title}`), words),
+    el('div', { class: 'until' }, countdown, ...(banned ? [button('Check now', look, { class: 'small' })] : [])),
+  );
   tick();
 }
 
 function tick() {
   drawGauges();
   if (countdown === undefined) return;
-  const left = Math.ceil((wire.wait.until - performance.now()) / 1000);
-  countdown.textContent = duration(Math.max(0, left));
+  const left = secondsUntil(wire.wait.until);
+  countdown.textContent = duration(left);
   if (left > 0) return;
   endWait();
   announce('You can go on.');
 }
 
 export function startPanel() {
-  keyPanel();
+  startKey();
+  bus.addEventListener('key', drawKey);
   bus.addEventListener('windows', drawGauges);
   bus.addEventListener('wait', drawBanner);
-  drawGauges();
+  drawKey();
+  drawBanner();
   setInterval(tick, 1000);
 }

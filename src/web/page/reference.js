@@ -1,29 +1,19 @@
-/** Operations and errors, from the interface description that the service itself gives out. */
-import { badge, byId, el, problem } from './dom.js';
-import { indented } from './json.js';
+/** Every operation, from the interface description that the service itself gives out, to read and to try. */
+import { badge, button, byId, el, problem, row, table } from './dom.js';
+import { statusBadge } from './exchanges.js';
+import { place } from './place.js';
+import { bodyOf, described, parametersOf, resolve, Trial, trials } from './trial.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
+const FIELDS = [['col-id', 'Name'], ['col-more', 'Type'], ['col-main', 'Meaning']]; // biome-ignore format: a table
+const ERRORS = [['col-id', 'Status'], ['col-more', 'Code'], ['col-main', 'When']]; // biome-ignore format: a table
 
-let shown = false;
-
-function resolver(document) {
-  const resolve = (part) => {
-    if (part?.$ref === undefined) return part;
-    return resolve(
-      part.$ref
-        .slice(2)
-        .split('/')
-        .reduce((at, name) => at[name.replaceAll('~1', '/').replaceAll('~0', '~')], document),
-    );
-  };
-  return resolve;
-}
+const box = el('div', { id: 'description' });
 
 /** Descriptions have `code`, **bold** and paragraphs; nothing else of Markdown. */
 function prose(text = '') {
   return text.split('\n\n').map((paragraph) => {
-    const parts = paragraph.split(/(`[^`]+`|\*\*[^*]+\*\*)/);
-    const nodes = parts.map((part) => {
+    const nodes = paragraph.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) => {
       if (part.startsWith('`')) return el('code', { text: part.slice(1, -1) });
       return part.startsWith('**') ? el('strong', { text: part.slice(2, -2) }) : part;
     });
@@ -31,162 +21,138 @@ function prose(text = '') {
   });
 }
 
-function typeOf(schema, resolve) {
+function typeOf(schema) {
   const it = resolve(schema);
   if (it.enum) return it.enum.join(' | ');
-  const range = it.maximum === undefined ? '' : ` ${it.minimum} to ${it.maximum}`;
-  const byDefault = it.default === undefined ? '' : `, default ${it.default}`;
+  const range = it.maximum === undefined ? '' : ` ${it.minimum ?? ''} to ${it.maximum}`;
   const length = it.maxLength === undefined ? '' : `, ${it.minLength ?? 0} to ${it.maxLength} characters`;
+  const byDefault = it.default === undefined ? '' : `, default ${it.default}`;
   return `${it.format ?? it.type}${range}${length}${byDefault}`;
 }
 
-/** The roles stand written out, since on a narrow screen the cells are laid out as something else than a table. */
-function factTable(caption, heads, rows) {
-  const head = heads.map((text) => el('th', { scope: 'col', role: 'columnheader', text }));
-  const lines = rows.map((cells) => el('tr', { role: 'row' }, ...cells));
-  return el(
-    'table',
-    { class: 'facts', role: 'table', 'aria-label': caption },
-    el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...head)),
-    el('tbody', { role: 'rowgroup' }, ...lines),
-  );
-}
-
-const cell = (...content) => el('td', { role: 'cell' }, ...content);
-const rowHead = (...content) => el('th', { scope: 'row', role: 'rowheader' }, ...content);
-
-function fields(caption, rows) {
-  const lines = rows.map(([name, required, type, description]) => [
-    rowHead(el('code', { text: name }), required ? el('span', { class: 'required', text: ' required' }) : ''),
-    cell(type),
-    cell(...prose(description)),
-  ]);
-  return [el('h4', { text: caption }), factTable(caption, ['Name', 'Type', 'Meaning'], lines)];
-}
-
-function requestParts(operation, resolve) {
-  const parts = [];
-  const parameters = (operation.parameters ?? []).map(resolve);
-  if (parameters.length > 0) {
-    const rows = parameters.map((it) => [
-      it.name,
-      it.required,
-      `${typeOf(it.schema, resolve)} (${it.in})`,
-      it.description,
-    ]);
-    parts.push(...fields('Parameters', rows));
-  }
-  const media = operation.requestBody?.content['application/json'];
-  if (media !== undefined) {
-    const schema = resolve(media.schema);
-    const rows = Object.entries(schema.properties).map(([name, of]) => [
-      name,
-      schema.required.includes(name),
-      typeOf(of, resolve),
-      resolve(of).description,
-    ]);
-    parts.push(...fields('Body', rows));
-    for (const { summary, value } of Object.values(media.examples)) parts.push(example(summary, value));
-  }
-  return parts;
-}
-
-function example(title, value) {
-  return el(
-    'figure',
-    {},
-    el('figcaption', { text: title }),
-    el('pre', { tabindex: 0, role: 'region', 'aria-label': title, text: indented(JSON.stringify(value)) }),
-  );
-}
-
-function replyList(operation, resolve) {
-  const items = Object.entries(operation.responses).map(([status, part]) => {
-    const reply = resolve(part);
-    const kind = status < '300' ? 'good' : status < '500' || status === 'default' ? 'warn' : 'bad';
-    return el('li', {}, badge(status, kind), el('div', {}, ...prose(reply.description)));
+/** `rows`: [name, required, type, description]. */
+function facts(title, rows) {
+  if (rows.length === 0) return [];
+  const lines = rows.map(([name, required, type, text]) => {
+    const mark = required ? el('span', { class: 'required', text: ' required' }) : '';
+    return row(FIELDS, [[el('code', { text: name }), mark], [type], prose(text)]);
   });
-  return el('ul', { class: 'replies' }, ...items);
+  return [el('h4', { text: title }), table(title, FIELDS, lines)];
 }
 
-function operationCard(path, method, operation, resolve) {
+function requestFacts(operation) {
+  const parameters = parametersOf(operation).map((it) => [
+    it.name,
+    it.required,
+    `${typeOf(it.schema)} (${it.in})`,
+    it.description,
+  ]);
+  const schema = resolve(bodyOf(operation)?.schema);
+  const members = Object.entries(schema?.properties ?? {}).map(([name, of]) => [
+    name,
+    schema.required.includes(name),
+    typeOf(of),
+    resolve(of).description,
+  ]);
+  return [...facts('Parameters', parameters), ...facts('Body', members)];
+}
+
+function replies(operation) {
+  const items = Object.entries(operation.responses).map(([status, part]) =>
+    el('li', {}, statusBadge(status === 'default' ? 400 : status), el('div', {}, ...prose(resolve(part).description))),
+  );
+  items.at(-1).querySelector('.badge').textContent = 'other';
+  return [el('h4', { text: 'Replies' }), el('ul', { class: 'replies' }, ...items)];
+}
+
+function operationCard(path, method, operation) {
+  const { operationId: id, summary } = operation;
   const marks = [];
   if (operation.deprecated) marks.push(badge(`deprecated, ends ${operation['x-sunset']}`, 'warn'));
-  if (operation['x-stability'] === 'experimental') marks.push(badge('experimental', 'waiting'));
-  const success = Object.entries(operation.responses).find(([status]) => status < '300');
-  const media = success && resolve(success[1]).content['application/json'];
-  return el(
-    'details',
-    { class: 'operation' },
-    el(
-      'summary',
-      {},
-      el('span', { class: `method ${method}`, text: method.toUpperCase() }),
-      el('code', { text: path }),
-      el('span', { class: 'muted', text: operation.summary }),
-      ...marks,
-    ),
-    el(
-      'div',
-      { class: 'operation-body' },
-      ...prose(operation.description),
-      ...requestParts(operation, resolve),
-      el('h4', { text: 'Replies' }),
-      replyList(operation, resolve),
-      ...(media ? [example(`An example of ${success[0]}`, media.example)] : []),
-    ),
+  if (operation['x-stability'] === 'experimental') marks.push(badge('experimental', ''));
+  const head = el(
+    'summary',
+    {},
+    el('span', { class: `method ${method}`, text: method.toUpperCase() }),
+    el('code', { text: path }),
+    el('span', { class: 'hint', text: summary }),
+    ...marks,
   );
+  const content = el('div', { class: 'content' });
+  const card = el('details', { class: 'operation', id: `operation-${id}` }, head, content);
+  const trial = new Trial(method, path, operation);
+  const open = () => {
+    card.open = true;
+    if (content.hasChildNodes()) return; // what was typed and what came stays
+    content.append(...prose(operation.description), ...requestFacts(operation), trial.element, ...replies(operation));
+  };
+  card.addEventListener('toggle', () => {
+    if (!card.open) return;
+    open();
+    history.replaceState(history.state, '', `#reference/${id}`);
+  });
+  trials.set(id, { open, trial });
+  return card;
 }
 
-function errorTable(document) {
-  const rows = Object.values(document.components.examples).map(({ summary, value }) => [
-    cell(String(value.status)),
-    rowHead(el('code', { text: value.code })),
-    cell(...prose(summary)),
-  ]);
-  return factTable('Errors', ['Status', 'Code', 'When'], rows);
+function errorTable() {
+  const rows = Object.values(described.document.components.examples).map(({ summary, value }) =>
+    row(ERRORS, [[String(value.status)], [el('code', { text: value.code })], prose(summary)]),
+  );
+  return table('Errors', ERRORS, rows);
 }
 
-function drawReference(document) {
-  const resolve = resolver(document);
-  const cards = Object.entries(document.paths).flatMap(([path, item]) =>
-    METHODS.filter((method) => item[method]).map((method) => [
-      item[method].tags[0],
-      operationCard(path, method, item[method], resolve),
-    ]),
+function drawReference() {
+  const all = Object.entries(described.document.paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => item[method]).map((method) => [path, method, item[method]]),
   );
-  const groups = document.tags.map(({ name, description }) =>
-    el(
-      'section',
-      {},
-      el('h3', { text: name }),
-      ...prose(description),
-      ...cards.filter(([tag]) => tag === name).map(([, card]) => card),
-    ),
-  );
-  const servers = document.servers.map(({ url, description }) =>
-    el('li', {}, `${description}: `, el('code', { text: url })),
+  const isServed = ({ name }) => name !== 'lab' || document.body.dataset.lab === 'true';
+  const groups = described.document.tags.filter(isServed).map(({ name, description: text }) => {
+    const own = all.filter(([, , operation]) => operation.tags[0] === name);
+    return el('section', {}, el('h3', { text: name }), ...prose(text), ...own.map((one) => operationCard(...one)));
+  });
+  const servers = described.document.servers.map(({ url, description: text }) =>
+    el('li', {}, `${text}: `, el('code', { text: url })),
   );
   return [
-    el('div', { class: 'prose' }, ...prose(document.info.description)),
+    el('div', { class: 'prose' }, ...prose(described.document.info.description)),
     el('ul', { class: 'servers' }, ...servers),
     ...groups,
-    el('h3', { text: 'Errors' }),
-    errorTable(document),
+    el('h3', { text: 'errors' }),
+    errorTable(),
   ];
 }
 
-export async function showReference() {
-  if (shown) return;
-  const box = byId('description');
-  box.replaceChildren(el('p', { class: 'state loading', text: 'Loading…' }));
+async function readDescription() {
+  if (described.document !== undefined) return;
+  box.replaceChildren(el('p', { class: 'state', text: 'Loading…' }));
   try {
     const reply = await fetch('/openapi.json', { credentials: 'omit' });
     if (!reply.ok) throw new Error(`the service answered ${reply.status}`);
-    box.replaceChildren(...drawReference(await reply.json()));
-    shown = true;
+    described.document = await reply.json();
+    box.replaceChildren(...drawReference());
   } catch (error) {
-    box.replaceChildren(problem(`The description could not be read: ${error.message}.`));
-    box.append(el('button', { type: 'button', text: 'Try again', on: { click: showReference } }));
+    box.replaceChildren(
+      problem(`The description could not be read: ${error.message}.`),
+      button('Try again', readDescription),
+    );
   }
 }
+
+async function showReference() {
+  await readDescription();
+  const wanted = trials.get(place().id);
+  if (wanted === undefined || wanted.trial.element.checkVisibility()) return;
+  wanted.open();
+  byId(`operation-${place().id}`).scrollIntoView();
+}
+
+const source = el(
+  'p',
+  { class: 'muted' },
+  'What this server gives out at ',
+  el('a', { href: '/openapi.json', text: '/openapi.json' }),
+  '.',
+);
+
+export const referenceView = { title: 'Reference', parts: [source, box], show: showReference };

@@ -1,6 +1,6 @@
 /** What the views of the shop share: what each has learned of the others' things, and how they are shown. */
-import { announce, el } from './dom.js';
-import { bus, call, onceKey } from './wire.js';
+import { el } from './dom.js';
+import { bus, call, randomKey } from './wire.js';
 
 /** By id, as text. `openOrders`: of an animal; null where there is none. */
 export const categoryNames = new Map();
@@ -8,21 +8,20 @@ export const petNames = new Map();
 export const openOrders = new Map();
 
 export const sameId = (a, b) => String(a) === String(b);
-export const numeral = (value) => el('span', { class: 'number', text: String(value) });
 export const nameText = (name) => el('span', { class: 'name', text: name });
-export const idInput = (more = {}) => el('input', { type: 'text', inputmode: 'numeric', ...more });
-export const formNote = () => el('p', { class: 'form-note' });
+export const idText = (id) => el('span', { class: 'number', text: String(id) });
+export const idLink = (view, id) => el('a', { class: 'number', href: `#${view}/${id}`, text: String(id) });
 
-export function named(known, id) {
+export function named(known, id, shown = idText(id)) {
   const name = known.get(String(id));
-  return name === undefined ? [numeral(id)] : [nameText(name), ' ', numeral(id)];
+  return name === undefined ? [shown] : [nameText(name), ' ', shown];
 }
 
 /** A button pressed again after a lost reply asks for the same thing: it keeps its Idempotency-Key. */
 export function postOnce() {
   let last = { body: undefined, key: '' };
   return async (path, body) => {
-    if (last.body !== body) last = { body, key: onceKey() };
+    if (last.body !== body) last = { body, key: randomKey() };
     const reply = await call('POST', path, { body, headers: { 'Idempotency-Key': last.key } });
     const settled = reply !== undefined && reply.status !== 0 && reply.status !== 429 && reply.status < 500;
     if (settled) last = { body: undefined, key: '' };
@@ -38,12 +37,6 @@ export function noteOrder({ id, petId, status }) {
 /** An order moved an animal: told to who shows animals. */
 export function petMoved(petId, status) {
   bus.dispatchEvent(new CustomEvent('pet-moved', { detail: { petId, status } }));
-}
-
-export function say(note, text, bad = false) {
-  note.textContent = text;
-  note.classList.toggle('bad', bad);
-  announce(text);
 }
 
 export function forgetNames() {

@@ -1,77 +1,77 @@
-/** The one place that sends requests, and what is known from their replies: the key's standing, windows, waits. */
+/** The one place that sends requests, and what their replies have told: the key's standing, its windows, waits. */
 import { readJson } from './json.js';
 
 export const MAX_EXCHANGES = 20;
-const STORED = 'petstore-key';
+const STORED = 'petstore-console';
 /** Stands for the key where it is not shown. */
-export const KEY_VARIABLE = '$PETSTORE_KEY';
+const KEY_VARIABLE = '$PETSTORE_KEY';
 
 /** Events: `key`, `windows`, `wait`, `exchange`. */
 export const bus = new EventTarget();
-const tell = (name) => bus.dispatchEvent(new Event(name));
+const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
 
-/** `standing`: none, unknown, accepted, refused. `wait`: `until` when, by performance.now(), nothing is to be sent. */
-export const wire = {
-  key: stored(),
-  standing: 'none',
-  refusal: '',
-  windows: [],
-  wait: undefined,
-  exchanges: [],
-};
-wire.standing = wire.key === '' ? 'none' : 'unknown';
+const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, exchanges: [] };
+
+/**
+ * `standing`: none, unknown, accepted, refused. `wait`: until when nothing is to be sent, and why. Key, windows and
+ * wait outlive a reload: asking again during a wait could end in a ban. All times are of Date.now().
+ */
+export const wire = { key: '', ...NEW, ...stored() };
+if (wire.key !== '') wire.standing = 'unknown';
 
 function stored() {
   try {
-    return sessionStorage.getItem(STORED) ?? '';
+    return JSON.parse(sessionStorage.getItem(STORED));
   } catch {
-    return ''; // storage is switched off: the key lives as long as the page
+    return {}; // storage is switched off: the key lives as long as the page
   }
 }
 
-export function setKey(key) {
-  wire.key = key;
-  wire.standing = key === '' ? 'none' : 'unknown';
-  wire.refusal = '';
-  wire.windows = [];
-  wire.wait = undefined;
-  wire.exchanges = []; // another key's are none of this one's
+function store() {
+  const { key, windows, wait } = wire;
   try {
     if (key === '') sessionStorage.removeItem(STORED);
-    else sessionStorage.setItem(STORED, key);
+    else sessionStorage.setItem(STORED, JSON.stringify({ key, windows, wait }));
   } catch {
     // as above
   }
-  for (const name of ['key', 'windows', 'wait', 'exchange']) tell(name);
 }
 
-export const isWaiting = () => wire.wait !== undefined;
+/** What was known of another key is none of this one's business. */
+export function setKey(key) {
+  Object.assign(wire, NEW, { key, standing: key === '' ? 'none' : 'unknown' });
+  store();
+  tell('key', 'windows', 'wait', 'exchange');
+}
 
 export function endWait() {
   wire.wait = undefined;
+  store();
   tell('wait');
 }
 
+/** The key's clock was moved: what was told of its windows is no longer so. */
+export function forgetWindows() {
+  wire.windows = [];
+  tell('windows');
+  endWait();
+}
+
 /**
- * Sends, unless the service asked to wait: then nothing, and undefined. Else what came back: `status` (0 if nothing
- * did), `value`, `message` (of what went wrong, or empty), `next` (the path of the next page).
+ * Sends, unless the service asked to wait: then nothing, and undefined; the lab, which can end the wait, counts for
+ * itself. Else what came back: `status` (0 if nothing
+ * did), `value`, `message` (of what went wrong, or empty), `next` (the path of the next page), and the `exchange`.
  */
 export async function call(method, path, { body, headers = {} } = {}) {
-  if (isWaiting()) return undefined;
+  if (wire.wait !== undefined && !path.startsWith('/lab/')) return undefined;
   const sent = { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers };
   const exchange = { method, path, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const usedKey = wire.key;
   const begun = performance.now();
   let failure = 'Not sent'; // as long as the headers are not known to be possible
   try {
-    const init = {
-      method,
-      body,
-      headers: new Headers({ Authorization: `Bearer ${usedKey}`, ...sent }),
-      cache: 'no-store',
-      redirect: 'error',
-      credentials: 'omit',
-    };
+    const all = new Headers({ ...(usedKey !== '' && { Authorization: `Bearer ${usedKey}` }), ...sent });
+    const init = { method, body, headers: all, cache: 'no-store', redirect: 'error', credentials: 'omit' };
     failure = 'No reply from the service';
     const reply = await fetch(path, init);
     exchange.text = await reply.text();
@@ -83,14 +83,15 @@ export async function call(method, path, { body, headers = {} } = {}) {
   }
   exchange.ms = performance.now() - begun;
   const result = understand(exchange);
-  if (usedKey === wire.key) learn(result, exchange);
+  if (usedKey === wire.key) learn(result);
   return result;
 }
 
-function understand({ status, text, failure, received }) {
+function understand(exchange) {
+  const { status, text, failure, received } = exchange;
   const headers = new Map(received);
   const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1];
-  const result = { status, headers, next, value: undefined, message: failure ?? '' };
+  const result = { status, headers, next, exchange, value: undefined, message: failure ?? '' };
   try {
     if (text !== '') result.value = readJson(text);
   } catch {
@@ -101,61 +102,53 @@ function understand({ status, text, failure, received }) {
   return result;
 }
 
-function learn(result, exchange) {
+function learn({ status, headers, value, message, exchange }) {
   wire.exchanges = [exchange, ...wire.exchanges].slice(0, MAX_EXCHANGES);
   tell('exchange');
-  if (result.status === 0) return;
-  const code = result.value?.code;
-  wire.windows = windowsOf(result.headers).map((window) => ({ ...window, banned: code === 'key_banned' }));
-  if (result.status === 401) {
-    wire.standing = 'refused';
-    wire.refusal = result.message;
-  } else if (wire.windows.some(({ name }) => name !== 'address')) {
-    wire.standing = 'accepted'; // only a good key has windows of its own
-  }
-  tell('key');
-  tell('windows');
-  const seconds = Number(result.headers.get('retry-after'));
-  if (seconds > 0 && (result.status === 429 || result.status === 503)) {
-    wire.wait = { until: performance.now() + seconds * 1000, code, windows: wire.windows };
-    tell('wait');
-  }
+  if (status === 0 || !exchange.path.startsWith('/v1/')) return; // the lab counts for itself
+  wire.windows = windowsOf(headers);
+  if (wire.key !== '' && status === 401) wire.standing = 'refused';
+  else if (wire.windows.some(({ name }) => name !== 'address')) wire.standing = 'accepted'; // only a good key has any
+  wire.refusal = wire.standing === 'refused' ? message : '';
+  const seconds = Number(headers.get('retry-after'));
+  const mustWait = seconds > 0 && (status === 429 || status === 503);
+  if (mustWait) wire.wait = { until: Date.now() + seconds * 1000, code: value?.code };
+  store();
+  tell('key', 'windows', ...(mustWait ? ['wait'] : []));
 }
 
 /** `"minute";r=59;t=60, "day";…` beside `"minute";q=60;w=60, …`: the windows of this reply, by name. */
-export function windowsOf(headers) {
-  const now = performance.now();
+function windowsOf(headers) {
   const windows = new Map();
-  for (const name of ['ratelimit-policy', 'ratelimit']) {
-    for (const [, window, rest] of (headers.get(name) ?? '').matchAll(/"([^"]+)"((?:;\w+=\d+)*)/g)) {
-      const fields = Object.fromEntries(
-        [...rest.matchAll(/;(\w+)=(\d+)/g)].map(([, key, value]) => [key, Number(value)]),
-      );
-      windows.set(window, { ...windows.get(window), name: window, ...fields });
+  for (const header of ['ratelimit-policy', 'ratelimit']) {
+    for (const [, name, rest] of (headers.get(header) ?? '').matchAll(/"([^"]+)"((?:;\w+=\d+)*)/g)) {
+      const fields = [...rest.matchAll(/;(\w+)=(\d+)/g)].map(([, field, digits]) => [field, Number(digits)]);
+      windows.set(name, { ...windows.get(name), ...Object.fromEntries(fields) });
     }
   }
-  return [...windows.values()].map(({ name, q, w, r, t }) => ({
-    name,
-    limit: q,
-    seconds: w,
-    left: r,
-    endsAt: now + t * 1000,
-  }));
+  return [...windows].map(([name, { q, r, t }]) => ({ name, limit: q, left: r, endsAt: Date.now() + t * 1000 }));
 }
 
-/** The same request as a line for the shell. Without a key, the shell is to know it. */
-export function curlLine({ method, path, sent, body }, key) {
+/** Request and reply as HTTP writes them; the key only if it is to be shown. */
+export function requestHeaders({ sent }, showKey) {
+  return { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}`, ...sent };
+}
+
+/** The same request as a line for the shell. Where the key is not shown, the shell is to know it. */
+export function curlLine(exchange, showKey) {
+  const { method, path, body } = exchange;
   const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-  const authorization = `Authorization: Bearer ${key ?? KEY_VARIABLE}`;
   const parts = ['curl -i', ...(method === 'GET' ? [] : [`-X ${method}`]), quoted(location.origin + path)];
-  parts.push(`-H ${key === undefined ? `"${authorization}"` : quoted(authorization)}`);
-  for (const [name, value] of Object.entries(sent)) parts.push(`-H ${quoted(`${name}: ${value}`)}`);
+  for (const [name, value] of Object.entries(requestHeaders(exchange, showKey))) {
+    const line = `${name}: ${value}`;
+    parts.push(`-H ${value.includes(KEY_VARIABLE) ? `"${line}"` : quoted(line)}`);
+  }
   if (body !== undefined) parts.push(`--data-raw ${quoted(body)}`);
   return parts.join(' ');
 }
 
-/** Not used up by asking again: a repeated press of the same button makes nothing twice. */
-export function onceKey() {
+/** For an Idempotency-Key. */
+export function randomKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,5 +1,5 @@
 import type { Row } from '../row.ts';
-import { damaged, LOG, outcome, tryCase, writtenLog } from '../written-log.ts';
+import { damaged, FILE, outcome, tryCase, writtenFile } from '../written-file.ts';
 
 const SECTOR_BYTES = 512;
 
@@ -18,7 +18,7 @@ export const row: Row = {
   number: 3,
   name: 'every subset of the sectors of a batch zeroed',
   async run(_scale, report) {
-    const { disk, batches, digests, bytes } = await writtenLog(false);
+    const { disk, batches, digests, bytes } = await writtenFile(false);
     for (let batch = 1; batch < batches.length; batch++) {
       const isLast = batch === batches.length - 1;
       const before = batches[batch - 1];
@@ -27,10 +27,10 @@ export const row: Row = {
         const zeroed = Buffer.from(bytes);
         for (let i = 0; i < sectors.length; i++) if (subset & (1 << i)) zeroed.fill(0, ...sectors[i]);
         await tryCase(report, `batch ${batch}, sectors ${subset.toString(2)}`, async () => {
-          const found = await outcome(damaged(disk, LOG, zeroed), digests);
+          const found = await outcome(damaged(disk, FILE, zeroed), digests);
           if ('refused' in found) return isLast ? `refused: ${found.refused.message}` : undefined;
-          if (!isLast) return `zeros before a later batch were taken, with ${found.count} operations`;
-          return found.count >= before.count ? undefined : `${found.count} operations, ${before.count} acknowledged`;
+          if (!isLast) return `zeros before a later batch were taken, with ${found.count} batches`;
+          return found.count >= before.count ? undefined : `${found.count} batches, ${before.count} acknowledged`;
         });
       }
     }

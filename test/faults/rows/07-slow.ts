@@ -1,11 +1,13 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MAX_BATCH_RECORDS } from '../../../src/store/commit.ts';
-import { type Disk, realDisk } from '../../../src/store/disk.ts';
+import { type Disk, realDisk } from '../../../src/store/file/disk.ts';
+import { openStore } from '../../../src/store/file/open.ts';
 import { StoreError } from '../../../src/store/model.ts';
-import { FileStore } from '../../../src/store/store.ts';
 import { folder } from '../folder.ts';
 import type { Row } from '../row.ts';
 
+/** As the store has it. */
+const MAX_BATCH_WRITES = 4096;
 const SYNC_MS = 300;
 const WRITERS = 500;
 const READ_MAX_MS = 100;
@@ -22,7 +24,10 @@ export const row: Row = {
       await realDisk.sync(fd);
     };
     const disk: Disk = { ...realDisk, sync };
-    const store = await FileStore.open(dir, { disk, observe: { batch: (records) => batches.push(records) } });
+    const { store } = await openStore(join(dir, 'data'), {
+      disk,
+      observe: { batch: (records) => batches.push(records) },
+    });
     const add = () =>
       store.write((ahead) => ({
         op: 'addPet',
@@ -48,13 +53,13 @@ export const row: Row = {
       // One batch on its way, the next full: whoever comes now is refused, and costs no memory.
       const first = add();
       await sleep(SYNC_MS / 3);
-      const queued = Array.from({ length: MAX_BATCH_RECORDS }, add);
+      const queued = Array.from({ length: MAX_BATCH_WRITES }, add);
       const beyond = await Promise.allSettled(Array.from({ length: 100 }, add));
       const isBusy = (result: PromiseSettledResult<unknown>) =>
         result.status === 'rejected' && result.reason instanceof StoreError && result.reason.failure === 'busy';
       check('a full queue did not refuse', beyond.every(isBusy));
       await Promise.all([first, ...queued]);
-      check('what was queued is not there', store.read.counts().pets === 2 + 2 * WRITERS + MAX_BATCH_RECORDS);
+      check('what was queued is not there', store.read.counts().pets === 2 + 2 * WRITERS + MAX_BATCH_WRITES);
     } finally {
       isSlow = false;
       await store.close();

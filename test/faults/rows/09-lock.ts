@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { InUseError } from '../../../src/store/lock.ts';
-import { FileStore } from '../../../src/store/store.ts';
+import { InUseError } from '../../../src/store/file/lock.ts';
+import { openStore } from '../../../src/store/file/open.ts';
 import { bundle, driverSource } from '../bundle.ts';
 import { folder } from '../folder.ts';
 import type { Row } from '../row.ts';
@@ -12,7 +12,7 @@ async function opened(child: ChildProcess): Promise<void> {
 
 async function isRefused(dir: string): Promise<boolean> {
   try {
-    await (await FileStore.open(dir)).close();
+    await (await openStore(dir)).store.close();
     return false;
   } catch (error) {
     if (error instanceof InUseError) return true;

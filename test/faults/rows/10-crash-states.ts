@@ -1,15 +1,15 @@
+import { LOCK } from '../../../src/store/file/directory.ts';
+import { DamagedError } from '../../../src/store/file/format.ts';
 import type { Pet } from '../../../src/store/model.ts';
-import { perform } from '../../../src/store/operations.ts';
-import { recover } from '../../../src/store/recovery.ts';
-import { prove } from '../../../src/store/snapshot.ts';
+import { prove } from '../../../src/store/record.ts';
 import type { State } from '../../../src/store/state.ts';
 import { tryRepairs } from '../repairs.ts';
 import type { Row } from '../row.ts';
 import { type Random, type SimDisk, seeded } from '../sim-disk.ts';
-import { DIR, digestsOf, type Moment, openSim, work } from '../workload.ts';
+import { digestsOf, type Moment, openSim, recovered, work } from '../workload.ts';
 
 const STATES = 100_000;
-const ROUNDS = 60;
+const ROUNDS = 25;
 /** Moments at which all is durable have one state; others have as many as there are fates. */
 const STATES_PER_MOMENT = 24;
 /** Of how many states one is opened for good, with crashes in the recovery too. */
@@ -17,7 +17,7 @@ const OPENED = 40;
 
 /** The recovered state must be the one after some operation that was sent, with all that were acknowledged. */
 async function judge(moment: Moment, disk: SimDisk): Promise<string> {
-  const { state } = await recover(disk, DIR);
+  const state = await recovered(disk);
   state.check();
   const { digest } = prove(state);
   const { acknowledged, sent, history } = moment;
@@ -32,6 +32,14 @@ async function judge(moment: Moment, disk: SimDisk): Promise<string> {
   return digest;
 }
 
+/** Where a write was ever acknowledged, a file that is gone is missed. */
+async function judgeWithoutFile(disk: SimDisk): Promise<void> {
+  const without = disk.copy();
+  for (const name of disk.list()) if (name !== LOCK) without.names.delete(name);
+  const found = await recovered(without).catch((error) => error);
+  if (!(found instanceof DamagedError)) throw new Error('without its file it is an empty store');
+}
+
 /**
  * Opens what the crash left, and crashes again at every file call. `before`: what may be found while it opens; when it
  * has opened, somebody may have read it, and it must stay; when a write is acknowledged, that too.
@@ -40,21 +48,21 @@ async function openAndCrash(disk: SimDisk, before: string[], digest: string, ran
   const moments: { disk: SimDisk; allowed: string[] }[] = [];
   let allowed = before;
   disk.onCall = () => moments.push({ disk: disk.copy(), allowed });
-  const store = await openSim(disk);
+  const { store } = await openSim(disk);
   const pet: Pet = { id: 0, name: 'after', categoryId: 1, status: 'sold' };
-  const after = digestWith((await recover(disk, DIR)).state, pet);
+  const after = digestWith(await recovered(disk), pet);
   allowed = [digest, after];
   await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.nextPetId() } }));
   moments.push({ disk: disk.copy(), allowed: [after] });
   for (const moment of moments) {
-    const found = prove((await recover(moment.disk.afterPowerLoss(random), DIR)).state).digest;
+    const found = prove(await recovered(moment.disk.afterPowerLoss(random))).digest;
     if (!moment.allowed.includes(found)) throw new Error('a crash while opening changed what was recovered');
   }
   return moments.length;
 }
 
 function digestWith(state: State, pet: Pet): string {
-  perform({ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }, state);
+  state.take([{ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }]);
   return prove(state).digest;
 }
 
@@ -64,8 +72,10 @@ async function tryMoment(moment: Moment, random: Random): Promise<number> {
   for (let i = 0; i < states; i++) {
     // The process alone was killed, or the power failed.
     const disk = i === 0 ? moment.disk.copy() : moment.disk.afterPowerLoss(random);
+    if (i === 0 && random() < 0.5) disk.loseUnsynced(); // its last sync had failed
     const digest = await judge(moment, disk);
     tried++;
+    if (moment.acknowledged > 0) await judgeWithoutFile(disk);
     if (random() * OPENED >= 1) continue;
     const { acknowledged, sent, history } = moment;
     const before = i === 0 ? digestsOf(history).slice(acknowledged, sent + 1) : [digest];
@@ -80,6 +90,7 @@ export const row: Row = {
   async run(scale, report) {
     const states = STATES * scale;
     await tryRepairs(report, seeded(report.seed));
+    if (report.isOver()) return;
     for (let seed = report.seed; report.cases < states; seed++) {
       const random = seeded(seed);
       const { moments } = await work(random, ROUNDS);

@@ -22,7 +22,7 @@ export function mutate(source: string, { file, text, instead }: Mutant): string 
 /** Guarded calls in src/store that no mutant takes away. */
 export function unlisted(): string[] {
   const left: string[] = [];
-  for (const file of readdirSync(STORE)) {
+  for (const file of readdirSync(STORE, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))) {
     let source = readFileSync(join(STORE, file), 'utf8');
     for (const mutant of MUTANTS.filter((one) => one.file === file)) source = mutate(source, mutant);
     for (const line of source.split('\n')) {
@@ -37,7 +37,7 @@ export function unlisted(): string[] {
 async function build(into: string, mutant?: Mutant): Promise<string> {
   mkdirSync(into);
   cpSync(join(ROOT, 'src/store'), join(into, 'src/store'), { recursive: true });
-  for (const file of ['src/clock.ts', 'src/digits.ts']) cpSync(join(ROOT, file), join(into, file));
+  for (const file of ['src/clock.ts', 'src/digits.ts', 'src/shell.ts']) cpSync(join(ROOT, file), join(into, file));
   cpSync(join(ROOT, 'test/faults'), join(into, 'test/faults'), { recursive: true });
   if (mutant) {
     const path = join(into, 'src/store', mutant.file);

@@ -1,0 +1,19 @@
+/** What the frameworks that list animals share: `node PEER.mjs ANIMALS.json`, the animals in memory. */
+import { readFileSync } from 'node:fs';
+
+const animals = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+
+export const STATUSES = ['available', 'pending', 'sold'];
+/** More than any load asks for. */
+export const REQUESTS_A_MINUTE = 1_000_000_000;
+export const fault = (status, code, message) => ({ code, message, status });
+
+/** Ids are 1, 2, 3, … without gaps, so the page after an id begins at that index. Told with the header `Link`, if any. */
+export function page(limit, after, status) {
+  const found = [];
+  for (let i = after; i < animals.length && found.length < limit; i++) {
+    if (status === undefined || animals[i].status === status) found.push(animals[i]);
+  }
+  const last = found[limit - 1];
+  return [found, last && `</v1/pets?limit=${limit}&after=${last.id}>; rel="next"`];
+}

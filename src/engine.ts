@@ -1,0 +1,60 @@
+/**
+ * The seam between the service and what it runs on: a store, a limiter, and what is done to both. Types alone, so that
+ * the engine on a file, the one on a database and whoever uses them meet here.
+ */
+import type { Limiter } from './access/limits.ts';
+import type { Clock } from './clock.ts';
+import type { ApiKey, Category, NewPet, Proof, Store } from './store/model.ts';
+
+export interface Upkeep {
+  /** Reads everything as it lies on disk, and checks it. `notices`: what the next start will put right by itself. */
+  verify(): Promise<Proof & { notices?: string[] }>;
+  /** Writes the store anew, without what was overtaken. */
+  compact(): Promise<void>;
+  /** The whole store as one file, which has its name only when it is whole and durable. */
+  backup(file: string): Promise<Proof>;
+}
+
+export interface Metric {
+  name: string;
+  help: string;
+  type: 'counter' | 'gauge';
+  value: number;
+}
+
+export interface Engine {
+  readonly store: Store;
+  readonly limiter: Limiter;
+  readonly upkeep: Upkeep;
+  /** Whether requests can be served now; told at /readyz. */
+  ready(): boolean;
+  metrics(): Iterable<Metric>;
+  /** Lets time pass for one key: its windows, its ban, the age of its idempotency records. One record, durable. */
+  advance(key: ApiKey, ms: number): Promise<void>;
+  /**
+   * Animals, orders and categories are exactly these from now on; the limits of this key are full, its clock is real.
+   */
+  reset(key: ApiKey, content: { categories: Category[]; pets: NewPet[] }): Promise<void>;
+  /** What was accepted is durable, the last usage is written, and all is let go. */
+  close(): Promise<void>;
+}
+
+type LogLine = (message: string, fields?: Record<string, unknown>) => void;
+
+export interface Log {
+  info: LogLine;
+  warn: LogLine;
+  error: LogLine;
+}
+
+export interface EngineOptions {
+  clock: Clock;
+  /** Refusals in a minute that ban a key; 0: never; absent: five times its limit a minute. */
+  banAfter?: number;
+  log: Log;
+  /** What was kept cannot be known: the process must end, with a status that is not 0. */
+  onFatal?: (error: unknown) => void;
+  /** Told after each batch that became durable. */
+  observe?: { batch(records: number, bytes: number, ms: number): void };
+  onProgress?: (done: number, total: number) => void;
+}

@@ -1,0 +1,72 @@
+/** One request on its way, and who else has a part in it: metrics and the access log, and the lab. */
+import type { Limiter } from './access/limits.ts';
+import type { Outgoing } from './http/connection.ts';
+import type { Incoming } from './http/messages.ts';
+import type { LimitTexts, Reply } from './http/reply.ts';
+import type { JsonValue } from './json/reader.ts';
+import type { Operation } from './routes.ts';
+import type { Call } from './shop/call.ts';
+import type { ApiKey } from './store/model.ts';
+
+/** What is found out about a request is kept here, so that every reply can tell it. */
+export interface Exchange {
+  readonly req: Incoming;
+  readonly res: Outgoing;
+  readonly id: string;
+  readonly began: number;
+  operation: Operation | undefined;
+  caller: ApiKey | undefined;
+  /** The caller's limits, once they were asked about. */
+  limits: LimitTexts | undefined;
+  /** Its body, once it has come. */
+  body: Uint8Array | undefined;
+  /** What is to go wrong with it, as was asked for. */
+  fault: Fault | undefined;
+}
+
+/** One answered request, for metrics and the access log. */
+export interface Answered {
+  /** The operation's name, or `other`: never a text that a client chose. */
+  route: string;
+  /** As sent; undefined where no request could be read. */
+  method: string | undefined;
+  target: string | undefined;
+  address(): string;
+  status: number;
+  ms: number;
+  requestId: string;
+  keyId: string | undefined;
+}
+
+export interface Fault {
+  kind: string;
+  /** Sends the reply in place of the service, or ends the connection. */
+  send?(exchange: Exchange, reply: Reply, headers: string[]): void;
+}
+
+/** A request under `/lab`. */
+export interface LabAsked {
+  path: string;
+  query: string;
+  body(): Promise<JsonValue>;
+}
+
+/** All that the way of a request knows of the lab. */
+export interface LabHook {
+  /** Counts what is asked under `/lab`, which takes nothing of the plan's limits. */
+  readonly limiter: Limiter;
+  /** The value of `Allow` for a path under `/lab`; undefined where there is nothing. */
+  allow(path: string): string | undefined;
+  /** Answers a caller within that limit; path and method are allowed. */
+  answer(exchange: Exchange, asked: LabAsked): Reply | Promise<Reply>;
+  /** A request under `/v1` of a caller who is known, whether it is within its limits or not. */
+  arrived(exchange: Exchange): void;
+  /** A ban begins: with the request that arrives next. */
+  banned(key: ApiKey): void;
+  /**
+   * Operates, or lets it go wrong: may wait, reply in its place, or set the fault. `operate` tells errors as replies.
+   */
+  around(exchange: Exchange, call: Call, operate: () => Promise<Reply>): Reply | Promise<Reply>;
+  /** Is told of every reply to a key before it is sent, those under `/lab` too; gives more headers for it. */
+  answers(exchange: Exchange, reply: Reply): readonly string[];
+}

@@ -1,0 +1,43 @@
+/**
+ * What is leaned on of node:http that it does not document: two fields, each for speed alone. Without them every reply
+ * has the same bytes, which test/http/both-ways.test.ts shows, and fails on a Node that no longer has one of them.
+ */
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import { Writable } from 'node:stream';
+
+interface Internals {
+  /** Somebody reads the body. Where nobody does, node:http reads it to its end as a stream, after the reply. */
+  _consuming: boolean;
+  /** The head, as it will be sent: `end` then adds nothing to it. `writeHead` looks at every header again. */
+  _header: string | null;
+}
+
+export function readsItself(req: IncomingMessage): void {
+  (req as unknown as Internals)._consuming = true;
+}
+
+/** Sends head and body as one string in one write. */
+export function endWhole(res: ServerResponse, text: string): void {
+  (res as unknown as Internals)._header = text;
+  res.end();
+}
+
+/** Whether this Node still sends what `endWhole` is given, and nothing else. */
+export const CAN_END_WHOLE = isSentWhole();
+
+function isSentWhole(): boolean {
+  let sent = '';
+  const write = (part: string, _encoding: string, done: () => void) => {
+    sent += part;
+    done();
+  };
+  try {
+    const res = new ServerResponse(new IncomingMessage(new Socket()));
+    res.assignSocket(new Writable({ decodeStrings: false, write }) as Socket);
+    endWhole(res, 'head and body');
+  } catch {
+    return false;
+  }
+  return sent === 'head and body';
+}

@@ -1,0 +1,54 @@
+/** What a caller has left, as the texts of headers. */
+import type { Allowance } from './access/addresses.ts';
+import type { Decision, Limiter } from './access/limits.ts';
+import { digits } from './digits.ts';
+import type { LimitTexts } from './http/reply.ts';
+
+/** Of what seldom differs from one reply to the next, the newest text is kept. */
+const policyOf = newest((perMinute, perDay) => `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`);
+const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
+const endOf = newest((dayLeft) => `;t=${dayLeft}`);
+
+/**
+ * Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains until
+ * that ends; the state of both windows is told as it truly is, since a ban takes nothing from them.
+ */
+export function keyLimits(decision: Decision, limiter: Pick<Limiter, 'unixSeconds'>): LimitTexts {
+  const { at, minute, day, binding, verdict, retryAt } = decision;
+  const shown = decision[binding];
+  const isBanned = verdict === 'banned';
+  const middle = middleOf(secondsLeft(minute.endsAt, at));
+  const end = endOf(secondsLeft(day.endsAt, at));
+  return {
+    limit: String(shown.limit),
+    remaining: isBanned ? '0' : digits(shown.remaining),
+    reset: String(limiter.unixSeconds(isBanned ? retryAt : shown.endsAt, at)),
+    policy: policyOf(minute.limit, day.limit),
+    state: `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`,
+  };
+}
+
+/** Of an address without a valid key: the refusals it has left. */
+export function addressLimits(allowance: Allowance, addresses: Pick<Limiter, 'unixSeconds'>): LimitTexts {
+  const { at, limit, remaining, endsAt } = allowance;
+  return {
+    limit: String(limit),
+    remaining: String(remaining),
+    reset: String(addresses.unixSeconds(endsAt, at)),
+    policy: `"address";q=${limit};w=60`,
+    state: `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`,
+  };
+}
+
+/** The text made of two numbers, made anew only when they differ from those before. */
+function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
+  let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
+  return (a, b = 0) => {
+    if (a !== lastA || b !== lastB) [lastA, lastB, text] = [a, b, make(a, b)];
+    return text;
+  };
+}
+
+function secondsLeft(endsAt: number, at: number): number {
+  return Math.max(0, Math.ceil((endsAt - at) / 1000));
+}

@@ -1,0 +1,119 @@
+/** The engine on a file: a store in memory above its journal, and limits that are counted here. */
+import { chmodSync, rmSync, statSync } from 'node:fs';
+import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
+import { backup } from '../store/file/backup.ts';
+import { type Disk, realDisk } from '../store/file/disk.ts';
+import { openStore, readStore } from '../store/file/open.ts';
+import { recover } from '../store/file/rewrite.ts';
+import { MemoryStore } from '../store/memory.ts';
+import { type ApiKey, type Category, type Journal, type NewPet, StoreError } from '../store/model.ts';
+import type { State } from '../store/state.ts';
+import { compactElsewhere } from './compacting.ts';
+import { EXIT } from './exit.ts';
+import type { At } from './progress.ts';
+import { isServed } from './sockets.ts';
+import { RecordedLimiter } from './usage.ts';
+
+const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+
+class FileEngine implements Engine {
+  readonly store: MemoryStore;
+  readonly limiter: RecordedLimiter;
+  readonly upkeep: Upkeep;
+
+  constructor(store: MemoryStore, upkeep: Upkeep, options: EngineOptions) {
+    this.store = store;
+    this.upkeep = upkeep;
+    this.limiter = new RecordedLimiter(store, options);
+  }
+
+  ready(): boolean {
+    return true;
+  }
+
+  metrics(): Metric[] {
+    const help = 'Bans of keys that have begun.';
+    return [{ name: 'petstore_bans_total', help, type: 'counter', value: this.limiter.bans }];
+  }
+
+  async advance({ id, ...key }: ApiKey, ms: number): Promise<void> {
+    const { store, limiter } = this;
+    const { dayEndsAt, banEndsAt, ...counts } = limiter.counted(key);
+    const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
+    const at = store.unix();
+    await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...counts, ...ends } }));
+    limiter.advance(key, ms);
+  }
+
+  /** All operations are accepted in one turn, and so become durable in one batch. */
+  async reset({ id, ...key }: ApiKey, content: { categories: Category[]; pets: NewPet[] }): Promise<void> {
+    const { store, limiter } = this;
+    const at = store.unix();
+    await Promise.all([
+      store.write((state) => {
+        const { ahead, ...real } = state.key(id) as ApiKey;
+        return { op: 'setKey' as const, key: real };
+      }),
+      store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
+      store.write(() => ({ op: 'fill' as const, at, ...content })),
+    ]);
+    limiter.refill(key);
+  }
+
+  async close(): Promise<void> {
+    await this.limiter.stop();
+    await this.store.close();
+  }
+}
+
+export async function openFileEngine(dir: string, options: EngineOptions): Promise<Engine> {
+  const { log, ...others } = options;
+  const isAlive = () => isServed(dir);
+  const onNotice = (text: string) => log.warn(text);
+  const { store, journal } = await openStore(dir, { ...others, isAlive, compact: compactElsewhere, onNotice });
+  makePrivate(dir);
+  return new FileEngine(store, { ...upkeepOf(dir), compact: () => journal.compact() }, options);
+}
+
+/** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
+export async function openToRead(dir: string, options: EngineOptions): Promise<Engine> {
+  const refuse = () => Promise.reject(new StoreError('closed', 'the store was opened only to be read'));
+  const journal: Journal = {
+    replay: async (state: State) => void (await recover(realDisk, dir, state, { progress: options.onProgress })),
+    append: refuse,
+    close: async () => {},
+  };
+  return new FileEngine(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options);
+}
+
+/** What reads the file itself. */
+export function upkeepOf(dir: string, progress?: At): Pick<Upkeep, 'verify' | 'backup'> {
+  return {
+    verify: async () => {
+      const { proof, notices } = await readStore(dir, { progress });
+      return { ...proof, notices };
+    },
+    backup: (file) => backup(dir, file, { progress, disk: tidyDisk() }),
+  };
+}
+
+/** The disk as it is; but of a file that is being made nothing stays behind if somebody ends us. */
+function tidyDisk(): Disk {
+  const made: string[] = [];
+  const tidy = () => {
+    for (const path of made) rmSync(path, { force: true });
+    process.exit(EXIT.failed);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, tidy);
+  const create = (path: string) => {
+    made.push(path);
+    return realDisk.create(path);
+  };
+  return { ...realDisk, create };
+}
+
+/** Names of callers and digests of keys are inside, and the admin socket. That of another user stays as it is. */
+export function makePrivate(dir: string): void {
+  const { mode, uid } = statSync(dir);
+  if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(dir, 0o700);
+}

@@ -1,0 +1,72 @@
+/** Between a directory's file and a database: what lies in the table of limits here is usage there. */
+import { readBackup } from '../store/file/backup.ts';
+import { realDisk } from '../store/file/disk.ts';
+import type { Proof } from '../store/model.ts';
+import { prove } from '../store/record.ts';
+import { State } from '../store/state.ts';
+import { HistoryError } from './batches.ts';
+import { Link, type Row } from './link.ts';
+import { newId, openSchema } from './schema.ts';
+import { serverOf } from './server.ts';
+import { loadState, writeSnapshot } from './snapshots.ts';
+import { BEGIN, COMMIT, LOOK, NEW_HISTORY, PUT_LIMITS } from './sql.ts';
+
+const KEYS_AT_ONCE = 10_000;
+const START_PATIENCE_MS = 10_000;
+
+/** Takes into a state what the rows of limits say that callers have used. Throws where they do not fit the keys. */
+export function putUsage(state: State, limits: Row[]): void {
+  const rows = new Map(limits.map((row) => [row.slot as number, row]));
+  state.usageTable.clear();
+  for (const { id, slot, perMinute, perDay } of state.keys()) {
+    const { per_minute, per_day, day_used: dayUsed, day_ends, ban_step: banStep, ban_ends } = rows.get(slot) ?? {};
+    if (per_minute !== perMinute || per_day !== perDay)
+      throw new HistoryError(`key ${id} and its row of limits differ`);
+    const usage = { key: id, dayUsed, dayEndsAt: Math.ceil(day_ends), banStep, banEndsAt: Math.ceil(ban_ends) };
+    state.usageTable.set(id, usage);
+  }
+}
+
+/** Fills an empty schema from a backup, and reads it back. */
+export async function restorePostgres(
+  file: string,
+  url: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<Proof> {
+  const state = new State();
+  await readBackup(realDisk, file, state, onProgress);
+  const server = serverOf(url);
+  const link = new Link(server, 'restore');
+  try {
+    await link.rows({ text: 'SELECT 1' }, START_PATIENCE_MS);
+    await openSchema(link, server.schema);
+    await fill(link, server.schema, state);
+    const back = new State();
+    await loadState(link, back);
+    putUsage(back, await link.rows({ text: LOOK, values: [null] }));
+    const proof = prove(back);
+    if (proof.digest === prove(state).digest) return proof;
+    throw new Error('what was restored is not what the backup holds: do not use it');
+  } finally {
+    link.close();
+  }
+}
+
+/** All of it or nothing: without its COMMIT it is undone when the link is closed. */
+async function fill(link: Link, schema: string, state: State): Promise<void> {
+  const id = newId();
+  await link.rows({ text: BEGIN });
+  await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" });
+  const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
+  if (rowCount !== 1) throw new Error(`the store in schema ${schema} is not empty`);
+  await writeSnapshot(link, { batch: 0, id }, state);
+  const keys = [...state.keys()];
+  for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
+    const rows = keys.slice(from, from + KEYS_AT_ONCE).map(({ id, slot, perMinute, perDay }) => {
+      const { dayUsed = 0, dayEndsAt = 0, banStep = 0, banEndsAt = 0 } = state.usage(id) ?? {};
+      return [slot, perMinute, perDay, dayUsed, dayEndsAt, banStep, banEndsAt];
+    });
+    await link.rows({ text: PUT_LIMITS, values: rows[0].map((_, column) => rows.map((row) => row[column])) });
+  }
+  await link.rows({ text: COMMIT });
+}

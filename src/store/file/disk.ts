@@ -1,0 +1,79 @@
+import fs from 'node:fs';
+import { dirname } from 'node:path';
+
+/** Only the owner may look: names of callers and digests of keys are inside. */
+const FILE_MODE = 0o600;
+const DIRECTORY_MODE = 0o700;
+
+/** There is no room: on the disk, in the quota, below the largest file allowed. */
+const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code ?? '');
+/** Often for want of a descriptor. Nothing has been changed. */
+export const isOpenFailure = (error: unknown): boolean => (error as NodeJS.ErrnoException).syscall === 'open';
+
+function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
+}
+
+function open(path: string, flags: string): Promise<number> {
+  return call((done) => fs.open(path, flags, FILE_MODE, done));
+}
+
+/**
+ * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
+ * the store serves anyone, or in another process); whatever changes a file does not.
+ */
+export type Disk = typeof realDisk;
+
+export const realDisk = {
+  /** Names in a directory; none when there is no such directory. */
+  list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
+  size(path: string): number {
+    const stat = fs.statSync(path);
+    if (!stat.isFile()) throw new Error(`${path} is not a file`);
+    return stat.size;
+  },
+  /** A file, or a directory to be synced. What is neither (a FIFO, a device) must not keep anybody waiting. */
+  openToRead: (path: string): number => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK),
+  /** Fills `bytes` from `position`; fewer only at the end of the file. */
+  read(fd: number, bytes: Uint8Array, position: number): number {
+    let at = 0;
+    while (at < bytes.length) {
+      const count = fs.readSync(fd, bytes, at, bytes.length - at, position + at);
+      if (count === 0) break;
+      at += count;
+    }
+    return at;
+  },
+  close: (fd: number): void => fs.closeSync(fd),
+  /** A new file; fails where there is one. */
+  create: (path: string) => open(path, 'wx'),
+  openToWrite: (path: string) => open(path, 'r+'),
+  /** Into a new file, of which nothing is on disk yet. */
+  copyFile: (from: string, to: string) => call((done) => fs.copyFile(from, to, fs.constants.COPYFILE_EXCL, done)),
+  /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
+  async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
+    for (let at = 0; at < bytes.length; ) {
+      at += await call<number>((done) => fs.write(fd, bytes, at, bytes.length - at, position + at, done));
+    }
+  },
+  truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
+  /** The content is on disk, and as much of the rest as is needed to read it. */
+  sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
+  /**
+   * The names in it are on disk. Its descriptor is opened before they are changed: afterwards there may be none left.
+   */
+  syncDirectory: (fd: number) => call((done) => fs.fsync(fd, done)),
+  /** A second name; fails where there is one already. */
+  link: (from: string, to: string) => call((done) => fs.link(from, to, done)),
+  rename: (from: string, to: string) => call((done) => fs.rename(from, to, done)),
+  unlink: (path: string) => call((done) => fs.unlink(path, done)),
+  /** Level by level: with `recursive`, Node tries for ever where nothing can be made, as below /proc. */
+  async makeDirectory(dir: string): Promise<void> {
+    if (fs.existsSync(dir)) return;
+    await realDisk.makeDirectory(dirname(dir));
+    fs.mkdirSync(dir, DIRECTORY_MODE);
+    const fd = realDisk.openToRead(dirname(dir));
+    await realDisk.syncDirectory(fd).finally(() => realDisk.close(fd));
+  },
+};

@@ -1,0 +1,126 @@
+/**
+ * The one kind of data file, `store-000007.jsonl` (docs/formats.md): JSON lines, to be read with less and jq. The first
+ * line is a header. The first batch is the state as it was when the file was begun, and ends with its counts and
+ * digest; each further batch is what became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and an
+ * operation: `n` counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that
+ * member up to the end of the line.
+ *
+ * A batch is written only after the one before is durable, and counts as a whole or not at all.
+ */
+import { dirname } from 'node:path';
+import { crc32 } from 'node:zlib';
+import { digits } from '../../digits.ts';
+import { shellWord } from '../../shell.ts';
+import type { Operation } from '../model.ts';
+import { encode, encodeState, NewerError } from '../record.ts';
+import type { State } from '../state.ts';
+import type { Disk } from './disk.ts';
+
+const FORMAT_VERSION = 2;
+/** The longest line, and the longest batch but the first, that is written or read. */
+export const MAX_LINE_BYTES = 4 * 1024 * 1024;
+export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
+/** `{"crc":"1a2b3c4d",` */
+export const SEAL_BYTES = 18;
+const WRITE_BYTES = 1024 * 1024;
+
+export interface Header {
+  /** Which store this is: a file of another one is never taken for its own. */
+  store: string;
+  /** The number in the file's name. */
+  file: number;
+  /** The number of the first batch. */
+  first: number;
+}
+
+/** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
+export class DamagedError extends Error {
+  readonly file: string;
+  readonly offset: number;
+  readonly what: string;
+  /** Whether repair can cut there. */
+  readonly canBeCut: boolean;
+
+  constructor(file: string, offset: number, what: string, advice?: string) {
+    super(`damaged data: ${file}, offset ${offset}: ${what}. Nothing was changed. ${advice ?? adviceFor(file)}`);
+    this.canBeCut = advice === undefined;
+    this.file = file;
+    this.offset = offset;
+    this.what = what;
+  }
+}
+
+/** Where a cut would leave nothing. */
+export const BEYOND_REPAIR = 'Repair cannot help here. Restore a backup into an empty directory.';
+
+function adviceFor(file: string): string {
+  const dir = shellWord(dirname(file));
+  return `Restore a backup, or type \`petstore repair --data ${dir}\` to cut here and keep what stands before.`;
+}
+
+export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
+/** By table: `toString(16)` goes through floating point for half of all checksums. */
+function checksum(body: string | Buffer): string {
+  const crc = crc32(body);
+  return `{"crc":"${HEX[crc >>> 24]}${HEX[(crc >>> 16) & 255]}${HEX[(crc >>> 8) & 255]}${HEX[crc & 255]}",`;
+}
+
+/** `body`: a JSON object without its opening brace. */
+export const seal = (body: string): string => `${checksum(body)}${body}\n`;
+
+/** Whether a line (without its line feed) is as it was written. */
+export function isSealed(line: Buffer): boolean {
+  return line.length > SEAL_BYTES && line.toString('latin1', 0, SEAL_BYTES) === checksum(line.subarray(SEAL_BYTES));
+}
+
+/** What stands before an operation. */
+export const placeOf = (batch: number, n: number, isLast: boolean): string =>
+  `"batch":${digits(batch)},"n":${n},${isLast ? '"last":true,' : ''}`;
+
+/** `close`: the store was closed, and everything is durable that stands before. */
+export function encodeBatch(batch: number, operations: readonly (Operation | { op: 'close' })[]): Buffer {
+  let text = '';
+  for (const [n, operation] of operations.entries()) {
+    const body = operation.op === 'close' ? '"op":"close"}' : encode(operation);
+    text += seal(placeOf(batch, n, n === operations.length - 1) + body);
+  }
+  return Buffer.from(text);
+}
+
+/** A first line whose checksum is right: what it says, if this program can read the file. */
+export function readHeader(path: string, line: Buffer): Header {
+  const { petstore, version, ...header } = JSON.parse(line.toString());
+  if (petstore !== 'store') throw new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
+  if (version > FORMAT_VERSION) throw new NewerError(`${path} has format version ${version}`);
+  return header;
+}
+
+/** A new file with a whole state, durable but for its name. Gives its length. */
+export async function writeState(disk: Disk, path: string, header: Header, state: State): Promise<number> {
+  const { store, file, first } = header;
+  const fd = await disk.create(path);
+  let text = seal(`"petstore":"store","version":${FORMAT_VERSION},"store":"${store}","file":${file},"first":${first}}`);
+  let length = 0;
+  // Made durable piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
+  const flush = async () => {
+    const bytes = Buffer.from(text);
+    await disk.write(fd, bytes, length);
+    await disk.sync(fd);
+    length += bytes.length;
+    text = '';
+  };
+  try {
+    let n = 0;
+    for (const body of encodeState(state)) {
+      text += seal(placeOf(first, n++, body.startsWith('"op":"proof"')) + body);
+      if (text.length >= WRITE_BYTES) await flush();
+    }
+    await flush();
+    return length;
+  } finally {
+    disk.close(fd);
+  }
+}

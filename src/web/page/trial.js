@@ -1,0 +1,99 @@
+/** Trying an operation: its parameters as fields, its body as text, its reply, and where that leads. */
+import { block, button, el, sendButton } from './dom.js';
+import { replyText } from './exchanges.js';
+import { field, select, textInput } from './form.js';
+import { asTyped, indented } from './json.js';
+import { call } from './wire.js';
+
+/** The interface description, once it was read. */
+export const described = { document: undefined };
+/** By operationId: the trial, and how it is opened. */
+export const trials = new Map();
+
+export function resolve(part) {
+  if (part?.$ref === undefined) return part;
+  const names = part.$ref.slice(2).split('/');
+  return resolve(names.reduce((at, name) => at[name.replaceAll('~1', '/')], described.document));
+}
+
+export const parametersOf = (operation) => (operation.parameters ?? []).map(resolve);
+export const bodyOf = (operation) => operation.requestBody?.content['application/json'];
+
+function controlOf({ name, schema, example }) {
+  const values = resolve(schema).enum;
+  const control = values ? select(['', ...values]) : textInput();
+  if (example !== undefined && name !== 'Idempotency-Key') control.value = example;
+  return control;
+}
+
+function bodyControl(media) {
+  const control = el('textarea', { rows: 5, spellcheck: 'false' });
+  control.value = indented(JSON.stringify(Object.values(media.examples)[0].value));
+  return control;
+}
+
+/** JSON with `$response.body#/id` in it, as the reply has that: no id loses a digit. */
+function filledIn(template, reply) {
+  const valueAt = (path) => path.split('/').reduce((at, name) => at?.[name], reply);
+  return JSON.stringify(template).replaceAll(/"\$response\.body#\/([^"]+)"/g, (_, path) =>
+    asTyped(String(valueAt(path))),
+  );
+}
+
+/** What is typed goes out as it is. */
+export class Trial {
+  constructor(method, path, operation) {
+    Object.assign(this, { method: method.toUpperCase(), path, operation });
+    this.parameters = new Map(parametersOf(operation).map((parameter) => [parameter.name, controlOf(parameter)]));
+    const media = bodyOf(operation);
+    this.body = media && bodyControl(media);
+    this.reply = el('div', { class: 'reply', role: 'status' });
+    const fields = [...this.parameters, ...(media ? [['Body, as JSON', this.body]] : [])];
+    this.form = el(
+      'form',
+      { class: 'fields', 'aria-label': `Try ${operation.summary}`, on: { submit: (event) => this.#send(event) } },
+      ...fields.map(([name, control]) => field(name, control).element),
+      el('div', { class: 'actions' }, sendButton('Send', undefined, { class: 'primary' })),
+    );
+    this.element = el('div', { class: 'trial' }, el('h4', { text: 'Try it' }), this.form, this.reply);
+  }
+
+  async #send(event) {
+    event.preventDefault();
+    const came = await call(this.method, ...this.#request());
+    if (came === undefined) return;
+    const steps = came.ok ? this.#nextSteps(came) : [];
+    const next = steps.length > 0 ? [el('div', { class: 'actions' }, el('span', { text: 'Next:' }), ...steps)] : [];
+    this.reply.replaceChildren(block(`Reply to ${this.operation.summary}`, replyText(came.exchange)), ...next);
+  }
+
+  #request() {
+    let target = this.path.startsWith('/lab') ? this.path : `/v1${this.path}`;
+    const query = new URLSearchParams();
+    const headers = {};
+    for (const { name, in: where } of parametersOf(this.operation)) {
+      const { value } = this.parameters.get(name);
+      if (where === 'path') target = target.replace(`{${name}}`, encodeURIComponent(value));
+      else if (value !== '' && where === 'query') query.set(name, value);
+      else if (value !== '') headers[name] = value;
+    }
+    return [query.size > 0 ? `${target}?${query}` : target, { headers, body: this.body?.value }];
+  }
+
+  /** What may come next, as the description's links have it: each opens its operation with the values of this reply. */
+  #nextSteps({ status, value }) {
+    const links = Object.values(resolve(this.operation.responses[status])?.links ?? {}).map(resolve);
+    return links.map(({ operationId, description, parameters = {}, requestBody }) =>
+      button(description.replace('.', ''), () => {
+        const { open, trial } = trials.get(operationId);
+        for (const [name, given] of Object.entries(parameters))
+          trial.parameters.get(name).value = filledIn(given, value);
+        if (requestBody) trial.body.value = indented(filledIn(requestBody, value));
+        trial.reply.replaceChildren(); // of the request before
+        open();
+        trial.element.scrollIntoView();
+        trial.form.querySelector('button').focus({ preventScroll: true });
+      }),
+    );
+  }
+}

@@ -1,0 +1,106 @@
+/** Asks for a reply of every kind. Run as a program, it prints all bytes that came back, by what was asked. */
+import { once } from 'node:events';
+import net from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { ApiError } from '../../src/http/errors.ts';
+import { CAN_END_WHOLE } from '../../src/http/private.ts';
+import { startService } from '../service.ts';
+
+const PET = '{"name":"Zoë 🐈","categoryId":9007199254740993}';
+const BODY = `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(PET)}\r\n`;
+const CLOSE = 'Connection: close\r\n';
+const STAY = 'Connection: keep-alive\r\n';
+
+/** Each is a connection of its own; what follows the head and a blank line is the body. */
+const ASKED: Record<string, string[]> = {
+  'a reply that is kept, twice': ['POST /v1/pets', BODY, PET, 'GET /v1/pets', '', '', 'GET /v1/pets', '', ''],
+  'a head alone': ['HEAD /v1/pets', '', '', 'HEAD /v1/pets/1', '', '', 'HEAD /v1/pets/7', '', ''],
+  'one animal, and none': ['GET /v1/pets/1', '', '', 'GET /v1/pets/7', '', '', 'GET /v1/pets/1', CLOSE, ''],
+  'a page with a link': ['POST /v1/pets', BODY, PET, 'GET /v1/pets?limit=1', '', ''],
+  'no path, no method, no parameter': ['GET /v1/x', '', '', 'DELETE /v1/pets', '', '', 'GET /v1/pets?a', '', ''],
+  'no content': ['OPTIONS /v1/pets', '', '', 'OPTIONS *', '', '', 'OPTIONS /v1/pets', CLOSE, ''],
+  'a bad body, and one too large': [
+    'POST /v1/pets',
+    BODY,
+    PET.replace('{', '['),
+    'POST /v1/pets',
+    'Content-Type: application/json\r\nContent-Length: 70000\r\n',
+    '',
+  ],
+  'a refusal before the body has come': ['POST /v1/x', 'Content-Length: 3\r\n', '', 'GET /v1/pets', '', ''],
+  'expected, and not to be met': [
+    'POST /v1/pets',
+    `Expect: 100-continue\r\n${BODY}`,
+    PET,
+    'GET /v1/pets',
+    'Expect: x\r\n',
+    '',
+  ],
+  'a message that is refused': ['GET /v1/pets', '', '', 'GET /v1/pets', 'Host: y\r\n', ''],
+  'an upgrade': ['GET /v1/pets', 'Connection: Upgrade\r\nUpgrade: x\r\n', ''],
+  'no request': ['?', '', ''],
+  'a fault of ours': [
+    'PUT /v1/categories/1',
+    'Content-Type: application/json\r\nContent-Length: 12\r\n',
+    '{"name":"x"}',
+  ],
+  pages: ['GET /', '', '', 'GET /healthz', '', '', 'GET /readyz', '', '', 'GET /nothing', '', '', 'POST /', '', ''],
+};
+
+export async function everyReply(): Promise<Record<string, string>> {
+  const service = await startService({ corsOrigin: 'https://x.example' });
+  const { text: key } = await service.makeKey();
+  const { text: poor } = await service.makeKey('enterprise', { perMinute: 1, perDay: 1 });
+  service.store.write = new Proxy(service.store.write, {
+    apply(write, store, [decide]) {
+      return write.call(store, (ahead) => {
+        const operation = decide(ahead);
+        if (operation.op === 'setCategory') throw new Error('a fault of ours');
+        return operation;
+      });
+    },
+  });
+  const told: Record<string, string> = { whole: String(CAN_END_WHOLE) };
+  const ask = async (name: string, version: string, authorization: string, words: string[]) => {
+    const socket = net.connect(service.port, '127.0.0.1');
+    let text = '';
+    socket.setEncoding('latin1').on('data', (part) => (text += part));
+    await once(socket, 'connect');
+    for (let i = 0; i < words.length; i += 3) {
+      const length = text.length;
+      socket.write(`${words[i]} HTTP/${version}\r\nHost: x\r\n${authorization}${words[i + 1]}\r\n${words[i + 2]}`);
+      while (text.length === length && !socket.readableEnded) await wait(2);
+    }
+    socket.end();
+    if (!socket.readableEnded) await once(socket, 'end');
+    told[name] = text.replaceAll(/X-Request-Id: \S+/g, 'X-Request-Id: …');
+  };
+  const authorization = `Authorization: Bearer ${key}\r\n`;
+  for (const [name, words] of Object.entries(ASKED)) {
+    await ask(name, '1.1', authorization, words);
+    await ask(`${name}, in HTTP/1.0`, '1.0', authorization, words);
+    await ask(`${name}, in HTTP/1.0 that stays`, '1.0', authorization + STAY, words);
+  }
+  const list = ['GET /v1/pets', '', ''];
+  await ask('no key', '1.1', '', list);
+  await ask('a wrong key', '1.1', 'Authorization: Bearer x\r\n', list);
+  await ask('limits', '1.1', `Authorization: Bearer ${poor}\r\n`, [
+    ...list,
+    ...list,
+    ...list,
+    ...list,
+    ...list,
+    ...list,
+    ...list,
+  ]);
+  const once503 = new ApiError('unavailable', 'gone', ['Retry-After', '1']);
+  service.store.write = () => Promise.reject(once503);
+  await ask('the store fails', '1.1', authorization, ['POST /v1/pets', BODY, PET]);
+  const drained = service.app.drain(2_000);
+  await wait(0);
+  await drained;
+  await service.close();
+  return told;
+}
+
+if (process.argv[1] === import.meta.filename) console.log(JSON.stringify(await everyReply()));

@@ -1,0 +1,66 @@
+/** A server to be flooded, and processes that flood it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import type { TestContext } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { type Serving, serving, temporary } from '../program.ts';
+
+const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
+const CLIENTS = fileURLToPath(new URL('flood.mjs', import.meta.url));
+const CHUNK_BYTES = 65_536;
+
+/** Why memory cannot be measured here, if it cannot. */
+export const NO_PROC = existsSync('/proc/self/status') ? false : 'there is no /proc on this machine';
+
+/** What floods are made of: the shortest that is answered in each way. */
+export const FLOODED = (key: string): Record<string, string> => ({
+  pages: 'GET /healthz HTTP/1.1\r\nHost:\r\n\r\n',
+  document: 'GET /openapi.json HTTP/1.1\r\nHost:\r\n\r\n',
+  lists: `GET /v1/pets HTTP/1.1\r\nHost:\r\nAuthorization:Bearer ${key}\r\n\r\n`,
+  'without a key': 'GET /v1 HTTP/1.1\r\nHost:\r\n\r\n',
+  'refused messages': 'GET / HTTP/1.1\r\n\r\n',
+  'no requests': '?',
+});
+
+export interface Flooded extends Serving {
+  residentMB(): number;
+  healthMs(): Promise<number>;
+}
+
+export async function startFlooded(t: TestContext): Promise<Flooded> {
+  const args = ['--data', await temporary(t), '--seed', SEED, '--first-key', 'business'];
+  const server = await serving(t, args);
+  const { hostname: host, port } = new URL(server.url);
+  const healthMs = async () => {
+    const began = performance.now();
+    const [reply] = await once(http.get({ host, port, path: '/healthz', agent: false }), 'response');
+    await once(reply.resume(), 'end');
+    return performance.now() - began;
+  };
+  const status = () => readFileSync(`/proc/${server.process.pid}/status`, 'latin1');
+  const residentMB = () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(status())?.[1]) / 1_024;
+  return { ...server, healthMs, residentMB };
+}
+
+interface Flood {
+  request: string;
+  connections: number;
+  reads: boolean;
+}
+
+/** Floods until what it resolves with is called, or the test ends; then tells how often it connected. */
+export async function floods(t: TestContext, { url }: Serving, flood: Flood): Promise<() => Promise<number>> {
+  const words = { ...flood, bytes: CHUNK_BYTES, port: Number(new URL(url).port) };
+  const child = spawn(process.execPath, [CLIENTS, JSON.stringify(words)], { stdio: ['pipe', 'pipe', 'inherit'] });
+  let said = '';
+  child.stdout.on('data', (text) => (said += text));
+  await once(child.stdout, 'data');
+  t.after(() => child.stdin.end());
+  return async () => {
+    child.stdin.end();
+    await once(child, 'close');
+    return JSON.parse(said.split('\n')[1]).connected;
+  };
+}

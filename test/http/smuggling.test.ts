@@ -1,0 +1,133 @@
+/** No two readers of the same bytes, of which the service is one, disagree about where a request ends. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import net from 'node:net';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { freePort, temporary } from '../program.ts';
+import { exchange } from '../raw.ts';
+import { startService } from '../service.ts';
+import { CASES, KEY } from './smuggling.ts';
+
+const PROBE = 'GET /v1/probe HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+const BATCH = 8;
+
+test(`${CASES.length} messages: what has not one meaning is refused, and nothing behind it is done`, async (t) => {
+  assert.ok(CASES.length >= 220);
+  const seen: (string | undefined)[] = [];
+  const service = await startService({ onAnswered: ({ target }) => seen.push(target) });
+  t.after(() => service.close());
+  const { text } = await service.makeKey();
+  for (const { name, bytes, verdict } of CASES) {
+    seen.length = 0;
+    const replies = await exchange(service.port, Buffer.from(bytes.replaceAll(KEY, text) + PROBE, 'latin1'), {
+      end: true,
+    });
+    const told = replies.map(({ status, headers }) => `${status} ${headers.get('connection')}`);
+    assert.ok(!seen.includes('/v1/smuggled'), `${name}: ${seen}`);
+    if (verdict === 'bad') {
+      assert.match(told.join(), /^(?:400|431|413) close$/, name);
+      assert.ok(seen.length <= 1, `${name}: ${seen}`);
+    } else if (verdict === 'good') {
+      assert.deepEqual(told, ['400 keep-alive', '401 close'], name);
+      assert.deepEqual(seen.sort(), ['/v1/pets', '/v1/probe'], name);
+    }
+    assert.ok(told.length >= 1 && told.at(-1)?.endsWith('close'), `${name}: ${told}`);
+  }
+});
+
+interface Proxy {
+  name: string;
+  command: (file: string) => string[];
+  config: (port: number, to: number, dir: string) => string;
+}
+
+const PROXIES: Proxy[] = [
+  {
+    name: 'nginx',
+    command: (file) => ['nginx', '-e', 'stderr', '-c', file],
+    config: (port, to, dir) => `
+      daemon off; master_process off; pid ${dir}/pid; error_log stderr crit;
+      events {}
+      http {
+        access_log off; client_body_temp_path ${dir}/body; proxy_temp_path ${dir}/proxy; fastcgi_temp_path ${dir}/f;
+        uwsgi_temp_path ${dir}/u; scgi_temp_path ${dir}/s;
+        upstream service { server 127.0.0.1:${to}; keepalive 2; }
+        server {
+          listen 127.0.0.1:${port}; underscores_in_headers on; ignore_invalid_headers off;
+          location / {
+            proxy_pass http://service; proxy_http_version 1.1; proxy_request_buffering off;
+            proxy_set_header Connection ""; proxy_set_header X-Front 1;
+          }
+        }
+      }`,
+  },
+  {
+    name: 'haproxy',
+    command: (file) => ['haproxy', '-db', '-q', '-f', file],
+    config: (port, to) => `
+defaults
+  mode http
+  timeout connect 2s
+  timeout client 2s
+  timeout server 5s
+  http-reuse always
+frontend front
+  bind 127.0.0.1:${port}
+  http-request set-header X-Front 1
+  default_backend service
+backend service
+  server one 127.0.0.1:${to}
+`,
+  },
+];
+
+/** What comes back, until the other side ends or has said nothing for a while; it may end in any way. */
+async function send(port: number, bytes: string): Promise<string> {
+  const socket = net.connect(port, '127.0.0.1').on('error', () => {});
+  let text = '';
+  socket.setEncoding('latin1').on('data', (part) => (text += part));
+  socket.write(Buffer.from(bytes, 'latin1'));
+  await Promise.race([new Promise((resolve) => socket.on('close', resolve)), wait(150)]);
+  socket.destroy();
+  return text;
+}
+
+for (const { name, command, config } of PROXIES) {
+  const isThere = spawnSync(name, ['-v']).error === undefined;
+  test(`the same messages through ${name}: nothing becomes a request that it has not sent as one`, {
+    skip: isThere ? false : `there is no ${name} on this machine`,
+  }, async (t) => {
+    const service = await startService();
+    t.after(() => service.close());
+    const { text } = await service.makeKey();
+    /** What came as a request: where from, and for what. */
+    const seen: string[] = [];
+    service.app.server.on('request', ({ url, headers }: IncomingMessage) =>
+      seen.push(`${headers['x-front'] === undefined ? 'nobody' : name} ${url}`),
+    );
+    const dir = await temporary(t);
+    const port = await freePort();
+    await writeFile(join(dir, 'config'), config(port, service.port, dir));
+    const [program, ...words] = command(join(dir, 'config'));
+    const proxy = spawn(program, words, { stdio: ['ignore', 'ignore', 'inherit'] });
+    t.after(() => proxy.kill('SIGKILL'));
+    while (!(await send(port, PROBE)).startsWith('HTTP/1.1 401')) await wait(20);
+    for (let at = 0; at < CASES.length; at += BATCH) {
+      const batch = CASES.slice(at, at + BATCH);
+      await Promise.all(batch.map(({ bytes }) => send(port, bytes.replaceAll(KEY, text))));
+      // Whoever comes next, on the connections that were used, gets the reply to what was asked.
+      for (const reply of await Promise.all([PROBE, PROBE, PROBE].map((probe) => send(port, probe)))) {
+        assert.match(reply, /^HTTP\/1\.1 (?:401|429) /, batch.map((one) => one.name).join('; '));
+      }
+    }
+    assert.deepEqual(
+      seen.filter((one) => one.startsWith('nobody')),
+      [],
+    );
+    assert.ok(seen.filter((one) => one.endsWith('/v1/pets')).length > 5, 'some were sent on');
+  });
+}

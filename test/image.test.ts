@@ -1,0 +1,89 @@
+/**
+ * The container as far as a machine without Docker can try it: what scripts/image.sh lays out is run by chroot, as the
+ * Dockerfile says: its user, its environment, its command, its health check. That Docker builds it is not tried here.
+ */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { variableOf } from '../src/operator/arguments.ts';
+import { SERVE_OPTIONS } from '../src/operator/settings.ts';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const BUILT = path.join(ROOT, 'dist/petstore');
+const START_MAX_MS = 60_000;
+const read = (name: string) => readFileSync(path.join(ROOT, name), 'utf8');
+
+const why: [boolean, string][] = [
+  [!existsSync(BUILT), 'there is no dist/petstore; npm run build makes it'],
+  [process.getuid?.() !== 0, 'only root may chroot'],
+  [spawnSync('busybox', ['true']).status !== 0, 'there is no busybox (busybox-static) on this machine'],
+];
+const skip = why.find(([isSo]) => isSo)?.[1] ?? false;
+
+/** The last stage of the Dockerfile, by instruction. */
+const [, stage] = read('Dockerfile').split(/^FROM scratch$/m);
+const instruction = (name: string): string => new RegExp(`^${name} (.*)$`, 'm').exec(stage)?.[1] ?? '';
+const words = (name: string): string[] => JSON.parse(instruction(name).replace(/^.*?(?=\[)/, ''));
+const env = Object.fromEntries(
+  instruction('ENV')
+    .split(' ')
+    .map((one) => one.split('=')),
+);
+
+test('the variables that Dockerfile and compose.yaml set are options of serve', () => {
+  const known = Object.keys(SERVE_OPTIONS).map(variableOf);
+  const set = [...(stage + read('compose.yaml')).matchAll(/\bPETSTORE_[A-Z_]+\b/g)].map(([name]) => name);
+  assert.ok(set.length >= 4);
+  for (const name of set) assert.ok(known.includes(name), name);
+});
+
+test('the proxy of compose.yaml takes the configuration in docs/', () => {
+  const [, from] = /sed 's\/([\d.:]+)\/petstore:8080\/'/.exec(read('compose.yaml')) ?? [];
+  assert.ok(from !== undefined && read('docs/nginx.conf').includes(`server ${from};`));
+});
+
+test('the image: an unprivileged user, nothing to write to but the volume, a health check', { skip }, async (t) => {
+  const image = mkdtempSync(path.join(tmpdir(), 'petstore-image-'));
+  t.after(() => rmSync(image, { recursive: true, force: true }));
+  const laid = spawnSync(path.join(ROOT, 'scripts/image.sh'), [BUILT, image], { encoding: 'utf8' });
+  assert.deepEqual([laid.status, laid.stderr], [0, '']);
+  chmodSync(image, 0o755);
+  mkdirSync(path.join(image, 'dev')); // a container has it; a plain file does here
+  writeFileSync(path.join(image, 'dev/null'), '');
+  chmodSync(path.join(image, 'dev/null'), 0o666);
+  const [user, group] = instruction('USER').split(':').map(Number);
+  assert.ok(user > 0 && group > 0);
+  chownSync(path.join(image, instruction('VOLUME')), user, group);
+
+  // By its own path: PATH is that of the image.
+  const chroot = spawnSync('sh', ['-c', 'command -v chroot'], { encoding: 'utf8' }).stdout.trim();
+  const inside = (command: string[]): [string, string[]] => [
+    chroot,
+    [`--userspec=${user}:${group}`, image, ...command],
+  ];
+  const run = (...command: string[]) => spawnSync(...inside(command), { env, encoding: 'utf8', timeout: START_MAX_MS });
+  const isHealthy = () => run(...words('HEALTHCHECK')).status === 0;
+  const serving: ChildProcess = spawn(...inside([...words('ENTRYPOINT'), ...words('CMD')]), { env });
+  t.after(() => serving.kill('SIGKILL'));
+  let stderr = '';
+  serving.stderr?.on('data', (chunk) => (stderr += chunk));
+  for (let ms = 0; !isHealthy(); ms += 100) {
+    assert.ok(serving.exitCode === null && ms < START_MAX_MS, stderr);
+    await wait(100);
+  }
+  const made = run(...words('ENTRYPOINT'), 'keys', 'create', '--plan', 'free');
+  assert.match(made.stdout, /^ps_live_\w+$/m, made.stderr);
+  const second = run(...words('ENTRYPOINT'), ...words('CMD'), '--port', '0');
+  assert.deepEqual([second.status, /in use/.test(second.stderr)], [4, true], second.stderr);
+  assert.doesNotMatch(stderr, /not locked/, 'flock is there');
+  serving.kill('SIGTERM');
+  const [exit] = await once(serving, 'exit');
+  assert.equal(exit, 0, stderr);
+  assert.equal(isHealthy(), false);
+});

@@ -1,0 +1,104 @@
+/** The service with its lab in this process: real sockets, a real store, a clock that the test sets. */
+import assert from 'node:assert/strict';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import { Addresses } from '../../src/access/addresses.ts';
+import { Callers } from '../../src/access/callers.ts';
+import { digestOf, makeKey } from '../../src/access/keys.ts';
+import { App } from '../../src/app.ts';
+import { SetClock } from '../../src/clock.ts';
+import type { Engine } from '../../src/engine.ts';
+import { Lab } from '../../src/lab/lab.ts';
+import { openFileEngine } from '../../src/operator/file-engine.ts';
+import type { Category, NewPet } from '../../src/store/model.ts';
+import { temporary } from '../program.ts';
+
+export interface Got {
+  status: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it has asked for
+  json: any;
+}
+
+export interface Said {
+  key?: string;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface LabService {
+  clock: SetClock;
+  engine: Engine;
+  lab: Lab;
+  port: number;
+  url: string;
+  makeKey(limits?: { perMinute?: number; perDay?: number }): Promise<string>;
+  /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
+  ask(what: string, said?: Said): Promise<Got>;
+  /** The same, and it must succeed. */
+  must(what: string, said?: Said): Promise<Got>;
+}
+
+const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
+
+export async function startLab(
+  t: TestContext,
+  { banAfter, content }: { banAfter?: number; content?: { categories: Category[]; pets: NewPet[] } } = {},
+): Promise<LabService> {
+  const clock = new SetClock();
+  const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
+  const { store, limiter } = engine;
+  const lab = new Lab(engine, clock, content ?? { categories: [], pets: [] });
+  const settings = { categories: 'open', trustProxy: 0 } as const;
+  const app = new App({ settings, clock, addresses: new Addresses({ clock }), pages: new Map(), log: quiet });
+  app.open({ store, callers: new Callers(store, 'staging'), limiter, lab, ready: () => true });
+  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
+  t.after(async () => {
+    await app.drain(0);
+    await engine.close();
+  });
+  const { port } = app.server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const ask = async (what: string, { key, body, headers }: Said = {}): Promise<Got> => {
+    const [method, path] = what.split(' ');
+    const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
+    const reply = await fetch(url + path, {
+      method,
+      body: sent,
+      headers: {
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    });
+    const text = await reply.text();
+    return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
+  };
+  return {
+    ...{ clock, engine, lab, port, url, ask },
+    async must(what, said) {
+      const got = await ask(what, said);
+      assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
+      return got;
+    },
+    async makeKey({ perMinute = 1e6, perDay = 1e8 } = {}) {
+      const text = makeKey('staging');
+      await store.write((ahead) => {
+        const slot = ahead.keyCount();
+        const secrets = [{ digest: digestOf(text) }];
+        const rest = {
+          name: 'test',
+          plan: 'enterprise',
+          environment: 'staging',
+          createdAt: 0,
+          perMinute,
+          perDay,
+        } as const;
+        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, secrets, ...rest } };
+      });
+      return text;
+    },
+  };
+}
+
+export const REX = { name: 'Rex', categoryId: 1 };

@@ -1,0 +1,277 @@
+/** Errands that change something, under faults: none leaves one guessing what was done. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmod, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { backup } from '../../src/store/file/backup.ts';
+import { realDisk } from '../../src/store/file/disk.ts';
+import { command, injected, program, type Ran, serving, temporary, whyNoStrace } from '../program.ts';
+
+const skip = whyNoStrace() ?? false;
+const TEST_MAX_MS = 240_000;
+const ANIMALS = 1_200;
+const SECRET = /ps_live_\w{36}/;
+
+interface Key {
+  id: string;
+  plan: string;
+  revokedAt: string | null;
+  graceEndsAt: string[];
+}
+
+interface Found {
+  keys: Key[];
+  pets: number;
+}
+
+/** What an errand has done, seen by others; `said`: what it printed. Gives what is wrong. */
+type Judge = (said: Ran, before: Found, after: Found) => boolean;
+
+const isDone = {
+  create: (before: Found, { keys }: Found) => keys.length === before.keys.length + 1,
+  rotate: (_: Found, { keys }: Found) => keys[0].graceEndsAt.length === 1,
+  revoke: (_: Found, { keys }: Found) => keys[0].revokedAt !== null,
+  plan: (_: Found, { keys }: Found) => keys[0].plan === 'pro',
+  import: (before: Found, { pets }: Found) => pets === before.pets + ANIMALS,
+  compact: () => true,
+};
+
+const printsSecret: Judge = ({ stdout }) => SECRET.test(stdout);
+const prints: Judge = ({ stdout }) => stdout !== '';
+
+const ERRANDS: [line: string, what: keyof typeof isDone, tellsDone: Judge][] = [
+  ['keys create --plan free', 'create', printsSecret],
+  ['keys rotate k1', 'rotate', printsSecret],
+  ['keys revoke k1', 'revoke', prints],
+  ['keys plan k1 pro', 'plan', prints],
+  ['import in', 'import', prints],
+  ['compact', 'compact', prints],
+];
+
+async function look(cwd: string): Promise<Found> {
+  const json = async (line: string) => {
+    const ran = await program([...line.split(' '), '--json'], { cwd });
+    assert.equal(ran.exit, 0, `${line}: ${ran.stderr}`);
+    return JSON.parse(ran.stdout);
+  };
+  return { keys: await json('keys list'), pets: (await json('verify')).pets };
+}
+
+test('the disk fails at each sync: exit 1 and a sentence; what is told as done is done; the errand can be repeated', {
+  skip,
+  timeout: TEST_MAX_MS,
+}, async (t) => {
+  const root = await temporary(t);
+  const base = path.join(root, 'base');
+  await mkdir(base);
+  await program(['keys', 'create', '--plan', 'free'], { cwd: base });
+  await writeFile(path.join(base, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
+  const before = await look(base);
+  let cases = 0;
+  for (const [line, what, tellsDone] of ERRANDS) {
+    for (const call of line === 'compact' ? ['fdatasync', 'fsync'] : ['fdatasync']) {
+      for (let n = 1; ; n++) {
+        const cwd = path.join(root, `${what}-${call}-${n}`);
+        await cp(base, cwd, { recursive: true });
+        const ran = await injected(`${call}:error=EIO:when=${n}`, line.split(' '), { cwd });
+        const at = `${line}, ${call} ${n}: ${ran.stdout}${ran.stderr}`;
+        if (!ran.wasHit) {
+          assert.equal(ran.exit, 0, at);
+          break;
+        }
+        cases++;
+        const after = await look(cwd);
+        assert.doesNotMatch(ran.stderr, /\n {4}at /, at);
+        if (ran.exit !== 0) assert.ok(ran.exit === 1 && /\S.*\n$/.test(ran.stderr), at);
+        if (tellsDone(ran, before, after)) assert.ok(isDone[what](before, after), `told as done, and is not: ${at}`);
+        else assert.match(ran.stderr, /unknown|nothing was changed|not be|i\/o error/, at);
+        if (what === 'revoke' && after.keys[0].revokedAt !== null) continue; // that is said when it is repeated
+        const again = await program(line.split(' '), { cwd });
+        assert.equal(again.exit, 0, again.stderr);
+        if (what === 'import') assert.equal((await look(cwd)).pets, ANIMALS, `nothing twice: ${at}`);
+      }
+    }
+  }
+  t.diagnostic(`${cases} failed syncs`);
+  assert.ok(cases > 12, String(cases));
+});
+
+test('an import that is killed at any write or sync is completed by the same command, and nothing is there twice', {
+  skip,
+  timeout: TEST_MAX_MS,
+}, async (t) => {
+  const root = await temporary(t);
+  let cases = 0;
+  for (const call of ['pwrite64', 'fdatasync', 'rename']) {
+    for (let n = 1; ; n++) {
+      const cwd = path.join(root, `${call}-${n}`);
+      await mkdir(cwd);
+      await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
+      const ran = await injected(`${call}:signal=SIGKILL:when=${n}`, ['import', 'in'], { cwd });
+      if (!ran.wasHit) break;
+      cases++;
+      const again = await program(['import', 'in', '--json'], { cwd });
+      assert.equal(again.exit, 0, again.stderr);
+      const { added, already } = JSON.parse(again.stdout);
+      assert.equal(added + already, ANIMALS);
+      assert.equal((await look(cwd)).pets, ANIMALS, `${call} ${n}`);
+    }
+  }
+  t.diagnostic(`${cases} kills`);
+  assert.ok(cases > 8, String(cases));
+});
+
+test('a server that is killed under a command: the command says so, and what to do', { skip }, async (t) => {
+  const cwd = await temporary(t);
+  const server = await serving(t, [], { cwd });
+  server.process.kill('SIGSTOP');
+  const asked = program(['keys', 'create', '--plan', 'free'], { cwd });
+  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  await server.kill();
+  const { exit, stdout, stderr } = await asked;
+  assert.deepEqual([exit, stdout], [1, '']);
+  assert.match(stderr, /^data: the running server|^the server ended before it answered; look with/);
+});
+
+test('what only reads works on a read-only mount', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await program(['import', 'in'], { cwd });
+  const mount = 'mount --bind data data && mount -o remount,ro,bind data';
+  const tried = spawnSync('unshare', ['-m', 'sh', '-c', `${mount} && ! touch data/x 2>&-`], { cwd });
+  if (tried.error || tried.status !== 0) return t.skip('no read-only mount can be made here');
+  const words = await command();
+  for (const line of ['keys list', 'keys show k1', 'export', 'verify', 'backup b']) {
+    const args = ['-m', 'sh', '-c', `${mount} && exec "$@"`, 'sh', ...words, ...line.split(' ')];
+    const { status, stdout, stderr } = spawnSync('unshare', args, { cwd, encoding: 'utf8' });
+    assert.deepEqual([status, stderr], [0, ''], line);
+    assert.notEqual(stdout, '');
+  }
+  const args = ['-m', 'sh', '-c', `${mount} && exec "$@"`, 'sh', ...words, 'keys', 'revoke', 'k1'];
+  const refused = spawnSync('unshare', args, { cwd, encoding: 'utf8' });
+  assert.equal(refused.status, 1);
+  assert.match(refused.stderr, /read-only file system\n$/);
+});
+
+test('a directory with other files and no store is left as it is, its mode too, by every command', async (t) => {
+  const cwd = await temporary(t);
+  const foreign = path.join(cwd, 'foreign');
+  await mkdir(foreign);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
+  await program(['import', 'in'], { cwd });
+  await program(['backup', 'b'], { cwd });
+  await writeFile(path.join(foreign, 'log-of-something'), '');
+  for (const mode of [0o755, 0o1777, 0o700]) {
+    await chmod(foreign, mode);
+    for (const line of [
+      'serve --port 0',
+      'keys create --plan free',
+      'import in',
+      'restore b',
+      'verify',
+      'keys list',
+      'repair',
+    ]) {
+      const { exit, stdout, stderr } = await program([...line.split(' '), '--data', 'foreign'], { cwd });
+      assert.deepEqual([exit, stdout], [1, ''], line);
+      assert.match(stderr, /foreign holds other files and no store; it was left as it is|there is no store in foreign/);
+    }
+    assert.equal((await stat(foreign)).mode & 0o7777, mode);
+    assert.deepEqual(await readdir(foreign), ['log-of-something']);
+  }
+});
+
+test('restore makes a directory and files for their owner alone', async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await program(['backup', 'b'], { cwd });
+  await mkdir(path.join(cwd, 'there'), { mode: 0o755 });
+  for (const data of ['new', 'there']) {
+    assert.equal((await program(['restore', 'b', '--data', data], { cwd })).exit, 0);
+    assert.equal((await stat(path.join(cwd, data))).mode & 0o777, 0o700, data);
+    for (const name of await readdir(path.join(cwd, data))) {
+      assert.equal((await stat(path.join(cwd, data, name))).mode & 0o777, 0o600, `${data}/${name}`);
+    }
+  }
+});
+
+test('a backup that is killed anywhere leaves nothing under its name, and one refused names the reason', {
+  skip,
+}, async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  for (const [file, why] of [
+    ['data/b', /^data\/b is inside the data directory\n$/],
+    ['data', /^data exists\n$/],
+    ['none/b', /^\S*none: no such file or directory\n$/],
+  ] as const) {
+    const { exit, stderr } = await program(['backup', file], { cwd });
+    assert.equal(exit, 1);
+    assert.match(stderr, why);
+  }
+  const files = ['data'];
+  for (const call of ['fdatasync', 'fsync', 'link']) {
+    const ran = await injected(`${call}:error=EIO:when=1`, ['backup', `b-${call}`], { cwd });
+    if (!ran.wasHit) continue;
+    assert.equal(ran.exit, 1, ran.stderr);
+    assert.deepEqual(
+      (await readdir(cwd)).filter((name) => name !== 'trace'),
+      files,
+      call,
+    );
+  }
+});
+
+test('who has no room is named: the disk of a backup, that of temporary files; and what is no file', async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
+  const words = (await command()).join(' ');
+  const run = (line: string) =>
+    spawnSync('bash', ['-c', `ulimit -f 0 && exec ${words} ${line}`], { cwd, encoding: 'utf8' }).stderr;
+  assert.equal(run('backup b'), 'b: file too large\n');
+  assert.equal(run('import in'), `${tmpdir()}: file too large\n`);
+  assert.equal(run('import data'), 'data is a directory\n');
+});
+
+test('a backup that a signal ends leaves nothing behind', { skip }, async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    const { exit, stdout } = await injected(`fdatasync:signal=${signal}:when=1`, ['backup', 'b'], { cwd });
+    assert.deepEqual([exit, stdout, await readdir(cwd)], [1, '', ['data', 'trace']], signal);
+  }
+});
+
+test('a file that somebody else gives the name of a backup meanwhile is left as it is', async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const target = path.join(cwd, 'b');
+  const link = async (from: string, to: string) => {
+    await writeFile(to, 'of somebody else');
+    await realDisk.link(from, to);
+  };
+  await assert.rejects(backup(path.join(cwd, 'data'), target, { disk: { ...realDisk, link } }), /b exists$/);
+  assert.equal(await readFile(target, 'utf8'), 'of somebody else');
+  assert.deepEqual(await readdir(cwd), ['b', 'data']);
+});
+
+test('where no file descriptor is left the command says so', async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const { command } = await import('../program.ts');
+  const [file, ...words] = await command();
+  const said: string[] = [];
+  for (let limit = 16; limit < 40; limit++) {
+    const line = `ulimit -n ${limit} && exec ${[file, ...words].join(' ')} keys revoke k1`;
+    const { stderr, status } = spawnSync('sh', ['-c', line], { cwd, encoding: 'utf8' });
+    if (status === 0) break;
+    if (stderr.includes('descriptors')) said.push(stderr);
+    assert.doesNotMatch(stderr, /src\/operator/, 'no stack of ours');
+  }
+  t.diagnostic(`${said.length} times: ${said[0]}`);
+  assert.ok(said.length > 0);
+});

