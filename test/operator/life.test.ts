@@ -19,9 +19,9 @@ const list = async (url: string, key: string) => {
 
 test('the first line says where it listens; the seed and the first key come once', async (t) => {
   const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'seed.json'), SEED);
   await mkdir(path.join(cwd, 'data'), { mode: 0o755 });
-  const args = ['--seed', 'seed.json', '--first-key', 'pro'];
+  await writeFile(path.join(cwd, 'data/seed.json'), SEED); // as in a clone
+  const args = ['--seed', 'data/seed.json', '--first-key', 'pro'];
   const server = await serving(t, args, { cwd });
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/);
   const [, key, curl] = server.stdout().split('\n');
@@ -32,7 +32,7 @@ test('the first line says where it listens; the seed and the first key come once
   assert.equal((await stat(path.join(cwd, 'data'))).mode & 0o777, 0o700);
   assert.equal((await server.stop()).exit, 0);
 
-  await writeFile(path.join(cwd, 'seed.json'), 'no longer read');
+  await writeFile(path.join(cwd, 'data/seed.json'), 'no longer read');
   const again = await serving(t, args, { cwd });
   assert.equal(again.stdout(), `petstore listening on ${again.url}\n`);
   assert.equal((await list(again.url, key)).text, pets);

@@ -11,8 +11,8 @@ import { takeLock } from './lock.ts';
 import type { Progress } from './read.ts';
 import { type Extent, recover } from './rewrite.ts';
 
-/** Of a start that was cut off, or of a file system of its own. */
-const NOBODYS = [LOCK, 'admin.sock', 'lost+found'];
+/** Of a start that was cut off, of a file system of its own, and the seed that a clone has in `data/`. */
+const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
 
 interface OpenOptions extends Omit<FileJournalOptions, 'lock'> {
   clock?: Clock;
