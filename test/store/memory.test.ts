@@ -250,9 +250,9 @@ test('store time runs on, whatever is done to the clock; a start follows it only
   for (const [wall, unix] of starts) assert.equal((await at(wall)).store.unix(), unix);
 });
 
-test('an import batch of a thousand holds nobody longer than 20 ms', () =>
+test('the largest batch of an import holds nobody longer than 20 ms', () =>
   withStore({}, async ({ store }) => {
-    const pets = Array.from({ length: 1_000 }, (_, i) => ({ ...pet(0), name: `Animal ${i} ${'x'.repeat(200)}` }));
+    const pets = Array.from({ length: 500 }, (_, i) => ({ ...pet(0), name: `Animal ${i} ${'x'.repeat(200)}` }));
     let longest = 0;
     let isOver = false;
     const turns = async () => {
