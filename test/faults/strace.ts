@@ -13,13 +13,6 @@ const LONGEST_RUN_MS = 20_000;
 /** More files than a life of the driver makes. */
 const FILES = 8;
 
-/** Why strace cannot be used here; undefined where it can. */
-export function whyNoStrace(): string | undefined {
-  const { error, status, stderr } = spawnSync('strace', ['-f', '-e', 'trace=none', 'true'], { encoding: 'utf8' });
-  if (error) return 'strace is not installed';
-  return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
-}
-
 /** Calls on these paths only are counted and failed: not those of the runtime as it starts. */
 function paths(dir: string): string[] {
   const files = Array.from({ length: FILES }, (_, i) => `store-${String(i + 1).padStart(6, '0')}.jsonl`);

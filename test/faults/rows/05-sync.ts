@@ -1,7 +1,8 @@
+import { whyNoStrace } from '../../program.ts';
 import { bundle, driverSource } from '../bundle.ts';
 import { folder } from '../folder.ts';
 import type { Row } from '../row.ts';
-import { atEveryCall, whyNoStrace } from '../strace.ts';
+import { atEveryCall } from '../strace.ts';
 
 export const row: Row = {
   number: 5,

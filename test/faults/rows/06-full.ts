@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { whyNoStrace } from '../../program.ts';
 import { bundle, driverSource } from '../bundle.ts';
 import { folder } from '../folder.ts';
 import type { Report, Row } from '../row.ts';
-import { atEveryCall, judge, readLife, whyNoStrace } from '../strace.ts';
+import { atEveryCall, judge, readLife } from '../strace.ts';
 
 /** Too small for a life of the driver. */
 const TMPFS_BYTES = 16 * 1024;
