@@ -10,3 +10,12 @@ export function digits(n: number): string {
   const thousands = Math.floor(n / 1_000);
   return digits(thousands) + PADDED[n - thousands * 1_000];
 }
+
+/** The text made of one or two numbers, made anew only when they differ from those before. */
+export function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
+  let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
+  return (a, b = 0) => {
+    if (a !== lastA || b !== lastB) [lastA, lastB, text] = [a, b, make(a, b)];
+    return text;
+  };
+}

@@ -1,7 +1,7 @@
 /** What a caller has left, as the texts of headers. */
 import type { Allowance } from './access/addresses.ts';
 import type { Decision, Limiter } from './access/limits.ts';
-import { digits } from './digits.ts';
+import { digits, newest } from './digits.ts';
 import type { LimitTexts } from './http/reply.ts';
 
 /** Of what seldom differs from one reply to the next, the newest text is kept. */
@@ -37,15 +37,6 @@ export function addressLimits(allowance: Allowance, addresses: Pick<Limiter, 'un
     reset: String(addresses.unixSeconds(endsAt, at)),
     policy: `"address";q=${limit};w=60`,
     state: `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`,
-  };
-}
-
-/** The text made of two numbers, made anew only when they differ from those before. */
-function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
-  let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
-  return (a, b = 0) => {
-    if (a !== lastA || b !== lastB) [lastA, lastB, text] = [a, b, make(a, b)];
-    return text;
   };
 }
 

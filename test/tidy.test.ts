@@ -76,8 +76,8 @@ const ALLOWED: Record<string, string[]> = {
   'limit-headers.ts': ['access', 'digits.ts', 'http'],
   'faults.ts': ['http', 'json', 'store/model.ts'],
   'gate.ts': ['access', 'http', 'limit-headers.ts', 'store/model.ts'],
-  'routes.ts': ['http', 'shop'],
-  'exchange.ts': ['access', 'http', 'json', 'routes.ts', 'shop/call.ts', 'store/model.ts'],
+  'routes.ts': ['shop'],
+  'exchange.ts': ['access', 'http', 'json', 'routes.ts', 'store/model.ts'],
   'pages.ts': ['http'],
   'app.ts': [
     ...['access', 'clock.ts', 'exchange.ts', 'faults.ts', 'gate.ts', 'http', 'json', 'pages.ts', 'routes.ts', 'shop'],
@@ -87,10 +87,7 @@ const ALLOWED: Record<string, string[]> = {
   client: ['access/keys.ts', 'http/errors.ts', 'json', 'store/model.ts'],
   web: ['shell.ts'],
   postgres: ['access', 'clock.ts', 'engine.ts', 'store'],
-  lab: [
-    ...['access', 'clock.ts', 'engine.ts', 'exchange.ts', 'http', 'json', 'routes.ts', 'shop/call.ts'],
-    'store/model.ts',
-  ],
+  lab: [...['access', 'clock.ts', 'engine.ts', 'exchange.ts', 'http', 'json', 'routes.ts'], 'store/model.ts'],
   operator: ['*'],
   'main.ts': ['*'],
 };

@@ -44,7 +44,7 @@ export function createServer(answers: Answers): { server: http.Server; connectio
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const handle = (req: Incoming, res: Outgoing) => {
-    if (!req.from.ask(res)) return;
+    req.from.ask(res);
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined) req.from.endWith(res);
     answers.handle(req, res);
