@@ -10,6 +10,7 @@ import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import type { Limiter } from './access/limits.ts';
 import type { Clock } from './clock.ts';
+import { newest } from './digits.ts';
 import type { Answered, Exchange, LabHook } from './exchange.ts';
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
@@ -17,7 +18,7 @@ import type { Connection, Connections, Outgoing } from './http/connection.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, notFound } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { dates, errorReply, headersOf, type Reply, requestIds, send, sendRaw } from './http/reply.ts';
+import { type About, errorReply, headersOf, type Reply, requestIds, send, sendRaw } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
@@ -65,25 +66,24 @@ export class App {
   readonly #options: AppOptions;
   readonly #gate: Gate;
   readonly #cors: string[];
-  readonly #date: () => string;
+  readonly #date = newest((second) => new Date(second * 1000).toUTCString());
   readonly #requestId = requestIds();
   #services: Services | undefined;
   #draining = false;
 
   constructor(options: AppOptions) {
     this.#options = options;
-    const { clock, addresses, log, settings } = options;
+    const { addresses, log, settings } = options;
     const onBan = (key: ApiKey, seconds: number) => {
       log.info('a ban began', { key: key.id, seconds });
       this.#services?.lab?.banned(key);
     };
     this.#gate = new Gate({ addresses, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
-    this.#date = dates(() => clock.wall());
-    const { server, connections } = createServer({
-      handle: (req, res) => this.#handle(req, res),
-      refuse: (connection, error) => this.#refuseRaw(connection, error),
-    });
+    const { server, connections } = createServer(
+      (req, res) => this.#handle(req, res),
+      (connection, error) => this.#refuseRaw(connection, error),
+    );
     this.server = server;
     this.#connections = connections;
   }
@@ -195,7 +195,7 @@ export class App {
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
     // Not where a later request was taken already: its reply would never be sent.
     if (this.#draining && req.from.pending.at(-1) === res) req.from.endWith(res);
-    const about = { id, limits, date: this.#date(), extra };
+    const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));
     else if (!send(req, res, reply, about)) return;
     this.#tell(req.from, id, reply.status, exchange);
@@ -205,8 +205,12 @@ export class App {
   #refuseRaw(connection: Connection, error: ApiError): void {
     const id = this.#requestId();
     const limits = this.#gate.limitsWithoutKey(undefined, connection.socket);
-    sendRaw(connection, errorReply(error), { id, limits, date: this.#date(), extra: this.#cors });
+    sendRaw(connection, errorReply(error), this.#about(id, limits, this.#cors));
     this.#tell(connection, id, error.status);
+  }
+
+  #about(id: string, limits: About['limits'], extra: readonly string[]): About {
+    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), extra };
   }
 
   #tell({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {

@@ -13,8 +13,6 @@ const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
 /** Of all together: beyond one of these no connection may have a second request waiting, and none may stop reading. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
-/** Of one connection: packets behind what was no request. */
-const MAX_IGNORED_PACKETS = 32;
 
 /** A client that does not read what it asked for holds its connection no longer than this. */
 const UNREAD_REPLY_MS = 30_000;
@@ -53,6 +51,14 @@ export class Connection {
   #unsent = 0;
   #ignoredPackets = 0;
   #stuck = { bytes: 0, since: 0 };
+  /** The oldest reply has left. */
+  readonly #settle = () => {
+    const res = this.pending.shift();
+    if (res === undefined) return; // the connection is closed
+    this.#unsent -= res.bytes;
+    this.#all.unsent -= res.bytes;
+    this.#all.unanswered--;
+  };
 
   constructor(number: number, socket: Socket, all: Connections) {
     this.number = number;
@@ -78,7 +84,7 @@ export class Connection {
   ask(res: Outgoing): void {
     this.pending.push(res);
     this.#all.unanswered++;
-    res.on('finish', settleOldest);
+    res.on('finish', this.#settle);
   }
 
   /** A reply is now written, of so many bytes. */
@@ -86,15 +92,6 @@ export class Connection {
     res.bytes = bytes;
     this.#unsent += bytes;
     this.#all.unsent += bytes;
-  }
-
-  /** The oldest reply has left. */
-  settle(): void {
-    const res = this.pending.shift();
-    if (res === undefined) return; // the connection is closed
-    this.#unsent -= res.bytes;
-    this.#all.unsent -= res.bytes;
-    this.#all.unanswered--;
   }
 
   /** Makes this reply, whatever it will be, the last of its connection. */
@@ -111,7 +108,7 @@ export class Connection {
 
   /** One more packet behind what was no request. */
   ignorePacket(): void {
-    if (++this.#ignoredPackets > MAX_IGNORED_PACKETS) this.socket.destroy();
+    if (++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
   }
 
   /**
@@ -134,11 +131,6 @@ export class Connection {
     // Merely closed, the kernel would keep what was not read, and go on offering it.
     else if (at - this.#stuck.since >= ms) this.socket.resetAndDestroy();
   }
-}
-
-/** On `finish` of a response. */
-function settleOldest(this: Outgoing): void {
-  connectionOf(this.req.socket).settle();
 }
 
 export class Connections {

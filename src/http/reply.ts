@@ -1,7 +1,7 @@
 /** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
 import { randomBytes } from 'node:crypto';
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
-import { digits, newest } from '../digits.ts';
+import { digits } from '../digits.ts';
 import type { Connection, Outgoing } from './connection.ts';
 import type { ApiError } from './errors.ts';
 import type { Incoming } from './messages.ts';
@@ -28,7 +28,7 @@ export interface LimitTexts {
 }
 
 /** What is told about the request in the reply to it. */
-interface About {
+export interface About {
   id: string;
   limits: LimitTexts;
   date: string;
@@ -150,12 +150,6 @@ export function sendRaw(connection: Connection, reply: Reply, about: About): voi
   connection.lingerOnClose();
   connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
   connection.socket.destroySoon();
-}
-
-/** Texts for the header `Date`, each made once a second. */
-export function dates(wall: () => number): () => string {
-  const text = newest((second) => new Date(second * 1000).toUTCString());
-  return () => text(Math.floor(wall() / 1000));
 }
 
 /**

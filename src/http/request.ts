@@ -62,13 +62,15 @@ export function originForm(req: IncomingMessage): string {
 
 /** What stands to be refused once the caller is known and within its limits. */
 export function checkDemands(req: IncomingMessage): void {
-  if ((req.url as string).length > MAX_TARGET_CHARS) {
-    throw new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
-  }
+  if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
     throw new ApiError('expectation_failed', `the only expectation met is: ${CONTINUE}`);
   }
+}
+
+export function uriTooLong(): ApiError {
+  return new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
 }
 
 /** What the client waits for. `100-continue` a server must pass over in HTTP/1.0 (RFC 9110, 10.1.1). */
