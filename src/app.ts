@@ -131,7 +131,8 @@ export class App {
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
-    const { callers, limiter } = this.#opened();
+    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
+    const { callers, limiter } = this.#services;
     return next(this.#gate.admit(exchange, callers, lab?.limiter ?? limiter), (refused) => {
       if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
       if (refused !== undefined) return refused;
@@ -167,11 +168,6 @@ export class App {
     return lab.around(exchange, () => operate().catch((error) => this.#refusal(exchange, error)));
   }
 
-  #opened(): Services {
-    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
-    return this.#services;
-  }
-
   #unready(): Unready | undefined {
     if (this.#draining) return 'is shutting down';
     if (this.#services === undefined) return 'is starting';
@@ -190,7 +186,7 @@ export class App {
     const { req, res, id, operation, caller, fault } = exchange;
     const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
-    let extra = (reply.status < 400 ? undefined : operation?.headers) ?? NONE;
+    let extra = reply.status < 400 || operation === undefined ? NONE : operation.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
     // Not where a later request was taken already: its reply would never be sent.

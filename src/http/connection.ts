@@ -102,9 +102,8 @@ export class Connection {
 
   /** On a message while it was full. Where the last reply is decided, that and those before it are still sent. */
   endFlood(): void {
-    if (!this.isEnding) return void this.socket.destroy();
-    this.lingerOnClose();
-    this.socket.on('error', () => {})[this.pending.length > 0 ? 'pause' : 'resume']();
+    if (!this.isEnding) this.socket.destroy();
+    else this.socket.on('error', () => {})[this.pending.length > 0 ? 'pause' : 'resume']();
   }
 
   /** One more packet behind what was no request. */
