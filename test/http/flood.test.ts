@@ -18,6 +18,12 @@ const UNREAD_MS = 200;
 /** Connections are looked at twice in that time, and so at least once in this. */
 const LOOKED_AT_MS = 250;
 
+async function start(t: TestContext) {
+  const service = await startService();
+  t.after(() => service.close());
+  return { service, key: (await service.makeKey()).text };
+}
+
 /** How many requests node:http hands over until the end of the test. */
 function countMessages(t: TestContext): { made: number } {
   const count = { made: 0 };
@@ -28,9 +34,7 @@ function countMessages(t: TestContext): { made: number } {
 }
 
 test('of a chunk full of requests only so many are made, and the connection ends', async (t) => {
-  const service = await startService();
-  t.after(() => service.close());
-  const { text: key } = await service.makeKey();
+  const { service, key } = await start(t);
   const count = countMessages(t);
   for (const [name, request] of Object.entries(FLOODED(key))) {
     count.made = 0;
@@ -43,9 +47,7 @@ test('of a chunk full of requests only so many are made, and the connection ends
 });
 
 test('requests that wait for the disk are as many at most', async (t) => {
-  const service = await startService();
-  t.after(() => service.close());
-  const { text: key } = await service.makeKey();
+  const { service, key } = await start(t);
   const body = '{"name":"Rex","categoryId":3}';
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\n`;
   const socket = net.connect(service.port, '127.0.0.1').on('error', () => {});
@@ -57,9 +59,7 @@ test('requests that wait for the disk are as many at most', async (t) => {
 });
 
 test('what is within the bounds loses nothing, sixteen of the largest pages neither', async (t) => {
-  const service = await startService();
-  t.after(() => service.close());
-  const { text: key } = await service.makeKey();
+  const { service, key } = await start(t);
   const pet = (i: number) => ({ name: `${i}${'🐈'.repeat(250)}`, categoryId: i, status: 'sold' as const });
   for (let i = 1; i <= 100; i++) {
     await service.store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.nextPetId(), ...pet(i) } }));

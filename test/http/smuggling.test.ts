@@ -86,12 +86,12 @@ backend service
 ];
 
 /** What comes back, until the other side ends or has said nothing for a while; it may end in any way. */
-async function send(port: number, bytes: string): Promise<string> {
+async function send(port: number, bytes: string, ms = 150): Promise<string> {
   const socket = net.connect(port, '127.0.0.1').on('error', () => {});
   let text = '';
   socket.setEncoding('latin1').on('data', (part) => (text += part));
   socket.write(Buffer.from(bytes, 'latin1'));
-  await Promise.race([new Promise((resolve) => socket.on('close', resolve)), wait(150)]);
+  await Promise.race([new Promise((resolve) => socket.on('close', resolve)), wait(ms, undefined, { ref: false })]);
   socket.destroy();
   return text;
 }
@@ -120,7 +120,7 @@ for (const { name, command, config } of PROXIES) {
       const batch = CASES.slice(at, at + BATCH);
       await Promise.all(batch.map(({ bytes }) => send(port, bytes.replaceAll(KEY, text))));
       // Whoever comes next, on the connections that were used, gets the reply to what was asked.
-      for (const reply of await Promise.all([PROBE, PROBE, PROBE].map((probe) => send(port, probe)))) {
+      for (const reply of await Promise.all([PROBE, PROBE, PROBE].map((probe) => send(port, probe, 5_000)))) {
         assert.match(reply, /^HTTP\/1\.1 (?:401|429) /, batch.map((one) => one.name).join('; '));
       }
     }
