@@ -1,21 +1,18 @@
 /** What commands print. */
 import { CommandError, EXIT } from './exit.ts';
 
-export const print = (text: string): Promise<void> => printed(`${text}\n`);
-
-/** Resolves when it was taken, so that what waits to be read stays little; if it is not, the command ends, in order. */
-function printed(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => (error ? reject(notTaken(error)) : resolve()));
-  });
-}
-
 /**
- * Whoever reads our output may stop, as `petstore export | head` does: then we are done, and there is nothing to say.
+ * Resolves when it was taken, so that what waits to be read stays little. Whoever reads our output may stop, as
+ * `petstore export | head` does: then we are done, and there is nothing to say.
  */
-function notTaken({ code, message }: NodeJS.ErrnoException): CommandError {
-  if (code === 'EPIPE') return new CommandError(EXIT.done, '');
-  return new CommandError(EXIT.failed, `not all could be printed: ${message}`);
+export function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(`${text}\n`, (error?: NodeJS.ErrnoException | null) => {
+      if (!error) resolve();
+      else if (error.code === 'EPIPE') reject(new CommandError(EXIT.done, ''));
+      else reject(new CommandError(EXIT.failed, `not all could be printed: ${error.message}`));
+    });
+  });
 }
 
 /** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { test } from 'node:test';
-import { flagOf, variableOf } from '../../src/operator/arguments.ts';
+import { flagOf, read, variableOf } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
 import { program, temporary } from '../program.ts';
 
-const SPECS = COMMANDS.map(({ spec }) => spec);
-
 test('every command tells its options, ranges and defaults in lines of at most 80 characters, on stdout', async () => {
-  for (const spec of SPECS) {
+  for (const spec of COMMANDS) {
     const { exit, stdout, stderr } = await program([...spec.name.split(' '), '--help']);
     assert.equal(exit, 0, spec.name);
     assert.equal(stderr, '');
@@ -35,7 +33,7 @@ test('without a command the usage is on stderr, with exit 2; asked for, it is on
     const asked = await program(words);
     assert.equal(asked.exit, 0);
     assert.equal(asked.stderr, '');
-    for (const spec of SPECS) assert.ok(asked.stdout.includes(`  ${spec.name}`), spec.name);
+    for (const spec of COMMANDS) assert.ok(asked.stdout.includes(`  ${spec.name}`), spec.name);
     assert.ok(!asked.stdout.includes('compact-child'));
     for (const line of asked.stdout.split('\n').slice(1)) assert.ok(line.length <= 80, line);
   }
@@ -117,10 +115,10 @@ const BAD_VALUES: [command: string, option: string, value: string][] = [
 ];
 
 function refusal(name: string, words: string[], environment: Record<string, string> = {}): string {
-  const { prepare } = COMMANDS.find(({ spec }) => spec.name === name)!;
+  const command = COMMANDS.find((found) => found.name === name)!;
   let message = '';
   assert.throws(
-    () => prepare(words, environment),
+    () => read(command, words, environment),
     (error: CommandError) => {
       message = error.message;
       return error.exit === 2;
@@ -132,7 +130,7 @@ function refusal(name: string, words: string[], environment: Record<string, stri
 
 test('a value out of range names itself and says what is allowed, as an option and as a variable', () => {
   for (const [name, key, value] of BAD_VALUES) {
-    const spec = SPECS.find((found) => found.name === name)!;
+    const spec = COMMANDS.find((found) => found.name === name)!;
     const places = Object.values(spec.options).flatMap((option) => (option.is === 'placed' ? ['k1'] : []));
     if (name === 'keys create' && key !== 'plan') places.push('--plan', 'free');
     const said = [[flagOf(key), refusal(name, [...places, `${flagOf(key)}=${value}`])]];
