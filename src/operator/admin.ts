@@ -35,9 +35,8 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
   chmodSync(path, 0o600);
   return {
     close: async () => {
-      const late = setTimeout(() => server.closeAllConnections(), LAST_CALLS_MAX_MS);
+      setTimeout(() => server.closeAllConnections(), LAST_CALLS_MAX_MS).unref();
       await new Promise((resolve) => server.close(resolve));
-      clearTimeout(late);
     },
   };
 }

@@ -90,6 +90,15 @@ export function didYouMean(typed: string, known: readonly string[]): string {
   return near.length > 0 && near[0].slips <= MISTYPED_MAX_SLIPS ? `; did you mean ${near[0].word}?` : '';
 }
 
+/** A variable that is none of ours may be meant for others; one that is nearly ours is told. */
+export function mistyped(options: Options, variables: Variables): string[] {
+  const known = Object.keys(options).map(variableOf);
+  const others = Object.keys(variables).filter((name) => name.startsWith('PETSTORE_') && !known.includes(name));
+  return others
+    .map((name) => `there is no variable ${name}${didYouMean(name, known)}`)
+    .filter((text) => text.endsWith('?'));
+}
+
 /** How many letters must be put in, left out or replaced (Levenshtein). */
 function slipsBetween(typed: string, word: string): number {
   let row = Array.from({ length: word.length + 1 }, (_, at) => at);

@@ -11,30 +11,22 @@ type Row = [left: string, right: string];
 export function helpOf(spec: Spec): string {
   const flags = Object.entries(spec.options).filter(([, { is }]) => is !== 'placed');
   const rows = flags.map(([key, option]): Row => [`${flagOf(key)} ${option.shown}`.trimEnd(), helpText(option)]);
-  const variables = flags
-    .slice(0, 1)
-    .map(([key]) => `Each option is also a variable: ${flagOf(key)} is ${variableOf(key)}.`);
+  const places = placesOf(spec).map((option): Row => [option.shown, helpText(option)]);
   return [
-    `Usage: ${PROGRAM} ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}`,
-    '',
+    `Usage: ${PROGRAM} ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}\n`,
     ...wrap(`${spec.does[0].toUpperCase()}${spec.does.slice(1)}.`),
     ...wrap(spec.more ?? ''),
-    ...section(
-      'Arguments:',
-      placesOf(spec).map((option) => [option.shown, helpText(option)]),
-    ),
+    ...section('Arguments:', places),
     ...section('Options:', [...rows, ['--help', 'show this']]),
-    ...variables.flatMap((text) => ['', ...wrap(text)]),
+    ...flags.slice(0, 1).map(([key]) => `\nEach option is also a variable: ${flagOf(key)} is ${variableOf(key)}.`),
   ].join('\n');
 }
 
 export function overview(specs: readonly Spec[]): string {
+  const rows = specs.map((spec): Row => [usageOf(spec), spec.does]);
   return [
     `Usage: ${PROGRAM} COMMAND [options]`,
-    ...section(
-      'Commands:',
-      specs.map((spec) => [usageOf(spec), spec.does]),
-    ),
+    ...section('Commands:', rows),
     '',
     ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
     ...wrap('Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another.'),
@@ -51,12 +43,13 @@ function helpText({ is, help, allowed, fallback }: Option<unknown>): string {
 }
 
 function section(title: string, rows: Row[]): string[] {
+  if (rows.length === 0) return [];
   const margin = ' '.repeat(COLUMN_CHARACTERS + 4);
   const lines = rows.map(([left, right]) => {
     const start = left.length > COLUMN_CHARACTERS ? `  ${left}\n${margin}` : `  ${left}`.padEnd(margin.length);
     return start + wrap(right, LINE_MAX_CHARACTERS - margin.length).join(`\n${margin}`);
   });
-  return rows.length === 0 ? [] : ['', title, ...lines];
+  return ['', title, ...lines];
 }
 
 /** A word that is longer than a line, as a path may be, has one of its own. */

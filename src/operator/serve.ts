@@ -9,6 +9,7 @@ import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
 import { openAdmin } from './admin.ts';
+import { mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { createFirstKey } from './keys.ts';
@@ -40,6 +41,7 @@ export const serveCommand = (calls: Calls) =>
 
 async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock, level: settings.logLevel });
+  for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
