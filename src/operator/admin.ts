@@ -5,7 +5,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { finished } from 'node:stream';
 import type { Log } from '../engine.ts';
 import { read } from './arguments.ts';
-import type { Calls, Context } from './command.ts';
+import type { Calls } from './command.ts';
+import type { Context } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { LINE_MAX_BYTES, linesOf } from './lines.ts';
 import type { Said } from './reach.ts';

@@ -1,33 +1,16 @@
 /** A command: what it takes, what it does where the store is, and how its result is told. */
 import { Readable } from 'node:stream';
-import { type Clock, systemClock as clock } from '../clock.ts';
+import { systemClock as clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
-import type { Lab } from '../lab/lab.ts';
-import type { Environment } from '../store/model.ts';
 import { read, type Spec, type Variables } from './arguments.ts';
+import type { Context, Ends, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { linesOf } from './lines.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
 import type { Options, Values } from './options.ts';
 import { inWords, print } from './output.ts';
-import { askServer, type Ends } from './reach.ts';
+import { askServer } from './reach.ts';
 import { placeOf, shownPlace } from './settings.ts';
-
-/** What a call works on: in the running server, or in a process that has opened the store itself. */
-export interface Context {
-  engine: Engine;
-  clock: Clock;
-  /** Which keys the server accepts; for a store without a server: production. */
-  environment: Environment;
-  /** How the client of a key behaved, where a lab is served. */
-  grade?: Lab['grade'];
-}
-
-/** Lines in, lines out; the result is the last. */
-export interface Io extends Pick<Ends, 'tell'> {
-  /** Each line of what the command was given; undefined where one is too long. */
-  input: AsyncIterable<Buffer | undefined>;
-}
 
 /** `A`: what its call gives; `R`: what is told of that. */
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {

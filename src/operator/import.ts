@@ -8,7 +8,8 @@ import { appendFileSync, createReadStream, fstatSync, openSync, statSync, unlink
 import { tmpdir } from 'node:os';
 import type { Ahead, NewPet, Once } from '../store/model.ts';
 import { readLine } from './animals.ts';
-import { type Context, command, type Io } from './command.ts';
+import { command } from './command.ts';
+import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { LINE_MAX_BYTES, linesOf } from './lines.ts';
 import { flag, path, placed } from './options.ts';

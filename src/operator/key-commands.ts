@@ -25,6 +25,7 @@ const customLimits = {
 };
 const plansHelp = `free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000; enterprise: as given by \
 --per-minute and --per-day`;
+const environmentHelp = 'default: that of the running server, production if none runs';
 
 function limitsFitPlan({ plan, perMinute, perDay }: keys.Limits, given: Given): string | undefined {
   const named = Object.keys(customLimits).flatMap((key) => given(key) ?? []);
@@ -45,7 +46,7 @@ export const KEY_COMMANDS = [
       plan: needed(plan, 'PLAN', plansHelp),
       name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
       ...customLimits,
-      environment: optional(oneOf(ENVIRONMENTS), 'NAME', 'who accepts it', 'as the running server, else production'),
+      environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
       ...place,
       json,
     },

@@ -3,7 +3,7 @@ import { digestOf, makeKey } from '../access/keys.ts';
 import type { WindowState } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
 import type { Ahead, ApiKey, Environment, Operation, Plan, Reading } from '../store/model.ts';
-import type { Context, Io } from './command.ts';
+import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */

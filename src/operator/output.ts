@@ -27,23 +27,20 @@ export function inWords(result: object): string {
   return `${facts(about)}\nThe key, which is shown only once:\n${key}`;
 }
 
-export function facts(result: object): string {
-  const rows = Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]);
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
-}
+export const facts = (result: object): string =>
+  inColumns(Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]));
 
-/** Things under each other, their members in columns as wide as the widest; numbers stand on the right. */
+/** Things under each other, their members in columns; numbers stand on the right. */
 export function table(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0]);
-  const cells = [
-    names.map((name) => spaced(name).toUpperCase()),
-    ...rows.map((row) => names.map((name) => textOf(row[name]))),
-  ];
-  const widths = names.map((_, at) => cells.reduce((width, row) => Math.max(width, row[at].length), 0));
-  const isRight = names.map((name) => /^[\d,/]+$/.test(textOf(rows[0][name])));
-  const padded = (text: string, at: number) => (isRight[at] ? text.padStart(widths[at]) : text.padEnd(widths[at]));
-  return cells.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
+  const cells = rows.map((row) => names.map((name) => textOf(row[name])));
+  return inColumns([names.map((name) => spaced(name).toUpperCase()), ...cells], (at) => /^[\d,/]+$/.test(cells[0][at]));
+}
+
+function inColumns(rows: string[][], isRight = (_at: number) => false): string {
+  const widths = rows[0].map((_, at) => rows.reduce((width, row) => Math.max(width, row[at].length), 0));
+  const padded = (text: string, at: number) => (isRight(at) ? text.padStart(widths[at]) : text.padEnd(widths[at]));
+  return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
 }
 
 /** `bannedUntil` → `banned until` */

@@ -4,6 +4,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Variables } from './arguments.ts';
+import type { Ends } from './context.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 import { linesOf } from './lines.ts';
 import { adminSocket, isNobodyThere } from './sockets.ts';
@@ -15,13 +16,6 @@ const ANSWER_MAX_WAIT_MS = 3_000;
 export interface Said {
   words: readonly string[];
   variables: Variables;
-}
-
-/** What a command gives to its call, and takes from it. */
-export interface Ends {
-  input: AsyncIterable<Buffer>;
-  /** Resolves when it was taken, and lets others have a turn when much is told. */
-  tell(line: string): Promise<void>;
 }
 
 /** Undefined: nobody listens there. `unsure`: what to do where nobody knows whether it was done. */

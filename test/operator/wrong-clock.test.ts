@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Callers, isRefusal } from '../../src/access/callers.ts';
 import { SetClock } from '../../src/clock.ts';
-import type { Context } from '../../src/operator/command.ts';
+import type { Context } from '../../src/operator/context.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { createKey, rotateKey, showKey } from '../../src/operator/keys.ts';
 import { temporary } from '../program.ts';
