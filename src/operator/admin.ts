@@ -65,10 +65,9 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     say({ result });
   } catch (error) {
     const known = asCommandError(error, 'the store');
-    const isBug = !(known instanceof CommandError);
-    log[isBug ? 'error' : 'warn']('operator', { call, error: isBug ? error : known.message });
-    const told = isBug ? { exit: EXIT.failed, message: 'a bug in the server; its log says more' } : known;
-    say({ error: { exit: told.exit, message: told.message } });
+    log[known ? 'warn' : 'error']('operator', { call, error: known?.message ?? error });
+    const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
+    say({ error: { exit, message } });
   }
   finished(req, () => res.end()); // who is still sending would not read the answer
   req.resume();

@@ -80,9 +80,8 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
   return said;
 }
 
-function quoted(text: string): string {
-  return JSON.stringify(text.length > SHOWN_MAX_CHARACTERS ? `${text.slice(0, SHOWN_MAX_CHARACTERS)}…` : text);
-}
+const quoted = (text: string): string =>
+  JSON.stringify(text.length > SHOWN_MAX_CHARACTERS ? `${text.slice(0, SHOWN_MAX_CHARACTERS)}…` : text);
 
 /** `; did you mean --port?` where one of the known words is at most two slips away. */
 export function didYouMean(typed: string, known: readonly string[]): string {

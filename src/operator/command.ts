@@ -53,11 +53,11 @@ export async function perform(command: Command, words: readonly string[], variab
     await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true);
   } catch (error) {
     await close().catch(() => {}); // why it failed is what is told
-    throw asCommandError(error, shownPlace(place));
+    throw asCommandError(error, shownPlace(place)) ?? error;
   }
   await close().catch((error) => {
-    const why = asCommandError(error, shownPlace(place)).message;
-    throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${why}`);
+    const { message } = asCommandError(error, shownPlace(place)) ?? error;
+    throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${message}`);
   });
 }
 

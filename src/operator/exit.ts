@@ -20,24 +20,21 @@ export class CommandError extends Error {
 const NO_ROOM = 'make room there, and try again';
 const NO_DESCRIPTORS = 'no file descriptors are left: close other programs, or raise the limit (ulimit -n)';
 
-/**
- * What failed, as it is told to the operator; a bug stays what it is, with its stack. `place`: where it happened, if
- * the error does not say.
- */
-export function asCommandError(error: unknown, place: string): Error {
+/** What failed, as it is told to the operator; undefined: a bug. `place`: where it was, if the error does not say. */
+export function asCommandError(error: unknown, place: string): CommandError | undefined {
   const { message, constructor: kind, path: at = place } = error as NodeJS.ErrnoException;
+  if (error instanceof CommandError) return error;
+  if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError || error instanceof NewerError) {
     return new CommandError(EXIT.damaged, message.replaceAll('`petstore ', `\`${PROGRAM} `));
   }
-  if (isInUse(error)) return new CommandError(EXIT.inUse, message);
   if (error instanceof StoreError) return new CommandError(EXIT.failed, `${place}: ${message}; ${left(error)}`);
-  if (kind !== Error) return error as Error;
+  if (kind !== Error) return undefined;
   const reason = reasonOf(error as Error);
   return new CommandError(EXIT.failed, reason === message ? message : `${at}: ${reason}`);
 }
 
-export const isInUse = (error: unknown): boolean =>
-  error instanceof InUseError || (error instanceof CommandError && error.exit === EXIT.inUse);
+export const isInUse = (error: unknown): boolean => asCommandError(error, '')?.exit === EXIT.inUse;
 
 export const hasNoDescriptor = ({ code = '' }: NodeJS.ErrnoException): boolean => /^E[MN]FILE$/.test(code);
 

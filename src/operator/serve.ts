@@ -11,7 +11,7 @@ import type { Lab } from '../lab/lab.ts';
 import { openAdmin } from './admin.ts';
 import { mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
+import { asCommandError, EXIT } from './exit.ts';
 import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
@@ -58,9 +58,8 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
     log.info('stopped');
   } catch (error) {
     const known = asCommandError(error, shownPlace(placeOf(settings)));
-    const isBug = !(known instanceof CommandError);
-    log.error(isBug ? 'a bug ended the start' : known.message, isBug ? { error } : undefined);
-    await end(isBug ? EXIT.failed : known.exit);
+    log.error(known?.message ?? 'a bug ended the start', known ? undefined : { error });
+    await end(known?.exit ?? EXIT.failed);
   }
   await log.close();
 }
