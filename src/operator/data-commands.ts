@@ -69,7 +69,7 @@ export const DATA_COMMANDS = [
 async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | 'backup'>) => Promise<R>) {
   const { data } = at;
   if (data !== undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
-  const engine = await openHere(at, { reads: true, makes: false });
+  const engine = await openHere(at, { reads: true });
   return work(engine.upkeep).finally(() => engine.close());
 }
 

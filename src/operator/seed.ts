@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Ahead, Store } from '../store/model.ts';
 import { readSeed, type Seed } from './animals.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { CommandError, EXIT, reasonOf } from './exit.ts';
 
 const SEED_MAX_BYTES = 1_048_576;
 
@@ -28,6 +28,6 @@ export async function seedOf(file: string): Promise<Seed> {
     if (bytes.length <= SEED_MAX_BYTES) return readSeed(bytes);
     throw new Error(`longer than ${SEED_MAX_BYTES} bytes; use petstore import for many animals`);
   } catch (error) {
-    throw new CommandError(EXIT.failed, `seed ${file}: ${(error as Error).message}`);
+    throw new CommandError(EXIT.failed, `seed ${file}: ${reasonOf(error as Error)}`);
   }
 }

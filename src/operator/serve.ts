@@ -9,16 +9,15 @@ import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
 import { openAdmin } from './admin.ts';
-import { command } from './command.ts';
-import type { Calls } from './context.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
+import { mistyped } from './arguments.ts';
+import { type Calls, command } from './command.ts';
+import { asCommandError, EXIT } from './exit.ts';
 import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
-import { openEngine } from './opening.ts';
+import { openEngine, triedWhileInUse } from './opening.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
-import { triedWhileInUse } from './reach.ts';
 import { seedOf, seedStore } from './seed.ts';
 import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './settings.ts';
 import { hostAndPort, isServed, listen } from './sockets.ts';
@@ -42,6 +41,7 @@ export const serveCommand = (calls: Calls) =>
 
 async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock, level: settings.logLevel });
+  for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
@@ -58,9 +58,8 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
     log.info('stopped');
   } catch (error) {
     const known = asCommandError(error, shownPlace(placeOf(settings)));
-    const isBug = !(known instanceof CommandError);
-    log.error(isBug ? 'a bug ended the start' : known.message, isBug ? { error } : undefined);
-    await end(isBug ? EXIT.failed : known.exit);
+    log.error(known?.message ?? 'a bug ended the start', known ? undefined : { error });
+    await end(known?.exit ?? EXIT.failed);
   }
   await log.close();
 }

@@ -1,4 +1,5 @@
 /** What a server listens on, and the socket in its data directory on which it answers commands. */
+import { once } from 'node:events';
 import { connect, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
@@ -12,22 +13,16 @@ export function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-export function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${error.message}`;
-      const name = 'path' in at ? at.path : hostAndPort(at.host, at.port);
-      reject(new CommandError(EXIT.failed, `${name} ${why}`));
-    };
-    server.once('error', failed);
-    server.listen(at, () => {
-      server.off('error', failed);
-      // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
-      server.on('error', (error) => log.error('a connection could not be taken', { error }));
-      resolve();
-    });
-  });
+export async function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log) {
+  try {
+    await once(server.listen(at), 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;
+    throw new CommandError(EXIT.failed, `${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
+  }
+  // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
+  server.on('error', (error) => log.error('a connection could not be taken', { error }));
 }
 
 export function adminSocket(dir: string): string {

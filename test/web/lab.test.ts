@@ -83,7 +83,8 @@ describe('the lab on the console', { skip, concurrency: false }, () => {
   let watched: Watched;
 
   before(async () => {
-    const { html, headers } = consolePage({ url: 'http://x/v1', data: 'data', isPublic: false, lab: true });
+    const running = { url: 'http://x/v1', program: 'petstore', data: 'data', isPublic: false, lab: true };
+    const { html, headers } = consolePage(running);
     server = createServer(async (req, res: ServerResponse) => {
       const path = req.url as string;
       const type = { 'Content-Type': path === '/' ? 'text/html; charset=utf-8' : 'application/json; charset=utf-8' };
