@@ -13,7 +13,7 @@ const SILENCE_MAX_MS = 6_000;
 const RETRY_MAX_MS = 500;
 /** What PostgreSQL is sent, over a connection of its own, to cancel what another waits for. */
 const CANCEL_CODE = 80_877_102;
-const DISK_FULL = '53100';
+export const DISK_FULL = '53100';
 const READ_ONLY = '25006';
 const CONFLICTS = ['40001', '40P01'];
 
@@ -25,19 +25,19 @@ const SETTINGS = [
   'idle_in_transaction_session_timeout=1s',
 ];
 
-/**
- * unsent: the database has not heard of it. undone: it said so, nothing was changed. conflict: the same, because
- * another was in the way: to be asked again. unknown: it may or may not have been done, now or later.
- */
-type Left = 'unsent' | 'undone' | 'conflict' | 'unknown';
+/** undone: nothing was changed. unknown: it may or may not have been done, now or later. */
+type Left = 'undone' | 'unknown';
 
 /** What those who wait are told, unless the link's user knows better. */
 export class LinkError extends StoreError {
   readonly left: Left;
+  /** As PostgreSQL names what failed. */
+  readonly code: string;
 
-  constructor(left: Left, message: string, code?: string) {
-    super(code === DISK_FULL ? 'full' : 'unavailable', message);
+  constructor(left: Left, message: string, code = '') {
+    super('unavailable', message);
     this.left = left;
+    this.code = code;
   }
 }
 
@@ -61,6 +61,7 @@ export class Link {
   /** A commit was not waited for as it should have been. */
   #isDoubtful = false;
   #trouble = '';
+  repeated = 0;
 
   constructor(server: Server, name: string) {
     this.#server = server;
@@ -71,9 +72,22 @@ export class Link {
     return (await this.ask([statement], patience))[0].rows;
   }
 
-  /** Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. */
-  async ask(statements: Statement[], patience = PATIENCE_MS): Promise<{ rows: Row[]; rowCount: number | null }[]> {
-    const client = await this.#connected(patience);
+  /**
+   * Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. What
+   * was in the way of others, and so not done, is sent again.
+   */
+  async ask(statements: Statement[], patience = PATIENCE_MS): Promise<pg.QueryResult<Row>[]> {
+    for (const until = performance.now() + PATIENCE_MS; ; await wait(20 * Math.random())) {
+      try {
+        return await this.#askOnce(await this.#connected(patience), statements);
+      } catch (error) {
+        if (!CONFLICTS.includes((error as LinkError).code) || performance.now() > until) throw error;
+        this.repeated++;
+      }
+    }
+  }
+
+  async #askOnce(client: pg.Client, statements: Statement[]): Promise<pg.QueryResult<Row>[]> {
     this.#isDoubtful = false;
     const silence = setTimeout(() => this.#giveUp(client), SILENCE_MAX_MS);
     const all = await Promise.allSettled(statements.map((statement) => client.query(statement)));
@@ -82,11 +96,10 @@ export class Link {
     const isAlive = failed && (await client.query('ROLLBACK').catch(() => undefined)) !== undefined;
     clearTimeout(silence);
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
-    const { code = '', message = 'the wait for a standby was cancelled' } = failed ?? {};
+    const { code, message = 'the wait for a standby was cancelled' } = failed ?? {};
     const isUndone = isAlive && !this.#isDoubtful;
     if (!isUndone || code === READ_ONLY) this.drop(client);
-    const left = CONFLICTS.includes(code) ? 'conflict' : 'undone';
-    throw new LinkError(isUndone ? left : 'unknown', message, code);
+    throw new LinkError(isUndone ? 'undone' : 'unknown', message, code);
   }
 
   /** The next statement goes over a new connection. */
@@ -175,7 +188,7 @@ export class Link {
 }
 
 function refuse(why: string): never {
-  throw new LinkError('unsent', why);
+  throw new LinkError('undone', why);
 }
 
 function destroy(client: pg.Client): void {

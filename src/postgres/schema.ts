@@ -1,5 +1,6 @@
 /** The tables of a store, which whoever finds none makes. One schema, one store. */
 import { randomBytes } from 'node:crypto';
+import { NewerError } from '../store/record.ts';
 import { type Link, LinkError } from './link.ts';
 import { FENCE_SLOT } from './sql.ts';
 
@@ -46,6 +47,5 @@ export async function openSchema(link: Link, schema: string): Promise<void> {
     });
   }
   const [{ format }] = await link.rows({ text: 'SELECT format FROM meta' });
-  if (format === FORMAT) return;
-  throw new Error(`the store in schema ${schema} has format ${format}, and this program knows ${FORMAT}: upgrade it`);
+  if (format !== FORMAT) throw new NewerError(`the store in schema ${schema} has format ${format}`);
 }

@@ -4,11 +4,10 @@ import { realDisk } from '../store/file/disk.ts';
 import type { Proof } from '../store/model.ts';
 import { prove } from '../store/record.ts';
 import { State } from '../store/state.ts';
-import { HistoryError } from './batches.ts';
 import { Link, type Row } from './link.ts';
 import { newId, openSchema } from './schema.ts';
 import { serverOf } from './server.ts';
-import { loadState, writeSnapshot } from './snapshots.ts';
+import { damaged, loadSnapshot, writeSnapshot } from './snapshots.ts';
 import { BEGIN, COMMIT, LOOK, NEW_HISTORY, PUT_LIMITS } from './sql.ts';
 
 const KEYS_AT_ONCE = 10_000;
@@ -20,8 +19,7 @@ export function putUsage(state: State, limits: Row[]): void {
   state.usageTable.clear();
   for (const { id, slot, perMinute, perDay } of state.keys()) {
     const { per_minute, per_day, day_used: dayUsed, day_ends, ban_step: banStep, ban_ends } = rows.get(slot) ?? {};
-    if (per_minute !== perMinute || per_day !== perDay)
-      throw new HistoryError(`key ${id} and its row of limits differ`);
+    if (per_minute !== perMinute || per_day !== perDay) throw damaged(`key ${id} and its row of limits differ`);
     const usage = { key: id, dayUsed, dayEndsAt: Math.ceil(day_ends), banStep, banEndsAt: Math.ceil(ban_ends) };
     state.usageTable.set(id, usage);
   }
@@ -42,7 +40,7 @@ export async function restorePostgres(
     await openSchema(link, server.schema);
     await fill(link, server.schema, state);
     const back = new State();
-    await loadState(link, back);
+    await loadSnapshot(link, back);
     putUsage(back, await link.rows({ text: LOOK, values: [null] }));
     const proof = prove(back);
     if (proof.digest === prove(state).digest) return proof;
@@ -56,17 +54,16 @@ export async function restorePostgres(
 async function fill(link: Link, schema: string, state: State): Promise<void> {
   const id = newId();
   await link.rows({ text: BEGIN });
-  await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" });
+  await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
   const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
   if (rowCount !== 1) throw new Error(`the store in schema ${schema} is not empty`);
   await writeSnapshot(link, { batch: 0, id }, state);
-  const keys = [...state.keys()];
-  for (let from = 0; from < keys.length; from += KEYS_AT_ONCE) {
-    const rows = keys.slice(from, from + KEYS_AT_ONCE).map(({ id, slot, perMinute, perDay }) => {
-      const { dayUsed = 0, dayEndsAt = 0, banStep = 0, banEndsAt = 0 } = state.usage(id) ?? {};
-      return [slot, perMinute, perDay, dayUsed, dayEndsAt, banStep, banEndsAt];
-    });
-    await link.rows({ text: PUT_LIMITS, values: rows[0].map((_, column) => rows.map((row) => row[column])) });
+  const unused = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+  const limits = [...state.keys()].map(({ id, slot, perMinute, perDay }) => {
+    return { slot, perMinute, perDay, ...(state.usage(id) ?? unused) };
+  });
+  for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
+    await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
   }
   await link.rows({ text: COMMIT });
 }

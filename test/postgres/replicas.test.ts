@@ -80,7 +80,7 @@ describe('replicas on one database', { skip: missing }, () => {
       }),
     );
     assert.deepEqual(
-      all.map(({ limiter }) => limiter.counts.repeated),
+      all.map(({ links: [takes] }) => takes.repeated),
       [0, 0, 0, 0],
     );
     for (const key of [keys[0], keys[299]]) {
