@@ -14,13 +14,11 @@ import { PostgresLimiter } from './limiter.ts';
 import { Link } from './link.ts';
 import { openSchema } from './schema.ts';
 import { serverOf } from './server.ts';
-import { damaged, makeSnapshot } from './snapshots.ts';
-import { LOOK, LOOK_AFTER, REFILL, SERVER } from './sql.ts';
-import { putUsage } from './transfer.ts';
+import { damaged, makeSnapshot, putUsage, START_PATIENCE_MS } from './snapshots.ts';
+import { LIMITS, LOOK_AFTER, REFILL, SERVER } from './sql.ts';
 
-export { restorePostgres } from './transfer.ts';
+export { restorePostgres } from './snapshots.ts';
 
-const START_PATIENCE_MS = 10_000;
 const OLDEST_VERSION = 150_000;
 const LOOK_AFTER_EVERY_MS = 10_000;
 /** A log larger than this, and than the newest snapshot, is worth a new one. */
@@ -76,7 +74,6 @@ class PostgresEngine implements Engine {
   readonly limiter: PostgresLimiter;
   readonly #journal: PostgresJournal;
   readonly #links: Link[];
-  readonly #upkeep: Link;
   #isClosed = false;
 
   constructor(store: MemoryStore, journal: PostgresJournal, limiter: PostgresLimiter, links: Link[]) {
@@ -84,7 +81,10 @@ class PostgresEngine implements Engine {
     this.limiter = limiter;
     this.#journal = journal;
     this.#links = links;
-    this.#upkeep = links[2];
+  }
+
+  get #upkeep(): Link {
+    return this.#links[2];
   }
 
   readonly upkeep: Upkeep = {
@@ -160,7 +160,7 @@ class PostgresEngine implements Engine {
     this.limiter.close();
     for (let tries = 0; tries < STAND_STILL_TRIES; tries++) {
       await this.#journal.catchUp();
-      const limits = await this.#upkeep.rows({ text: LOOK, values: [null] });
+      const limits = await this.#upkeep.rows({ text: LIMITS });
       if (limits[0]?.head !== this.#journal.at.id) continue;
       putUsage(state, limits);
       state.check();

@@ -10,7 +10,7 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { seal } from '../store/file/format.ts';
-import { type Journal, type Operation, StoreError } from '../store/model.ts';
+import { type ApiKey, type Journal, type Operation, StoreError } from '../store/model.ts';
 import { encode } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { DISK_FULL, type Link, LinkError, type Row, type Statement } from './link.ts';
@@ -23,8 +23,6 @@ const LOCK_AFTER_CONFLICTS = 3;
 const LOCK_UNUSED_MS = 20;
 /** So long a client waits for an outcome; then it is told that it is unknown. */
 const OUTCOME_MAX_MS = 10_000;
-/** Conflicts with nobody: the head and the log do not fit together. */
-const MAX_MISFITS = 20;
 
 /** A batch on its way. */
 interface Sent {
@@ -48,8 +46,8 @@ export class PostgresJournal implements Journal {
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
-  #isLocked = false;
-  #unused: NodeJS.Timeout | undefined;
+  /** The head of the log is locked, for the batch that comes next. */
+  #lock: object | undefined;
   #isClosed = false;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0, followed: 0 };
 
@@ -85,7 +83,6 @@ export class PostgresJournal implements Journal {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    clearTimeout(this.#unused);
   }
 
   /**
@@ -117,48 +114,47 @@ export class PostgresJournal implements Journal {
   /** Until it is certain whether it was kept. In doubt, the same batch goes again and again. */
   async #send(sent: Sent): Promise<void> {
     let inDoubt: NodeJS.Timeout | undefined;
-    for (let misfits = 0; this.#sent === sent && !this.#isClosed; ) {
+    while (this.#sent === sent && !this.#isClosed) {
+      if (inDoubt) await wait(10 + 40 * Math.random());
       let isUnderWay = false;
       try {
-        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#isLocked && !inDoubt) await this.#lock();
+        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#lock && !inDoubt) await this.#lockHead();
         if (this.#sent !== sent) break;
-        const statements = this.#useLock() ? [sent.statement, { text: COMMIT }] : [sent.statement];
+        const statements = this.#lock ? [sent.statement, { text: COMMIT }] : [sent.statement];
+        this.#lock = undefined;
         isUnderWay = true;
         const [{ rowCount }] = await this.#link.ask(statements, inDoubt && OUTCOME_MAX_MS);
         isUnderWay = false;
         if (rowCount === 1) this.#kept(sent);
-        else if (++misfits > MAX_MISFITS) this.#end('its head does not fit it');
         else await this.catchUp();
+        if (this.#sent === sent && !inDoubt) throw new StoreError('unavailable', 'the head of the log does not fit it');
       } catch (error) {
         if (!(error instanceof LinkError)) throw error;
-        if (error.left === 'unknown' && isUnderWay && !inDoubt) {
-          this.counts.doubts++;
-          inDoubt = setTimeout(() => giveUp(sent), OUTCOME_MAX_MS);
-        }
         if (error.left === 'undone' && !inDoubt) throw error;
-        if (inDoubt) await wait(10 + 40 * Math.random());
+        if (!isUnderWay || inDoubt) continue;
+        this.counts.doubts++;
+        inDoubt = setTimeout(() => {
+          sent.isGivenUp = true;
+          sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
+        }, OUTCOME_MAX_MS);
       }
     }
     clearTimeout(inDoubt);
   }
 
   /** Waits for all who are before us, and takes in what they have written. */
-  async #lock(): Promise<void> {
+  async #lockHead(): Promise<void> {
     const from = this.at;
     const [, , { rows }] = await this.#link.ask([{ text: BEGIN }, { name: 'lock', text: LOCK_HEAD }, tailFrom(from)]);
     this.counts.locks++;
-    this.#isLocked = true;
-    this.#unused = setTimeout(() => {
-      if (this.#useLock()) this.#link.ask([{ text: COMMIT }]).catch(() => {});
+    const lock = {};
+    this.#lock = lock;
+    setTimeout(() => {
+      if (this.#lock !== lock) return;
+      this.#lock = undefined;
+      this.#link.ask([{ text: COMMIT }]).catch(() => {});
     }, LOCK_UNUSED_MS);
     await this.arrived(rows, from);
-  }
-
-  #useLock(): boolean {
-    clearTimeout(this.#unused);
-    const isLocked = this.#isLocked;
-    this.#isLocked = false;
-    return isLocked;
   }
 
   #kept(sent: Sent): void {
@@ -193,15 +189,13 @@ export class PostgresJournal implements Journal {
 
   /** With the limits that the operations change; of one key that is changed twice, the last. */
   #statement(operations: Operation[], { batch, id }: Place): Statement {
-    const limits = new Map<string, { slot: number; per_minute: number; per_day: number; ms: number }>();
+    const limits = new Map<string, object>();
     for (const operation of operations) {
-      if (operation.op !== 'setKey' && operation.op !== 'advance') continue;
-      const isSet = operation.op === 'setKey';
-      const key = isSet ? operation.key : this.#state.key(operation.key)!;
-      const { slot, perMinute: per_minute, perDay: per_day } = key;
-      const before = limits.get(key.id);
-      if (isSet || before === undefined) limits.set(key.id, { slot, per_minute, per_day, ms: before?.ms ?? 0 });
-      if (!isSet) limits.get(key.id)!.ms += operation.ms;
+      const { op } = operation;
+      if (op === 'setKey') limits.set(operation.key.id, limitsOf(operation.key));
+      if (op !== 'advance') continue;
+      const before = limits.get(operation.key) ?? limitsOf(this.#state.key(operation.key) as ApiKey);
+      limits.set(operation.key, { ...before, ms: operation.ms }); // no batch goes on behind such an operation
     }
     const body = operations.map((operation) => seal(encode(operation))).join('');
     return {
@@ -225,7 +219,4 @@ function tailFrom(place: Place): Statement {
   return { name: 'take', text: TAKE, values: [[FENCE_SLOT], [0], place.batch, 0] };
 }
 
-function giveUp(sent: Sent): void {
-  sent.isGivenUp = true;
-  sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
-}
+const limitsOf = ({ slot, perMinute, perDay }: ApiKey) => ({ slot, perMinute, perDay, ms: 0 });

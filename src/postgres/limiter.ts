@@ -9,7 +9,7 @@ import type { Clock } from '../clock.ts';
 import { StoreError } from '../store/model.ts';
 import type { PostgresJournal } from './journal.ts';
 import { type Link, PATIENCE_MS, type Row } from './link.ts';
-import { FENCE_SLOT, LIFT, LOOK, TAKE } from './sql.ts';
+import { FENCE_SLOT, LIFT, TAKE } from './sql.ts';
 
 const MAX_WAITING = 10_000;
 const HEARTBEAT_MS = 500;
@@ -65,8 +65,10 @@ export class PostgresLimiter implements Limiter {
     await this.take({ slot: FENCE_SLOT });
   }
 
+  /** A take of nothing. */
   async look({ slot }: Limited): Promise<Looked> {
-    const [row] = await this.#options.upkeep.rows({ name: 'look', text: LOOK, values: [slot] });
+    const values = [[slot], [0], Number.MAX_SAFE_INTEGER, 0];
+    const [row] = await this.#options.upkeep.rows({ name: 'take', text: TAKE, values });
     const { at, s0, standing, banned, ban_ends } = row;
     const decision = shown(row, row.mu, row.du);
     const isUsedUp = decision.minute.remaining === 0 || decision.day.remaining === 0;
@@ -108,34 +110,28 @@ export class PostgresLimiter implements Limiter {
     this.#isWorking = false;
   }
 
+  /** When all that came with their rows is applied. */
   async #answer(asks: Ask[]): Promise<void> {
-    const numbers = new Map<number, number>();
-    for (const { slot } of asks) if (slot !== FENCE_SLOT) numbers.set(slot, (numbers.get(slot) ?? 0) + 1);
-    if (numbers.size === 0) numbers.set(FENCE_SLOT, 0);
-    const taken = new Map<number, { row: Row; next: number }>();
-    for (const row of await this.#take(numbers)) taken.set(row.slot, { row, next: 0 });
-    for (const { slot, resolve, reject } of asks) {
-      const place = taken.get(slot);
-      if (slot === FENCE_SLOT) resolve(emptyDecision());
-      else if (place) resolve(this.#decide(place.row, place.next++));
-      else reject(new Error(`slot ${slot} has no limits`));
-    }
-  }
-
-  /** Gives the rows of callers, when all that came with them is applied. */
-  async #take(numbers: Map<number, number>): Promise<Row[]> {
     const { takes, journal, clock } = this.#options;
-    const slots = [...numbers.keys()].sort((a, b) => a - b);
-    const wanted = slots.map((slot) => numbers.get(slot)!);
+    const callers = new Map<number, Ask[]>();
+    for (const ask of asks) callers.get(ask.slot)?.push(ask) ?? callers.set(ask.slot, [ask]);
+    const fresh = callers.get(FENCE_SLOT) ?? [];
+    if (callers.size > 1) callers.delete(FENCE_SLOT); // any other row is as good a fence, and not everybody's
+    const slots = [...callers.keys()].sort((a, b) => a - b);
+    const wanted = slots.map((slot) => (slot === FENCE_SLOT ? 0 : callers.get(slot)!.length));
     const from = journal.at;
     const sentAt = clock.now();
     const rows = await takes.rows({ name: 'take', text: TAKE, values: [slots, wanted, from.batch, this.#banAfter] });
     this.counts.take_statements++;
-    this.counts.takes += wanted.reduce((sum, n) => sum + n, 0);
-    const callers = rows.filter(({ slot }) => slot !== null);
-    if (callers.length > 0) this.#heard(callers[0].at, sentAt);
+    this.counts.takes += asks.length - fresh.length;
+    if (rows[0]?.at) this.#heard(rows[0].at, sentAt);
     await journal.arrived(rows, from);
-    return callers;
+    for (const { resolve } of fresh) resolve(emptyDecision());
+    for (const row of rows) {
+      callers.get(row.slot)?.forEach(({ resolve }, n) => void resolve(this.#decide(row, n)));
+      callers.delete(row.slot);
+    }
+    for (const { slot, reject } of [...callers.values()].flat()) reject(new Error(`slot ${slot} has no limits`));
   }
 
   /** What the `n`-th of those who asked at once is told. */
@@ -187,6 +183,4 @@ function shown(row: Row, minuteUsed: number, dayUsed: number): Decision {
   return decision;
 }
 
-function unavailable(why: string): StoreError {
-  return new StoreError('unavailable', why);
-}
+const unavailable = (why: string) => new StoreError('unavailable', why);

@@ -61,6 +61,8 @@ export class Link {
   /** A commit was not waited for as it should have been. */
   #isDoubtful = false;
   #trouble = '';
+  /** Not while a transaction spans several calls. */
+  repeats = true;
   repeated = 0;
 
   constructor(server: Server, name: string) {
@@ -81,7 +83,8 @@ export class Link {
       try {
         return await this.#askOnce(await this.#connected(patience), statements);
       } catch (error) {
-        if (!CONFLICTS.includes((error as LinkError).code) || performance.now() > until) throw error;
+        const isInTheWay = CONFLICTS.includes((error as LinkError).code);
+        if (!isInTheWay || !this.repeats || performance.now() > until) throw error;
         this.repeated++;
       }
     }
@@ -98,21 +101,19 @@ export class Link {
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
     const { code, message = 'the wait for a standby was cancelled' } = failed ?? {};
     const isUndone = isAlive && !this.#isDoubtful;
-    if (!isUndone || code === READ_ONLY) this.drop(client);
+    if (!isUndone || code === READ_ONLY) this.#drop(client);
     throw new LinkError(isUndone ? 'undone' : 'unknown', message, code);
-  }
-
-  /** The next statement goes over a new connection. */
-  drop(client = this.#client): void {
-    if (this.#client === client) this.#client = undefined;
-    if (client) destroy(client);
   }
 
   close(): void {
     this.#isClosed = true;
-    const client = this.#client;
-    this.#client = undefined;
-    client?.end().catch(() => {});
+    this.#client?.end().catch(() => {});
+  }
+
+  /** The next statement goes over a new connection. */
+  #drop(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
+    (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 
   /** What waits for a standby inside the server would wait there for ever, and one more with each attempt. */
@@ -123,7 +124,7 @@ export class Link {
     const socket = host.startsWith('/') ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket(port, host);
     socket.setTimeout(CONNECT_MAX_MS, () => socket.destroy()).on('error', () => {});
     socket.unref().end(request);
-    this.drop(client);
+    this.#drop(client);
   }
 
   async #connected(patience: number): Promise<pg.Client> {
@@ -134,7 +135,8 @@ export class Link {
     const tooLate = new AbortController();
     const late = wait(patience, undefined, { signal: tooLate.signal }).catch(() => {});
     const client = await Promise.race([this.#connecting, late]).finally(() => tooLate.abort());
-    return client ?? refuse(`the database cannot be reached (${this.#trouble || 'no answer'})`);
+    if (client) return client;
+    throw new LinkError('undone', `the database cannot be reached (${this.#trouble || 'no answer'})`);
   }
 
   /** Each host in turn, again and again. */
@@ -151,7 +153,7 @@ export class Link {
         await wait(Math.min(RETRY_MAX_MS, 20 * 2 ** Math.min(tries, 5)) * (0.5 + Math.random()));
       }
     }
-    return refuse('the store is closed');
+    throw new LinkError('undone', 'the store is closed');
   }
 
   async #open(host: string, port: number): Promise<pg.Client> {
@@ -165,32 +167,22 @@ export class Link {
       keepAlive: true,
       pipeline: true,
     } as pg.ClientConfig);
-    const gone = () => {
-      if (this.#client === client) this.#client = undefined;
-    };
-    client.on('error', gone).on('end', gone);
+    const drop = () => this.#drop(client);
+    client.on('error', drop).on('end', drop);
     client.on('notice', ({ code }) => {
       if (code === '01000') this.#isDoubtful = true;
     });
-    const late = setTimeout(() => destroy(client), CONNECT_MAX_MS);
+    const late = setTimeout(drop, CONNECT_MAX_MS);
     try {
       await client.connect();
       const { rows } = await client.query('SELECT pg_is_in_recovery() AS is_standby');
       if (!rows[0].is_standby) return client;
       throw new Error('a standby');
     } catch (error) {
-      destroy(client);
+      drop();
       throw error;
     } finally {
       clearTimeout(late);
     }
   }
-}
-
-function refuse(why: string): never {
-  throw new LinkError('undone', why);
-}
-
-function destroy(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

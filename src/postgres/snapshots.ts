@@ -1,13 +1,25 @@
-/** The whole state as rows, so that nobody has to read the log from its beginning, and its beginning can go. */
+/**
+ * The whole state as rows, so that nobody has to read the log from its beginning, and its beginning can go; and how one
+ * comes from a backup. What lies in the table of limits here is usage there.
+ */
+import { readBackup } from '../store/file/backup.ts';
+import { realDisk } from '../store/file/disk.ts';
 import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.ts';
-import { decode, type Entry, encodeState, StateLoader } from '../store/record.ts';
-import type { State } from '../store/state.ts';
-import type { Link } from './link.ts';
-import { newId } from './schema.ts';
+import type { Proof } from '../store/model.ts';
+import { decode, type Entry, encodeState, prove, StateLoader } from '../store/record.ts';
+import { State } from '../store/state.ts';
+import { Link, type Row } from './link.ts';
+import { newId, openSchema } from './schema.ts';
+import { serverOf } from './server.ts';
+import { BEGIN, COMMIT, LIMITS, NEW_HISTORY, PUT_LIMITS } from './sql.ts';
 
 const PART_CHARACTERS = 1024 * 1024;
 const ROWS_TRIMMED_AT_ONCE = 1_000;
+const KEYS_AT_ONCE = 10_000;
+export const START_PATIENCE_MS = 10_000;
 
+const BEGINNING = `SELECT batch, id, parts FROM snapshots UNION ALL SELECT batch, id, 0 FROM log WHERE batch = 0
+  ORDER BY batch DESC, parts DESC LIMIT 1`;
 const NEWEST = 'SELECT batch, id, parts FROM snapshots ORDER BY batch DESC';
 const PART = 'SELECT body FROM snapshot WHERE batch = $1 AND part = $2';
 /** Whoever has it makes the snapshot. One who does not say for a minute that he still does has died. */
@@ -42,15 +54,11 @@ export function* decodeLines(text: string, what: string): Generator<{ entry: Ent
 
 /** Reads the newest into an empty state. Gives where that stands: before all batches, if there is none. */
 export async function loadSnapshot(link: Link, state: State): Promise<Place> {
-  const [newest] = await link.rows({ text: `${NEWEST} LIMIT 1` });
-  if (newest === undefined) {
-    const [first] = await link.rows({ text: 'SELECT id FROM log WHERE batch = 0' });
-    if (first === undefined) throw damaged('the log does not begin');
-    return { batch: 0, id: first.id };
-  }
+  const [newest] = await link.rows({ text: BEGINNING });
+  if (newest === undefined) throw damaged('the log does not begin');
   const { batch, id, parts } = newest;
   const loader = new StateLoader(state);
-  let isWhole = false;
+  let isWhole = parts === 0;
   for (let part = 0; part < parts; part++) {
     const [row] = await link.rows({ name: 'part', text: PART, values: [batch, part] });
     for (const { entry, encoded } of decodeLines(row?.body ?? '', `snapshot ${batch}`)) {
@@ -110,4 +118,61 @@ async function trim(link: Link, goOn: () => Promise<unknown>): Promise<void> {
     await goOn();
     [{ rowCount: trimmed }] = await link.ask([{ text: TRIM_LOG, values: [older.batch] }]);
   }
+}
+
+/** Takes into a state what the rows of limits say that callers have used. Throws where they do not fit the keys. */
+export function putUsage(state: State, limits: Row[]): void {
+  const rows = new Map(limits.map((row) => [row.slot as number, row]));
+  state.usageTable.clear();
+  for (const { id: key, slot, ...limit } of state.keys()) {
+    const { perMinute, perDay, dayUsed, dayEndsAt, banStep, banEndsAt } = rows.get(slot) ?? {};
+    const isSame = perMinute === limit.perMinute && perDay === limit.perDay;
+    if (!isSame) throw damaged(`key ${key} and its row of limits differ`);
+    state.usageTable.set(key, { key, dayUsed, dayEndsAt, banStep, banEndsAt });
+  }
+}
+
+/** Fills an empty schema from a backup, and reads it back. */
+export async function restorePostgres(
+  file: string,
+  url: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<Proof> {
+  const state = new State();
+  await readBackup(realDisk, file, state, onProgress);
+  const server = serverOf(url);
+  const link = new Link(server, 'restore');
+  try {
+    await link.rows({ text: 'SELECT 1' }, START_PATIENCE_MS);
+    await openSchema(link, server.schema);
+    await fill(link, server.schema, state);
+    const back = new State();
+    await loadSnapshot(link, back);
+    putUsage(back, await link.rows({ text: LIMITS }));
+    const proof = prove(back);
+    if (proof.digest === prove(state).digest) return proof;
+    throw new Error('what was restored is not what the backup holds: do not use it');
+  } finally {
+    link.close();
+  }
+}
+
+/** All of it or nothing: without its COMMIT it is undone when the link is closed. */
+async function fill(link: Link, schema: string, state: State): Promise<void> {
+  const id = newId();
+  link.repeats = false;
+  await link.rows({ text: BEGIN });
+  await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
+  const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
+  if (rowCount !== 1) throw new Error(`the store in schema ${schema} is not empty`);
+  await writeSnapshot(link, { batch: 0, id }, state);
+  const unused = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+  const limits = [...state.keys()].map(({ id, slot, perMinute, perDay }) => {
+    return { slot, perMinute, perDay, ...(state.usage(id) ?? unused) };
+  });
+  for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
+    await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
+  }
+  await link.rows({ text: COMMIT });
+  link.repeats = true;
 }

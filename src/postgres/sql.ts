@@ -10,30 +10,27 @@ export const FENCE_SLOT = -1;
 
 /** A moment as milliseconds since 1970. */
 const ms = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::float8`;
-/** What stands against a caller: for every day since the newest ban ended, one is forgiven. */
-const STANDING = `greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int))`;
-const MINUTE_USED = 'CASE WHEN minute_ends > at THEN minute_used ELSE 0 END AS mu';
-const DAY_USED = 'CASE WHEN day_ends > at THEN day_used ELSE 0 END AS du';
-
 /**
  * Takes `$2[i]` tokens for the caller in slot `$1[i]`, as SlotLimiter does it for one after the other, at the time of
  * the database; `$4` is --ban-after, -1 where it was not given. Rows are locked in the order of their slots, so that
  * two replicas cannot wait for each other. A row tells what stood before, how many were `given`, and all ends as they
  * are then. With it comes the log behind batch `$3`, and that batch without its text.
  *
- * open: which windows are. given: how many are admitted. refused: whether the minute goes on, which strikes live with.
- * struck: what the strikes come to.
+ * open: which windows are. given: how many are admitted. refused: whether the minute goes on, which strikes live with;
+ * and how many bans stand against the caller: for every day since the newest ended, one is forgiven. struck: what the
+ * strikes come to.
  */
 export const TAKE = `WITH
 asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::int[]) AS a(slot, n)),
 held AS MATERIALIZED (
   SELECT l.*, a.n, now() AS at FROM limits l JOIN asked a ON a.slot = l.slot ORDER BY l.slot FOR UPDATE OF l),
-open AS (SELECT h.*, ban_ends > at AS banned, ${MINUTE_USED}, ${DAY_USED} FROM held h),
+open AS (SELECT h.*, ban_ends > at AS banned, CASE WHEN minute_ends > at THEN minute_used ELSE 0 END AS mu,
+  CASE WHEN day_ends > at THEN day_used ELSE 0 END AS du FROM held h),
 given AS (
   SELECT o.*, CASE WHEN banned THEN 0 ELSE greatest(0, least(n, per_minute - mu, per_day - du)) END AS g FROM open o),
 refused AS (
   SELECT i.*, CASE WHEN banned THEN 0 ELSE n - g END AS r, minute_ends > at AND NOT (g > 0 AND mu = 0) AS goes_on,
-    ${STANDING} AS standing FROM given i),
+    greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int)) AS standing FROM given i),
 struck AS (
   SELECT f.*, goes_on OR g > 0 OR r > 0 AS opens, CASE WHEN goes_on THEN strikes ELSE 0 END AS s0,
     r > 0 AND $4::int <> 0 AND (CASE WHEN goes_on THEN strikes ELSE 0 END) + r >=
@@ -49,21 +46,19 @@ taken AS (
     ban_ends = CASE WHEN s.bans THEN s.at + (ARRAY[2,8,32,128,512,1440])[least(s.standing + 1, 6)] * interval '1 minute'
       ELSE l.ban_ends END
   FROM struck s WHERE l.slot = s.slot
-  RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.banned, s.bans,
+  RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.standing, s.banned, s.bans,
     s.at, l.minute_ends, l.day_ends, l.ban_ends)
-SELECT slot, g, per_minute, per_day, mu, du, s0, banned, bans, ${ms('at')} AS at, ${ms('minute_ends')} AS minute_ends,
-  ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends,
+SELECT slot, g, per_minute, per_day, mu, du, s0, standing, banned, bans, ${ms('at')} AS at,
+  ${ms('minute_ends')} AS minute_ends, ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends,
   NULL::bigint AS batch, NULL AS id, NULL AS body FROM taken
-UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, batch, id, body
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, batch, id, body
   FROM (SELECT batch, id, CASE WHEN batch > $3::bigint THEN body END AS body FROM log
     WHERE batch >= $3::bigint ORDER BY batch LIMIT ${TAIL_ROWS}) t`;
 
-/** How callers stand, without taking anything: of the slot `$1`, or of all; and the last batch at the same moment. */
-export const LOOK = `WITH held AS (SELECT *, now() AS at FROM limits WHERE slot = coalesce($1::int, slot))
-SELECT (SELECT id FROM head) AS head, slot, per_minute, per_day, day_used, ban_step, ${MINUTE_USED}, ${DAY_USED},
-  CASE WHEN minute_ends > at THEN strikes ELSE 0 END AS s0,
-  ban_ends > at AS banned, ${STANDING} AS standing, ${ms('at')} AS at, ${ms('minute_ends')} AS minute_ends,
-  ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends FROM held ORDER BY slot`;
+/** All rows as they are, and the last batch at the same moment. */
+export const LIMITS = `SELECT (SELECT id FROM head) AS head, slot, per_minute AS "perMinute", per_day AS "perDay",
+  day_used AS "dayUsed", ceil(${ms('day_ends')}) AS "dayEndsAt",
+  ban_step AS "banStep", ceil(${ms('ban_ends')}) AS "banEndsAt" FROM limits`;
 
 const LIFTED = `strikes = 0, ban_step = 0, ban_ends = 'epoch'`;
 export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1`;
@@ -78,9 +73,9 @@ export const REFILL = `UPDATE limits SET ${LIFTED}, minute_used = 0, day_used = 
 export const APPEND = `WITH
 h AS (UPDATE head SET batch = $1, id = $2 WHERE one = 1 AND batch = $1::bigint - 1 AND id = $4::text RETURNING 1),
 changed AS (SELECT c.*, ms * interval '1 millisecond' AS passed
-  FROM h, json_to_recordset($5::json) AS c(slot int, per_minute int, per_day int, ms float8)),
+  FROM h, json_to_recordset($5::json) AS c(slot int, "perMinute" int, "perDay" int, ms float8)),
 limited AS (
-  INSERT INTO limits AS l (slot, per_minute, per_day) SELECT slot, per_minute, per_day FROM changed ORDER BY slot
+  INSERT INTO limits AS l (slot, per_minute, per_day) SELECT slot, "perMinute", "perDay" FROM changed ORDER BY slot
   ON CONFLICT (slot) DO UPDATE SET per_minute = excluded.per_minute, per_day = excluded.per_day,
     (minute_ends, day_ends, ban_ends) = (SELECT l.minute_ends - passed, l.day_ends - passed, l.ban_ends - passed
       FROM changed c WHERE c.slot = l.slot))

@@ -7,7 +7,7 @@ import type { Engine } from '../../src/engine.ts';
 import { openPostgres, restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { backup, restore } from '../../src/store/file/backup.ts';
-import { temporary } from '../program.ts';
+import { program, temporary } from '../program.ts';
 import { Database, missing } from './database.ts';
 import { addPet, orderPet, setKey } from './replicas.ts';
 
@@ -100,14 +100,25 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
     await assert.rejects(engine.upkeep.compact(), /another process/);
   });
 
-  it('verify finds what does not fit: limits against keys, a changed line', async (t) => {
+  it('verify finds what does not fit, and ends with the status of damage', async (t) => {
     const url = newUrl();
     const engine = await opened(t, url);
     await filled(engine);
-    await database.query(`UPDATE e${schemas}.limits SET per_day = 10 WHERE slot = 1`);
-    await assert.rejects(engine.upkeep.verify(), /key k2/);
-    await database.query(`UPDATE e${schemas}.log SET body = replace(body, 'n 7', 'n 8')`);
-    await assert.rejects(opened(t, url), /checksum/);
+    await engine.close();
+    const damages: [change: string, back: string, what: RegExp][] = [
+      ['limits SET per_day = 10 WHERE slot = 1', 'limits SET per_day = 9 WHERE slot = 1', /key k2 and its row/],
+      ["head SET id = 'x' || id", 'head SET id = substr(id, 2)', /the head is not the last batch/],
+      ['log SET batch = 99 WHERE batch = 7', 'log SET batch = 7 WHERE batch = 99', /batch 7 is missing/],
+      ["log SET body = replace(body, 'n 7', 'n 8')", '', /batch 8: a checksum is wrong/],
+    ];
+    for (const [change, back, what] of damages) {
+      await database.query(`UPDATE e${schemas}.${change}`);
+      const { exit, stderr } = await program(['verify', '--store', url]);
+      assert.deepEqual([exit, what.test(stderr), /damaged data/.test(stderr)], [3, true, true], stderr);
+      if (back !== '') await database.query(`UPDATE e${schemas}.${back}`);
+    }
+    await database.query(`DELETE FROM e${schemas}.log WHERE batch = 0`);
+    assert.equal((await program(['verify', '--store', url])).exit, 3);
   });
 
   it("the lab's clock moves one key; its reset fills the store anew", async (t) => {
@@ -141,7 +152,7 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
     const url = newUrl();
     await (await opened(t, url)).close();
     await database.query(`UPDATE e${schemas}.meta SET format = 2`);
-    await assert.rejects(opened(t, url), /format 2/);
+    await assert.rejects(opened(t, url), /newer version of petstore.* format 2/);
     const wrong = [
       ['mysql://a/b', /must look like/],
       ['postgres://host', /must look like/],
@@ -150,7 +161,8 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
       ['postgres://host/b?sslmode=maybe', /sslmode must be/],
       ['postgres://host/b?other=1', /not other/],
       ['postgres://u:p%zz@host/b', /%/],
-      ['postgres://host:99999/b', /no host/],
+      ['postgres://host:99999/b', /must look like/],
+      ['postgres://a,,c/b', /must look like/],
     ] as const;
     for (const [text, why] of wrong) assert.throws(() => serverOf(text), why, text);
     assert.deepEqual(serverOf('postgresql://u%40x:p%2F@a,[::1]:7,%2Frun%2Fpg/shop?schema=dogs&sslmode=require'), {

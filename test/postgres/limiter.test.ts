@@ -51,13 +51,14 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
     ];
     for (const text of made) await database.query(`SET search_path = ${schema}; ${text}`);
     const journal = { at: { batch: 0, id: '' }, arrived: async () => {}, catchUp: async () => {} };
+    const warned: string[] = [];
     const limiter = new PostgresLimiter({
       clock: systemClock,
       banAfter,
       takes: link,
       upkeep: link,
       journal,
-      warn: () => {},
+      warn: (text) => void warned.push(text),
     });
     const setTime = (at: number) =>
       link.rows({ text: 'UPDATE clocked SET at = to_timestamp($1::float8 / 1000)', values: [at] });
@@ -66,7 +67,7 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
         text: 'INSERT INTO limits (slot, per_minute, per_day) VALUES ($1, $2, $3) ON CONFLICT (slot) DO UPDATE SET per_minute = $2, per_day = $3',
         values: [slot, perMinute, perDay],
       });
-    return { link, limiter, setTime, setPlan, close: () => limiter.close() };
+    return { link, limiter, setTime, setPlan, warned, close: () => limiter.close() };
   }
 
   it('a take waits for one that is not yet committed, and counts it', async (t) => {
@@ -92,6 +93,21 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
     while ((await database.query(waits)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     await first.query('COMMIT');
     assert.equal(await later, 0, 'the one that there was is given');
+  });
+
+  it("says that the database's clock was set", async (t) => {
+    const { limiter, setTime, setPlan, warned, close } = await opened('clock');
+    t.after(close);
+    const caller = { slot: 0, ...FIRST };
+    await setPlan(caller);
+    await setTime(ORIGIN);
+    await limiter.take(caller);
+    await setTime(ORIGIN + 900); // as far as an answer may be late
+    await limiter.take(caller);
+    assert.deepEqual(warned, []);
+    await setTime(ORIGIN - 3_600_000);
+    await limiter.take(caller);
+    assert.match(warned.join(), /^the database's clock was set by -36\d{5} ms/);
   });
 
   for (const [isolation, banAfter] of [

@@ -5,9 +5,12 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { program, type Serving, serving, temporary } from '../program.ts';
 import { Database, missing } from './database.ts';
+import { replica } from './replicas.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
@@ -127,6 +130,33 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
     for (const server of [a, b]) assert.equal((await clock(server, key)).status, 401);
   });
 
+  it('a server has a long log compacted, names who holds others up, and ends when its history is another one', async (t) => {
+    const url = database.url('long');
+    const writer = await replica(t, url);
+    const name = 'n'.repeat(2 ** 20);
+    for (let n = 0; n < 66; n++) {
+      await writer.store.write(() => ({ op: 'setCategory', category: { id: n, name } }));
+    }
+    await writer.close();
+    const client = new pg.Client({ host: '127.0.0.1', port: database.port, user: 'petstore', database: 'postgres' });
+    await client.connect();
+    await client.query('BEGIN');
+    const [{ pid }] = (await client.query('SELECT pg_backend_pid() AS pid')).rows;
+    await wait(5_100);
+    const server = await serving(t, ['--store', url]);
+    const until = async (what: () => unknown) => {
+      while (!(await what())) await wait(50);
+    };
+    await until(async () => (await database.query('SELECT batch FROM long.snapshots')).length > 0);
+    await until(() => server.stderr().includes(`process ${pid} of petstore`));
+    await client.end();
+    await database.query("UPDATE long.log SET id = 'other' WHERE batch = 66; UPDATE long.head SET id = 'other'");
+    const { exit, stderr } = await server.ended;
+    assert.equal(exit, 1);
+    assert.match(stderr, /the log in the database is not the one/);
+    assert.doesNotMatch(stderr, /disk/);
+  });
+
   it('four servers share one key: 1,000 a minute are 1,000, and each remaining is told once', async (t) => {
     const store = ['--store', database.url('shared')];
     const created = ['keys', 'create', '--plan', 'enterprise', '--per-minute', '1000', '--per-day', '5000', '--json'];
@@ -186,11 +216,11 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
       const before = acknowledged.size;
       await servers[kill % 2].kill();
       servers[kill % 2] = await serving(t, store);
-      while (acknowledged.size < before + 50) await new Promise((resolve) => setTimeout(resolve, 10));
+      while (acknowledged.size < before + 50) await wait(10);
     }
     await database.kill();
     const healthy = await fetch(new URL('/healthz', servers[0].url));
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await wait(1_100);
     const ready = await fetch(new URL('/readyz', servers[0].url));
     assert.deepEqual([healthy.status, ready.status], [200, 503]);
     const reply = await ask(servers[0], '/pets', key);
@@ -198,7 +228,7 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
     assert.equal(((await reply.json()) as { code: string }).code, 'unavailable');
     await database.start();
     for (const before = acknowledged.size; acknowledged.size < before + 50; ) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await wait(10);
     }
     isOver = true;
     await clients;

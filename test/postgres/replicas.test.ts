@@ -161,16 +161,22 @@ describe('replicas on one database', { skip: missing }, () => {
     assert.ok(b.fatal.length > 0 && c.fatal.length > 0);
   });
 
-  it('a full disk refuses writes as full, and the next one tries again', async (t) => {
+  it('a full disk refuses writes as full, and what cannot be counted as unavailable; then it goes on', async (t) => {
     const [a] = await replicas(t, 1);
+    const key = await setKey(a.store, RICH);
     const schema = `s${schemas}`;
     await database.query(`CREATE FUNCTION ${schema}.no_room() RETURNS trigger LANGUAGE plpgsql AS
       $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$;
       CREATE TRIGGER no_room BEFORE INSERT ON ${schema}.log EXECUTE FUNCTION ${schema}.no_room()`);
     await assert.rejects(addPet(a.store, 'x'), { failure: 'full' });
-    await a.limiter.fresh();
-    await database.query(`DROP TRIGGER no_room ON ${schema}.log`);
+    await a.limiter.take(key);
+    await database.query(
+      `CREATE TRIGGER no_room BEFORE UPDATE ON ${schema}.limits EXECUTE FUNCTION ${schema}.no_room()`,
+    );
+    await assert.rejects(a.limiter.take(key), { failure: 'unavailable' });
+    await database.query(`DROP FUNCTION ${schema}.no_room CASCADE`);
     assert.equal(await addPet(a.store, 'y'), 1);
+    assert.equal((await a.limiter.take(key)).verdict, 'admitted');
   });
 });
 
