@@ -14,12 +14,11 @@ import { PostgresLimiter } from './limiter.ts';
 import { Link } from './link.ts';
 import { openSchema } from './schema.ts';
 import { serverOf } from './server.ts';
-import { damaged, makeSnapshot, putUsage, START_PATIENCE_MS } from './snapshots.ts';
+import { damaged, makeSnapshot, putUsage } from './snapshots.ts';
 import { LIMITS, LOOK_AFTER, REFILL, SERVER } from './sql.ts';
 
 export { restorePostgres } from './snapshots.ts';
 
-const OLDEST_VERSION = 150_000;
 const LOOK_AFTER_EVERY_MS = 10_000;
 /** A log larger than this, and than the newest snapshot, is worth a new one. */
 const MIN_LOG_BYTES = 64 * 1024 * 1024;
@@ -37,6 +36,12 @@ const METRICS = {
   followed: 'Operations taken in from other replicas.',
 };
 
+interface Parts {
+  journal: PostgresJournal;
+  links: Link[];
+  upkeep: Link;
+}
+
 /** `compact` does in another process what the command does. Only a server has it. */
 export async function openPostgres(
   url: string,
@@ -47,21 +52,18 @@ export async function openPostgres(
   const server = serverOf(url);
   const links = ['takes', 'appends', 'upkeep'].map((name) => new Link(server, name));
   const [takes, appends, upkeep] = links;
-  const warn = (text: string) => log.warn(text);
   try {
-    const [{ version }] = await upkeep.rows({ text: SERVER }, START_PATIENCE_MS);
-    if (version < OLDEST_VERSION) throw new Error(`PostgreSQL 15 or newer is needed, not ${version}`);
     await openSchema(upkeep, server.schema);
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
     const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
     const journal = new PostgresJournal(appends, onFatal);
     const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, { clock: databaseClock });
-    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn });
+    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
-    const engine = new PostgresEngine(store, journal, limiter, links);
-    if (compact && is_alone) warn('the database has no synchronous standby: what it loses is lost');
-    if (compact) void engine.lookAfter(compact, warn);
+    const engine = new PostgresEngine(store, limiter, { journal, links, upkeep });
+    if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
+    if (compact) void engine.lookAfter(compact, log);
     return engine;
   } catch (error) {
     for (const link of links) link.close();
@@ -72,30 +74,24 @@ export async function openPostgres(
 class PostgresEngine implements Engine {
   readonly store: MemoryStore;
   readonly limiter: PostgresLimiter;
-  readonly #journal: PostgresJournal;
-  readonly #links: Link[];
+  readonly #parts: Parts;
   #isClosed = false;
 
-  constructor(store: MemoryStore, journal: PostgresJournal, limiter: PostgresLimiter, links: Link[]) {
+  constructor(store: MemoryStore, limiter: PostgresLimiter, parts: Parts) {
     this.store = store;
     this.limiter = limiter;
-    this.#journal = journal;
-    this.#links = links;
-  }
-
-  get #upkeep(): Link {
-    return this.#links[2];
+    this.#parts = parts;
   }
 
   readonly upkeep: Upkeep = {
     verify: async () => prove(await this.#standStill()),
     compact: async () => {
       const state = await this.#standStill();
-      await makeSnapshot(this.#upkeep, this.#journal.at, state);
+      await makeSnapshot(this.#parts.upkeep, this.#parts.journal.at, state);
     },
     backup: async (file) => {
       const state = await this.#standStill();
-      const { batch, id } = this.#journal.at;
+      const { batch, id } = this.#parts.journal.at;
       await writeBackup(realDisk, file, { store: id, file: 1, first: batch + 1 }, state);
       return prove(state);
     },
@@ -106,13 +102,13 @@ class PostgresEngine implements Engine {
   }
 
   *metrics(): Generator<Metric> {
-    const repeated = this.#links.reduce((sum, link) => sum + link.repeated, 0);
-    const counts = { ...this.limiter.counts, repeated, ...this.#journal.counts };
+    const repeated = this.#parts.links.reduce((sum, link) => sum + link.repeated, 0);
+    const counts = { ...this.limiter.counts, repeated, ...this.#parts.journal.counts };
     for (const [name, help] of Object.entries(METRICS)) {
       const value = counts[name as keyof typeof METRICS];
       yield { name: `petstore_postgres_${name}_total`, help, type: 'counter', value };
     }
-    const { batch } = this.#journal.at;
+    const { batch } = this.#parts.journal.at;
     yield { name: 'petstore_postgres_batch', help: 'The newest batch.', type: 'gauge', value: batch };
     const isUp = Number(this.ready());
     yield { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp };
@@ -130,38 +126,38 @@ class PostgresEngine implements Engine {
       store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.key(id)!, ahead: undefined } })),
       store.write(() => ({ op: 'fill' as const, at: store.unix(), ...content })),
     ]);
-    await this.#upkeep.rows({ text: REFILL, values: [slot] });
+    await this.#parts.upkeep.rows({ text: REFILL, values: [slot] });
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.store.close();
     this.limiter.close();
-    for (const link of this.#links) link.close();
+    for (const link of this.#parts.links) link.close();
   }
 
   /** Has the log compacted when it has grown long, and names who slows the database down. */
-  async lookAfter(compact: () => Promise<unknown>, warn: (text: string) => void): Promise<void> {
+  async lookAfter(compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
     while (!this.#isClosed) {
       try {
-        const [{ is_due, long }] = await this.#upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
-        if (long) warn(`a long transaction slows the database down: ${long}`);
+        const [{ is_due, long }] = await this.#parts.upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
+        if (long) log.warn(`a long transaction slows the database down: ${long}`);
         if (is_due) await compact();
       } catch (error) {
-        if (!this.#isClosed) warn(`no snapshot could be made; it will be tried again: ${(error as Error).message}`);
+        if (!this.#isClosed) log.warn(`no snapshot could be made; it will be tried again: ${(error as Error).message}`);
       }
       await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false });
     }
   }
 
-  /** For a command, which does nothing beside: the state of one batch, checked, with what was used of limits by then. */
+  /** For a command, which does nothing beside: the state of one batch, checked, with what is used of limits. */
   async #standStill(): Promise<State> {
     const state = this.store.read as State;
     this.limiter.close();
     for (let tries = 0; tries < STAND_STILL_TRIES; tries++) {
-      await this.#journal.catchUp();
-      const limits = await this.#upkeep.rows({ text: LIMITS });
-      if (limits[0]?.head !== this.#journal.at.id) continue;
+      await this.#parts.journal.catchUp();
+      const limits = await this.#parts.upkeep.rows({ text: LIMITS });
+      if (limits[0]?.head !== this.#parts.journal.at.id) continue;
       putUsage(state, limits);
       state.check();
       return state;

@@ -46,8 +46,8 @@ export class PostgresJournal implements Journal {
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
-  /** The head of the log is locked, for the batch that comes next. */
-  #lock: object | undefined;
+  /** The head of the log is locked for the batch that comes next, until then. */
+  #lock: NodeJS.Timeout | undefined;
   #isClosed = false;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0, followed: 0 };
 
@@ -121,6 +121,7 @@ export class PostgresJournal implements Journal {
         if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#lock && !inDoubt) await this.#lockHead();
         if (this.#sent !== sent) break;
         const statements = this.#lock ? [sent.statement, { text: COMMIT }] : [sent.statement];
+        clearTimeout(this.#lock);
         this.#lock = undefined;
         isUnderWay = true;
         const [{ rowCount }] = await this.#link.ask(statements, inDoubt && OUTCOME_MAX_MS);
@@ -130,7 +131,7 @@ export class PostgresJournal implements Journal {
         if (this.#sent === sent && !inDoubt) throw new StoreError('unavailable', 'the head of the log does not fit it');
       } catch (error) {
         if (!(error instanceof LinkError)) throw error;
-        if (error.left === 'undone' && !inDoubt) throw error;
+        if (error.isUndone && !inDoubt) throw error;
         if (!isUnderWay || inDoubt) continue;
         this.counts.doubts++;
         inDoubt = setTimeout(() => {
@@ -147,10 +148,7 @@ export class PostgresJournal implements Journal {
     const from = this.at;
     const [, , { rows }] = await this.#link.ask([{ text: BEGIN }, { name: 'lock', text: LOCK_HEAD }, tailFrom(from)]);
     this.counts.locks++;
-    const lock = {};
-    this.#lock = lock;
-    setTimeout(() => {
-      if (this.#lock !== lock) return;
+    this.#lock = setTimeout(() => {
       this.#lock = undefined;
       this.#link.ask([{ text: COMMIT }]).catch(() => {});
     }, LOCK_UNUSED_MS);

@@ -8,6 +8,7 @@ import type { Server } from './server.ts';
 const CONNECT_MAX_MS = 2_000;
 /** How long somebody waits for the database before being told that it does not answer. */
 export const PATIENCE_MS = 2_000;
+export const START_PATIENCE_MS = 10_000;
 /** A statement without an answer for so long is given up: longer than any lock is waited for (`lock_timeout`). */
 const SILENCE_MAX_MS = 6_000;
 const RETRY_MAX_MS = 500;
@@ -25,28 +26,22 @@ const SETTINGS = [
   'idle_in_transaction_session_timeout=1s',
 ];
 
-/** undone: nothing was changed. unknown: it may or may not have been done, now or later. */
-type Left = 'undone' | 'unknown';
-
 /** What those who wait are told, unless the link's user knows better. */
 export class LinkError extends StoreError {
-  readonly left: Left;
+  /** Nothing was changed. If not, it may or may not have been done, now or later. */
+  readonly isUndone: boolean;
   /** As PostgreSQL names what failed. */
   readonly code: string;
 
-  constructor(left: Left, message: string, code = '') {
+  constructor(isUndone: boolean, message: string, code = '') {
     super('unavailable', message);
-    this.left = left;
+    this.isUndone = isUndone;
     this.code = code;
   }
 }
 
-export interface Statement {
-  /** Prepared once on each connection under this name. */
-  name?: string;
-  text: string;
-  values?: unknown[];
-}
+/** One with a name is prepared once on each connection. */
+export type Statement = pg.QueryConfig;
 
 // biome-ignore lint/suspicious/noExplicitAny: rows are as the statement says
 export type Row = Record<string, any>;
@@ -100,9 +95,9 @@ export class Link {
     clearTimeout(silence);
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
     const { code, message = 'the wait for a standby was cancelled' } = failed ?? {};
-    const isUndone = isAlive && !this.#isDoubtful;
+    const isUndone = isAlive === true && !this.#isDoubtful;
     if (!isUndone || code === READ_ONLY) this.#drop(client);
-    throw new LinkError(isUndone ? 'undone' : 'unknown', message, code);
+    throw new LinkError(isUndone, message, code);
   }
 
   close(): void {
@@ -136,7 +131,7 @@ export class Link {
     const late = wait(patience, undefined, { signal: tooLate.signal }).catch(() => {});
     const client = await Promise.race([this.#connecting, late]).finally(() => tooLate.abort());
     if (client) return client;
-    throw new LinkError('undone', `the database cannot be reached (${this.#trouble || 'no answer'})`);
+    throw new LinkError(true, `the database cannot be reached (${this.#trouble || 'no answer'})`);
   }
 
   /** Each host in turn, again and again. */
@@ -153,7 +148,7 @@ export class Link {
         await wait(Math.min(RETRY_MAX_MS, 20 * 2 ** Math.min(tries, 5)) * (0.5 + Math.random()));
       }
     }
-    throw new LinkError('undone', 'the store is closed');
+    throw new LinkError(true, 'the store is closed');
   }
 
   async #open(host: string, port: number): Promise<pg.Client> {

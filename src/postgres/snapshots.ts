@@ -16,7 +16,6 @@ import { BEGIN, COMMIT, LIMITS, NEW_HISTORY, PUT_LIMITS } from './sql.ts';
 const PART_CHARACTERS = 1024 * 1024;
 const ROWS_TRIMMED_AT_ONCE = 1_000;
 const KEYS_AT_ONCE = 10_000;
-export const START_PATIENCE_MS = 10_000;
 
 const BEGINNING = `SELECT batch, id, parts FROM snapshots UNION ALL SELECT batch, id, 0 FROM log WHERE batch = 0
   ORDER BY batch DESC, parts DESC LIMIT 1`;
@@ -45,8 +44,7 @@ export function damaged(what: string): DamagedError {
 
 /** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */
 export function* decodeLines(text: string, what: string): Generator<{ entry: Entry; encoded: string }> {
-  for (let start = 0, feed = text.indexOf('\n'); feed !== -1; start = feed + 1, feed = text.indexOf('\n', start)) {
-    const line = text.slice(start, feed);
+  for (const line of text.split('\n').slice(0, -1)) {
     if (!isSealed(Buffer.from(line))) throw damaged(`${what}: a checksum is wrong`);
     yield { entry: decode(JSON.parse(line)), encoded: line.slice(SEAL_BYTES) };
   }
@@ -78,7 +76,7 @@ function take(loader: StateLoader, entry: Entry, encoded: string): boolean {
 }
 
 /** Puts a state that is as it was at a batch. It counts once it has its row in `snapshots`, which is written last. */
-export async function writeSnapshot(link: Link, at: Place, state: State, goOn = async () => {}): Promise<void> {
+async function writeSnapshot(link: Link, at: Place, state: State, goOn = async () => {}): Promise<void> {
   const parts = [''];
   let proof = '';
   for (const body of encodeState(state)) {
@@ -143,7 +141,6 @@ export async function restorePostgres(
   const server = serverOf(url);
   const link = new Link(server, 'restore');
   try {
-    await link.rows({ text: 'SELECT 1' }, START_PATIENCE_MS);
     await openSchema(link, server.schema);
     await fill(link, server.schema, state);
     const back = new State();

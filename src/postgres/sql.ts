@@ -1,7 +1,7 @@
 /** The statements of the request path. No procedures, notifications or advisory locks: what any PostgreSQL has. */
 import { STRIKES_PER_MINUTE_LIMIT } from '../access/bans.ts';
 
-/** At most so many batches come with one statement; where there may be more, they are fetched before anyone is answered. */
+/** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
 export const TAIL_ROWS = 128;
 /**
  * A row of `limits` that nobody is limited by: to write to it is a commit, which only the primary of today can make.
@@ -30,11 +30,13 @@ given AS (
   SELECT o.*, CASE WHEN banned THEN 0 ELSE greatest(0, least(n, per_minute - mu, per_day - du)) END AS g FROM open o),
 refused AS (
   SELECT i.*, CASE WHEN banned THEN 0 ELSE n - g END AS r, minute_ends > at AND NOT (g > 0 AND mu = 0) AS goes_on,
-    greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int)) AS standing FROM given i),
+    greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int)) AS standing
+  FROM given i),
 struck AS (
   SELECT f.*, goes_on OR g > 0 OR r > 0 AS opens, CASE WHEN goes_on THEN strikes ELSE 0 END AS s0,
-    r > 0 AND $4::int <> 0 AND (CASE WHEN goes_on THEN strikes ELSE 0 END) + r >=
-      (CASE WHEN $4::int < 0 THEN ${STRIKES_PER_MINUTE_LIMIT} * per_minute::bigint ELSE $4::int END) AS bans FROM refused f),
+    r > 0 AND $4::int <> 0 AND (CASE WHEN goes_on THEN strikes ELSE 0 END) + r >= (
+      CASE WHEN $4::int < 0 THEN ${STRIKES_PER_MINUTE_LIMIT} * per_minute::bigint ELSE $4::int END) AS bans
+  FROM refused f),
 taken AS (
   UPDATE limits l SET
     minute_used = CASE WHEN s.opens THEN s.mu + s.g ELSE l.minute_used END,
@@ -88,7 +90,8 @@ export const LOCK_HEAD = 'SELECT 1 FROM head WHERE one = 1 FOR UPDATE';
 
 /** Of a store that is restored: what its keys may take, and have taken of the day. */
 export const PUT_LIMITS = `INSERT INTO limits (slot, per_minute, per_day, day_used, day_ends, ban_step, ban_ends)
-SELECT slot, "perMinute", "perDay", "dayUsed", to_timestamp("dayEndsAt" / 1000), "banStep", to_timestamp("banEndsAt" / 1000)
+SELECT slot, "perMinute", "perDay",
+  "dayUsed", to_timestamp("dayEndsAt" / 1000), "banStep", to_timestamp("banEndsAt" / 1000)
 FROM json_to_recordset($1::json) AS l(slot int, "perMinute" int, "perDay" int,
   "dayUsed" int, "dayEndsAt" float8, "banStep" int, "banEndsAt" float8)`;
 /** Of a store in which nothing was ever written: it begins another history, which ends replicas that know this one. */
