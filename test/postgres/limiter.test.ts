@@ -1,6 +1,6 @@
 /** The limiter on a real PostgreSQL does what SlotLimiter does, take by take, at every level of isolation. */
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { it } from 'node:test';
 import pg from 'pg';
 import { SlotLimiter } from '../../src/access/limiter.ts';
 import type { Limited } from '../../src/access/limits.ts';
@@ -11,7 +11,7 @@ import { Link, type Statement } from '../../src/postgres/link.ts';
 import { openSchema } from '../../src/postgres/schema.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { TAKE } from '../../src/postgres/sql.ts';
-import { Database, missing } from './database.ts';
+import { onDatabase } from './database.ts';
 
 const SLOTS = 4;
 const ROUNDS = 700;
@@ -34,22 +34,16 @@ function seeded(seed: number): (below: number) => number {
   };
 }
 
-describe('the limiter on PostgreSQL', { skip: missing }, () => {
-  let database: Database;
-  before(async () => {
-    database = await Database.start();
-  });
-  after(() => database.stop());
-
+onDatabase('the limiter on PostgreSQL', (database) => {
   async function opened(schema: string, banAfter?: number) {
-    const place = serverOf(database.url(schema));
+    const place = serverOf(database().url(schema));
     const link = new SetTimeLink(place, 'test');
     await openSchema(link, schema);
     const made = [
       'CREATE TABLE clocked AS SELECT now() AS at',
       "CREATE FUNCTION clock() RETURNS timestamptz STABLE LANGUAGE sql AS 'SELECT at FROM clocked'",
     ];
-    for (const text of made) await database.query(`SET search_path = ${schema}; ${text}`);
+    for (const text of made) await database().query(`SET search_path = ${schema}; ${text}`);
     const journal = { at: { batch: 0, id: '' }, arrived: async () => {}, catchUp: async () => {} };
     const warned: string[] = [];
     const limiter = new PostgresLimiter({
@@ -71,11 +65,11 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
   }
 
   it('a take waits for one that is not yet committed, and counts it', async (t) => {
-    await database.query("ALTER ROLE petstore SET default_transaction_isolation = 'read committed'");
+    await database().query("ALTER ROLE petstore SET default_transaction_isolation = 'read committed'");
     const { setPlan, close } = await opened('waiting');
     t.after(close);
     await setPlan({ slot: 0, perMinute: 1, perDay: 10 });
-    const place = { host: '127.0.0.1', port: database.port, user: 'petstore', database: 'postgres' };
+    const place = { host: '127.0.0.1', port: database().port, user: 'petstore', database: 'postgres' };
     const [first, second] = await Promise.all(
       ['first', 'second'].map(async (application_name) => {
         const client = new pg.Client({ ...place, application_name });
@@ -90,7 +84,7 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
     assert.equal(await take(first), 1);
     const later = take(second);
     const waits = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'second' AND wait_event_type = 'Lock'";
-    while ((await database.query(waits)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    while ((await database().query(waits)).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
     await first.query('COMMIT');
     assert.equal(await later, 0, 'the one that there was is given');
   });
@@ -116,7 +110,7 @@ describe('the limiter on PostgreSQL', { skip: missing }, () => {
     ['serializable', 0],
   ] as const) {
     it(`equals SlotLimiter over random takes, plans and pauses (${isolation}, ban after ${banAfter})`, async (t) => {
-      await database.query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
+      await database().query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
       const { limiter, setTime, setPlan, close } = await opened(`random_${banAfter ?? 'default'}`, banAfter);
       t.after(close);
       const seed = Date.now() % 1e6;
