@@ -33,7 +33,6 @@ const METRICS = {
   conflicts: 'Batches decided again because another replica was first.',
   locks: 'Times the head of the log was locked.',
   doubts: 'Batches of which nobody knew whether they were kept until they were sent again.',
-  followed: 'Operations taken in from other replicas.',
 };
 
 interface Parts {
@@ -144,7 +143,8 @@ class PostgresEngine implements Engine {
         if (long) log.warn(`a long transaction slows the database down: ${long}`);
         if (is_due) await compact();
       } catch (error) {
-        if (!this.#isClosed) log.warn(`no snapshot could be made; it will be tried again: ${(error as Error).message}`);
+        if (!this.#isClosed)
+          log.warn(`upkeep of the database failed, and will be tried again: ${(error as Error).message}`);
       }
       await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false });
     }

@@ -49,7 +49,7 @@ export class PostgresJournal implements Journal {
   /** The head of the log is locked for the batch that comes next, until then. */
   #lock: NodeJS.Timeout | undefined;
   #isClosed = false;
-  readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0, followed: 0 };
+  readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
   constructor(link: Link, onFatal: (error: unknown) => void) {
     this.#link = link;
@@ -169,9 +169,7 @@ export class PostgresJournal implements Journal {
     const next = this.at.batch + 1;
     if (Number(batch) !== next) this.#end(`batch ${next} is missing`);
     try {
-      const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
-      this.#take(operations);
-      this.counts.followed += operations.length;
+      this.#take([...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation));
     } catch (error) {
       if (!this.#isRead) throw error;
       this.#end((error as Error).message);

@@ -102,12 +102,14 @@ UPDATE log SET id = $1 FROM h WHERE batch = 0`;
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
   current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
 /**
- * Whether the log is so long, `$1` bytes and longer than the newest snapshot, that a new one is worth its work; and who
- * has had a transaction open for longer than anybody of ours waits for a lock: rows that are changed often slow down.
+ * Whether the log is so long, `$1` bytes and longer than the newest snapshot, that a new one is worth its work, and
+ * nobody is at it; and who has had a transaction open for longer than anybody of ours waits for a lock: behind it rows
+ * that are changed often slow down.
  */
 export const LOOK_AFTER = `WITH newest AS (SELECT coalesce(max(batch), -1) AS batch FROM snapshots)
 SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM log WHERE batch > newest.batch) > greatest($1::bigint,
-    (SELECT sum(octet_length(body)) FROM snapshot s WHERE s.batch = newest.batch)) AS is_due,
+    (SELECT sum(octet_length(body)) FROM snapshot s WHERE s.batch = newest.batch))
+    AND NOT EXISTS (SELECT 1 FROM work WHERE until > now()) AS is_due,
   (SELECT format('process %s of %s (%s: %s) has one open for %s s', pid, usename, application_name,
       coalesce(wait_event, state), floor(extract(epoch FROM now() - xact_start)))
     FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'

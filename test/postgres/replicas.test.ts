@@ -128,9 +128,11 @@ onDatabase('replicas on one database', (database) => {
     for (const { limiter } of [b, c]) await limiter.fresh();
     await addPet(a.store, 'x');
     await c.limiter.fresh();
+    const schema = `s${schemas}`;
+    await database().query(`UPDATE ${schema}.head SET id = 'x' || id`);
+    await assert.rejects(addPet(a.store, 'y'), /head of the log does not fit/);
     // b stands at batch 1 and c at 2; a is closed, as whoever lost the history would be.
     await a.close();
-    const schema = `s${schemas}`;
     await database().query(
       `UPDATE ${schema}.log SET id = 'other' WHERE batch = 2; UPDATE ${schema}.head SET id = 'other'`,
     );
