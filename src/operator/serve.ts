@@ -52,7 +52,8 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   process.on('unhandledRejection', endNow('a bug ended the process'));
   try {
     const signal = firstSignal(); // one that comes during the start is heeded after it
-    const stop = await start(settings, calls, log, endNow('the disk failed; the next start tells what was kept'));
+    const failed = settings.store ? 'the database has another history' : 'the disk failed';
+    const stop = await start(settings, calls, log, endNow(`${failed}; the next start tells what was kept`));
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');

@@ -8,12 +8,13 @@ import type { Server } from './server.ts';
 const CONNECT_MAX_MS = 2_000;
 /** How long somebody waits for the database before being told that it does not answer. */
 export const PATIENCE_MS = 2_000;
+export const START_PATIENCE_MS = 10_000;
 /** A statement without an answer for so long is given up: longer than any lock is waited for (`lock_timeout`). */
 const SILENCE_MAX_MS = 6_000;
 const RETRY_MAX_MS = 500;
 /** What PostgreSQL is sent, over a connection of its own, to cancel what another waits for. */
 const CANCEL_CODE = 80_877_102;
-const DISK_FULL = '53100';
+export const DISK_FULL = '53100';
 const READ_ONLY = '25006';
 const CONFLICTS = ['40001', '40P01'];
 
@@ -25,28 +26,22 @@ const SETTINGS = [
   'idle_in_transaction_session_timeout=1s',
 ];
 
-/**
- * unsent: the database has not heard of it. undone: it said so, nothing was changed. conflict: the same, because
- * another was in the way: to be asked again. unknown: it may or may not have been done, now or later.
- */
-type Left = 'unsent' | 'undone' | 'conflict' | 'unknown';
-
 /** What those who wait are told, unless the link's user knows better. */
 export class LinkError extends StoreError {
-  readonly left: Left;
+  /** Nothing was changed. If not, it may or may not have been done, now or later. */
+  readonly isUndone: boolean;
+  /** As PostgreSQL names what failed. */
+  readonly code: string;
 
-  constructor(left: Left, message: string, code?: string) {
-    super(code === DISK_FULL ? 'full' : 'unavailable', message);
-    this.left = left;
+  constructor(isUndone: boolean, message: string, code = '') {
+    super('unavailable', message);
+    this.isUndone = isUndone;
+    this.code = code;
   }
 }
 
-export interface Statement {
-  /** Prepared once on each connection under this name. */
-  name?: string;
-  text: string;
-  values?: unknown[];
-}
+/** One with a name is prepared once on each connection. */
+export type Statement = pg.QueryConfig;
 
 // biome-ignore lint/suspicious/noExplicitAny: rows are as the statement says
 export type Row = Record<string, any>;
@@ -61,6 +56,9 @@ export class Link {
   /** A commit was not waited for as it should have been. */
   #isDoubtful = false;
   #trouble = '';
+  /** Not while a transaction spans several calls. */
+  repeats = true;
+  repeated = 0;
 
   constructor(server: Server, name: string) {
     this.#server = server;
@@ -71,9 +69,23 @@ export class Link {
     return (await this.ask([statement], patience))[0].rows;
   }
 
-  /** Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. */
-  async ask(statements: Statement[], patience = PATIENCE_MS): Promise<{ rows: Row[]; rowCount: number | null }[]> {
-    const client = await this.#connected(patience);
+  /**
+   * Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. What
+   * was in the way of others, and so not done, is sent again.
+   */
+  async ask(statements: Statement[], patience = PATIENCE_MS): Promise<pg.QueryResult<Row>[]> {
+    for (const until = performance.now() + PATIENCE_MS; ; await wait(20 * Math.random())) {
+      try {
+        return await this.#askOnce(await this.#connected(patience), statements);
+      } catch (error) {
+        const isInTheWay = CONFLICTS.includes((error as LinkError).code);
+        if (!isInTheWay || !this.repeats || performance.now() > until) throw error;
+        this.repeated++;
+      }
+    }
+  }
+
+  async #askOnce(client: pg.Client, statements: Statement[]): Promise<pg.QueryResult<Row>[]> {
     this.#isDoubtful = false;
     const silence = setTimeout(() => this.#giveUp(client), SILENCE_MAX_MS);
     const all = await Promise.allSettled(statements.map((statement) => client.query(statement)));
@@ -82,24 +94,21 @@ export class Link {
     const isAlive = failed && (await client.query('ROLLBACK').catch(() => undefined)) !== undefined;
     clearTimeout(silence);
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
-    const { code = '', message = 'the wait for a standby was cancelled' } = failed ?? {};
-    const isUndone = isAlive && !this.#isDoubtful;
-    if (!isUndone || code === READ_ONLY) this.drop(client);
-    const left = CONFLICTS.includes(code) ? 'conflict' : 'undone';
-    throw new LinkError(isUndone ? left : 'unknown', message, code);
-  }
-
-  /** The next statement goes over a new connection. */
-  drop(client = this.#client): void {
-    if (this.#client === client) this.#client = undefined;
-    if (client) destroy(client);
+    const { code, message = 'the wait for a standby was cancelled' } = failed ?? {};
+    const isUndone = isAlive === true && !this.#isDoubtful;
+    if (!isUndone || code === READ_ONLY) this.#drop(client);
+    throw new LinkError(isUndone, message, code);
   }
 
   close(): void {
     this.#isClosed = true;
-    const client = this.#client;
-    this.#client = undefined;
-    client?.end().catch(() => {});
+    this.#client?.end().catch(() => {});
+  }
+
+  /** The next statement goes over a new connection. */
+  #drop(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
+    (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 
   /** What waits for a standby inside the server would wait there for ever, and one more with each attempt. */
@@ -110,7 +119,7 @@ export class Link {
     const socket = host.startsWith('/') ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket(port, host);
     socket.setTimeout(CONNECT_MAX_MS, () => socket.destroy()).on('error', () => {});
     socket.unref().end(request);
-    this.drop(client);
+    this.#drop(client);
   }
 
   async #connected(patience: number): Promise<pg.Client> {
@@ -121,7 +130,8 @@ export class Link {
     const tooLate = new AbortController();
     const late = wait(patience, undefined, { signal: tooLate.signal }).catch(() => {});
     const client = await Promise.race([this.#connecting, late]).finally(() => tooLate.abort());
-    return client ?? refuse(`the database cannot be reached (${this.#trouble || 'no answer'})`);
+    if (client) return client;
+    throw new LinkError(true, `the database cannot be reached (${this.#trouble || 'no answer'})`);
   }
 
   /** Each host in turn, again and again. */
@@ -138,7 +148,7 @@ export class Link {
         await wait(Math.min(RETRY_MAX_MS, 20 * 2 ** Math.min(tries, 5)) * (0.5 + Math.random()));
       }
     }
-    return refuse('the store is closed');
+    throw new LinkError(true, 'the store is closed');
   }
 
   async #open(host: string, port: number): Promise<pg.Client> {
@@ -152,32 +162,22 @@ export class Link {
       keepAlive: true,
       pipeline: true,
     } as pg.ClientConfig);
-    const gone = () => {
-      if (this.#client === client) this.#client = undefined;
-    };
-    client.on('error', gone).on('end', gone);
+    const drop = () => this.#drop(client);
+    client.on('error', drop).on('end', drop);
     client.on('notice', ({ code }) => {
       if (code === '01000') this.#isDoubtful = true;
     });
-    const late = setTimeout(() => destroy(client), CONNECT_MAX_MS);
+    const late = setTimeout(drop, CONNECT_MAX_MS);
     try {
       await client.connect();
       const { rows } = await client.query('SELECT pg_is_in_recovery() AS is_standby');
       if (!rows[0].is_standby) return client;
       throw new Error('a standby');
     } catch (error) {
-      destroy(client);
+      drop();
       throw error;
     } finally {
       clearTimeout(late);
     }
   }
-}
-
-function refuse(why: string): never {
-  throw new LinkError('unsent', why);
-}
-
-function destroy(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

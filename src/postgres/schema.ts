@@ -1,11 +1,13 @@
 /** The tables of a store, which whoever finds none makes. One schema, one store. */
 import { randomBytes } from 'node:crypto';
-import { type Link, LinkError } from './link.ts';
-import { FENCE_SLOT } from './sql.ts';
+import { NewerError } from '../store/record.ts';
+import { type Link, LinkError, START_PATIENCE_MS } from './link.ts';
+import { FENCE_SLOT, SERVER } from './sql.ts';
 
 /** What a program must know to read the log. Raised when it may hold what older programs do not know. */
 const FORMAT = 1;
 const MAX_TRIES = 5;
+const OLDEST_VERSION = 150_000;
 
 const TABLES = [
   'CREATE TABLE meta (one int PRIMARY KEY CHECK (one = 1), store text NOT NULL, format int NOT NULL)',
@@ -28,6 +30,8 @@ const FOUND = `SELECT to_regnamespace($1) IS NOT NULL AS has_schema, to_regclass
 export const newId = () => randomBytes(9).toString('base64url');
 
 export async function openSchema(link: Link, schema: string): Promise<void> {
+  const [{ version }] = await link.rows({ text: SERVER }, START_PATIENCE_MS);
+  if (version < OLDEST_VERSION) throw new Error(`PostgreSQL 15 or newer is needed, not ${version}`);
   for (let tries = 1; ; tries++) {
     const [{ has_schema, has_tables }] = await link.rows({ text: FOUND, values: [schema] });
     if (has_tables) break;
@@ -46,6 +50,5 @@ export async function openSchema(link: Link, schema: string): Promise<void> {
     });
   }
   const [{ format }] = await link.rows({ text: 'SELECT format FROM meta' });
-  if (format === FORMAT) return;
-  throw new Error(`the store in schema ${schema} has format ${format}, and this program knows ${FORMAT}: upgrade it`);
+  if (format !== FORMAT) throw new NewerError(`the store in schema ${schema} has format ${format}`);
 }

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { after, before, describe } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
@@ -176,4 +177,16 @@ function own(place: string, isDeep = false): void {
   if (user !== NOBODY || !existsSync(place)) return;
   execFileSync('chown', [...(isDeep ? ['-R'] : []), `${NOBODY.uid}:${NOBODY.gid}`, place]);
   chmodSync(place, 0o700);
+}
+
+/** A suite with one server for all its tests. */
+export function onDatabase(name: string, tests: (database: () => Database) => void): void {
+  describe(name, { skip: missing }, () => {
+    let database: Database;
+    before(async () => {
+      database = await Database.start();
+    });
+    after(() => database.stop());
+    tests(() => database);
+  });
 }
