@@ -64,7 +64,12 @@ export const MUTANTS: Mutant[] = [
     row: 2,
   },
   { file: 'file/repair.ts', text: 'if (!isSealed(bytes)) return', instead: 'if (bytes.length === 0) return', row: 12 },
-  { file: 'file/repair.ts', text: 'state.setKey({ ...key, revokedAt: now })', instead: 'void key', row: 12 },
+  {
+    file: 'file/repair.ts',
+    text: 'state.keyTable.set(key.id, { ...key, revokedAt: now })',
+    instead: 'void key',
+    row: 12,
+  },
   { file: 'file/repair.ts', text: 'Math.ceil(this.#unread / MIN_BYTES[kind])', instead: '0', row: 12 },
   { file: 'file/rewrite.ts', text: 'await disk.syncDirectory(directory);', instead: '', row: 10 },
   { file: 'file/rewrite.ts', text: 'await writeMark(disk, dir, { store, lowest: file });', instead: '', row: 10 },

@@ -1,6 +1,6 @@
 import type { Operation } from '../model.ts';
 import { decode, type Entry, NewerError, StateLoader } from '../record.ts';
-import type { Part, State } from '../state.ts';
+import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
   BEYOND_REPAIR,
@@ -95,7 +95,7 @@ class Reader {
 
   #load(line: Line, bytes: Buffer): void {
     const place = placeOf(line.batch, line.n, line.last === true);
-    const proof = this.#loader.take(decode(line as Entry) as Part, bytes.subarray(SEAL_BYTES + place.length));
+    const proof = this.#loader.take(decode(line as Entry), bytes.subarray(SEAL_BYTES + place.length));
     if ((proof !== undefined) !== (line.last === true)) throw new Error('the state does not end with its proof');
   }
 }

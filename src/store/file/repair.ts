@@ -112,7 +112,7 @@ class Loss {
     const counters = { nextPetId: next('pet'), nextOrderId: next('order'), nextSlot: next('slot') };
     Object.assign(state.counters, counters);
     const revoked = [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined);
-    for (const key of revoked) state.setKey({ ...key, revokedAt: now });
+    for (const key of revoked) state.keyTable.set(key.id, { ...key, revokedAt: now });
     const lostBatches = Math.max(1, this.#before.batch - this.#lastKept);
     return { lostBatches, lostBytes: this.#bytes, revoked: revoked.map(({ id }) => id), ...counters };
   }
