@@ -24,18 +24,9 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** What it came to, as of now. */
-  decided?: Decided;
-  refusal?: { error: unknown };
-}
-
-/**
- * Operations that become durable together; and every write that made one of them, or was answered with them in sight.
- */
-class Batch {
-  readonly writes: Write[] = [];
-  readonly operations: Operation[] = [];
-  weight = 0;
+  /** What it came to, as of now; nothing where it was refused, or made before. */
+  operation?: Operation;
+  answer(): void;
 }
 
 /**
@@ -55,10 +46,11 @@ export class MemoryStore implements Store {
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
   #ahead: StateAhead;
-  #collecting = new Batch();
-  #sent: Batch | undefined;
-  /** Behind an operation whose effects only the state itself shows (`fill`, `advance`), writes wait undecided. */
-  #undecided: Write[] | undefined;
+  /** Each begins with a write that came to an operation; with those, others that were answered with it in sight. */
+  #collecting: Write[] = [];
+  #sent: Write[] = [];
+  /** Of what collects: operations, an animal of an import counted as one. */
+  #weight = 0;
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -87,10 +79,11 @@ export class MemoryStore implements Store {
 
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D> {
     return new Promise<D>((resolve, reject) => {
-      const write: Write = { decide, resolve: resolve as Write['resolve'], reject };
+      const waiting = this.#collecting.length + this.#sent.length;
+      const isFull = this.#weight >= MAX_BATCH_WRITES || waiting >= 2 * MAX_BATCH_WRITES;
       if (this.#isClosed) reject(new StoreError('closed', 'the store is closed'));
-      else if (this.#isFull()) reject(new StoreError('busy', 'too many writes are waiting'));
-      else this.#accept(write);
+      else if (isFull) reject(new StoreError('busy', 'too many writes are waiting'));
+      else this.#accept({ decide, resolve: resolve as Write['resolve'], reject, answer: () => {} });
     });
   }
 
@@ -106,34 +99,26 @@ export class MemoryStore implements Store {
     await this.#journal.close();
   }
 
-  #isFull(): boolean {
-    const waiting = this.#collecting.writes.length + (this.#sent?.writes.length ?? 0) + (this.#undecided?.length ?? 0);
-    return this.#collecting.weight >= MAX_BATCH_WRITES || waiting >= 2 * MAX_BATCH_WRITES;
-  }
-
   #accept(write: Write): void {
-    if (this.#undecided) {
-      this.#undecided.push(write);
-      return;
-    }
-    write.decided = undefined;
-    write.refusal = undefined;
+    write.operation = undefined;
     try {
-      write.decided = write.decide(this.#ahead);
-      if (write.decided.op === 'again') this.#answerAfterOthers(write);
-      else this.#collect(write, write.decided);
+      const decided = write.decide(this.#ahead);
+      write.answer = () => write.resolve(decided);
+      if (decided.op !== 'again') {
+        this.#collect(write, decided);
+        return;
+      }
     } catch (error) {
-      write.refusal = { error };
-      if (error instanceof StoreError) answer(write);
-      else this.#answerAfterOthers(write);
+      write.answer = () => write.reject(error);
+      if (error instanceof StoreError) {
+        write.answer();
+        return;
+      }
     }
-  }
-
-  /** What it rests on may not be durable yet. */
-  #answerAfterOthers(write: Write): void {
-    const restsOn = this.#collecting.operations.length > 0 ? this.#collecting : this.#sent;
-    if (restsOn) restsOn.writes.push(write);
-    else answer(write);
+    // What it rests on may not be durable yet.
+    const others = this.#collecting.length > 0 ? this.#collecting : this.#sent;
+    if (others.length > 0) others.push(write);
+    else write.answer();
   }
 
   #collect(write: Write, operation: Operation): void {
@@ -142,10 +127,9 @@ export class MemoryStore implements Store {
       throw new StoreError('rejected', 'the operation is too large for one record');
     }
     this.#ahead.take(operation);
-    if (operation.op === 'fill' || operation.op === 'advance') this.#undecided = [];
-    this.#collecting.operations.push(operation);
-    this.#collecting.writes.push(write);
-    this.#collecting.weight += operation.op === 'addPets' ? operation.pets.length : 1;
+    write.operation = operation;
+    this.#collecting.push(write);
+    this.#weight += operation.op === 'addPets' ? operation.pets.length : 1;
     this.#committing ??= this.#commit();
   }
 
@@ -153,69 +137,58 @@ export class MemoryStore implements Store {
     for (;;) {
       // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
       await new Promise((resolve) => setImmediate(resolve));
-      const batch = this.#collecting;
-      if (batch.operations.length === 0) break;
-      this.#sent = batch;
-      this.#collecting = new Batch();
-      this.#ahead.send();
-      await this.#journal.append(batch.operations).then(
-        (others) => (others === undefined ? this.#apply(batch) : this.#decideAgain(others)),
-        (error) => this.#fail(batch, error),
+      if (this.#collecting.length === 0) break;
+      const operations = operationsOf(this.#collecting);
+      this.#sent = this.#collecting;
+      this.#collecting = [];
+      this.#weight = 0;
+      await this.#journal.append(operations).then(
+        (others) => (others === undefined ? this.#apply(operations) : this.#decideAgain(others)),
+        (error) => this.#fail(error),
       );
     }
     this.#committing = undefined;
   }
 
-  #apply(batch: Batch): void {
-    this.#state.take(batch.operations);
-    this.#ahead.settle();
-    this.#sent = undefined;
-    for (const write of batch.writes) answer(write);
-    if (this.#undecided && this.#collecting.operations.length === 0) this.#decideOn([]);
+  #apply(operations: Operation[]): void {
+    this.#state.take(operations);
+    this.#ahead = new StateAhead(this.#state, operationsOf(this.#collecting));
+    for (const write of this.#sent.splice(0)) write.answer();
   }
 
   /** Others were first: on what they have written, all that was accepted is decided again. */
   #decideAgain(others: Operation[]): void {
     this.#state.take(others);
-    this.#decideOn([...(this.#sent?.writes ?? []), ...this.#collecting.writes]);
+    for (const write of this.#beginAnew()) this.#accept(write);
   }
 
   /**
    * The append that is under way will fail on what others have written; until then what is decided rests on nothing.
    */
   #follow(operations: Operation[]): void {
-    if (this.#sent) this.#state.take(operations);
+    if (this.#sent.length > 0) this.#state.take(operations);
     else this.#decideAgain(operations);
   }
 
-  /** Begins anew on the state as it is. */
-  #decideOn(writes: Write[]): void {
-    const all = [...writes, ...(this.#undecided ?? [])];
+  /** On the state as it is. Gives what was accepted and not answered. */
+  #beginAnew(): Write[] {
+    const writes = [...this.#sent, ...this.#collecting];
     this.#ahead = new StateAhead(this.#state);
-    this.#sent = undefined;
-    this.#collecting = new Batch();
-    this.#undecided = undefined;
-    for (const write of all) this.#accept(write);
+    this.#sent = [];
+    this.#collecting = [];
+    this.#weight = 0;
+    return writes;
   }
 
   /** What was decided since rests on what failed, and goes with it. */
-  #fail(batch: Batch, error: StoreError): void {
-    const since = [...this.#collecting.writes, ...(this.#undecided ?? [])];
-    this.#undecided = undefined;
-    this.#collecting = new Batch();
-    this.#decideOn([]);
-    const isUnknown = error.failure === 'unknown';
-    const notKept = isUnknown
-      ? new StoreError('unavailable', `what this rests on may not be kept: ${error.message}`)
-      : error;
-    for (const write of batch.writes) write.reject(isOperation(write) ? error : notKept);
-    for (const { reject } of since) reject(notKept);
+  #fail(error: StoreError): void {
+    const failed = new Set(this.#sent);
+    const notKept =
+      error.failure === 'unknown'
+        ? new StoreError('unavailable', `what this rests on may not be kept: ${error.message}`)
+        : error;
+    for (const write of this.#beginAnew()) write.reject(write.operation && failed.has(write) ? error : notKept);
   }
 }
 
-const isOperation = ({ decided }: Write): boolean => decided !== undefined && decided.op !== 'again';
-
-function answer({ decided, refusal, resolve, reject }: Write): void {
-  if (refusal) reject(refusal.error);
-  else resolve(decided!);
-}
+const operationsOf = (writes: Write[]): Operation[] => writes.flatMap(({ operation }) => operation ?? []);

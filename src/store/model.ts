@@ -105,7 +105,11 @@ export type Operation =
    */
   | { op: 'fill'; at: number; categories: Category[]; pets: NewPet[] }
   /** The lab: time passes for one key. Its idempotency records age, and its usage is this. */
-  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage };
+  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
+  /** Pieces of a whole state, which is told in these and some of the others: rows of consecutive ids, in columns. */
+  | { op: 'pets'; first: number; names: string[]; categoryIds: Int64[]; statuses: PetStatus[] }
+  | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
+  | { op: 'onces'; onces: [place: string, made: Made][] };
 
 /**
  * What a decision comes to: an operation; or this was made under that Idempotency-Key before, and nothing is written.

@@ -68,9 +68,7 @@ export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
   const invented = recovered.filter((id) => !life.sent.includes(id));
   if (invented.length > 0) return `never sent: ${invented}`;
-  const bare = recovered.filter(
-    (id) => state.made('addPet', { caller: 'k1', key: `once-${id}`, at: Date.now() })?.id !== id,
-  );
+  const bare = recovered.filter((id) => state.onces.get(`addPet\nk1\nonce-${id}`)?.id !== id);
   if (bare.length > 0) return `without idempotency record: ${bare}`;
   const { digest } = prove(state);
   for (let again = 0; again < 2; again++) {

@@ -1,6 +1,6 @@
 import type { Operation } from '../model.ts';
 import { decode, type Entry, NewerError, StateLoader } from '../record.ts';
-import type { Part, State } from '../state.ts';
+import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
   BEYOND_REPAIR,
@@ -80,7 +80,7 @@ class Reader {
     const entry = decode(line);
     try {
       if (found.length > 0) this.#operations.push(entry as Operation);
-      else this.#loader.take(entry as Part, bytes.subarray(bytes.indexOf('"op"')));
+      else this.#loader.take(entry, bytes.subarray(bytes.indexOf('"op"')));
       if (found.length === 0 && (entry.op === 'proof') !== (line.last === true))
         throw new Error('the proof is not last');
       if (line.last) this.#state?.take(this.#operations);

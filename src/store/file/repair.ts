@@ -33,7 +33,7 @@ export async function repair(dir: string, { disk = realDisk, lock = true, isAliv
     if (damage) {
       leap(state.counters, header.counters);
       for (const key of [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined)) {
-        state.setKey({ ...key, revokedAt: Date.now() });
+        state.keyTable.set(key.id, { ...key, revokedAt: Date.now() });
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
