@@ -19,7 +19,7 @@ export interface WindowState {
 
 export type Verdict = 'admitted' | 'limited' | 'banned';
 
-/** What a take or a look came to. All moments are ms on the limiter's clock, whose origin means nothing. */
+/** What a take or a look came to. All moments are unix ms, and lie as far apart as on the clock that decides. */
 export interface Decision {
   at: number;
   verdict: Verdict;
@@ -56,8 +56,6 @@ export interface Limiter {
   look(caller: Limited): Looked | Promise<Looked>;
   /** Ends a ban and forgets strikes and earlier bans. */
   lift(caller: Limited): void | Promise<void>;
-  /** Unix seconds of `moment`, rounded up, as it is told at the moment `at`. */
-  unixSeconds(moment: number, at: number): number;
 }
 
 export function emptyDecision(): Decision {

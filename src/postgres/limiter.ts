@@ -81,11 +81,6 @@ export class PostgresLimiter implements Limiter {
     await this.#options.upkeep.rows({ name: 'lift', text: LIFT, values: [slot] });
   }
 
-  /** Moments are the database's, in milliseconds since 1970. */
-  unixSeconds(moment: number): number {
-    return Math.ceil(moment / 1000);
-  }
-
   isReady(): boolean {
     return this.#options.clock.now() - this.#answeredAt < SILENT_MS;
   }

@@ -49,7 +49,6 @@ export class State implements Tables, Reading {
   readonly usageTable = new Map<string, Usage>();
   /** Oldest first. Time comes from the records, never from a clock: a replay drops exactly what was dropped before. */
   readonly onces = new Map<string, Made>();
-  keysVersion = 0;
   readonly #keysByDigest = new Map<string, ApiKey>();
   readonly #categoryIds: Int64[] = [];
 
@@ -120,7 +119,6 @@ export class State implements Tables, Reading {
     for (const { digest } of this.keyTable.get(key.id)?.secrets ?? []) this.#keysByDigest.delete(digest);
     for (const { digest } of key.secrets) this.#keysByDigest.set(digest, key);
     this.keyTable.set(key.id, key);
-    this.keysVersion++;
   }
 
   setOnce(place: string, made: Made): void {

@@ -47,7 +47,7 @@ const MUTANTS: Mutant[] = [
   {
     what: 'the second look at the key',
     file: 'src/gate.ts',
-    edits: [['const still = callers.identify(admission.req.headers.authorization)', 'const still = caller']],
+    edits: [['const still = callers.identify(authorization)', 'const still = caller']],
     test: ['postgres/program', 'every command'],
   },
   {
