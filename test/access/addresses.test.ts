@@ -35,18 +35,6 @@ it('refuses 60 requests a minute as such, and then until the minute ends', () =>
   assert.equal(addresses.refused('192.0.2.1').remaining, 59);
 });
 
-it('each has a minute of its own, whenever it begins and however often', () => {
-  const { clock, addresses } = fresh();
-  const begun = new Map<string, number>();
-  for (let step = 0; step < 400; step++, clock.advance(8_571)) {
-    const address = madeUp(step % 5);
-    const { remaining, endsAt } = refuse(addresses, address, 7);
-    const since = clock.wall() - (begun.get(address) ?? 0);
-    if (since >= MINUTE_MS) begun.set(address, clock.wall());
-    assert.deepEqual([remaining, endsAt], [since >= MINUTE_MS ? 53 : 46, begun.get(address)! + MINUTE_MS]);
-  }
-});
-
 it('when there are too many, all others share one bucket, and no offender is freed', () => {
   const { clock, addresses } = fresh(64);
   refuse(addresses, 'offender', 61);

@@ -22,7 +22,7 @@ async function drilled(service: LabService, key: string, client: Shopper) {
 test('the typed client gets an A', async (t) => {
   const service = await startLab(t, { content });
   const { clock } = service;
-  const key = await service.makeKey({ perMinute: 300, perDay: 10_000 });
+  const key = await service.makeKey({ perMinute: 60, perDay: 1_000 });
   let seed = 7;
   t.mock.method(Math, 'random', () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647);
   const patient = { now: () => clock.now(), sleep: async (ms: number) => clock.advance(ms) };
