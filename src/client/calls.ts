@@ -1,4 +1,4 @@
-import { once, setMaxListeners } from 'node:events';
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent } from 'undici';
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
@@ -97,7 +97,9 @@ export class Calls {
     for (const one of signals) one.addEventListener('abort', stop);
     setMaxListeners(0, ...signals); // one signal for a thousand calls is no leak, so Node need not warn of it
     try {
-      const ended = once(whole.signal, 'abort').then(() => Promise.reject(whole.signal.reason));
+      const ended = new Promise<never>((_, reject) => {
+        whole.signal.addEventListener('abort', () => reject(whole.signal.reason));
+      });
       if (signals.some(({ aborted }) => aborted)) stop();
       return await Promise.race([ended, this.#repeat(asked, story, whole.signal)]);
     } catch (error) {

@@ -124,6 +124,18 @@ export function limiterContract(name: string, make: MakeLimiter): void {
     assert.deepEqual([strikes, bans, banEndsAt], [0, 1, 0]);
   });
 
+  promise('gives strikes of a used-up day a minute of their own, which is no window', async (asked) => {
+    const caller = { slot: 0, perMinute: 9, perDay: 1 };
+    await asked.take(caller);
+    await asked.advance(DAY_MS - 1);
+    assert.equal((await asked.take(caller)).verdict, 'limited');
+    assert.equal((await asked.look(caller)).strikes, 1);
+    await asked.advance(1);
+    const { verdict, minute } = fromNow(await asked.take(caller));
+    assert.deepEqual([verdict, minute.endsAt], ['admitted', MINUTE_MS], 'a whole minute, not theirs');
+    assert.equal((await asked.look(caller)).strikes, 0);
+  });
+
   const escalates = async (asked: Asked) => {
     const caller = { slot: 0, perMinute: 1, perDay: 1_000 };
     const banMinutes = async () => {
