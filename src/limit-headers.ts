@@ -1,6 +1,6 @@
 /** What a caller has left, as the texts of headers. */
 import type { Allowance } from './access/addresses.ts';
-import type { Decision, Limiter } from './access/limits.ts';
+import type { Decision } from './access/limits.ts';
 import { digits, newest } from './digits.ts';
 import type { LimitTexts } from './http/reply.ts';
 
@@ -13,7 +13,7 @@ const endOf = newest((dayLeft) => `;t=${dayLeft}`);
  * Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains until
  * that ends; the state of both windows is told as it truly is, since a ban takes nothing from them.
  */
-export function keyLimits(decision: Decision, limiter: Pick<Limiter, 'unixSeconds'>): LimitTexts {
+export function keyLimits(decision: Decision): LimitTexts {
   const { at, minute, day, binding, verdict, retryAt } = decision;
   const shown = decision[binding];
   const isBanned = verdict === 'banned';
@@ -22,19 +22,18 @@ export function keyLimits(decision: Decision, limiter: Pick<Limiter, 'unixSecond
   return {
     limit: String(shown.limit),
     remaining: isBanned ? '0' : digits(shown.remaining),
-    reset: String(limiter.unixSeconds(isBanned ? retryAt : shown.endsAt, at)),
+    reset: String(Math.ceil((isBanned ? retryAt : shown.endsAt) / 1000)),
     policy: policyOf(minute.limit, day.limit),
     state: `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`,
   };
 }
 
 /** Of an address without a valid key: the refusals it has left. */
-export function addressLimits(allowance: Allowance, addresses: Pick<Limiter, 'unixSeconds'>): LimitTexts {
-  const { at, limit, remaining, endsAt } = allowance;
+export function addressLimits({ at, limit, remaining, endsAt }: Allowance): LimitTexts {
   return {
     limit: String(limit),
     remaining: String(remaining),
-    reset: String(addresses.unixSeconds(endsAt, at)),
+    reset: String(Math.ceil(endsAt / 1000)),
     policy: `"address";q=${limit};w=60`,
     state: `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`,
   };

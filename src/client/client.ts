@@ -78,48 +78,48 @@ export class PetstoreClient {
 
   /** The animals, by ascending id. */
   listPets(options: ListOptions & { status?: PetStatus } = {}): AsyncGenerator<Pet> {
-    return this.#list('listPets', 'pets', options);
+    return this.#list('pets', options);
   }
 
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
   async createPet({ name, categoryId, status }: NewPet, options: CreateOptions = {}): Promise<Pet> {
     const others = JSON.stringify({ name: name ?? null, status }).slice(1);
     const body = `{"categoryId":${writeId(categoryId, 'categoryId')},${others}`;
-    return this.#run('createPet', 'POST', 'pets', options, body);
+    return this.#run('POST', 'pets', options, body);
   }
 
   /** @deprecated The service removes it on 5 December 2030: use `listPets` with a status. */
   async getPet(id: AnyId, options: CallOptions = {}): Promise<Pet> {
-    return this.#run('getPet', 'GET', `pets/${writeId(id, 'id')}`, options);
+    return this.#run('GET', `pets/${writeId(id, 'id')}`, options);
   }
 
   /** Experimental, as are all categories and orders. */
   listCategories(options: ListOptions = {}): AsyncGenerator<Category> {
-    return this.#list('listCategories', 'categories', options);
+    return this.#list('categories', options);
   }
 
   /** Makes the category, or renames it. A rename by somebody else between two tries of this is undone. */
   async putCategory(id: AnyId, name: string, options: CallOptions = {}): Promise<Category> {
-    return this.#run('putCategory', 'PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
+    return this.#run('PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
   }
 
   listOrders(options: ListOptions & { status?: OrderStatus } = {}): AsyncGenerator<Order> {
-    return this.#list('listOrders', 'store/orders', options);
+    return this.#list('store/orders', options);
   }
 
   async getOrder(id: AnyId, options: CallOptions = {}): Promise<Order> {
-    return this.#run('getOrder', 'GET', `store/orders/${writeId(id, 'id')}`, options);
+    return this.#run('GET', `store/orders/${writeId(id, 'id')}`, options);
   }
 
   /** The animal must be available. Tried under one Idempotency-Key, as `createPet`. */
   async placeOrder(petId: AnyId, options: CreateOptions = {}): Promise<Order> {
-    return this.#run('placeOrder', 'POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
+    return this.#run('POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
   }
 
   /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows what became of it. */
   async closeOrder(id: AnyId, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
     const path = `store/orders/${writeId(id, 'id')}`;
-    return this.#run('closeOrder', 'PATCH', path, options, JSON.stringify({ status }));
+    return this.#run('PATCH', path, options, JSON.stringify({ status }));
   }
 
   /** Ends what is under way with code `closed`, and every connection that the client opened itself. */
@@ -127,29 +127,20 @@ export class PetstoreClient {
     await this.#calls.close();
   }
 
-  async #run<T>(
-    name: string,
-    method: Asked['method'],
-    path: string,
-    { signal, idempotencyKey = randomUUID() }: CreateOptions,
-    body?: string,
-  ): Promise<T> {
-    const asked = { name, method, url: new URL(path, this.#base), body };
-    const { json } = await this.#calls.run(method === 'POST' ? { ...asked, idempotencyKey } : asked, signal);
-    return json as T;
+  async #run<T>(method: Asked['method'], path: string, options: CreateOptions, body?: string): Promise<T> {
+    const idempotencyKey = method === 'POST' ? (options.idempotencyKey ?? randomUUID()) : undefined;
+    const asked = { method, url: new URL(path, this.#base), body, idempotencyKey };
+    return (await this.#calls.run(asked, options.signal)).json as T;
   }
 
-  async *#list<T>(
-    name: string,
-    path: string,
-    { signal, limit = MAX_PAGE_ITEMS, after, status }: ListOptions & { status?: string },
-  ): AsyncGenerator<T, void> {
+  async *#list<T>(path: string, options: ListOptions & { status?: string }): AsyncGenerator<T, void> {
+    const { signal, limit = MAX_PAGE_ITEMS, after, status } = options;
     let url: URL | undefined = new URL(path, this.#base);
     url.searchParams.set('limit', String(limit));
     if (status !== undefined) url.searchParams.set('status', status);
     if (after !== undefined) url.searchParams.set('after', writeId(after, 'after'));
     while (url !== undefined) {
-      const { json, headers }: Reply = await this.#calls.run({ name, method: 'GET', url, isList: true }, signal);
+      const { json, headers }: Reply = await this.#calls.run({ method: 'GET', url, isList: true }, signal);
       yield* json as T[];
       url = nextPage(String(headers.link ?? ''), url);
     }

@@ -7,8 +7,6 @@ import { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors
 import { plain } from './ids.ts';
 
 export interface Asked {
-  /** The operation's name. */
-  name: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   url: URL;
   body?: string;
@@ -23,12 +21,19 @@ export interface Reply {
   fault?: PetstoreError;
 }
 
+const CODES = new Map<string | undefined, ClientCode>([
+  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
+  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
+]);
+
 /** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
 export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { name, method, url, body, idempotencyKey, isList } = asked;
-  const sent: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
-  if (body !== undefined) sent['content-type'] = 'application/json';
-  if (idempotencyKey !== undefined) sent['idempotency-key'] = idempotencyKey;
+  const { method, url, body, idempotencyKey, isList } = asked;
+  const { origin, pathname, search } = url;
+  const types = { accept: 'application/json', 'content-type': body && 'application/json' };
+  const sent = { ...types, authorization: `Bearer ${key}`, 'idempotency-key': idempotencyKey };
   let status = 0;
   let headers: IncomingHttpHeaders = {};
   const failed = (code: PetstoreErrorCode, message: string, cause?: unknown): Reply => {
@@ -37,8 +42,7 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
     return { headers, fault: new PetstoreError(code, message, facts) };
   };
   try {
-    const path = url.pathname + url.search;
-    const reply = await agent.request({ origin: url.origin, path, method, headers: sent, body, signal });
+    const reply = await agent.request({ origin, path: pathname + search, method, headers: sent, body, signal });
     status = reply.statusCode;
     headers = reply.headers;
     const json = plain(readJson(await reply.body.bytes()));
@@ -46,7 +50,7 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
     if (isRight && status >= 200 && status < 300) return { headers, json };
     const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
     if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(code, message);
-    return failed('bad_reply', `the reply (status ${status}) is not one of ${name}`);
+    return failed('bad_reply', `the reply (status ${status}) is not one to ${method} ${pathname}`);
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     const kind = error instanceof JsonError ? 'bad_reply' : CODES.get(code);
@@ -55,13 +59,6 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
 }
 
 const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
-
-const CODES = new Map<string | undefined, ClientCode>([
-  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
-  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
-  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
-  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
-]);
 
 interface Window {
   limit: number;

@@ -102,7 +102,6 @@ function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
     fresh,
     look: ({ slot }) => slots.look({ slot, ...limits }),
     lift: (caller) => slots.lift(caller),
-    unixSeconds: slots.unixSeconds,
   };
 }
 

@@ -67,7 +67,7 @@ async function detailsOf(context: Context, key: ApiKey) {
   const { store, limiter } = context.engine;
   const { at, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
   const isActive = key.revokedAt === undefined;
-  const timeOf = (moment: number) => isoTime(limiter.unixSeconds(moment, at) * 1_000);
+  const timeOf = (moment: number) => isoTime(Math.ceil(moment / 1_000) * 1_000);
   /** A window that is not open has no reset: it opens at the next request. */
   const windowOf = ({ limit, remaining, endsAt }: WindowState) => ({
     limit,

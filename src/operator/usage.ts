@@ -55,7 +55,6 @@ export class RecordedLimiter extends SlotLimiter {
   }
 
   async #writeChanged(failed: string): Promise<void> {
-    for (const slot of this.bansEnded()) this.#log.info('a ban ended', { key: idOf(slot) });
     for (let isMore = true; isMore; ) {
       const slots = this.changed(RECORD_MAX_KEYS);
       isMore = slots.length === RECORD_MAX_KEYS;

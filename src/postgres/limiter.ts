@@ -2,9 +2,9 @@
  * The limiter of all replicas. One statement is in flight; everything that waits meanwhile goes into the next, a row a
  * caller. Each brings the tail of the log: whoever is answered sees all that was acknowledged anywhere before he asked.
  */
-import { STRIKES_PER_MINUTE_LIMIT } from '../access/bans.ts';
+
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
-import { conclude, emptyDecision, showWindow } from '../access/limits.ts';
+import { conclude, emptyDecision, STRIKES_PER_MINUTE_LIMIT, showWindow } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
 import { StoreError } from '../store/model.ts';
 import type { PostgresJournal } from './journal.ts';
@@ -78,11 +78,6 @@ export class PostgresLimiter implements Limiter {
 
   async lift({ slot }: Limited): Promise<void> {
     await this.#options.upkeep.rows({ name: 'lift', text: LIFT, values: [slot] });
-  }
-
-  /** Moments are the database's, in milliseconds since 1970. */
-  unixSeconds(moment: number): number {
-    return Math.ceil(moment / 1000);
   }
 
   isReady(): boolean {

@@ -1,5 +1,5 @@
 /** The statements of the request path. No procedures, notifications or advisory locks: what any PostgreSQL has. */
-import { STRIKES_PER_MINUTE_LIMIT } from '../access/bans.ts';
+import { STRIKES_PER_MINUTE_LIMIT } from '../access/limits.ts';
 
 /** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
 export const TAIL_ROWS = 128;

@@ -153,8 +153,6 @@ export interface Reading {
   counts(): Counts;
   /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
   readonly petsVersion: number;
-  /** Grows with every change of a key (not of what it has used). */
-  readonly keysVersion: number;
 }
 
 /** What a decision about a write is based on: the state as it will be when everything accepted before is durable. */

@@ -23,13 +23,10 @@ const ITEMS_PER_LINE = 512;
 /** Keys, to be found by their secrets too. */
 class Keys extends Map<string, ApiKey> {
   readonly byDigest = new Map<string, ApiKey>();
-  /** Grows with every change. */
-  version = 0;
 
   override set(id: string, key: ApiKey): this {
     for (const { digest } of this.get(id)?.secrets ?? []) this.byDigest.delete(digest);
     for (const { digest } of key.secrets) this.byDigest.set(digest, key);
-    this.version++;
     return super.set(id, key);
   }
 }
@@ -56,10 +53,6 @@ export class State implements Tables, Reading {
 
   get petsVersion(): number {
     return this.petTable.version;
-  }
-
-  get keysVersion(): number {
-    return this.keyTable.version;
   }
 
   readonly pet = (id: number): Pet | undefined => this.petTable.get(id);

@@ -22,48 +22,30 @@ export class LimiterModel {
 
   take(limited: Limited): Decision {
     const caller = this.#caller(limited);
-    const { strikes: _, bans, banEndsAt: __, ...before } = this.look(limited);
+    const before = this.#decision(limited);
     if (before.verdict === 'banned') return before;
     if (before.verdict === 'limited') {
       caller.strikes ??= { count: 0, endsAt: caller.minute?.endsAt ?? this.now + MINUTE_MS };
       caller.strikes.count++;
       const banAfter = this.#banAfter ?? 5 * limited.perMinute;
       if (banAfter === 0 || caller.strikes.count < banAfter) return before;
-      const step = Math.min(bans + 1, BAN_MINUTES.length);
+      const step = Math.min((caller.ban?.step ?? 0) + 1, BAN_MINUTES.length);
       caller.ban = { step, endsAt: this.now + BAN_MINUTES[step - 1] * MINUTE_MS };
       caller.strikes = undefined;
-      const retryAt = Math.max(before.retryAt, caller.ban.endsAt);
-      return { ...before, verdict: 'banned', retryAt, banBegan: true };
+      return { ...this.#decision(limited), banBegan: true };
     }
     if (caller.minute === undefined) caller.strikes = undefined;
     caller.minute ??= { used: 0, endsAt: this.now + MINUTE_MS };
     caller.day ??= { used: 0, endsAt: this.now + DAY_MS };
     caller.minute.used++;
     caller.day.used++;
-    const { strikes: ___, bans: ____, banEndsAt: _____, ...after } = this.look(limited);
-    return { ...after, verdict: 'admitted', retryAt: this.now };
+    return { ...this.#decision(limited), verdict: 'admitted', retryAt: this.now };
   }
 
   look(limited: Limited): Looked {
-    const caller = this.#caller(limited);
-    const minute = this.#window(caller.minute, limited.perMinute);
-    const day = this.#window(caller.day, limited.perDay);
-    const refusing = [minute, day].filter(({ remaining }) => remaining === 0);
-    const banEndsAt = caller.ban !== undefined && caller.ban.endsAt > this.now ? caller.ban.endsAt : 0;
-    const [narrowest] = [minute, day].toSorted((a, b) => a.remaining - b.remaining || b.endsAt - a.endsAt);
-    const isTie = minute.remaining === day.remaining && minute.endsAt === day.endsAt;
-    return {
-      at: this.now,
-      verdict: banEndsAt > 0 ? 'banned' : refusing.length > 0 ? 'limited' : 'admitted',
-      minute,
-      day,
-      retryAt: Math.max(this.now, banEndsAt, ...refusing.map(({ endsAt }) => endsAt)),
-      binding: narrowest === day || isTie ? 'day' : 'minute',
-      banBegan: false,
-      strikes: caller.strikes?.count ?? 0,
-      bans: caller.ban === undefined ? 0 : caller.ban.step,
-      banEndsAt,
-    };
+    const { strikes, ban } = this.#caller(limited);
+    const banEndsAt = ban !== undefined && ban.endsAt > this.now ? ban.endsAt : 0;
+    return { ...this.#decision(limited), strikes: strikes?.count ?? 0, bans: ban?.step ?? 0, banEndsAt };
   }
 
   lift(limited: Limited): void {
@@ -87,6 +69,25 @@ export class LimiterModel {
 
   refill({ slot }: Limited): void {
     this.#callers.delete(slot);
+  }
+
+  /** What a take would answer now. */
+  #decision(limited: Limited): Decision {
+    const caller = this.#caller(limited);
+    const minute = this.#window(caller.minute, limited.perMinute);
+    const day = this.#window(caller.day, limited.perDay);
+    const refusing = [minute, day].filter(({ remaining }) => remaining === 0);
+    const banEndsAt = caller.ban?.endsAt ?? 0;
+    const [narrowest] = [day, minute].toSorted((a, b) => a.remaining - b.remaining || b.endsAt - a.endsAt);
+    return {
+      at: this.now,
+      verdict: banEndsAt > this.now ? 'banned' : refusing.length > 0 ? 'limited' : 'admitted',
+      minute,
+      day,
+      retryAt: Math.max(this.now, banEndsAt, ...refusing.map(({ endsAt }) => endsAt)),
+      binding: narrowest === day ? 'day' : 'minute',
+      banBegan: false,
+    };
   }
 
   #window(bucket: Caller['minute'], limit: number): WindowState {

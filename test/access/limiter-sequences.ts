@@ -39,8 +39,6 @@ class Pair {
   readonly asked: Asked;
   readonly model: LimiterModel;
   readonly callers: Limited[] = Array.from({ length: SLOTS }, (_, slot) => ({ slot, perMinute: 3, perDay: 10 }));
-  /** How many each window has admitted, by the caller and by what ends it. */
-  readonly #admitted = new Map<string, number>();
 
   constructor(asked: Asked, banAfter: number | undefined) {
     this.asked = asked;
@@ -50,30 +48,33 @@ class Pair {
   async apply(event: Event): Promise<void> {
     const { asked, model, callers } = this;
     const { tested } = asked;
-    if (event.do === 'advance') {
-      await asked.advance(event.ms);
-      model.now += event.ms;
-    } else if (event.do === 'restart') {
-      if (tested.restart === undefined) return;
-      await tested.restart();
-      model.restart();
-      this.#admitted.clear(); // minute windows may start anew
-    } else {
-      const caller = callers[event.slot];
-      if (event.do === 'take') for (let time = 0; time < event.times; time++) await this.take(caller);
-      if (event.do === 'plan') callers[event.slot] = event;
-      if (event.do === 'lift') {
+    const caller = 'slot' in event ? callers[event.slot] : callers[0];
+    switch (event.do) {
+      case 'take':
+        for (let time = 0; time < event.times; time++) await this.take(caller);
+        break;
+      case 'plan':
+        callers[event.slot] = event;
+        break;
+      case 'advance':
+        await asked.advance(event.ms);
+        model.now += event.ms;
+        break;
+      case 'passFor':
+        await tested.passFor?.(caller, event.ms);
+        if (tested.passFor) model.passFor(caller, event.ms);
+        break;
+      case 'restart':
+        await tested.restart?.();
+        if (tested.restart) model.restart();
+        break;
+      case 'refill':
+        await tested.refill?.(caller);
+        if (tested.refill) model.refill(caller);
+        break;
+      default:
         await tested.limiter.lift(caller);
         model.lift(caller);
-      } else if (event.do === 'refill' && tested.refill !== undefined) {
-        await tested.refill(caller);
-        model.refill(caller);
-        this.#admitted.clear();
-      } else if (event.do === 'passFor' && tested.passFor !== undefined) {
-        await tested.passFor(caller, event.ms);
-        model.passFor(caller, event.ms);
-        this.#admitted.clear();
-      }
     }
     for (const caller of callers) assert.deepEqual(fromNow(await asked.look(caller)), fromNow(model.look(caller)));
   }
@@ -81,18 +82,11 @@ class Pair {
   async take(caller: Limited): Promise<Decision> {
     const decision = await this.asked.take(caller);
     assert.deepEqual(fromNow(decision), fromNow(this.model.take(caller)));
-    for (const name of ['minute', 'day'] as const) {
-      if (decision.verdict !== 'admitted') break;
-      const window = `${caller.slot} ${name} ${decision[name].endsAt}`;
-      const used = (this.#admitted.get(window) ?? 0) + 1;
-      this.#admitted.set(window, used);
-      assert.ok(used <= decision[name].limit, `${used} admitted of ${decision[name].limit} in one ${name}`);
-    }
     return decision;
   }
 }
 
-export function randomSequences(name: string, make: MakeLimiter, numRuns: number): void {
+export function randomSequences(name: string, make: MakeLimiter): void {
   it(`${name}: random sequences come to what the model says, and whoever waits as told is admitted`, async (t) => {
     const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
     t.diagnostic(`SEED=${seed} plays the same again`);
@@ -102,13 +96,11 @@ export function randomSequences(name: string, make: MakeLimiter, numRuns: number
         const pair = new Pair(new Asked(await make({ banAfter })), banAfter);
         for (const event of events) await pair.apply(event);
         const { verdict, retryAt, at } = await pair.take(pair.callers[slot]);
-        if (verdict !== 'admitted') {
-          await pair.apply({ do: 'advance', ms: 1_000 * retryAfterSeconds(retryAt, at) });
-          assert.equal((await pair.take(pair.callers[slot])).verdict, 'admitted');
-        }
-        await pair.asked.tested.close?.();
+        if (verdict === 'admitted') return;
+        await pair.apply({ do: 'advance', ms: 1_000 * retryAfterSeconds(retryAt, at) });
+        assert.equal((await pair.take(pair.callers[slot])).verdict, 'admitted');
       }),
-      { numRuns, seed },
+      { numRuns: 300, seed },
     );
   });
 }

@@ -21,7 +21,7 @@ export interface Harness {
 
 export const KEY = makeKey('production');
 
-/** A client behind a front; `random` is its greatest, so that every backoff has the length of its cap. */
+/** A client behind a front; what is random is at its greatest, so that every backoff has the length of its cap. */
 export async function harness(
   t: TestContext,
   fault: Front['fault'],
@@ -30,11 +30,11 @@ export async function harness(
 ): Promise<Harness> {
   const front = await new Front(fault, behind).listen(t);
   const time = new Time();
+  t.mock.method(Math, 'random', () => 1 - Number.EPSILON);
   const client = new PetstoreClient({
     baseUrl: typeof options === 'function' ? options(front.url) : front.url,
     key: KEY,
     clock: time,
-    random: () => 1 - Number.EPSILON,
     ...options,
   });
   t.after(() => client.close());

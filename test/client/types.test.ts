@@ -1,7 +1,6 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { makeKey } from '../../src/access/keys.ts';
 import {
   type Category,
   type ClientOptions,
@@ -10,11 +9,7 @@ import {
   type Order,
   type Pet,
   PetstoreClient,
-  type PetstoreErrorCode,
 } from '../../src/client/client.ts';
-import type { ErrorCode } from '../../src/http/errors.ts';
-
-type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
 
 async function asAUserWrites(options: ClientOptions, signal: AbortSignal): Promise<void> {
   const store = new PetstoreClient({ ...options, baseUrl: new URL('http://x/v1') });
@@ -42,9 +37,6 @@ async function asAUserWrites(options: ClientOptions, signal: AbortSignal): Promi
   pet.id satisfies number;
 }
 
-test('the types are usable, and the codes those of the service', () => {
-  const codes: Same<Extract<PetstoreErrorCode, ErrorCode>, ErrorCode> = true;
-  assert.equal(codes, true);
+test('the types are usable', () => {
   assert.equal(typeof asAUserWrites, 'function');
-  assert.equal(Object.keys(new PetstoreClient({ baseUrl: 'http://x/v1', key: makeKey('staging') })).length, 0);
 });

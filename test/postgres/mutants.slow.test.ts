@@ -51,9 +51,7 @@ const MUTANTS: Mutant[] = [
   },
   {
     what: 'the second look at the key',
-    edits: [
-      ['src/gate.ts', 'const still = callers.identify(admission.req.headers.authorization)', 'const still = caller'],
-    ],
+    edits: [['src/gate.ts', 'const still = callers.identify(authorization)', 'const still = caller']],
     test: ['postgres/program', 'every command'],
   },
   {
