@@ -8,9 +8,11 @@ const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
 const MAX_SHOWN_CHARS = 40;
 
-/** Headers that must not be there twice, each at the length of its name: no other is folded and compared. */
-const ONCE: (string | undefined)[] = Array(18).fill(undefined);
-for (const name of ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding']) ONCE[name.length] = name;
+/** Headers that must not be there twice, and at the length of its name what each is compared with: no other is. */
+const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
+const LONGEST = 17;
+const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
+for (const name of ONCE) BY_LENGTH[name.length] = name.toLowerCase();
 
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
@@ -29,10 +31,11 @@ export function checkMessage(req: IncomingMessage): void {
   }
   let seen = 0;
   for (let i = 0; i < raw.length; i += 2) {
-    const { length } = raw[i];
-    const name = ONCE[length];
-    if (name === undefined || raw[i].toLowerCase() !== name.toLowerCase()) continue;
-    if (seen & (1 << length)) throw badRequest(`the header ${name} was sent twice`);
+    const name = raw[i];
+    const { length } = name;
+    if (length > LONGEST || BY_LENGTH[length] === '' || name.toLowerCase() !== BY_LENGTH[length]) continue;
+    if (seen & (1 << length))
+      throw badRequest(`the header ${ONCE.find((one) => one.length === length)} was sent twice`);
     seen |= 1 << length;
   }
   const { host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
