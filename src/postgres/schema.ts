@@ -9,21 +9,20 @@ const FORMAT = 1;
 const MAX_TRIES = 5;
 const OLDEST_VERSION = 150_000;
 
-const TABLES = [
-  'CREATE TABLE meta (one int PRIMARY KEY CHECK (one = 1), store text NOT NULL, format int NOT NULL)',
-  `CREATE TABLE head (one int PRIMARY KEY CHECK (one = 1), batch bigint NOT NULL, id text NOT NULL)
-    WITH (fillfactor = 10)`,
-  'CREATE TABLE log (batch bigint PRIMARY KEY, id text NOT NULL, body text NOT NULL)',
-  // No second index, and room in each page: every update stays in its page (HOT).
-  `CREATE TABLE limits (slot int PRIMARY KEY, per_minute int NOT NULL, per_day int NOT NULL,
-    minute_used int NOT NULL DEFAULT 0, day_used int NOT NULL DEFAULT 0,
-    strikes int NOT NULL DEFAULT 0, ban_step int NOT NULL DEFAULT 0,
-    minute_ends timestamptz NOT NULL DEFAULT 'epoch', day_ends timestamptz NOT NULL DEFAULT 'epoch',
-    ban_ends timestamptz NOT NULL DEFAULT 'epoch') WITH (fillfactor = 50)`,
-  'CREATE TABLE snapshot (batch bigint, part int, body text NOT NULL, PRIMARY KEY (batch, part))',
-  'CREATE TABLE snapshots (batch bigint PRIMARY KEY, id text NOT NULL, parts int NOT NULL, proof text NOT NULL)',
-  'CREATE TABLE work (name text PRIMARY KEY, by text NOT NULL, until timestamptz NOT NULL)',
-];
+/** No second index on `limits`, and room in each page: every update stays in its page (HOT). */
+const TABLES = `
+CREATE TABLE meta (one int PRIMARY KEY CHECK (one = 1), store text NOT NULL, format int NOT NULL);
+CREATE TABLE head (one int PRIMARY KEY CHECK (one = 1), batch bigint NOT NULL, id text NOT NULL) WITH (fillfactor = 10);
+CREATE TABLE log (batch bigint PRIMARY KEY, id text NOT NULL, body text NOT NULL);
+CREATE TABLE limits (slot int PRIMARY KEY, per_minute int NOT NULL, per_day int NOT NULL,
+  minute_used int NOT NULL DEFAULT 0, day_used int NOT NULL DEFAULT 0,
+  strikes int NOT NULL DEFAULT 0, ban_step int NOT NULL DEFAULT 0,
+  minute_ends timestamptz NOT NULL DEFAULT 'epoch', day_ends timestamptz NOT NULL DEFAULT 'epoch',
+  ban_ends timestamptz NOT NULL DEFAULT 'epoch') WITH (fillfactor = 50);
+CREATE TABLE snapshot (batch bigint, part int, body text NOT NULL, PRIMARY KEY (batch, part));
+CREATE TABLE snapshots (batch bigint PRIMARY KEY, id text NOT NULL, parts int NOT NULL, proof text NOT NULL);
+CREATE TABLE work (name text PRIMARY KEY, by text NOT NULL, until timestamptz NOT NULL);
+INSERT INTO limits (slot, per_minute, per_day) VALUES (${FENCE_SLOT}, 0, 0);`;
 const FOUND = `SELECT to_regnamespace($1) IS NOT NULL AS has_schema, to_regclass($1 || '.meta') IS NOT NULL AS has_tables`;
 
 /** The batches of two histories differ in their ids, though they have the same numbers. */
@@ -36,15 +35,11 @@ export async function openSchema(link: Link, schema: string): Promise<void> {
     const [{ has_schema, has_tables }] = await link.rows({ text: FOUND, values: [schema] });
     if (has_tables) break;
     const id = newId();
-    const statements = [
-      ...['BEGIN', ...(has_schema ? [] : [`CREATE SCHEMA ${schema}`]), ...TABLES].map((text) => ({ text })),
-      { text: 'INSERT INTO meta VALUES (1, $1, $2)', values: [id, FORMAT] },
-      { text: 'INSERT INTO head VALUES (1, 0, $1)', values: [id] },
-      { text: "INSERT INTO log VALUES (0, $1, '')", values: [id] },
-      { text: 'INSERT INTO limits (slot, per_minute, per_day) VALUES ($1, 0, 0)', values: [FENCE_SLOT] },
-      { text: 'COMMIT' },
-    ];
-    await link.ask(statements).catch((error) => {
+    const first = `INSERT INTO meta VALUES (1, '${id}', ${FORMAT}); INSERT INTO head VALUES (1, 0, '${id}');
+      INSERT INTO log VALUES (0, '${id}', '')`;
+    // One text, and so all of it or nothing.
+    const text = `${has_schema ? '' : `CREATE SCHEMA ${schema};`} ${TABLES} ${first}`;
+    await link.ask([{ text }]).catch((error) => {
       // Of several who find none at once, one makes them, and the others find them now.
       if (!(error instanceof LinkError) || tries === MAX_TRIES) throw error;
     });
