@@ -1,5 +1,5 @@
 /**
- * The interface description in the hands of others: a linter, and a client whose types are generated from it. Both come
+ * The OpenAPI document in the hands of others: a linter, and a client whose types are generated from it. Both come
  * from the registry at the versions named here, so that the project need not install them.
  */
 import assert from 'node:assert/strict';
@@ -16,7 +16,8 @@ import { type Live, startLive } from './server.ts';
 const LINTER = '@redocly/cli@2.77.0';
 const GENERATOR = 'openapi-typescript@7.13.0';
 const FETCHER = 'openapi-fetch@0.17.0';
-const RUN_MAX_MS = 180_000;
+/** npm alone may take a minute. */
+const TEST_MAX_MS = 600_000;
 
 const MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url));
 
@@ -29,33 +30,22 @@ import type { components, paths } from './api.ts';
 const [baseUrl, key] = process.argv.slice(2);
 const client = createClient<paths>({ baseUrl, headers: { Authorization: 'Bearer ' + key } });
 
-const added = await client.POST('/pets', { body: { name: 'Typed', categoryId: 3 } });
-const pet: components['schemas']['Pet'] | undefined = added.data;
-assert.equal(pet?.status, 'available');
+const pet: components['schemas']['Pet'] | undefined =
+  (await client.POST('/pets', { body: { name: 'Typed', categoryId: 3 } })).data;
 const list = await client.GET('/pets', { params: { query: { limit: 5, status: 'available' } } });
 assert.deepEqual(list.data?.map(({ name }) => name), ['Typed']);
-
-const order = await client.POST('/store/orders', { body: { petId: pet.id } });
-assert.equal(order.data?.status, 'placed');
-const path = { orderId: order.data.id };
+const order = await client.POST('/store/orders', { body: { petId: pet!.id } });
+const path = { orderId: order.data!.id };
 const done = await client.PATCH('/store/orders/{orderId}', { params: { path }, body: { status: 'delivered' } });
 assert.equal(done.data?.status, 'delivered');
-const again = await client.GET('/store/orders/{orderId}', { params: { path } });
-assert.deepEqual(again.data, done.data);
-
 const missing = await client.GET('/pets/{petId}', { params: { path: { petId: 4711 } } });
-const code: components['schemas']['Error']['code'] | undefined = missing.error?.code;
-assert.equal(code, 'not_found');
+assert.equal(missing.error?.code, 'not_found');
 
 export const wrong = () => [
   // @ts-expect-error the name is missing
   client.POST('/pets', { body: { categoryId: 3 } }),
   // @ts-expect-error no such status
   client.GET('/pets', { params: { query: { status: 'lost' } } }),
-  // @ts-expect-error no such path
-  client.GET('/animals'),
-  // @ts-expect-error an order cannot be placed anew
-  client.PATCH('/store/orders/{orderId}', { params: { path }, body: { status: 'placed' } }),
   // @ts-expect-error no such code
   missing.error?.code === 'lost',
 ];
@@ -77,12 +67,12 @@ const TSCONFIG = {
   files: ['client.ts'],
 };
 
-describe('the interface description in the hands of others', { timeout: RUN_MAX_MS }, () => {
+describe('the OpenAPI document in the hands of others', { timeout: TEST_MAX_MS }, () => {
   let dir: string;
   let live: Live;
   const run = async (command: string, ...args: string[]) => {
     const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-    const ran = promisify(execFile)(command, args, { cwd: dir, env, timeout: RUN_MAX_MS });
+    const ran = promisify(execFile)(command, args, { cwd: dir, env });
     return ran.catch((error) => assert.fail(`${command} ${args.join(' ')}\n${error.stdout}\n${error.stderr}`));
   };
 
@@ -101,17 +91,8 @@ describe('the interface description in the hands of others', { timeout: RUN_MAX_
   });
 
   it('has nothing that the linter finds', async () => {
-    const { stdout } = await run(
-      'npx',
-      '--yes',
-      LINTER,
-      'lint',
-      '--extends',
-      'recommended',
-      '--format',
-      'json',
-      'openapi.json',
-    );
+    const words = ['lint', '--extends', 'recommended', '--format', 'json', 'openapi.json'];
+    const { stdout } = await run('npx', '--yes', LINTER, ...words);
     const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
     assert.deepEqual({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] });
   });
