@@ -1,4 +1,7 @@
-/** The service with its lab in this process: real sockets, a real store, a clock that the test sets. */
+/**
+ * The service with its lab in this process: real sockets, a real store, a clock that the test sets. Whatever a test
+ * asks, the reply is held to the OpenAPI document.
+ */
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -11,7 +14,11 @@ import type { Engine } from '../../src/engine.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { Category, NewPet } from '../../src/store/model.ts';
+import { openapiDocument } from '../../src/web/openapi.ts';
 import { temporary } from '../program.ts';
+import { checkReply } from '../web/schema.ts';
+
+const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 
 export interface Got {
   status: number;
@@ -61,17 +68,12 @@ export async function startLab(
   const url = `http://127.0.0.1:${port}`;
   const ask = async (what: string, { key, body, headers }: Said = {}): Promise<Got> => {
     const [method, path] = what.split(' ');
-    const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
-    const reply = await fetch(url + path, {
-      method,
-      body: sent,
-      headers: {
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-    });
+    const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const authorization = key === undefined ? undefined : { authorization: `Bearer ${key}` };
+    const type = sent === undefined ? undefined : { 'content-type': 'application/json' };
+    const reply = await fetch(url + path, { method, body: sent, headers: { ...authorization, ...type, ...headers } });
     const text = await reply.text();
+    assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), [], what);
     return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
   };
   return {
@@ -81,20 +83,13 @@ export async function startLab(
       assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
       return got;
     },
-    async makeKey({ perMinute = 1e6, perDay = 1e8 } = {}) {
+    async makeKey(limits) {
       const text = makeKey('staging');
       await store.write((ahead) => {
         const slot = ahead.keyCount();
-        const secrets = [{ digest: digestOf(text) }];
-        const rest = {
-          name: 'test',
-          plan: 'enterprise',
-          environment: 'staging',
-          createdAt: 0,
-          perMinute,
-          perDay,
-        } as const;
-        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, secrets, ...rest } };
+        const given = { perMinute: 1e6, perDay: 1e8, ...limits, secrets: [{ digest: digestOf(text) }] };
+        const rest = { name: 'test', plan: 'enterprise', environment: 'staging', createdAt: 0 } as const;
+        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, ...given, ...rest } };
       });
       return text;
     },
