@@ -110,7 +110,12 @@ test('the binary tells its version, the commit it was built from and the Node it
 
 test('the drill of docs/operating.md, with the binary', { skip }, () => {
   const drill = fileURLToPath(new URL('operator/drill.test.ts', import.meta.url));
-  const args = [...process.execArgv.filter((word) => !word.startsWith('--test')), '--test', '--test-reporter=tap', drill];
+  const args = [
+    ...process.execArgv.filter((word) => !word.startsWith('--test')),
+    '--test',
+    '--test-reporter=tap',
+    drill,
+  ];
   const env = { ...process.env, PETSTORE_TEST_PROGRAM: BUILT, NODE_TEST_CONTEXT: undefined };
   const { status, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
   assert.equal(status, 0, stdout);

@@ -112,6 +112,15 @@ test('imports go one way, and every way is gone', () => {
   assert.deepEqual([...unused], []);
 });
 
+test('only --store loads PostgreSQL, and only --lab the lab', () => {
+  for (const room of ['postgres', 'lab']) {
+    for (const file of SOURCES.filter((one) => roomOf(one) !== room)) {
+      const loads = new RegExp(`^(?:import|export) (?!type )[^;]*?from '[^']*/${room}/`, 'm');
+      assert.doesNotMatch(read(file), loads, `${file} loads ${room} at its start, not by import()`);
+    }
+  }
+});
+
 test('no file imports itself by a detour', () => {
   const graph = new Map(SOURCES.map((file) => [file, importsOf(file)]));
   const done = new Set<string>();
