@@ -140,7 +140,7 @@ describe('faults of the database', { skip: missing }, () => {
     const write = addPet(store, 'meanwhile');
     const began = performance.now();
     for (const one of replicas) await assert.rejects(one.limiter.take(key), { failure: 'unavailable' });
-    assert.ok(performance.now() - began < 6_000);
+    assert.ok(performance.now() - began < 30_000);
     assert.ok(!limiter.isReady());
     // Somebody cancels what waits: it stands in the log, but nobody may be told so.
     await primary.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
