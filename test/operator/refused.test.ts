@@ -79,7 +79,7 @@ test('what is no store and cannot become one is told in a sentence', async (t) =
 function whyNotAsNobody(): string | false {
   if (process.getuid?.() !== 0) return 'only root can run a program as somebody else';
   const { error } = spawnSync(process.execPath, ['-e', '0'], { uid: NOBODY, gid: NOBODY });
-  return error === undefined ? false : `nobody else may run ${process.execPath}`;
+  return error === undefined ? false : `another user may not run ${process.execPath}`;
 }
 
 test('what one may not read is told in a sentence', { skip: whyNotAsNobody() }, async (t) => {
