@@ -116,8 +116,9 @@ describe('faults of the database', { skip: missing }, () => {
     const [primary, standby] = servers;
     const { replicas, key } = await serving(t, '');
     await addPet(replicas[0].store, 'with the standby');
-    await primary.query('SELECT pg_switch_wal()');
-    await wait(300);
+    const [{ lsn }] = await primary.query('SELECT pg_current_wal_flush_lsn() AS lsn');
+    const has = () => standby.query(`SELECT 1 WHERE pg_last_wal_replay_lsn() >= '${lsn}'`);
+    while ((await has()).length === 0) await wait(20);
     await standby.stop();
     await addPet(replicas[1].store, 'lost');
     for (const { limiter } of replicas) await limiter.fresh();
