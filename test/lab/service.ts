@@ -10,7 +10,6 @@ import { Callers } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { App } from '../../src/app.ts';
 import { SetClock } from '../../src/clock.ts';
-import type { Engine } from '../../src/engine.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { Category, NewPet } from '../../src/store/model.ts';
@@ -20,38 +19,22 @@ import { checkReply } from '../web/schema.ts';
 
 const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 
-export interface Got {
-  status: number;
-  headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it has asked for
-  json: any;
-}
-
 export interface Said {
   key?: string;
   body?: unknown;
   headers?: Record<string, string>;
 }
 
-export interface LabService {
-  clock: SetClock;
-  engine: Engine;
-  lab: Lab;
-  port: number;
-  url: string;
-  makeKey(limits?: { perMinute?: number; perDay?: number }): Promise<string>;
-  /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
-  ask(what: string, said?: Said): Promise<Got>;
-  /** The same, and it must succeed. */
-  must(what: string, said?: Said): Promise<Got>;
-}
+export type LabService = Awaited<ReturnType<typeof startLab>>;
 
 const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
 
-export async function startLab(
-  t: TestContext,
-  { banAfter, content }: { banAfter?: number; content?: { categories: Category[]; pets: NewPet[] } } = {},
-): Promise<LabService> {
+interface LabOptions {
+  banAfter?: number;
+  content?: { categories: Category[]; pets: NewPet[] };
+}
+
+export async function startLab(t: TestContext, { banAfter, content }: LabOptions = {}) {
   const clock = new SetClock();
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
   const { store, limiter } = engine;
@@ -66,7 +49,8 @@ export async function startLab(
   });
   const { port } = app.server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const ask = async (what: string, { key, body, headers }: Said = {}): Promise<Got> => {
+  /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
+  const ask = async (what: string, { key, body, headers }: Said = {}) => {
     const [method, path] = what.split(' ');
     const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const authorization = key === undefined ? undefined : { authorization: `Bearer ${key}` };
@@ -78,12 +62,13 @@ export async function startLab(
   };
   return {
     ...{ clock, engine, lab, port, url, ask },
-    async must(what, said) {
+    /** The same, and it must succeed. */
+    async must(what: string, said?: Said) {
       const got = await ask(what, said);
       assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
       return got;
     },
-    async makeKey(limits) {
+    async makeKey(limits?: { perMinute?: number; perDay?: number }) {
       const text = makeKey('staging');
       await store.write((ahead) => {
         const slot = ahead.keyCount();
