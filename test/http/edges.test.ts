@@ -285,7 +285,7 @@ test('an Idempotency-Key sent twice is told what is wrong with it', async () => 
 });
 
 test('a request that never ends or drips is told 408 in time, and a silent socket is closed', {
-  timeout: 40_000,
+  timeout: 240_000,
 }, async () => {
   const timed = async (bytes: string, drip?: string, onceAnswered = '') => {
     const began = performance.now();
@@ -321,13 +321,13 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
     assert.match(text, /^HTTP\/1\.1 408 /);
     assert.match(text, /"code":"request_timeout"/);
     assert.match(text, /X-RateLimit-Limit: \d+/);
-    assert.ok(seconds < 20, `after ${seconds} s`);
+    assert.ok(seconds < 60, `after ${seconds} s`);
   }
   await assertNoneBehind();
 });
 
 test('a request whose client is gone is told once, and one that was refused half-way not again', {
-  timeout: 20_000,
+  timeout: 240_000,
 }, async () => {
   const answers: string[] = [];
   let gone: Promise<unknown> | undefined;

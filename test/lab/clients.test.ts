@@ -8,15 +8,15 @@ import { type LabService, REX, startLab } from './service.ts';
 const PETS = Array.from({ length: 30 }, () => ({ ...REX, status: 'available' as const }));
 const content = { categories: [], pets: PETS };
 
+const verdictsOf = (checks: { id: string; verdict: string }[]) =>
+  Object.fromEntries(checks.map(({ id, verdict }) => [id, verdict]));
+
 async function drilled(service: LabService, key: string, client: Shopper) {
   await service.must('POST /lab/reset', { key });
   await service.must('POST /lab/drill', { key });
   await shop(client);
   const { json } = await service.must('GET /lab/grade', { key });
-  const verdicts = Object.fromEntries(
-    json.checks.map((check: { id: string; verdict: string }) => [check.id, check.verdict]),
-  );
-  return { ...json, verdicts, left: (await service.must('GET /lab/faults', { key })).json };
+  return { ...json, left: (await service.must('GET /lab/faults', { key })).json };
 }
 
 test('the typed client gets an A', async (t) => {
@@ -30,16 +30,13 @@ test('the typed client gets an A', async (t) => {
   t.after(() => store.close());
   const graded = await drilled(service, key, {
     async listAll() {
-      const ids: number[] = [];
-      for await (const { id, status } of store.listPets({ limit: 10 }))
-        if (status === 'available') ids.push(Number(id));
-      return ids;
+      for await (const _ of store.listPets({ limit: 10 }));
     },
     add: async (name) => Number((await store.createPet({ name, categoryId: 1 })).id),
-    order: async (petId) => void (await store.placeOrder(petId)),
+    order: (petId) => store.placeOrder(petId),
   });
   assert.deepEqual(graded.left, [], 'every fault of the drill was met');
-  assert.deepEqual(graded.verdicts, {
+  assert.deepEqual(verdictsOf(graded.checks), {
     ...{ retry_after: 'pass', idempotency: 'pass', backoff: 'pass', herd: 'unseen', hopeless: 'pass' },
     ...{ reuse: 'pass', paging: 'pass', redundant: 'pass', deprecated: 'unseen', ban: 'pass' },
   });
@@ -63,15 +60,11 @@ test('a naive loop gets a D or an F', async (t) => {
   const graded = await drilled(service, key, {
     async listAll() {
       for (let after = 0; after < 30; after += 10) await insist(`GET /v1/pets?limit=10&after=${after}`);
-      return [];
     },
     add: async (name) => (await insist('POST /v1/pets', { name, categoryId: 1 })).id,
-    order: async (petId) => {
-      await insist('POST /v1/store/orders', { petId }).catch(() => {});
-    },
+    order: (petId) => insist('POST /v1/store/orders', { petId }).catch(() => {}),
   }).catch(() => service.lab.grade('k1'));
   assert.match(graded.grade, /[DF]/);
-  const failed = graded.checks.filter(({ verdict }: { verdict: string }) => verdict === 'fail');
-  const ids = failed.map(({ id }: { id: string }) => id);
-  for (const id of ['retry_after', 'idempotency', 'backoff', 'paging']) assert.ok(ids.includes(id), `${id}: ${ids}`);
+  const verdicts = verdictsOf(graded.checks);
+  for (const id of ['retry_after', 'idempotency', 'backoff', 'paging']) assert.equal(verdicts[id], 'fail', id);
 });

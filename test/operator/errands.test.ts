@@ -10,7 +10,7 @@ import { realDisk } from '../../src/store/file/disk.ts';
 import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 const skip = whyNoStrace() ?? false;
-const TEST_MAX_MS = 240_000;
+const TEST_MAX_MS = 900_000;
 const ANIMALS = 1_200;
 
 interface Found {

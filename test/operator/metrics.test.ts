@@ -28,11 +28,11 @@ test('the metrics tell what happened, in a form that Prometheus accepts', async 
   for (let i = 0; i < 3; i++) statuses.push((await ask()).status);
   assert.deepEqual(statuses, [201, 400, 200, 429, 429]);
   await fetch(`${server.url}/secret-path-of-a-client`);
-  await wait(1_300); // usage is written once a second, and bans are counted then
-
   const reply = await fetch(address);
   assert.equal(reply.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
-  const text = await reply.text();
+  let text = await reply.text();
+  // Usage is written once a second, and bans are counted then.
+  for (; !text.includes('petstore_bans_total 1\n'); text = await (await fetch(address)).text()) await wait(100);
   const value = (name: string) => {
     const line = text.split('\n').find((one) => one.startsWith(`${name} `));
     assert.ok(line !== undefined, `${name} is missing in\n${text}`);
@@ -80,10 +80,10 @@ test('counting a reply costs less than a microsecond', () => {
   const metrics = new Metrics();
   const best = Math.min(
     ...Array.from({ length: 5 }, () => {
-      const began = performance.now();
+      const before = process.cpuUsage();
       for (let i = 0; i < 100_000; i++) metrics.replied(i % 3 === 0 ? 'listPets' : 'createPet', 200, i % 50);
-      return (performance.now() - began) / 100_000;
+      return process.cpuUsage(before).user / 100_000;
     }),
   );
-  assert.ok(best < 0.001, `${best * 1_000} microseconds`);
+  assert.ok(best < 1, `${best} microseconds`);
 });

@@ -244,7 +244,9 @@ test('who stops reading an export ends it, without an error, and the store is cl
   assert.deepEqual(await readdir(path.join(cwd, 'data')), files, 'not as after a crash');
 });
 
-test('what cannot be printed is told, and the store is closed', { skip: !existsSync('/dev/full') }, async (t) => {
+test('what cannot be printed is told, and the store is closed', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full on this machine',
+}, async (t) => {
   const cwd = await temporary(t);
   await writeFile(path.join(cwd, 'in'), LINES);
   await program(['import', 'in'], { cwd });

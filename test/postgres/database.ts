@@ -14,7 +14,7 @@ import pg from 'pg';
 import type { Row } from '../../src/postgres/link.ts';
 import { freePort } from '../program.ts';
 
-const START_MAX_MS = 20_000;
+const START_MAX_MS = 120_000;
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const user = process.getuid?.() === 0 ? NOBODY : {};
 /** Kills the server when our end of its standard input is closed. */

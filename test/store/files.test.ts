@@ -406,7 +406,7 @@ test('a file is compacted by itself when it has grown', () =>
   withStore({ minCompactionBytes: 2_000 }, async (opened) => {
     for (let i = 0; i < 40; i++) await addPet(opened.store);
     for (const began = Date.now(); filesIn(opened.dir).includes('store-000001.jsonl'); ) {
-      assert.ok(Date.now() - began < 5_000);
+      assert.ok(Date.now() - began < 60_000);
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     await opened.reopen();
