@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { SetClock } from '../../src/clock.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type Journal, type Operation, StoreError } from '../../src/store/model.ts';
+import { State } from '../../src/store/state.ts';
 import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
 import { SharedList } from './shared-journal.ts';
 
@@ -227,6 +228,19 @@ test('what was made under an Idempotency-Key is known for 24 hours of store time
     await opened.store.write(() => ({ op: 'usage', at: opened.store.unix(), entries: [] }));
     assert.equal(await made('k1', once.at), 'nothing', 'the record itself is gone');
   }));
+
+test('expired idempotency records go a few at a time, the oldest first; one that was made again counts from then', () => {
+  const state = new State();
+  const add = (key: number, at: number) => {
+    const once = { caller: 'k1', key: `${key}`, at };
+    state.take([{ op: 'addPet', pet: pet(state.counters.nextPetId), once }]);
+    return state.onces.size;
+  };
+  for (let key = 0; key < 200; key++) add(key, key);
+  const at = DAY_MS + 200;
+  assert.deepEqual([add(150, at), add(150, at), add(150, at), add(150, at)], [136, 72, 8, 1]);
+  assert.deepEqual([add(1, at + DAY_MS), add(2, at + 2 * DAY_MS)], [1, 1], 'also when all had gone');
+});
 
 test('store time runs on, whatever is done to the clock; a start follows it only where that is plausible', async () => {
   const list = new SharedList();
