@@ -11,7 +11,7 @@ const MAX_CATEGORIES = 1_000_000;
 const MAX_ONCE_RECORDS = 1_000_000;
 
 /** Rows that are accepted but not durable, over those that are. */
-class Layer<K, V> implements Rows<K, V> {
+class Layer<K, V> {
   readonly own = new Map<K, V>();
   #below: Pick<Rows<K, V>, 'size' | 'get'>;
 
@@ -72,10 +72,7 @@ export class StateAhead implements Ahead, Tables {
   readonly category = (id: Int64): Category | undefined => this.categoryTable.get(id);
   readonly key = (id: string): ApiKey | undefined => this.keyTable.get(id);
 
-  *keys(): Generator<ApiKey> {
-    for (const { id } of this.#state.keys()) yield this.key(id)!;
-    for (const key of this.keyTable.own.values()) if (!this.#state.key(key.id)) yield key;
-  }
+  readonly keys = (): Iterable<ApiKey> => new Map([...this.#state.keyTable, ...this.keyTable.own]).values();
 
   isEmpty(): boolean {
     return this.nextPetId() === 1 && this.nextOrderId() === 1 && this.categoryTable.size === 0;

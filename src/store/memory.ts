@@ -1,22 +1,11 @@
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import {
-  type Ahead,
-  type Decided,
-  type Journal,
-  type Operation,
-  type Proof,
-  type Reading,
-  type Store,
-  StoreError,
-} from './model.ts';
-import { encode, prove } from './record.ts';
+import { type Ahead, type Decided, type Journal, type Operation, type Proof, type Store, StoreError } from './model.ts';
+import { prove } from './record.ts';
 import { State } from './state.ts';
 
 /** What one batch may hold: writes, an animal of an import counted as one. Beyond it, writes are refused. */
 const MAX_BATCH_WRITES = 4096;
-/** The longest operation: as much as a line of a file holds. */
-const MAX_OPERATION_BYTES = 4 * 1024 * 1024 - 256;
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -24,9 +13,10 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** What it came to, as of now; nothing where it was refused, or made before. */
+  /** What it came to, as of now: `operation`, where something is to be written. */
+  decided?: Decided;
   operation?: Operation;
-  answer(): void;
+  refusal?: unknown;
 }
 
 /**
@@ -39,8 +29,7 @@ interface Write {
  * back no day's count and no ban. The price: after standing still for more than 30 days, records are kept longer.
  */
 export class MemoryStore implements Store {
-  readonly read: Reading;
-  readonly #state: State;
+  readonly read: State;
   readonly #journal: Journal;
   readonly #clock: Clock;
   /** Store time when the monotonic clock stood at 0. */
@@ -64,7 +53,6 @@ export class MemoryStore implements Store {
 
   private constructor(journal: Journal, state: State, clock: Clock) {
     this.read = state;
-    this.#state = state;
     this.#journal = journal;
     this.#clock = clock;
     const wall = clock.wall();
@@ -83,14 +71,14 @@ export class MemoryStore implements Store {
       const isFull = this.#weight >= MAX_BATCH_WRITES || waiting >= 2 * MAX_BATCH_WRITES;
       if (this.#isClosed) reject(new StoreError('closed', 'the store is closed'));
       else if (isFull) reject(new StoreError('busy', 'too many writes are waiting'));
-      else this.#accept({ decide, resolve: resolve as Write['resolve'], reject, answer: () => {} });
+      else this.#accept({ decide, resolve: resolve as Write['resolve'], reject });
     });
   }
 
   /** Throws where the state contradicts itself; else tells what is in it. */
   check(): Proof {
-    this.#state.check();
-    return prove(this.#state);
+    this.read.check();
+    return prove(this.read);
   }
 
   async close(): Promise<void> {
@@ -100,35 +88,23 @@ export class MemoryStore implements Store {
   }
 
   #accept(write: Write): void {
-    write.operation = undefined;
+    write.decided = write.operation = write.refusal = undefined;
     try {
       const decided = write.decide(this.#ahead);
-      write.answer = () => write.resolve(decided);
       if (decided.op !== 'again') {
-        this.#collect(write, decided);
-        return;
+        this.#ahead.take(decided);
+        write.operation = decided;
       }
+      write.decided = decided;
     } catch (error) {
-      write.answer = () => write.reject(error);
-      if (error instanceof StoreError) {
-        write.answer();
-        return;
-      }
+      write.refusal = error;
     }
-    // What it rests on may not be durable yet.
-    const others = this.#collecting.length > 0 ? this.#collecting : this.#sent;
-    if (others.length > 0) others.push(write);
-    else write.answer();
-  }
-
-  #collect(write: Write, operation: Operation): void {
-    const isLong = 'pets' in operation || 'entries' in operation;
-    if (isLong && Buffer.byteLength(encode(operation)) > MAX_OPERATION_BYTES) {
-      throw new StoreError('rejected', 'the operation is too large for one record');
-    }
-    this.#ahead.take(operation);
-    write.operation = operation;
-    this.#collecting.push(write);
+    const { operation, refusal } = write;
+    // What an answer rests on may not be durable yet.
+    const batch = operation || this.#collecting.length > 0 ? this.#collecting : this.#sent;
+    if (!operation && (refusal instanceof StoreError || batch.length === 0)) answer(write);
+    else batch.push(write);
+    if (!operation) return;
     this.#weight += operation.op === 'addPets' ? operation.pets.length : 1;
     this.#committing ??= this.#commit();
   }
@@ -151,29 +127,27 @@ export class MemoryStore implements Store {
   }
 
   #apply(operations: Operation[]): void {
-    this.#state.take(operations);
-    this.#ahead = new StateAhead(this.#state, operationsOf(this.#collecting));
-    for (const write of this.#sent.splice(0)) write.answer();
+    this.read.take(operations);
+    this.#ahead = new StateAhead(this.read, operationsOf(this.#collecting));
+    for (const write of this.#sent.splice(0)) answer(write);
   }
 
   /** Others were first: on what they have written, all that was accepted is decided again. */
   #decideAgain(others: Operation[]): void {
-    this.#state.take(others);
+    this.read.take(others);
     for (const write of this.#beginAnew()) this.#accept(write);
   }
 
-  /**
-   * The append that is under way will fail on what others have written; until then what is decided rests on nothing.
-   */
+  /** An append that is under way will fail on this; until then what is decided rests on nothing. */
   #follow(operations: Operation[]): void {
-    if (this.#sent.length > 0) this.#state.take(operations);
+    if (this.#sent.length > 0) this.read.take(operations);
     else this.#decideAgain(operations);
   }
 
   /** On the state as it is. Gives what was accepted and not answered. */
   #beginAnew(): Write[] {
     const writes = [...this.#sent, ...this.#collecting];
-    this.#ahead = new StateAhead(this.#state);
+    this.#ahead = new StateAhead(this.read);
     this.#sent = [];
     this.#collecting = [];
     this.#weight = 0;
@@ -183,12 +157,15 @@ export class MemoryStore implements Store {
   /** What was decided since rests on what failed, and goes with it. */
   #fail(error: StoreError): void {
     const failed = new Set(this.#sent);
-    const notKept =
-      error.failure === 'unknown'
-        ? new StoreError('unavailable', `what this rests on may not be kept: ${error.message}`)
-        : error;
+    const why = `what this rests on may not be kept: ${error.message}`;
+    const notKept = error.failure === 'unknown' ? new StoreError('unavailable', why) : error;
     for (const write of this.#beginAnew()) write.reject(write.operation && failed.has(write) ? error : notKept);
   }
+}
+
+function answer({ decided, refusal, resolve, reject }: Write): void {
+  if (decided) resolve(decided);
+  else reject(refusal);
 }
 
 const operationsOf = (writes: Write[]): Operation[] => writes.flatMap(({ operation }) => operation ?? []);

@@ -24,12 +24,7 @@ export interface Counters {
   nextSlot: number;
 }
 
-export interface Rows<K, V> {
-  readonly size: number;
-  get(key: K): V | undefined;
-  set(key: K, row: V): unknown;
-  clear(): void;
-}
+export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
 /** What operations change. */
 export interface Tables {

@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counts, NewPet, Operation, Proof } from './model.ts';
+import type { Category, Counts, NewPet, Once, Operation, Pet, Proof } from './model.ts';
 import { type Counters, isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
@@ -30,12 +30,20 @@ export class NewerError extends Error {
 
 /** The JSON object without its opening brace, so that its place in a file can stand before it. */
 export function encode(entry: Entry): string {
+  if (entry.op === 'addPet') return addPetJson(entry.pet, entry.once);
   try {
     return JSON.stringify(entry).slice(1);
   } catch {
     // It holds a bigint. With a replacer it takes twice the time, so that is not for all.
     return JSON.stringify(entry, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1);
   }
+}
+
+/** By a template, in a third of the time: most of what is written is this. */
+function addPetJson({ id, name, categoryId, status }: Pet, once: Once | undefined): string {
+  const category = typeof categoryId === 'bigint' ? `"${categoryId}"` : categoryId;
+  const pet = `"id":${id},"name":${JSON.stringify(name)},"categoryId":${category},"status":"${status}"`;
+  return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}}`;
 }
 
 /** Where an entry holds an int64. */

@@ -53,6 +53,9 @@ export class State implements Tables, Reading {
   readonly keyTable = new Keys();
   readonly usageTable = new Map<string, Usage>();
   readonly onces = new Onces();
+  /** Goes on behind what was dropped: a new one would step over every place that is free. */
+  #byAge = this.onces.entries();
+  #oldest: [place: string, made: Made] | undefined;
 
   get petsVersion(): number {
     return this.petTable.version;
@@ -78,7 +81,7 @@ export class State implements Tables, Reading {
     return this.orderTable.page(after, limit, status);
   }
 
-  categories(after: Int64 | undefined, limit: number): Page<Category> {
+  categories(after?: Int64, limit?: number): Page<Category> {
     return this.categoryTable.page(after, limit);
   }
 
@@ -94,10 +97,17 @@ export class State implements Tables, Reading {
   /** Time comes from the records, never from a clock: a replay drops exactly what was dropped before. */
   passed(at: number): void {
     this.time = Math.max(this.time, at);
-    let drops = 0;
-    for (const [place, made] of this.onces) {
-      if (!isExpired(made, this.time) || ++drops > DROPS_PER_RECORD) return;
-      this.onces.delete(place);
+    for (let drops = 0; drops < DROPS_PER_RECORD; drops++) {
+      this.#oldest ??= this.#byAge.next().value;
+      if (this.#oldest === undefined) {
+        this.#byAge = this.onces.entries(); // one that was at its end stays there
+        return;
+      }
+      const [place, made] = this.#oldest;
+      const isThere = this.onces.get(place) === made;
+      if (isThere && !isExpired(made, this.time)) return;
+      if (isThere) this.onces.delete(place);
+      this.#oldest = undefined;
     }
   }
 
@@ -108,15 +118,14 @@ export class State implements Tables, Reading {
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
   *operations(): Generator<Operation> {
     for (const pets of this.petTable.pieces()) {
-      const [names, statuses] = [pets.map(({ name }) => name), pets.map(({ status }) => status)];
-      yield { op: 'pets', first: pets[0].id, names, categoryIds: pets.map((pet) => pet.categoryId), statuses };
+      const [names, categoryIds] = [column(pets, 'name'), column(pets, 'categoryId')];
+      yield { op: 'pets', first: pets[0].id, names, categoryIds, statuses: column(pets, 'status') };
     }
     for (const orders of this.orderTable.pieces()) {
-      const [statuses, placedAts] = [orders.map(({ status }) => status), orders.map(({ placedAt }) => placedAt)];
-      yield { op: 'orders', first: orders[0].id, petIds: orders.map(({ petId }) => petId), statuses, placedAts };
+      const [petIds, placedAts] = [column(orders, 'petId'), column(orders, 'placedAt')];
+      yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: column(orders, 'status') };
     }
-    for (const category of this.categories(undefined, Number.POSITIVE_INFINITY).items)
-      yield { op: 'setCategory', category };
+    for (const category of this.categories().items) yield { op: 'setCategory', category };
     for (const key of this.keys()) yield { op: 'setKey', key };
     const all = [...this.keyTable.keys()].flatMap((id) => this.usage(id) ?? []);
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);
@@ -148,6 +157,8 @@ export class State implements Tables, Reading {
     for (const id of this.usageTable.keys()) if (!this.key(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }
+
+const column = <R, N extends keyof R>(rows: R[], name: N): R[N][] => rows.map((row) => row[name]);
 
 function* pieces<T>(items: T[]): Generator<T[]> {
   for (let from = 0; from < items.length; from += ITEMS_PER_LINE) yield items.slice(from, from + ITEMS_PER_LINE);

@@ -90,8 +90,8 @@ export class Categories {
     this.#sorted.splice(this.#place(id), this.get(id) ? 1 : 0, category);
   }
 
-  page(after: Int64 | undefined, limit: number): Page<Category> {
-    const from = after === undefined ? 0 : placeIn(this.#sorted, ({ id }) => id <= after);
+  page(after: Int64 = Number.NEGATIVE_INFINITY, limit = Number.POSITIVE_INFINITY): Page<Category> {
+    const from = placeIn(this.#sorted, ({ id }) => id <= after);
     return { items: this.#sorted.slice(from, from + limit), more: from + limit < this.size };
   }
 

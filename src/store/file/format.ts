@@ -11,7 +11,7 @@ import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
 import { shellWord } from '../../shell.ts';
-import type { Operation } from '../model.ts';
+import { type Operation, StoreError } from '../model.ts';
 import type { Counters } from '../operations.ts';
 import { encode, encodeState, NewerError } from '../record.ts';
 import type { State } from '../state.ts';
@@ -85,7 +85,11 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
   let text = '';
   for (const [n, operation] of operations.entries()) {
     const body = operation.op === 'close' ? '"op":"close"}' : encode(operation);
-    text += seal(placeOf(batch, n, n === operations.length - 1) + body);
+    const line = seal(placeOf(batch, n, n === operations.length - 1) + body);
+    if (3 * line.length > MAX_LINE_BYTES && Buffer.byteLength(line) > MAX_LINE_BYTES) {
+      throw new StoreError('rejected', 'the operation is too large for one record');
+    }
+    text += line;
   }
   return Buffer.from(text);
 }
