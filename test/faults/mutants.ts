@@ -16,6 +16,7 @@ const SYNC = 'await this.#disk.sync(current.fd).catch(failing);';
 const LIST: [file: string, text: string, instead: string, row: Mutant['row']][] = [
   ['disk.ts', 'fs.fdatasync(fd, done)', 'done(null)', 0],
   ['disk.ts', 'await call((done) => fs.fsync(directory, done));', '', 0],
+  ['disk.ts', 'await named(dir, (done) => done(null));', '', 0],
   ['disk.ts', 'fs.ftruncate(fd, length, done)', 'done(null)', 0],
   ['directory.ts', '.then(() => disk.sync(fd))', '', 10],
   ['directory.ts', 'isSealed(line) ?', 'true ?', 10],

@@ -14,10 +14,10 @@ import { goOnIn, recover, writeWhole } from './rewrite.ts';
 /** Writes the whole store as one file, which has its name only when it is whole and durable. */
 export async function backup(dir: string, target: string, options: DirectoryOptions = {}): Promise<Proof> {
   const { disk = realDisk } = options;
-  mustBeNew(disk, target);
   if (realpathSync(dirname(resolve(target))) === realpathSync(dir)) {
     throw new Error(`${target} is inside the data directory`);
   }
+  mustBeNew(disk, target);
   const { found, state, proof } = await readStore(dir, options);
   await writeBackup(disk, target, { ...found.header, first: found.batch }, state);
   return proof;

@@ -11,9 +11,6 @@ export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes((error as 
 /** Often for want of a descriptor. Nothing has been changed. */
 export const isOpenFailure = (error: unknown): boolean => (error as NodeJS.ErrnoException).syscall === 'open';
 
-/** One call reads no more than 2 GiB. */
-const READ_BYTES = 2 ** 30;
-
 function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
@@ -53,7 +50,7 @@ export const realDisk = {
   read(fd: number, bytes: Uint8Array, position: number): number {
     let at = 0;
     while (at < bytes.length) {
-      const count = fs.readSync(fd, bytes, at, Math.min(READ_BYTES, bytes.length - at), position + at);
+      const count = fs.readSync(fd, bytes, at, bytes.length - at, position + at);
       if (count === 0) break;
       at += count;
     }
@@ -81,6 +78,7 @@ export const realDisk = {
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     await realDisk.makeDirectory(dirname(dir));
-    await named(dir, (done) => fs.mkdir(dir, DIRECTORY_MODE, done));
+    fs.mkdirSync(dir, DIRECTORY_MODE);
+    await named(dir, (done) => done(null)); // durable, too
   },
 };

@@ -13,6 +13,8 @@ import {
 } from './format.ts';
 
 const READ_BYTES = 1024 * 1024;
+/** So far behind a bad place it is looked what stands there. */
+const LOOK_BYTES = 256 * 1024 * 1024;
 const SECTOR_BYTES = 512;
 const LINE_FEED = 10;
 
@@ -126,7 +128,7 @@ export async function readFile(
   try {
     const { offset, why = reader.missing } = await readLines(disk, fd, size, reader, progress);
     if (why === undefined) return found;
-    const rest = Buffer.alloc(size - offset);
+    const rest = Buffer.alloc(Math.min(size - offset, LOOK_BYTES));
     disk.read(fd, rest, offset);
     const { isTorn, lastBatch } = judge(rest, offset, found);
     if (isTorn) {
@@ -135,7 +137,7 @@ export async function readFile(
     const canBeCut = found.header.store !== '';
     const error = new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
     if (!salvage || !canBeCut) throw error;
-    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: rest.length } };
+    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: size - offset } };
   } catch (error) {
     throw error instanceof NewerError ? new NewerError(`${path}: ${error.what}`) : error;
   } finally {

@@ -126,10 +126,15 @@ export const row: Row = {
   async run(scale, report) {
     const { dir, remove } = folder();
     const random = seeded(report.seed);
+    const rounds = Array.from({ length: Math.ceil((KILLS * scale) / KILLS_PER_ROUND) }, (_, i) =>
+      join(dir, `data-${i}`),
+    );
+    const waiting = rounds.values();
+    const worker = async () => {
+      for (const data of waiting) if (!report.isOver()) await round(data, random, report);
+    };
     try {
-      while (report.cases < KILLS * scale && !report.isOver()) {
-        await round(join(dir, `data-${report.cases}`), random, report);
-      }
+      await Promise.all([worker(), worker()]);
     } finally {
       remove();
     }
