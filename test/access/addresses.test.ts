@@ -32,6 +32,7 @@ it('refuses 60 requests a minute as such, and then until the minute ends', () =>
   assert.deepEqual(over, { at: at + 10_000, limit: 60, remaining: 0, endsAt, over: true });
   assert.equal(addresses.refused('192.0.2.2').over, false);
   clock.advance(1_000 * retryAfterSeconds(over.endsAt, over.at));
+  assert.equal(addresses.look('192.0.2.1').remaining, 60);
   assert.equal(addresses.refused('192.0.2.1').remaining, 59);
 });
 
