@@ -1,0 +1,79 @@
+/**
+ * What keys have used of their day, and which are banned: written down once a second, so that a restart gives none of it
+ * back.
+ */
+import { SlotLimiter } from '../access/limiter.ts';
+import type { Decision, Limited } from '../access/limits.ts';
+import type { EngineOptions, Log } from '../engine.ts';
+import type { Store, Usage } from '../store/model.ts';
+
+const RECORD_EVERY_MS = 1_000;
+/** About a megabyte of log; more keys than that are written in several records. */
+const RECORD_MAX_KEYS = 10_000;
+
+export class RecordedLimiter extends SlotLimiter {
+  /** How many have begun since the start. */
+  bans = 0;
+  readonly #store: Store;
+  readonly #log: Log;
+  readonly #timer: NodeJS.Timeout;
+  #underWay = Promise.resolve();
+
+  constructor(store: Store, { clock, banAfter, log }: EngineOptions) {
+    super({ clock, unix: () => store.unix(), banAfter });
+    this.#store = store;
+    this.#log = log;
+    for (const key of store.read.keys()) {
+      const usage = store.read.usage(key.id);
+      if (usage !== undefined) this.restore(key, usage);
+    }
+    this.#timer = setInterval(() => this.record('usage could not be written'), RECORD_EVERY_MS).unref();
+  }
+
+  override take(caller: Limited): Decision {
+    const decision = super.take(caller);
+    if (decision.banBegan) this.bans++;
+    return decision;
+  }
+
+  /** Only what is durable is lifted: on a full disk nothing is changed. */
+  override async lift(caller: Limited): Promise<void> {
+    await this.#write([{ ...this.#usageOf(caller.slot), banStep: 0, banEndsAt: 0 }]);
+    super.lift(caller);
+  }
+
+  /** What has changed since the last time, which on a slow disk is waited for. */
+  record(failed: string): Promise<void> {
+    this.#underWay = this.#underWay.then(() => this.#writeChanged(failed));
+    return this.#underWay;
+  }
+
+  /** The last of it, when no request comes any more. */
+  stop(): Promise<void> {
+    clearInterval(this.#timer);
+    return this.record('the last usage could not be written: the next start counts it as unused');
+  }
+
+  async #writeChanged(failed: string): Promise<void> {
+    let slots: number[];
+    do {
+      slots = this.changed(RECORD_MAX_KEYS);
+      if (slots.length === 0) return;
+      const failure = await this.#write(slots.map((slot) => this.#usageOf(slot))).catch((error) => ({ error }));
+      if (failure) {
+        this.unsaved(slots);
+        return this.#log.warn(failed, { keys: slots.length, ...failure });
+      }
+    } while (slots.length === RECORD_MAX_KEYS);
+  }
+
+  #usageOf(slot: number): Usage {
+    const key = `k${slot + 1}`;
+    return { key, ...this.counted(this.#store.read.key(key)!) };
+  }
+
+  async #write(entries: Usage[]): Promise<undefined> {
+    const at = this.#store.unix();
+    await this.#store.write(() => ({ op: 'usage' as const, at, entries }));
+  }
+}
