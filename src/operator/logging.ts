@@ -8,8 +8,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import type { Log } from '../engine.ts';
 
-export const LEVELS = ['info', 'warn', 'error'] as const;
-type Level = (typeof LEVELS)[number];
 type Fields = Record<string, unknown>;
 
 const BUFFER_MAX_BYTES = 1_048_576;
@@ -29,18 +27,16 @@ const HIDDEN = '[hidden]';
 export class Logger implements Log {
   readonly #out: Writable;
   readonly #clock: Clock;
-  readonly #level: number;
   #dropped = 0;
 
-  constructor({ out, clock, level }: { out: Writable; clock: Clock; level: Level }) {
+  constructor({ out, clock }: { out: Writable; clock: Clock }) {
     this.#out = out.on('error', () => {}); // the reader is gone
     this.#clock = clock;
-    this.#level = LEVELS.indexOf(level);
   }
 
-  info = (message: string, fields?: Fields): void => this.#log('info', message, fields);
-  warn = (message: string, fields?: Fields): void => this.#log('warn', message, fields);
-  error = (message: string, fields?: Fields): void => this.#log('error', message, fields);
+  info = (message: string, fields?: Fields): void => this.#add('info', message, fields);
+  warn = (message: string, fields?: Fields): void => this.#add('warn', message, fields);
+  error = (message: string, fields?: Fields): void => this.#add('error', message, fields);
 
   /** A line about one request. */
   access(fields: Fields & { target: string | undefined }): void {
@@ -51,10 +47,6 @@ export class Logger implements Log {
   async close(): Promise<void> {
     const end = performance.now() + LAST_LINES_MAX_MS;
     while (this.#out.writableLength > 0 && performance.now() < end) await wait(LAST_LINES_POLL_MS);
-  }
-
-  #log(level: Level, message: string, fields: Fields | undefined): void {
-    if (LEVELS.indexOf(level) >= this.#level) this.#add(level, message, fields);
   }
 
   #add(level: string, message: string, fields?: Fields): void {

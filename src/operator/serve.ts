@@ -40,7 +40,7 @@ export const serveCommand = (calls: Calls) =>
   });
 
 async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
-  const log = new Logger({ out: stderrWithoutWaiting(), clock, level: settings.logLevel });
+  const log = new Logger({ out: stderrWithoutWaiting(), clock });
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
@@ -76,10 +76,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
   const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
-  let hasFailed = false;
-  const fatal = (error: unknown) => {
-    if (!hasFailed) void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
-  };
+  const fatal = (error: unknown) => void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
   const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, observe: metrics });
   const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
   try {
@@ -104,7 +101,6 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    hasFailed = true;
     // So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
