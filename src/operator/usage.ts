@@ -1,7 +1,4 @@
-/**
- * What keys have used of their day, and which are banned: written down once a second, so that a restart gives none of it
- * back.
- */
+/** What keys have used of their day, and bans: written down once a second, so that a restart gives none of it back. */
 import { SlotLimiter } from '../access/limiter.ts';
 import type { Decision, Limited } from '../access/limits.ts';
 import type { EngineOptions, Log } from '../engine.ts';

@@ -8,7 +8,7 @@ import { SetClock } from '../../src/clock.ts';
 import { RecordedLimiter } from '../../src/operator/usage.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type ApiKey, StoreError } from '../../src/store/model.ts';
-import { command, serving, temporary, whyNoStrace } from '../program.ts';
+import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 /** The first of them come with the start; the rest are writes of the test. */
 const SYNC_THAT_FAILS = 6;
@@ -50,6 +50,17 @@ test('fdatasync fails: the write is told as unknown, the server ends with 1, and
   const kept = (await (await fetch(`${next.url}/pets`, { headers })).json()) as unknown[];
   assert.deepEqual(kept.slice(0, acknowledged.length), acknowledged);
   assert.ok(kept.length <= acknowledged.length + 1, 'only the one that was told as unknown may be there as well');
+});
+
+test('a compaction without room says so in a sentence', { skip: whyNoStrace() ?? false }, async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const { exit, stdout, stderr } = await injected('pwrite64:error=ENOSPC:when=1', ['compact'], { cwd });
+  assert.deepEqual([exit, stdout], [1, '']);
+  assert.match(
+    stderr,
+    /^the compacting process ended with 1: data: no space left on device; make room there, and try again$/m,
+  );
 });
 
 test('a lift that cannot be written down lifts nothing', async () => {
