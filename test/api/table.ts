@@ -348,7 +348,7 @@ export const GROUPS: Group[] = [
   ),
   group(
     'a line of log for every request',
-    '--access-log --log-level warn',
+    '--access-log',
     [ok('/v1/pets?limit=3'), no('/v1/nothing', 'missing_api_key', { key: null })],
     [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
   ),
