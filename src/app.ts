@@ -133,18 +133,23 @@ export class App {
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
     if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
-    return next(this.#gate.admit(exchange, callers, lab?.limiter ?? limiter), (refused) => {
-      if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
-      if (refused !== undefined) return refused;
-      checkDemands(req);
-      if (allow === undefined) throw notFound();
-      if (lab === undefined) return this.#serve(exchange, path, allow);
-      if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
-      return lab.answer(exchange, path, () => readBody(req, exchange.res).then(readJson));
-    });
+    const refused = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
+    if (!(refused instanceof Promise)) return this.#decided(exchange, refused, path, allow, lab);
+    return refused.then((later) => this.#decided(exchange, later, path, allow, lab));
   }
 
-  /** Whoever asks is known, and has paid. */
+  /** By the gate: the request is refused, or whoever asks is known and has paid. */
+  #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
+    const { req, res } = exchange;
+    if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
+    if (refused !== undefined) return refused;
+    checkDemands(req);
+    if (allow === undefined) throw notFound();
+    if (lab === undefined) return this.#serve(exchange, path, allow);
+    if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
+    return lab.answer(exchange, path, () => readBody(req, res).then(readJson));
+  }
+
   #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
     const { req, res, query, operation, caller } = exchange as Exchange & { caller: ApiKey };
     if (operation === undefined) throw methodNotAllowed(allow);
@@ -225,9 +230,4 @@ export class App {
 
 function isUnder(root: string, path: string): boolean {
   return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
-}
-
-/** At once, where there is nothing to wait for. */
-function next<T, R>(value: T | Promise<T>, then: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(then) : then(value);
 }
