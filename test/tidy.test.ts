@@ -168,7 +168,6 @@ const FOR_TESTS: Record<string, string[]> = {
     'MAX_VIOLATIONS_NAMED',
     'REFUSED_PER_MINUTE',
   ],
-  'the turns of an import are counted where it runs': ['TURN_LINES', 'importAnimals'],
   'a test that names a shape names that of the source': ['AppSettings'],
   'the OpenAPI document is held against what is served': ['CATALOGUE'],
 };

@@ -3,7 +3,7 @@ import { EXPORT, GRADE } from './animal-commands.ts';
 import { command } from './command.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
 import { IMPORT } from './import.ts';
-import { KEY_COMMANDS } from './key-commands.ts';
+import { KEY_COMMANDS } from './keys.ts';
 import { printDocument } from './pages.ts';
 import { serveCommand } from './serve.ts';
 import { baseUrls, json } from './settings.ts';

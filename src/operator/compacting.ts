@@ -6,6 +6,7 @@ import { isSea } from 'node:sea';
 import { text } from 'node:stream/consumers';
 import { realDisk } from '../store/file/disk.ts';
 import { compactFile, type Extent } from '../store/file/rewrite.ts';
+import { asCommandError } from './exit.ts';
 
 /** The word by which this program calls itself for that. */
 export const COMPACT_CHILD = 'compact-child';
@@ -39,5 +40,7 @@ export async function runAgain(words: string[], options: { signal?: AbortSignal;
 /** What the child does. */
 export async function compactChild([dir, file, length]: string[]): Promise<void> {
   process.stdin.on('end', () => process.exit(1)).resume(); // whoever asked for it is gone
-  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) });
+  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }).catch((error) => {
+    throw asCommandError(error, dir) ?? error; // whoever asked for it tells what we say
+  });
 }

@@ -1,6 +1,5 @@
 /** What the operator may say to `serve`, and the options that several commands take: one table for all there is. */
 import { ENVIRONMENTS } from '../store/model.ts';
-import { LEVELS } from './logging.ts';
 import * as is from './options.ts';
 import { flag, type Options, option, optional, type Values } from './options.ts';
 
@@ -46,7 +45,6 @@ export const SERVE_OPTIONS = {
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
-  logLevel: option(is.oneOf(LEVELS), 'LEVEL', 'lowest level that is logged', 'info'),
   metrics: optional(is.hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
   ...baseUrls,
 } satisfies Options;

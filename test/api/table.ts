@@ -358,7 +358,7 @@ export const GROUPS: Group[] = [
   },
   {
     name: 'a line of log for every request',
-    serve: ['--access-log', '--log-level', 'warn'],
+    serve: ['--access-log'],
     rows: [ok('/v1/pets?limit=3'), no('/v1/nothing', 'missing_api_key', { key: null })],
     logs: [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
   },

@@ -78,7 +78,6 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     trustProxy: ['11', 'yes'],
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],
-    logLevel: ['loud'],
     metrics: ['9100', '::1:9100', '127.0.0.1:65536', '[zz]:9100'],
     baseUrl: ['https://api.example', 'https://api.example/v1?x', 'https://x.example/?/v1', 'https://x.example#/v1'],
     stagingBaseUrl: ['a', 'mailto:a@b.example/v1', 'https:a/v1', 'https://*.a/v1', 'https://a@b/v1', 'https://a/v1 '],
