@@ -1,11 +1,13 @@
 /** What an import into a running server costs those who ask meanwhile. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { program, serving, temporary } from '../program.ts';
+import { promisify } from 'node:util';
+import { command, program, serving, temporary } from '../program.ts';
 
 const ANIMALS = 200_000;
 const PAUSE_MAX_MS = 20;
@@ -42,12 +44,12 @@ test('no request waits longer than 20 ms for an import, as far as that is of our
   })();
   await longestMs();
   const began = performance.now();
-  const { exit, stderr } = await program(['import', 'in'], { cwd });
+  const [file, ...start] = await command();
+  await promisify(execFile)(file, [...start, 'import', 'in'], { cwd });
   const ms = performance.now() - began;
   const longest = await longestMs();
   isDone = true;
   await asking;
-  assert.equal(exit, 0, stderr);
   waited.sort((a, b) => a - b);
   t.diagnostic(`import: ${ms.toFixed(0)} ms; the server worked at most ${longest.toFixed(1)} ms between two turns`);
   t.diagnostic(

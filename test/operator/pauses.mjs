@@ -1,9 +1,11 @@
 /**
- * Loaded into a server (`NODE_OPTIONS=--import …`): measures the longest time between two turns of its event loop in
- * which it worked itself. At SIGUSR2 that is written to PAUSES_FILE, and measuring begins anew.
+ * Loaded into a server (`NODE_OPTIONS=--import …`): measures the longest time that a timer waited, as far as the server
+ * worked itself meanwhile. At SIGUSR2 that is written to PAUSES_FILE, and measuring begins anew.
  */
 import { existsSync, openSync, readSync, writeFileSync } from 'node:fs';
 
+/** More often, the measuring would be what is measured. */
+const EVERY_MS = 1;
 const SCHEDSTAT = `/proc/self/task/${process.pid}/schedstat`;
 const schedstat = existsSync(SCHEDSTAT) ? openSync(SCHEDSTAT, 'r') : undefined;
 const told = Buffer.alloc(100);
@@ -36,8 +38,7 @@ function turn() {
   const after = moment();
   const worked = Math.min(after.now - before.now - (after.waited - before.waited), after.cpu - before.cpu);
   longest = Math.max(longest, worked);
-  process._rawDebug(`pause ${worked.toFixed(1)} of ${(after.now - before.now).toFixed(1)}`);
   before = after;
-  setImmediate(turn);
+  setTimeout(turn, EVERY_MS);
 }
 turn();
