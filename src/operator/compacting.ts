@@ -41,6 +41,6 @@ export async function runAgain(words: string[], options: { signal?: AbortSignal;
 export async function compactChild([dir, file, length]: string[]): Promise<void> {
   process.stdin.on('end', () => process.exit(1)).resume(); // whoever asked for it is gone
   await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }).catch((error) => {
-    throw asCommandError(error, dir); // whoever asked for it tells what we say
+    throw asCommandError(error, dir) ?? error; // whoever asked for it tells what we say
   });
 }

@@ -60,10 +60,10 @@ test('while a big store is read /healthz is 200 and /readyz is 503', { timeout: 
   await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
   assert.equal((await program(['import', 'in'], { cwd })).exit, 0);
   const port = await freePort();
-  const { said } = await run(t, [...(await command()), 'serve', '--port', String(port)], { cwd });
+  const { child, said } = await run(t, [...(await command()), 'serve', '--port', String(port)], { cwd });
   const ask = (page: string) => fetch(`http://127.0.0.1:${port}${page}`).catch(() => undefined);
   const answers: unknown[] = [];
-  while (said.stdout === '') {
+  while (said.stdout === '' && child.exitCode === null && child.signalCode === null) {
     const ready = await ask('/readyz');
     if (ready?.status === 503) answers.push([(await ask('/healthz'))?.status, JSON.parse(await ready.text()).code]);
   }
