@@ -49,9 +49,10 @@ export async function everyReply(): Promise<Record<string, string>> {
     socket.setEncoding('latin1').on('data', (part) => (text += part));
     await once(socket, 'connect');
     for (let i = 0; i < words.length; i += 3) {
-      const length = text.length;
+      const { length } = text;
+      const isAnswered = () => /^HTTP\/1\.1 [2-5]/m.test(text.slice(length)); // a 100 is no reply yet
       socket.write(`${words[i]} HTTP/${version}\r\nHost: x\r\n${authorization}${words[i + 1]}\r\n${words[i + 2]}`);
-      while (text.length === length && !socket.readableEnded) await wait(2);
+      while (!isAnswered() && !socket.readableEnded) await wait(2);
     }
     socket.end();
     if (!socket.readableEnded) await once(socket, 'end');
