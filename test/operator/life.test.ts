@@ -87,7 +87,7 @@ test('a data directory whose socket has too long a path for the kernel is refuse
   }
 });
 
-test('under load, SIGTERM ends it with exit 0, and every request that was sent gets its reply or a clean refusal', async (t) => {
+test('under load, SIGTERM ends it with exit 0: what it took is answered, and what it did not take left no trace', async (t) => {
   const cwd = await temporary(t);
   const server = await serving(t, [], { cwd });
   const words = 'keys create --plan enterprise --per-minute 1000000 --per-day 1000000 --json'.split(' ');
@@ -113,20 +113,21 @@ test('under load, SIGTERM ends it with exit 0, and every request that was sent g
     request.end('categoryId":1}');
   });
   const outcomes = new Map<number | string, number>();
-  /** Whose connection was taken: what the kernel has not handed over yet is reset at the end. */
-  const answered = new Set<number>();
+  const names = { answered: new Set<string>(), reset: new Set<string>() };
   const worker = async (_: unknown, number: number) => {
-    for (let outcome: number | string = 200; outcome !== 'ECONNREFUSED'; ) {
-      const send = (request: http.ClientRequest) =>
-        void request.end(number % 2 ? '{"name":"Rex","categoryId":1}' : undefined);
-      outcome = await ask(number % 2 ? 'POST' : 'GET', {}, send);
+    for (let i = 0, outcome: number | string = 200; outcome !== 'ECONNREFUSED'; i++) {
+      const name = `${number}-${i}`;
+      const body = number % 2 ? `{"name":"${name}","categoryId":1}` : undefined;
+      outcome = await ask(body ? 'POST' : 'GET', {}, (request) => void request.end(body));
       outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-      answered.add(number);
+      if (outcome === 201) names.answered.add(name);
+      // On a connection that the kernel had not handed over yet, or that was closed as idle.
+      if (outcome === 'ECONNRESET' && isStopping) names.reset.add(name);
+      else if (![200, 201, 503, 'ECONNREFUSED'].includes(outcome)) assert.fail(`a request came to ${outcome}`);
     }
   };
   const workers = Array.from({ length: 24 }, worker);
-  const isWarm = () => answered.size === 24 && Math.min(outcomes.get(200) ?? 0, outcomes.get(201) ?? 0) > 10;
-  while (!isWarm()) await wait(5);
+  while (Math.min(outcomes.get(200) ?? 0, outcomes.get(201) ?? 0) <= 24) await wait(5);
   server.process.kill('SIGTERM');
   isStopping = true;
   await wait(5);
@@ -136,9 +137,11 @@ test('under load, SIGTERM ends it with exit 0, and every request that was sent g
   assert.deepEqual([ended.exit, ended.signal], [0, null], ended.stderr);
   assert.match(ended.stderr, /"message":"stopping","signal":"SIGTERM"[\s\S]*"message":"stopped"/);
   assert.equal(await half, 201);
-  assert.match((await program(['export'], { cwd })).stdout, /"name":"half"/);
-  const told = [...outcomes.keys()].filter((one) => ![200, 201, 503, 'ECONNREFUSED'].includes(one));
-  assert.deepEqual(told, [], 'no request was lost');
+  const lines = (await program(['export'], { cwd })).stdout.trim().split('\n');
+  const kept = new Set(lines.map((line): string => JSON.parse(line).name));
+  assert.ok(kept.has('half'));
+  for (const name of names.answered) assert.ok(kept.has(name), `${name} was acknowledged`);
+  for (const name of names.reset) assert.ok(!kept.has(name), `${name} was kept, and not answered`);
 });
 
 test('damage is refused with exit 3 by every command that reads; repair cuts it and says what was lost', async (t) => {
