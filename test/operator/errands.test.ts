@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { backup } from '../../src/store/file/backup.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
@@ -101,7 +102,8 @@ test('a server that is killed under a command: the command says so, and what to 
   const server = await serving(t, [], { cwd });
   server.process.kill('SIGSTOP');
   const asked = program(['keys', 'create', '--plan', 'free'], { cwd });
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const socket = path.join(cwd, 'data/admin.sock');
+  while ((await readFile('/proc/net/unix', 'latin1')).split(socket).length <= 2) await wait(20); // none but the server's
   await server.kill();
   const { exit, stdout, stderr } = await asked;
   assert.deepEqual([exit, stdout], [1, '']);
