@@ -1,3 +1,4 @@
+/** JSON as text: where in it something is wrong, and how a piece of it is shown. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
 /** What is wrong with a JSON text, and where: lines and columns are counted from 1, a column is a Unicode character. */

@@ -1,3 +1,4 @@
+/** Bytes, cut into lines. */
 const LINE_FEED = 10;
 /** The longest line of an import. */
 export const MAX_INPUT_LINE_BYTES = 65_536;
