@@ -1,7 +1,7 @@
 /**
  * The map. One request from its first byte to its reply, top to bottom; each step is a function of one other room:
  *
- *   message → target → place → caller → limits → operation → body → handler → reply
+ *   target → place → message → caller → limits → operation → body → handler → reply
  *
  * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
  */
@@ -122,7 +122,7 @@ export class App {
     const path = cut === -1 ? target : target.slice(0, cut);
     if (cut !== -1) exchange.query = target.slice(cut + 1);
     const place = placeAt(path);
-    exchange.operation = place?.operations.get(req.method as string);
+    exchange.operation = place?.operations.get(req.method as string); // first: a refusal too is told as this one's
     checkMessage(req);
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;

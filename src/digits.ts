@@ -1,3 +1,4 @@
+/** Numbers as text, on the way of every reply. */
 const SMALL = Array.from({ length: 1_000 }, (_, n) => String(n));
 const PADDED = SMALL.map((digits) => digits.padStart(3, '0'));
 

@@ -39,7 +39,7 @@ export interface Answered {
   keyId: string | undefined;
 }
 
-export interface Fault {
+interface Fault {
   kind: string;
   /** Sends the reply in place of the service, or ends the connection. */
   send?(exchange: Exchange, reply: Reply, headers: string[]): void;

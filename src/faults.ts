@@ -1,3 +1,4 @@
+/** The errors of each room, as errors of the catalogue. */
 import { ApiError, type ErrorCode } from './http/errors.ts';
 import { InvalidMembers } from './json/members.ts';
 import { JsonError } from './json/text.ts';

@@ -177,6 +177,28 @@ test("the README's tree is what stands in src/", () => {
   assert.deepEqual(told, readdirSync(join(ROOT, 'src')).sort());
 });
 
+test("the README's evenings are as long as it tells", () => {
+  const told = (text: string) => Number(text.replace(',', ''));
+  const linesIn = (name: string) =>
+    SOURCES.filter((file) => file === `src/${name}` || (name.endsWith('/') && file.startsWith(`src/${name}`)))
+      .map((file) => read(file).split('\n').length - 1)
+      .reduce((sum, lines) => sum + lines, 0);
+  const close = (names: string[], lines: number) => {
+    const found = names.map(linesIn).reduce((sum, some) => sum + some, 0);
+    assert.ok(Math.abs(found - lines) <= 0.15 * lines, `${names.join(', ')}: ${lines} lines are told, ${found} found`);
+  };
+  const text = read('README.md');
+  const rows = [...text.matchAll(/^\| (?:first|second|third) \|[^|]*\|([^|]*)\| ([\d,]+) \|$/gm)];
+  assert.equal(rows.length, 3);
+  for (const [, names, lines] of rows) {
+    const all = names.match(/(?<=`)[\w./-]+(?=`)/g) ?? [];
+    const rooms = all.filter((name) => name.endsWith('/'));
+    const beside = all.filter((name) => existsSync(join(ROOT, 'src', name)) && !name.endsWith('/'));
+    close([...rooms.filter((room) => room !== 'store/file/'), ...beside], told(lines));
+  }
+  for (const [, room, lines] of text.matchAll(/`(\w+\/)` \(([\d,]+)(?: lines)?\)/g)) close([room], told(lines));
+});
+
 test('links in the documents lead somewhere', () => {
   for (const document of DOCUMENTS) {
     for (const [, target] of read(document).matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {

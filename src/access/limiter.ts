@@ -17,7 +17,7 @@ const MAX_BANS = BAN_MINUTES.length;
 /*
  * A caller is a row of eight 32-bit numbers, half a cache line: at a million callers a take lasts as long as its memory
  * takes to come. First three pairs: when it ends, and what is used of it (of bans: how many there were). Moments are ms
- * since an origin that is moved before they outgrow 31 bits; a ban that ended before it is forgiven.
+ * since an origin, which is moved before they outgrow 31 bits; a ban that ended before the origin is forgiven.
  */
 const ROW = 8;
 const MINUTE = 0;
@@ -26,9 +26,9 @@ const BAN = 4;
 const USED = 1;
 /** Strikes are forgotten when the minute ends. A minute with strikes and nothing used is no open window. */
 const STRIKES = 6;
-/** Changed callers are a list: here stands who changed before this one, as slot + 1. 0: this one has not changed. */
+/** Changed callers are a linked list: here stands the one before, as slot + 1. 0: this one is not in it. */
 const BEFORE = 7;
-const NOBODY = -1;
+const NOBODY = -1; // ends that list
 const PAST_MS = (MAX_BANS + 1) * DAY_MS;
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS;
 const CHECK_EVERY_MS = 250;

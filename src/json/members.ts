@@ -1,3 +1,4 @@
+/** The members of a JSON object, held against what was asked for. */
 import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters, excerpt } from './text.ts';

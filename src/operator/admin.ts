@@ -8,13 +8,13 @@ import { read } from './arguments.ts';
 import type { Calls } from './command.ts';
 import type { Context } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { LINE_MAX_BYTES, linesOf } from './lines.ts';
+import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import type { Said } from './reach.ts';
 import { adminSocket, listen } from './sockets.ts';
 
-const CALLERS_MAX = 64;
+const MAX_CALLERS = 64;
 /** At the end, calls under way are finished if that takes no longer. */
-const LAST_CALLS_MAX_MS = 2_000;
+const MAX_LAST_CALLS_MS = 2_000;
 
 interface Serving {
   context: Context;
@@ -31,12 +31,12 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
     throw new CommandError(EXIT.failed, `${path} is in the place of the socket for commands: remove it by hand`);
   }
   const server = createServer({ requestTimeout: 0 }, (req, res) => void answer(req, res, serving));
-  server.maxConnections = CALLERS_MAX;
+  server.maxConnections = MAX_CALLERS;
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
   return {
     close: async () => {
-      setTimeout(() => server.closeAllConnections(), LAST_CALLS_MAX_MS).unref();
+      setTimeout(() => server.closeAllConnections(), MAX_LAST_CALLS_MS).unref();
       await new Promise((resolve) => server.close(resolve));
     },
   };
@@ -58,7 +58,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
   try {
     const command = calls.get(call);
     if (command?.call === undefined) throw new CommandError(EXIT.failed, `the running server knows no command ${call}`);
-    const input = linesOf(req.iterator({ destroyOnReturn: false }), LINE_MAX_BYTES);
+    const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
     const { words, variables }: Said = JSON.parse(String((await input.next()).value));
     const result = await command.call(context, read(command, words, variables), { input, tell });
     if (!command.reads) log.info('operator', { call, id: (result as { id?: string } | undefined)?.id });

@@ -4,8 +4,8 @@ import { CommandError, EXIT } from './exit.ts';
 import type { Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const SHOWN_MAX_CHARACTERS = 60;
-const MISTYPED_MAX_SLIPS = 2;
+const MAX_SHOWN_CHARS = 60;
+const MAX_MISTYPED_SLIPS = 2;
 
 /** `banAfter` is `--ban-after`, or PETSTORE_BAN_AFTER in the environment. */
 export const flagOf = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -81,12 +81,12 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
 }
 
 const quoted = (text: string): string =>
-  JSON.stringify(text.length > SHOWN_MAX_CHARACTERS ? `${text.slice(0, SHOWN_MAX_CHARACTERS)}…` : text);
+  JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
 
 /** `; did you mean --port?` where one of the known words is at most two slips away. */
 export function didYouMean(typed: string, known: readonly string[]): string {
   const near = known.map((word) => ({ word, slips: slipsBetween(typed, word) })).sort((a, b) => a.slips - b.slips);
-  return near.length > 0 && near[0].slips <= MISTYPED_MAX_SLIPS ? `; did you mean ${near[0].word}?` : '';
+  return near.length > 0 && near[0].slips <= MAX_MISTYPED_SLIPS ? `; did you mean ${near[0].word}?` : '';
 }
 
 /** A variable that is none of ours may be meant for others; one that is nearly ours is told. */

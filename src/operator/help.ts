@@ -3,8 +3,8 @@ import { flagOf, type Spec, variableOf } from './arguments.ts';
 import { type Option, path } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const LINE_MAX_CHARACTERS = 80;
-const COLUMN_CHARACTERS = 26;
+const MAX_HELP_LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
 
 type Row = [left: string, right: string];
 
@@ -44,14 +44,14 @@ function helpText({ is, help, allowed, fallback }: Option<unknown>): string {
 
 function section(title: string, rows: Row[]): string[] {
   if (rows.length === 0) return [];
-  const margin = ' '.repeat(COLUMN_CHARACTERS + 4);
+  const margin = ' '.repeat(COLUMN_CHARS + 4);
   const lines = rows.map(([left, right]) => {
-    const start = left.length > COLUMN_CHARACTERS ? `  ${left}\n${margin}` : `  ${left}`.padEnd(margin.length);
-    return start + wrap(right, LINE_MAX_CHARACTERS - margin.length).join(`\n${margin}`);
+    const start = left.length > COLUMN_CHARS ? `  ${left}\n${margin}` : `  ${left}`.padEnd(margin.length);
+    return start + wrap(right, MAX_HELP_LINE_CHARS - margin.length).join(`\n${margin}`);
   });
   return ['', title, ...lines];
 }
 
 /** A word that is longer than a line, as a path may be, has one of its own. */
-const wrap = (text: string, width = LINE_MAX_CHARACTERS): string[] =>
+const wrap = (text: string, width = MAX_HELP_LINE_CHARS): string[] =>
   (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

@@ -11,7 +11,7 @@ import { readAnimal, readContent } from './animals.ts';
 import { command } from './command.ts';
 import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
-import { LINE_MAX_BYTES, linesOf } from './lines.ts';
+import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, path, placed } from './options.ts';
 import { count, counted, told } from './output.ts';
 import { type At, withProgress } from './progress.ts';
@@ -24,8 +24,8 @@ const CSV = /^[^{}[\]:]+([,;\t])[^{}[\]:]*$/;
 const EXAMPLE = 'import takes JSON lines such as {"name":"Rex","categoryId":1}';
 
 /** What is added at once, while requests wait: a few milliseconds of work. As a line it is one that a server takes. */
-const BATCH_MAX_ANIMALS = 250;
-const BATCH_MAX_CHARACTERS = 16_384;
+const MAX_BATCH_ANIMALS = 250;
+const MAX_BATCH_CHARS = 16_384;
 
 export const IMPORT = command({
   name: 'import',
@@ -72,15 +72,15 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
   const hash = createHash('sha256');
   const batches: string[] = [];
   let [number, good, bad, batch, inBatch] = [0, 0, 0, '', 0];
-  for await (const line of linesOf(stream, LINE_MAX_BYTES)) {
+  for await (const line of linesOf(stream, MAX_INPUT_LINE_BYTES)) {
     number++;
     hash.update(line ?? '').update('\n');
     at(stream.bytesRead, found?.size ?? 0);
     try {
-      if (line === undefined) throw new Error(`longer than ${LINE_MAX_BYTES} bytes`);
+      if (line === undefined) throw new Error(`longer than ${MAX_INPUT_LINE_BYTES} bytes`);
       const animal = readAnimal(line);
       batch += `${batch && ','}${petJson({ id: ++good, ...animal })}`;
-      if (++inBatch < BATCH_MAX_ANIMALS && batch.length < BATCH_MAX_CHARACTERS) continue;
+      if (++inBatch < MAX_BATCH_ANIMALS && batch.length < MAX_BATCH_CHARS) continue;
       batches.push(batch);
       [batch, inBatch] = ['', 0];
     } catch (error) {

@@ -14,13 +14,13 @@ import { json, place } from './settings.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
-const KEY_MAX_SECRETS = 5;
-const NAME_MAX_CHARACTERS = 100;
-const GRACE_MAX_MS = 30 * 86_400_000;
+const MAX_KEY_SECRETS = 5;
+const MAX_NAME_CHARS = 100;
+const MAX_GRACE_MS = 30 * 86_400_000;
 
 /** Fit to be printed in a table: no control characters, no line breaks. */
-const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${NAME_MAX_CHARACTERS}}$`, 'u');
-const keyName = text(`1 to ${NAME_MAX_CHARACTERS} printable characters`, printable);
+const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, 'u');
+const keyName = text(`1 to ${MAX_NAME_CHARS} printable characters`, printable);
 const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
 export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
 const plan = oneOf(PLANS);
@@ -106,11 +106,11 @@ export const KEY_COMMANDS = [
     name: 'keys rotate',
     does: 'give a key a new secret and print it, once',
     more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
-that of an earlier one, whichever is sooner; at most ${KEY_MAX_SECRETS} secrets work at a time.`,
+that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets work at a time.`,
     unsure: 'a new secret may be in force: rotate the key again',
     options: {
       id,
-      grace: option(duration(GRACE_MAX_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
+      grace: option(duration(MAX_GRACE_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
       ...place,
       json,
     },
@@ -180,10 +180,10 @@ async function rotateKey(context: Context, { id, grace }: { id: string; grace: n
     const older = key.secrets.map(({ digest, endsAt = now + grace }) => {
       return { digest, endsAt: Math.min(endsAt, now + grace) };
     });
-    if ((older[KEY_MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new CommandError(EXIT.failed, `${id} has ${KEY_MAX_SECRETS} secrets that work; --grace 0s ends them`);
+    if ((older[MAX_KEY_SECRETS - 1]?.endsAt ?? 0) > now) {
+      throw new CommandError(EXIT.failed, `${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
     }
-    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, KEY_MAX_SECRETS) };
+    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_KEY_SECRETS) };
   });
   return { ...info, oldSecretEndsAt: endOf(context, now + grace), key: secret };
 }

@@ -10,8 +10,8 @@ import type { Log } from '../engine.ts';
 
 type Fields = Record<string, unknown>;
 
-const BUFFER_MAX_BYTES = 1_048_576;
-const LAST_LINES_MAX_MS = 250;
+const MAX_BUFFER_BYTES = 1_048_576;
+const MAX_LAST_LINES_MS = 250;
 const LAST_LINES_POLL_MS = 5;
 const STDERR = 2;
 
@@ -45,14 +45,14 @@ export class Logger implements Log {
 
   /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
   async close(): Promise<void> {
-    const end = performance.now() + LAST_LINES_MAX_MS;
+    const end = performance.now() + MAX_LAST_LINES_MS;
     while (this.#out.writableLength > 0 && performance.now() < end) await wait(LAST_LINES_POLL_MS);
   }
 
   #add(level: string, message: string, fields?: Fields): void {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
     const line = `${JSON.stringify(entry, plain).replace(SECRET, `$1${HIDDEN}`)}\n`;
-    if (this.#out.writableLength + line.length > BUFFER_MAX_BYTES) {
+    if (this.#out.writableLength + line.length > MAX_BUFFER_BYTES) {
       this.#dropped++;
       return;
     }

@@ -10,8 +10,8 @@ import { listen } from './sockets.ts';
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 const EVENT_LOOP_RESOLUTION_MS = 10;
-const SCRAPE_MAX_MS = 5_000;
-const SCRAPERS_MAX = 16;
+const MAX_SCRAPE_MS = 5_000;
+const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';
 const DURATION = 'petstore_request_duration_seconds';
 const BATCH = 'petstore_log_batch_duration_seconds';
@@ -54,7 +54,7 @@ export class Metrics {
   }
 
   /** What the engine tells of each batch that became durable. */
-  batch(_records: number, _bytes: number, ms: number): void {
+  batch(_records: number, ms: number): void {
     this.#batches.add(ms);
   }
 
@@ -108,13 +108,13 @@ export async function openMetrics(
       figures.map(({ name, help, type, value }) => family(name, help, type, [`${name} ${value}`])).join('')
     );
   };
-  const server = createServer({ requestTimeout: SCRAPE_MAX_MS, headersTimeout: SCRAPE_MAX_MS }, (req, res) => {
+  const server = createServer({ requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS }, (req, res) => {
     const found = req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
     const text = found ? scrape() : 'Metrics are at /metrics\n';
     const type = `text/plain; ${found ? 'version=0.0.4; ' : ''}charset=utf-8`;
     res.writeHead(found ? 200 : 404, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) }).end(text);
   });
-  server.maxConnections = SCRAPERS_MAX;
+  server.maxConnections = MAX_SCRAPERS;
   await listen(server, at, log);
   return server;
 }

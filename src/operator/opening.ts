@@ -12,7 +12,7 @@ import { withProgress } from './progress.ts';
 import type { Place } from './settings.ts';
 
 /** Another command has the store for a moment only. */
-const IN_USE_MAX_WAIT_MS = 3_000;
+const MAX_IN_USE_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
 
 export const postgres = () => import('../postgres/engine.ts');
@@ -45,7 +45,7 @@ export function mustHoldStore(dir: string): void {
 
 /** `isInVain`: whoever has the store does not have it for a moment only. */
 export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
-  for (const end = performance.now() + IN_USE_MAX_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
+  for (const end = performance.now() + MAX_IN_USE_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
     try {
       return await work();
     } catch (error) {

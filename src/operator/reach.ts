@@ -10,7 +10,7 @@ import { linesOf } from './lines.ts';
 import { adminSocket, isNobodyThere } from './sockets.ts';
 
 /** A server that has our connection but does not answer is stopped or starting. */
-const ANSWER_MAX_WAIT_MS = 3_000;
+const MAX_ANSWER_WAIT_MS = 3_000;
 
 /** What a command was started with: the server checks it anew. */
 export interface Said {
@@ -29,7 +29,7 @@ export async function askServer(
   const req = request({ socketPath: adminSocket(dir), method: 'POST', path, agent: false });
   const ours = Object.entries(variables).filter(([variable]) => variable.startsWith('PETSTORE_'));
   req.write(`${JSON.stringify({ words, variables: Object.fromEntries(ours) } satisfies Said)}\n`);
-  req.setTimeout(ANSWER_MAX_WAIT_MS, () => req.destroy(silent(dir)));
+  req.setTimeout(MAX_ANSWER_WAIT_MS, () => req.destroy(silent(dir)));
   const [res]: IncomingMessage[] = await once(req, 'response').catch((error) => notAsked(dir, error));
   if (res === undefined) return undefined;
   req.setTimeout(0).on('error', () => {}); // the answer breaks off as well

@@ -5,7 +5,7 @@ import { type Content, readContent } from './animals.ts';
 import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { DONE_BEFORE } from './keys.ts';
 
-const SEED_MAX_BYTES = 1_048_576;
+const MAX_SEED_BYTES = 1_048_576;
 
 /** Only into a store in which no animal, order or category ever was; else the seed is not even read. */
 export async function seedStore(store: Store, file: string): Promise<void> {
@@ -18,8 +18,8 @@ export async function seedStore(store: Store, file: string): Promise<void> {
 export async function seedOf(file: string): Promise<Content> {
   try {
     const bytes = await readFile(file);
-    if (bytes.length <= SEED_MAX_BYTES) return readContent(bytes);
-    throw new Error(`longer than ${SEED_MAX_BYTES} bytes; use petstore import for many animals`);
+    if (bytes.length <= MAX_SEED_BYTES) return readContent(bytes);
+    throw new Error(`longer than ${MAX_SEED_BYTES} bytes; use petstore import for many animals`);
   } catch (error) {
     throw new CommandError(EXIT.failed, `seed ${file}: ${reasonOf(error as Error)}`);
   }

@@ -23,9 +23,9 @@ import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './settin
 import { hostAndPort, isServed, listen } from './sockets.ts';
 import { PROGRAM, VERSION } from './version.ts';
 
-const DRAIN_MAX_MS = 10_000;
+const MAX_DRAIN_MS = 10_000;
 /** After the disk failed: long enough for the replies that say so. */
-const LAST_REPLIES_MAX_MS = 1_000;
+const MAX_LAST_REPLIES_MS = 1_000;
 
 /** `calls`: what commands may ask of the running server. */
 export const serveCommand = (calls: Calls) =>
@@ -76,7 +76,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
   const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
-  const fatal = (error: unknown) => void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
+  const fatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => onFatal(error));
   const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, observe: metrics });
   const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
   try {
@@ -95,7 +95,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(place), version: VERSION };
     log.info('listening', { ...at, ...store.read.counts() });
     return async () => {
-      await Promise.all([admin?.close(), app.drain(DRAIN_MAX_MS)]);
+      await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();

@@ -3,8 +3,8 @@ import { ENVIRONMENTS } from '../store/model.ts';
 import * as is from './options.ts';
 import { flag, type Options, option, optional, type Values } from './options.ts';
 
-const BAN_AFTER_MAX_STRIKES = 1_000_000;
-const TRUST_PROXY_MAX_HOPS = 10;
+const MAX_BAN_AFTER_STRIKES = 1_000_000;
+const MAX_TRUST_PROXY_HOPS = 10;
 const DEFAULT_DATA = 'data';
 
 const storeUrl = is.text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
@@ -30,7 +30,7 @@ export const baseUrls = {
   stagingBaseUrl: optional(is.baseUrl, 'URL', 'staging address in the OpenAPI document'),
 };
 
-const strikes = is.integer(0, BAN_AFTER_MAX_STRIKES);
+const strikes = is.integer(0, MAX_BAN_AFTER_STRIKES);
 
 export const SERVE_OPTIONS = {
   host: option(is.host, 'HOST', 'address to listen on', '127.0.0.1'),
@@ -41,7 +41,7 @@ export const SERVE_OPTIONS = {
   environment: option(is.oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
   categories: option(is.oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
   corsOrigin: optional(is.origin, 'ORIGIN', 'let web pages of this origin call the service'),
-  trustProxy: option(is.integer(0, TRUST_PROXY_MAX_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  trustProxy: option(is.integer(0, MAX_TRUST_PROXY_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),

@@ -6,7 +6,7 @@ import type { Log } from '../engine.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 
 /** What fits into sun_path, with its closing NUL. */
-const PATH_MAX_BYTES = 107;
+const MAX_PATH_BYTES = 107;
 
 /** As it stands in an address: `[::1]:8080`. */
 export function hostAndPort(host: string, port: number): string {
@@ -27,8 +27,8 @@ export async function listen(server: Server, at: { host: string; port: number } 
 
 export function adminSocket(dir: string): string {
   const socket = path.resolve(dir, 'admin.sock');
-  if (Buffer.byteLength(socket) <= PATH_MAX_BYTES) return socket;
-  throw new CommandError(EXIT.failed, `${socket} is too long for a socket: at most ${PATH_MAX_BYTES} bytes`);
+  if (Buffer.byteLength(socket) <= MAX_PATH_BYTES) return socket;
+  throw new CommandError(EXIT.failed, `${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
 }
 
 export const isNobodyThere = ({ code = '' }: NodeJS.ErrnoException): boolean =>

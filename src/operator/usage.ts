@@ -6,7 +6,7 @@ import type { Store, Usage } from '../store/model.ts';
 
 const RECORD_EVERY_MS = 1_000;
 /** About a megabyte of log; more keys than that are written in several records. */
-const RECORD_MAX_KEYS = 10_000;
+const MAX_RECORD_KEYS = 10_000;
 
 export class RecordedLimiter extends SlotLimiter {
   /** How many have begun since the start. */
@@ -54,14 +54,14 @@ export class RecordedLimiter extends SlotLimiter {
   async #writeChanged(failed: string): Promise<void> {
     let slots: number[];
     do {
-      slots = this.changed(RECORD_MAX_KEYS);
+      slots = this.changed(MAX_RECORD_KEYS);
       if (slots.length === 0) return;
       const failure = await this.#write(slots.map((slot) => this.#usageOf(slot))).catch((error) => ({ error }));
       if (failure) {
         this.unsaved(slots);
         return this.#log.warn(failed, { keys: slots.length, ...failure });
       }
-    } while (slots.length === RECORD_MAX_KEYS);
+    } while (slots.length === MAX_RECORD_KEYS);
   }
 
   #usageOf(slot: number): Usage {

@@ -35,7 +35,7 @@ export class MemoryStore implements Store {
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
   #ahead: StateAhead;
-  /** Each begins with a write that came to an operation; with those, others that were answered with it in sight. */
+  /** The next batch, and the one on its way: operations, and answers that rest on an operation before them. */
   #collecting: Write[] = [];
   #sent: Write[] = [];
   /** Of what collects: operations, an animal of an import counted as one. */
@@ -138,7 +138,7 @@ export class MemoryStore implements Store {
     for (const write of this.#beginAnew()) this.#accept(write);
   }
 
-  /** An append that is under way will fail on this; until then what is decided rests on nothing. */
+  /** An append that is under way will find that others were first: then all is decided again, not now. */
   #follow(operations: Operation[]): void {
     if (this.#sent.length > 0) this.read.take(operations);
     else this.#decideAgain(operations);

@@ -1,3 +1,4 @@
+/** Everything that is kept, in memory; and what makes it again out of nothing. */
 import type { Int64 } from '../json/int64.ts';
 import type {
   ApiKey,
@@ -39,7 +40,6 @@ class Onces extends Map<string, Made> {
   }
 }
 
-/** Everything that is kept, in memory. */
 export class State implements Tables, Reading {
   /** The latest store time that any record tells. */
   time = 0;

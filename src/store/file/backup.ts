@@ -1,3 +1,4 @@
+/** Backup and restore: the whole store as one file, and back. */
 import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';

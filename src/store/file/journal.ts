@@ -21,7 +21,7 @@ export interface FileJournalOptions {
   /** Freed when the journal is closed. */
   lock?: Lock;
   /** Told after each batch, for the metrics. */
-  observe?: { batch(records: number, bytes: number, ms: number): void };
+  observe?: { batch(records: number, ms: number): void };
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
   onFatal?: (error: StoreError) => void;
   /** Something the operator should read: what recovery found, a compaction that failed. */
@@ -102,7 +102,7 @@ export class FileJournal implements Journal {
       const bytes = encodeBatch(this.#batch + 1, batch);
       const began = performance.now();
       await this.#write(current, bytes);
-      this.#options.observe?.batch(batch.length, bytes.length, performance.now() - began);
+      this.#options.observe?.batch(batch.length, performance.now() - began);
       this.#compactWhenLarge(current);
       return undefined;
     });

@@ -1,3 +1,4 @@
+/** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
 import type { Operation } from '../model.ts';
 import { decode, type Entry, NewerError, StateLoader } from '../record.ts';
 import type { State } from '../state.ts';
@@ -183,7 +184,8 @@ function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; l
       if (told.batch !== batch + 1) isTorn = false; // the one that should stand here was durable
       lastBatch = Math.max(lastBatch, told.batch ?? 0);
     }
-    // A crash leaves bytes out, and changes none: not the line feed alone, unless that had a sector of its own.
+    // A crash leaves sectors out, and changes no byte: a line whose line feed alone is wrong it has not made, unless
+    // that is a zero which begins a sector.
     const isUnwritten = line.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
     if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) isTorn = false;
     from = feed === -1 ? rest.length : feed + 1;
