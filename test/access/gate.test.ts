@@ -8,10 +8,10 @@ import { Callers } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { SlotLimiter } from '../../src/access/limiter.ts';
 import type { Limiter } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
 import { Gate } from '../../src/gate.ts';
 import type { LimitTexts, Reply } from '../../src/http/reply.ts';
 import type { ApiKey } from '../../src/store/model.ts';
+import { SetClock } from '../clock.ts';
 
 let clock: SetClock;
 let keys: Map<string, ApiKey>;
