@@ -51,7 +51,8 @@ export async function everyReply(): Promise<Record<string, string>> {
     for (let i = 0; i < words.length; i += 3) {
       const length = text.length;
       socket.write(`${words[i]} HTTP/${version}\r\nHost: x\r\n${authorization}${words[i + 1]}\r\n${words[i + 2]}`);
-      while (text.length === length && !socket.readableEnded) await wait(2);
+      const waits = () => text.length === length || text.endsWith(' Continue\r\n\r\n');
+      while (waits() && !socket.readableEnded) await wait(2);
     }
     socket.end();
     if (!socket.readableEnded) await once(socket, 'end');
