@@ -67,7 +67,7 @@ const ALLOWED: Record<string, string[]> = {
   access: ['clock.ts', 'store/model.ts'],
   store: ['clock.ts', 'digits.ts', 'json/int64.ts', 'shell.ts'],
   shop: ['clock.ts', 'digits.ts', 'http', 'json', 'store/model.ts'],
-  'limit-headers.ts': ['access', 'digits.ts', 'http'],
+  'limit-headers.ts': ['access', 'digits.ts'],
   'faults.ts': ['http', 'json', 'store/model.ts'],
   'gate.ts': ['access', 'http', 'limit-headers.ts', 'store/model.ts'],
   'routes.ts': ['shop'],

@@ -18,19 +18,11 @@ export interface Reply {
   lines?: string;
 }
 
-/** The values of the five headers that tell a caller's limits. */
-export interface LimitTexts {
-  limit: string;
-  remaining: string;
-  reset: string;
-  policy: string;
-  state: string;
-}
-
 /** What is told about the request in the reply to it. */
 export interface About {
   id: string;
-  limits: LimitTexts;
+  /** The lines that tell the caller's limits, as they are sent. */
+  limits: string;
   date: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
@@ -72,10 +64,8 @@ export function kept(reply: Reply): Reply {
 
 /** The head of a reply but for what is about the connection. */
 function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nX-RateLimit-Limit: ${limits.limit}\r\n\
-X-RateLimit-Remaining: ${limits.remaining}\r\nX-RateLimit-Reset: ${limits.reset}\r\n\
-RateLimit-Policy: ${limits.policy}\r\nRateLimit: ${limits.state}\r\n${ALWAYS_LINES}${lines ?? linesOf(headers)}\
-${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
+${limits}${ALWAYS_LINES}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
 /** The same as `writeHead` takes it. */
