@@ -6,7 +6,7 @@ import type { Connection, Outgoing } from './connection.ts';
 import type { ApiError } from './errors.ts';
 import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
-import { expectOf } from './request.ts';
+import { expectOf, isEmpty } from './request.ts';
 
 export interface Reply {
   status: number;
@@ -98,7 +98,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
     return true;
   }
   const headers = headersOf(reply, about);
-  if (!req.complete && hasBody(req)) endEarly(req, res, headers);
+  if (!req.complete && !isEmpty(req)) endEarly(req, res, headers);
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
   res.writeHead(reply.status, headers);
@@ -111,11 +111,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
 /** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   if (!res.shouldKeepAlive || req.httpVersionMinor === 0 || req.headers.expect !== undefined) return false;
-  return (req.complete || !hasBody(req)) && !reply.headers.includes('Connection');
-}
-
-function hasBody({ headers }: Incoming): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return (req.complete || isEmpty(req)) && !reply.headers.includes('Connection');
 }
 
 /**
