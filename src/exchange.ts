@@ -2,7 +2,7 @@
 import type { Limiter } from './access/limits.ts';
 import type { Outgoing } from './http/connection.ts';
 import type { Incoming } from './http/messages.ts';
-import type { LimitTexts, Reply } from './http/reply.ts';
+import type { Reply } from './http/reply.ts';
 import type { JsonValue } from './json/reader.ts';
 import type { Operation } from './routes.ts';
 import type { ApiKey } from './store/model.ts';
@@ -17,8 +17,8 @@ export interface Exchange {
   query: string;
   operation: Operation | undefined;
   caller: ApiKey | undefined;
-  /** The caller's limits, once they were asked about. */
-  limits: LimitTexts | undefined;
+  /** The caller's limits as lines of a head, once they were asked about. */
+  limits: string | undefined;
   /** Its body, once it has come. */
   body: Uint8Array | undefined;
   /** What is to go wrong with it, as was asked for. */

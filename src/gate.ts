@@ -6,7 +6,7 @@ import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/call
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
 import { ApiError } from './http/errors.ts';
-import { errorReply, kept, type LimitTexts, type Reply } from './http/reply.ts';
+import { errorReply, kept, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits } from './limit-headers.ts';
 import type { ApiKey } from './store/model.ts';
 
@@ -24,8 +24,8 @@ interface GateOptions {
 interface Admission {
   req: IncomingMessage;
   caller: ApiKey | undefined;
-  /** The limits of whoever asks. */
-  limits: LimitTexts | undefined;
+  /** The limits of whoever asks, as lines of a head. */
+  limits: string | undefined;
 }
 
 export class Gate {
@@ -92,7 +92,7 @@ export class Gate {
   }
 
   /** For a reply that no key paid for: what the address has left. */
-  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): LimitTexts {
+  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string {
     return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
   }
 

@@ -7,7 +7,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
 
 /** Of one connection: requests that are not answered in full. No browser pipelines, load generators send 16 at once. */
-const MAX_UNANSWERED = 32;
+const MAX_UNANSWERED = 24;
 /** Of one connection: bytes of replies that the kernel has not taken. Sixteen of the largest pages are less. */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
 /** Of all together: beyond one of these no connection may have a second request waiting, and none may stop reading. */

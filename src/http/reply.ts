@@ -6,7 +6,7 @@ import type { Connection, Outgoing } from './connection.ts';
 import type { ApiError } from './errors.ts';
 import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
-import { expectOf } from './request.ts';
+import { expectOf, isEmpty } from './request.ts';
 
 export interface Reply {
   status: number;
@@ -18,19 +18,11 @@ export interface Reply {
   lines?: string;
 }
 
-/** The values of the five headers that tell a caller's limits. */
-export interface LimitTexts {
-  limit: string;
-  remaining: string;
-  reset: string;
-  policy: string;
-  state: string;
-}
-
 /** What is told about the request in the reply to it. */
 export interface About {
   id: string;
-  limits: LimitTexts;
+  /** The lines that tell the caller's limits, as they are sent. */
+  limits: string;
   date: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
@@ -72,10 +64,8 @@ export function kept(reply: Reply): Reply {
 
 /** The head of a reply but for what is about the connection. */
 function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nX-RateLimit-Limit: ${limits.limit}\r\n\
-X-RateLimit-Remaining: ${limits.remaining}\r\nX-RateLimit-Reset: ${limits.reset}\r\n\
-RateLimit-Policy: ${limits.policy}\r\nRateLimit: ${limits.state}\r\n${ALWAYS_LINES}${lines ?? linesOf(headers)}\
-${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
+${limits}${ALWAYS_LINES}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
 /** The same as `writeHead` takes it. */
@@ -108,7 +98,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
     return true;
   }
   const headers = headersOf(reply, about);
-  if (!req.complete && hasBody(req)) endEarly(req, res, headers);
+  if (!req.complete && !isEmpty(req)) endEarly(req, res, headers);
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
   res.writeHead(reply.status, headers);
@@ -121,11 +111,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
 /** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   if (!res.shouldKeepAlive || req.httpVersionMinor === 0 || req.headers.expect !== undefined) return false;
-  return (req.complete || !hasBody(req)) && !reply.headers.includes('Connection');
-}
-
-function hasBody({ headers }: Incoming): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return (req.complete || isEmpty(req)) && !reply.headers.includes('Connection');
 }
 
 /**

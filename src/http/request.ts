@@ -93,7 +93,7 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   return req.body();
 }
 
-/** Then no type is missed: that nothing is no JSON either, the reader says. */
+/** Whether it has no body. Then no type is missed: that nothing is no JSON either, the reader says. */
 export function isEmpty({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }

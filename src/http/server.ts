@@ -42,11 +42,19 @@ export function createServer(
   server.maxConnections = MAX_CONNECTIONS;
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  const onRequest = (req: Incoming, res: Outgoing) => {
-    req.from.ask(res);
+  const begin = (req: Incoming, res: Outgoing) => {
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined) req.from.endWith(res);
     handle(req, res);
+  };
+  const onRequest = (req: Incoming, res: Outgoing) => {
+    const { from } = req;
+    from.ask(res);
+    if (from.pending.length === 1) return begin(req, res);
+    // Behind another it waits until what came with it is parsed: were that too much, a reply would be in vain.
+    process.nextTick(() => {
+      if (!from.isEnding && !from.socket.destroyed) begin(req, res);
+    });
   };
   server.on('request', onRequest);
   server.on('checkContinue', onRequest); // `100 Continue` is sent when, and only if, the body is wanted

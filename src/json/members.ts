@@ -83,9 +83,8 @@ export class Members {
   }
 
   #refuse<T>(name: string, right: string, value: JsonValue | undefined, standIn: T): T {
-    this.#violations.push(
-      value === undefined ? `${name}: is missing (${right})` : `${name}: must be ${right} (got ${kindOf(value)})`,
-    );
+    const fault = value === undefined ? `is missing (${right})` : `must be ${right} (got ${kindOf(value)})`;
+    this.#violations.push(`${name}: ${fault}`);
     return standIn;
   }
 }

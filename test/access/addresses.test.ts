@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Addresses, type Allowance } from '../../src/access/addresses.ts';
 import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../clock.ts';
 
 function fresh(maxAddresses?: number) {
   const clock = new SetClock();

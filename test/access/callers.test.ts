@@ -4,8 +4,8 @@ import { syncBuiltinESMExports } from 'node:module';
 import { beforeEach, it } from 'node:test';
 import { Callers, type KeyRefusal, MAX_KNOWN_HEADERS } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { SetClock } from '../../src/clock.ts';
 import type { ApiKey, Environment } from '../../src/store/model.ts';
+import { SetClock } from '../clock.ts';
 
 let clock: SetClock;
 let keys: Map<string, ApiKey>;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, it } from 'node:test';
 import { MAX_SLOTS, SlotLimiter } from '../../src/access/limiter.ts';
 import { DAY_MS, type Limited, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../clock.ts';
 import { fromNow, limiterContract } from './limiter-contract.ts';
 
 const nothing = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };

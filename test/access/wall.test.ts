@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { steadyOffset } from '../../src/access/wall.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../clock.ts';
 
 it('keeps a moment where it is while the clocks wobble by up to 250 ms, and follows a jump', () => {
   const clock = new SetClock(1_800_000_000_000);

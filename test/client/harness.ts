@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import { makeKey } from '../../src/access/keys.ts';
 import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../clock.ts';
 import { Front } from './front.ts';
 
 /** Time that passes only when the client waits, and how long it waited each time. */

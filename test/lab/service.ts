@@ -9,11 +9,11 @@ import { Addresses } from '../../src/access/addresses.ts';
 import { Callers } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { App } from '../../src/app.ts';
-import { SetClock } from '../../src/clock.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { Category, NewPet } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
+import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
 import { checkReply } from '../web/schema.ts';
 

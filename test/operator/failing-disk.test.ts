@@ -4,10 +4,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import path from 'node:path';
 import { test } from 'node:test';
-import { SetClock } from '../../src/clock.ts';
 import { RecordedLimiter } from '../../src/operator/usage.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type ApiKey, StoreError } from '../../src/store/model.ts';
+import { SetClock } from '../clock.ts';
 import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 /** The first of them come with the start; the rest are writes of the test. */

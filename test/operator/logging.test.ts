@@ -7,8 +7,8 @@ import { connect } from 'node:net';
 import path from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
-import { SetClock } from '../../src/clock.ts';
 import { Logger } from '../../src/operator/logging.ts';
+import { SetClock } from '../clock.ts';
 import { command, program, serving, temporary } from '../program.ts';
 
 const linesOf = (text: string): Record<string, unknown>[] => Array.from(text.match(/.+/g)!, (line) => JSON.parse(line));

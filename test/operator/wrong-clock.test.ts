@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Callers, isRefusal } from '../../src/access/callers.ts';
-import { SetClock } from '../../src/clock.ts';
 import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/context.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { KEY_COMMANDS } from '../../src/operator/keys.ts';
+import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
 
 const HOUR = 3_600_000;

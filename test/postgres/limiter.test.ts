@@ -5,12 +5,13 @@ import pg from 'pg';
 import { SlotLimiter } from '../../src/access/limiter.ts';
 import type { Limited } from '../../src/access/limits.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
-import { SetClock, systemClock } from '../../src/clock.ts';
+import { systemClock } from '../../src/clock.ts';
 import { PostgresLimiter } from '../../src/postgres/limiter.ts';
 import { Link, type Statement } from '../../src/postgres/link.ts';
 import { openSchema } from '../../src/postgres/schema.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { TAKE } from '../../src/postgres/sql.ts';
+import { SetClock } from '../clock.ts';
 import { onDatabase } from './database.ts';
 
 const SLOTS = 4;

@@ -1,7 +1,6 @@
 /** The handlers on a store in memory, and on two that share one journal: what is decided is decided once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SetClock } from '../../src/clock.ts';
 import { ApiError } from '../../src/http/errors.ts';
 import type { Reply } from '../../src/http/reply.ts';
 import { readJson } from '../../src/json/reader.ts';
@@ -11,6 +10,7 @@ import { putCategory } from '../../src/shop/categories.ts';
 import { createOrder, updateOrder } from '../../src/shop/orders.ts';
 import { createPet, getPet } from '../../src/shop/pets.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
+import { SetClock } from '../clock.ts';
 import { SharedList } from '../store/shared-journal.ts';
 
 const caller = { id: 'k1' } as Call['caller'];

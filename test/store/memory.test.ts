@@ -1,10 +1,10 @@
 /** The memory store itself: what is decided on what, what waits for what, and its time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SetClock } from '../../src/clock.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type Journal, type Operation, StoreError } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
+import { SetClock } from '../clock.ts';
 import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
 import { SharedList } from './shared-journal.ts';
 
