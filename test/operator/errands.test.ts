@@ -172,8 +172,10 @@ test('restore makes a directory and files for their owner alone', async (t) => {
 test('a backup that is refused, fails or is ended by a signal leaves nothing behind', { skip }, async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await mkdir(path.join(cwd, 'data', 'sub'));
   for (const [file, why] of [
     ['data/b', /^data\/b is inside the data directory\n$/],
+    ['data/sub/b', /^data\/sub\/b is inside the data directory\n$/],
     ['data', /^data exists\n$/],
     ['none/b', /^\S*none: no such file or directory\n$/],
   ] as const) {
