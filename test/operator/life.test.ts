@@ -164,8 +164,9 @@ test('damage is refused with exit 3 by every command that reads; repair cuts it 
   }
   const { exit, stdout } = await program(['repair'], { cwd });
   assert.equal(exit, 0);
+  assert.match(stdout, /^damage +\S+\.jsonl, offset \d+: the checksum is wrong$/m);
   assert.match(stdout, /^kept beside +\S+\.damaged$/m);
-  assert.match(stdout, /^lost batches +3\nlost bytes +\d/m);
+  assert.match(stdout, /^lost batches +[3-9]\nlost bytes +\d/m, 'on a slow machine usage has batches of its own');
   assert.match(stdout, /^pets +2$/m);
   const kept = (await readdir(data)).filter((name) => name.includes('.damaged'));
   assert.equal(kept.length, 1);
