@@ -202,6 +202,18 @@ test('who has no room is named; and what is no file', async (t) => {
   assert.equal(run('import data'), 'data is a directory\n');
 });
 
+test('an import that finds no more room says how much it has imported; the same command completes it', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
+  const words = (await command()).join(' ');
+  const line = `ulimit -f 16 && exec ${words} import in`;
+  const { status, stderr } = spawnSync('bash', ['-c', line], { cwd, encoding: 'utf8' });
+  assert.deepEqual([status, /nothing was changed/.test(stderr)], [1, false]);
+  const told = Number(/; (\d+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1]);
+  const { exit, stdout } = await program(['import', 'in', '--json'], { cwd });
+  assert.deepEqual([exit, JSON.parse(stdout).already], [0, told], stderr);
+});
+
 test('a file that somebody else gives the name of a backup meanwhile is left as it is', async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
