@@ -76,5 +76,7 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
 async function repairFile(data: string, progress: (done: number, total: number) => void) {
   mustHoldStore(data);
   const { damage, kept, proof, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
-  return { damage: damage?.message ?? null, keptBeside: kept ?? null, ...done, ...proof };
+  // Not its message: that advises what has just been done.
+  const where = damage && `${damage.file}, offset ${damage.offset}: ${damage.what}`;
+  return { damage: where ?? null, keptBeside: kept ?? null, ...done, ...proof };
 }

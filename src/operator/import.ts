@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { petJson } from '../shop/pets.ts';
-import type { Ahead, NewPet, Once } from '../store/model.ts';
+import { type Ahead, type NewPet, type Once, StoreError } from '../store/model.ts';
 import { readAnimal, readContent } from './animals.ts';
 import { command } from './command.ts';
 import type { Context, Io } from './context.ts';
@@ -22,6 +22,7 @@ const BLANK = /^[ \t\r]*$/;
 /** Fields and nothing of JSON: the head of a table. */
 const CSV = /^[^{}[\]:]+([,;\t])[^{}[\]:]*$/;
 const EXAMPLE = 'import takes JSON lines such as {"name":"Rex","categoryId":1}';
+const AGAIN = 'run the command again: it completes the import, and adds nothing twice';
 
 /** What is added at once, while requests wait: a few milliseconds of work. As a line it is one that a server takes. */
 const MAX_BATCH_ANIMALS = 250;
@@ -40,7 +41,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     json,
   },
   makes: true,
-  unsure: 'run the command again: it completes the import, and adds nothing twice',
+  unsure: AGAIN,
   call: addBatches,
   run: async ({ file, skipBad, json }, ask) => {
     const badLines: { line: number; reason: string }[] = [];
@@ -116,13 +117,20 @@ async function addBatches({ engine: { store } }: Context, _: unknown, { input }:
     const cut = line.indexOf(' ');
     const { pets } = readContent(line.subarray(cut));
     const once = { caller: 'import', key: line.toString('latin1', 0, cut), at: store.unix() };
-    const decided = await store.write((ahead) => decideBatch(ahead, pets, once));
+    const decided = await store.write((ahead) => decideBatch(ahead, pets, once)).catch((error) => broken(error, done));
     const first = decided.op === 'again' ? decided.made.id : decided.first;
     done[decided.op === 'again' ? 'already' : 'added'] += pets.length;
     done.firstId ??= first;
     done.lastId = first + pets.length - 1;
   }
   return done;
+}
+
+/** What is told elsewhere is that nothing was changed. */
+function broken(error: Error, { added, already }: { added: number; already: number }): never {
+  if (!(error instanceof StoreError) || added + already === 0) throw error;
+  const sofar = `${counted(added + already, 'animal')} of this input imported so far`;
+  throw new CommandError(EXIT.failed, `${error.message}; ${sofar}; when that is mended, ${AGAIN}`);
 }
 
 function decideBatch(ahead: Ahead, pets: NewPet[], once: Once) {

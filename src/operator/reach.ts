@@ -28,10 +28,12 @@ export async function askServer(
   const path = `/${name.replaceAll(' ', '-')}`;
   const req = request({ socketPath: adminSocket(dir), method: 'POST', path, agent: false });
   const ours = Object.entries(variables).filter(([variable]) => variable.startsWith('PETSTORE_'));
-  req.write(`${JSON.stringify({ words, variables: Object.fromEntries(ours) } satisfies Said)}\n`);
+  req.flushHeaders();
   req.setTimeout(MAX_ANSWER_WAIT_MS, () => req.destroy(silent(dir)));
   const [res]: IncomingMessage[] = await once(req, 'response').catch((error) => notAsked(dir, error));
   if (res === undefined) return undefined;
+  // Only now: a server that was stopped would do it later, when it was told that it does not answer.
+  req.write(`${JSON.stringify({ words, variables: Object.fromEntries(ours) } satisfies Said)}\n`);
   req.setTimeout(0).on('error', () => {}); // the answer breaks off as well
   pipeline(Readable.from(input), req).catch(() => {});
   try {

@@ -174,8 +174,10 @@ test('restore makes a directory and files for their owner alone', async (t) => {
 test('a backup that is refused, fails or is ended by a signal leaves nothing behind', { skip }, async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await mkdir(path.join(cwd, 'data', 'sub'));
   for (const [file, why] of [
     ['data/b', /^data\/b is inside the data directory\n$/],
+    ['data/sub/b', /^data\/sub\/b is inside the data directory\n$/],
     ['data', /^data exists\n$/],
     ['none/b', /^\S*none: no such file or directory\n$/],
   ] as const) {
@@ -200,6 +202,18 @@ test('who has no room is named; and what is no file', async (t) => {
     spawnSync('bash', ['-c', `ulimit -f 0 && exec ${words} ${line}`], { cwd, encoding: 'utf8' }).stderr;
   assert.equal(run('backup b'), 'b: file too large\n');
   assert.equal(run('import data'), 'data is a directory\n');
+});
+
+test('an import that finds no more room says how much it has imported; the same command completes it', async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
+  const words = (await command()).join(' ');
+  const line = `ulimit -f 16 && exec ${words} import in`;
+  const { status, stderr } = spawnSync('bash', ['-c', line], { cwd, encoding: 'utf8' });
+  assert.deepEqual([status, /nothing was changed/.test(stderr)], [1, false]);
+  const told = Number(/; (\d+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1]);
+  const { exit, stdout } = await program(['import', 'in', '--json'], { cwd });
+  assert.deepEqual([exit, JSON.parse(stdout).already], [0, told], stderr);
 });
 
 test('a file that somebody else gives the name of a backup meanwhile is left as it is', async (t) => {

@@ -58,12 +58,14 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   assert.match(refused.stderr, /data is in use/);
   server.process.kill('SIGSTOP');
   assert.equal((await second()).exit, 4);
-  const asked = await program(['keys', 'list'], { cwd });
+  const asked = await program(['keys', 'create', '--plan', 'free'], { cwd });
   assert.equal(asked.exit, 4);
   assert.match(asked.stderr, /in use by a server that does not answer/);
   assert.equal((await program(['repair'], { cwd })).exit, 4);
   server.process.kill('SIGCONT');
-  assert.equal((await program(['keys', 'list'], { cwd })).exit, 0);
+  const { exit, stdout } = await program(['keys', 'list'], { cwd });
+  assert.equal(exit, 0);
+  assert.match(stdout, /^There are no keys/, 'what was given up is not done later');
   assert.equal((await server.stop()).exit, 0);
 });
 
@@ -165,8 +167,9 @@ test('damage is refused with exit 3 by every command that reads; repair cuts it 
   }
   const { exit, stdout } = await program(['repair'], { cwd });
   assert.equal(exit, 0);
+  assert.match(stdout, /^damage +\S+\.jsonl, offset \d+: the checksum is wrong$/m);
   assert.match(stdout, /^kept beside +\S+\.damaged$/m);
-  assert.match(stdout, /^lost batches +3\nlost bytes +\d/m);
+  assert.match(stdout, /^lost batches +[3-9]\nlost bytes +\d/m, 'on a slow machine usage has batches of its own');
   assert.match(stdout, /^pets +2$/m);
   const kept = (await readdir(data)).filter((name) => name.includes('.damaged'));
   assert.equal(kept.length, 1);

@@ -15,7 +15,7 @@ import { goOnIn, recover, writeWhole } from './rewrite.ts';
 /** Writes the whole store as one file, which has its name only when it is whole and durable. */
 export async function backup(dir: string, target: string, options: DirectoryOptions = {}): Promise<Proof> {
   const { disk = realDisk } = options;
-  if (realpathSync(dirname(resolve(target))) === realpathSync(dir)) {
+  if (`${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`)) {
     throw new Error(`${target} is inside the data directory`);
   }
   mustBeNew(disk, target);
