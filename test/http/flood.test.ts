@@ -20,8 +20,8 @@ const UNREAD_MS = 200;
 /** Connections are looked at twice in that time, and so at least once in this. */
 const LOOKED_AT_MS = 250;
 
-async function start(t: TestContext) {
-  const service = await startService();
+async function start(t: TestContext, onAnswered?: () => void) {
+  const service = await startService({ onAnswered });
   t.after(() => service.close());
   return { service, key: (await service.makeKey()).text };
 }
@@ -35,15 +35,17 @@ function countMessages(t: TestContext): { made: number } {
   return count;
 }
 
-test('of a chunk full of requests only so many are made, and the connection ends', async (t) => {
-  const { service, key } = await start(t);
+test('of a chunk full of requests only so many are made, one is answered, and the connection ends', async (t) => {
+  let answered = 0;
+  const { service, key } = await start(t, () => answered++);
   const count = countMessages(t);
   for (const [name, request] of Object.entries(FLOODED(key))) {
-    count.made = 0;
+    count.made = answered = 0;
     const socket = net.connect(service.port, '127.0.0.1').on('error', () => {});
     socket.resume().write(request.repeat(CHUNK_BYTES / request.length));
     await closed(socket);
     assert.ok(count.made <= MAX_UNANSWERED, `${name}: ${count.made}`);
+    assert.equal(answered, 1, name);
     if (name === 'pages') assert.equal(count.made, MAX_UNANSWERED);
   }
 });
