@@ -13,6 +13,7 @@ const MAX_BUDGET_MS = 2 ** 30;
 const BACKOFF_BASE_MS = 200;
 
 export const timing = {
+  silenceMs: 15_000, // longer, and a try is given up
   now: () => performance.now(),
   // One more, as a timer may fire a fraction early.
   sleep: (ms: number, signal: AbortSignal): Promise<unknown> => delay(Math.ceil(ms) + 1, undefined, { signal }),
@@ -61,7 +62,7 @@ export class Calls {
     }
     this.#key = key;
     this.#budgetMs = budgetMs;
-    const silenceMs = Math.ceil(budgetMs / MAX_TRIES); // longer, and a try is given up
+    const { silenceMs } = timing;
     this.#agent = new Agent({ maxResponseSize: MAX_REPLY_BYTES, headersTimeout: silenceMs, bodyTimeout: silenceMs });
   }
 
