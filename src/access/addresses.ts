@@ -26,15 +26,13 @@ interface Bucket {
 
 export class Addresses {
   readonly #clock: Clock;
-  readonly #max: number;
   readonly #wallOffset: (at: number) => number;
   readonly #buckets = new Map<string, Bucket>();
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
   #sweepAt = 0;
 
-  constructor({ clock, maxAddresses = MAX_ADDRESSES }: { clock: Clock; maxAddresses?: number }) {
+  constructor({ clock }: { clock: Clock }) {
     this.#clock = clock;
-    this.#max = maxAddresses;
     this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
@@ -46,7 +44,7 @@ export class Addresses {
       this.#sweepAt = now + SWEEP_EVERY_MS;
     }
     let bucket = this.#buckets.get(address);
-    if (bucket === undefined && this.#buckets.size < this.#max) {
+    if (bucket === undefined && this.#buckets.size < MAX_ADDRESSES) {
       bucket = { used: 0, endsAt: 0 };
       this.#buckets.set(address, bucket);
     }
@@ -59,7 +57,7 @@ export class Addresses {
 
   /** How the address stands, counting nothing; `over` says what `refused` would. */
   look(address: string): Allowance {
-    const isFull = this.#buckets.size >= this.#max;
+    const isFull = this.#buckets.size >= MAX_ADDRESSES;
     const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });
     return this.#show(bucket, this.#clock.now());
   }

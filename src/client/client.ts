@@ -1,17 +1,11 @@
-/**
- * The client of the pet store service, for Node 20.19 and newer.
- *
- *     const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:8080', key });
- *     const rex = await store.createPet({ name: 'Rex', categoryId: 1 });
- *     for await (const pet of store.listPets({ status: 'available' })) console.log(pet.name);
- */
+/** The client of the pet store service, for Node 20.19 and newer. */
 import './needs-node.ts';
 import { randomUUID } from 'node:crypto';
 import { readKey } from '../access/keys.ts';
 import type { Int64 } from '../json/int64.ts';
 import type * as model from '../store/model.ts';
 import type { OrderStatus, PetStatus } from '../store/model.ts';
-import { type CallSettings, Calls } from './calls.ts';
+import { Calls } from './calls.ts';
 import { PetstoreError } from './errors.ts';
 import type { Asked, Limits, Reply } from './exchange.ts';
 import { type AnyId, type Id, writeId } from './ids.ts';
@@ -33,16 +27,16 @@ export type Category = Told<model.Category>;
 /** `placedAt`: RFC 3339, UTC. */
 export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
 
-export interface ClientOptions extends CallSettings {
+export interface ClientOptions {
   /** Where the service is, with `/v1` at its end or without. */
   baseUrl: string | URL;
   /** `ps_live_…` or `ps_test_…`. One that was mistyped is refused here, by its checksum. */
   key: string;
+  /** How long one call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
+  budgetMs?: number;
 }
 
-export interface CallOptions {
-  signal?: AbortSignal;
-}
+export type CallOptions = { signal?: AbortSignal };
 
 export interface CreateOptions extends CallOptions {
   /** The same for all tries of one intention. Without one, the client makes one for each call. */
@@ -56,19 +50,17 @@ export interface ListOptions extends CallOptions {
   after?: AnyId;
 }
 
-const MAX_PAGE_ITEMS = 100;
-
 /** Every method rejects with a PetstoreError, and with nothing else. Lists are asked for while they are read. */
 export class PetstoreClient {
   readonly #base: URL;
   readonly #calls: Calls;
 
-  constructor({ baseUrl, key, ...settings }: ClientOptions) {
+  constructor({ baseUrl, key, budgetMs = 90_000 }: ClientOptions) {
     this.#base = baseOf(baseUrl);
     const kind = readKey(key);
     if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
     if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
-    this.#calls = new Calls(key, settings);
+    this.#calls = new Calls(key, budgetMs);
   }
 
   /** Both windows of the key's limits, as the newest reply told them. */
@@ -134,13 +126,13 @@ export class PetstoreClient {
   }
 
   async *#list<T>(path: string, options: ListOptions & { status?: string }): AsyncGenerator<T, void> {
-    const { signal, limit = MAX_PAGE_ITEMS, after, status } = options;
+    const { signal, limit = 100, after, status } = options;
     let url: URL | undefined = new URL(path, this.#base);
     url.searchParams.set('limit', String(limit));
     if (status !== undefined) url.searchParams.set('status', status);
     if (after !== undefined) url.searchParams.set('after', writeId(after, 'after'));
     while (url !== undefined) {
-      const { json, headers }: Reply = await this.#calls.run({ method: 'GET', url, isList: true }, signal);
+      const { json, headers }: Reply = await this.#calls.run({ method: 'GET', url }, signal);
       yield* json as T[];
       url = nextPage(String(headers.link ?? ''), url);
     }

@@ -11,15 +11,10 @@ export interface Asked {
   url: URL;
   body?: string;
   idempotencyKey?: string;
-  isList?: boolean;
 }
 
-export interface Reply {
-  headers: IncomingHttpHeaders;
-  json?: unknown;
-  /** Why the reply is not what was asked for. */
-  fault?: PetstoreError;
-}
+/** With a `fault` it is not what was asked for. */
+export type Reply = { headers: IncomingHttpHeaders; json?: unknown; fault?: PetstoreError };
 
 const CODES = new Map<string | undefined, ClientCode>([
   ['UND_ERR_INVALID_ARG', 'invalid_argument'],
@@ -30,7 +25,7 @@ const CODES = new Map<string | undefined, ClientCode>([
 
 /** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
 export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { method, url, body, idempotencyKey, isList } = asked;
+  const { method, url, body, idempotencyKey } = asked;
   const { origin, pathname, search } = url;
   const types = { accept: 'application/json', 'content-type': body && 'application/json' };
   const sent = { ...types, authorization: `Bearer ${key}`, 'idempotency-key': idempotencyKey };
@@ -46,7 +41,8 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
     status = reply.statusCode;
     headers = reply.headers;
     const json = plain(readJson(await reply.body.bytes()));
-    const isRight = isList ? Array.isArray(json) && json.every(isThing) : isThing(json);
+    // What is asked with a query is a list.
+    const isRight = search === '' ? isThing(json) : Array.isArray(json) && json.every(isThing);
     if (isRight && status >= 200 && status < 300) return { headers, json };
     const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
     if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(code, message);
@@ -60,20 +56,11 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
 
 const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
 
-interface Window {
-  limit: number;
-  remaining: number;
-  /** Until it is full again. */
-  resetsInSeconds: number;
-}
+/** One window of the key's limits, and how long until it is full again. */
+type Window = { limit: number; remaining: number; resetsInSeconds: number };
 
-/** Both windows of the key's limits, as a reply told them. */
-export interface Limits {
-  minute: Window;
-  day: Window;
-  /** When the reply came, by this machine's clock. */
-  at: Date;
-}
+/** Both windows as a reply told them, and when it came by this machine's clock. */
+export type Limits = { minute: Window; day: Window; at: Date };
 
 /** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
 export function limitsIn(headers: IncomingHttpHeaders): Limits | undefined {

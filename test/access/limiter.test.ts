@@ -1,12 +1,13 @@
-/** The limiter of the file engine: the contract, and what it has beside it. */
+/** The limiter of one process: what it promises. */
 import assert from 'node:assert/strict';
 import { beforeEach, it } from 'node:test';
 import { MAX_SLOTS, SlotLimiter } from '../../src/access/limiter.ts';
-import { DAY_MS, type Limited, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import type { Decision, Limited, Looked } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
 import { SetClock } from '../clock.ts';
-import { fromNow, limiterContract } from './limiter-contract.ts';
 
 const nothing = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+const free: Limited = { slot: 0, perMinute: 60, perDay: 1_000 };
 const small: Limited = { slot: 3, perMinute: 2, perDay: 5 };
 
 let clock: SetClock;
@@ -17,25 +18,100 @@ beforeEach(() => {
 const unix = () => clock.now() + 1_700_000_000_000;
 const fresh = (banAfter?: number) => new SlotLimiter({ clock, unix, banAfter });
 
-function take(limiter: SlotLimiter, caller: Limited, times: number): void {
-  for (let time = 0; time < times; time++) limiter.take(caller);
+/** The last of so many decisions. */
+function take(limiter: SlotLimiter, caller: Limited, times = 1): Decision {
+  for (let time = 1; time < times; time++) limiter.take(caller);
+  return limiter.take(caller);
 }
 
-limiterContract('the limiter of one process', ({ banAfter }) => {
-  const callers = new Map<number, Limited>();
-  const tested = {
-    limiter: fresh(banAfter),
-    advance: (ms: number) => clock.advance(ms),
-    set: (caller: Limited) => void callers.set(caller.slot, caller),
-    restart: () => {
-      const before = tested.limiter;
-      tested.limiter = fresh(banAfter);
-      for (const caller of callers.values()) tested.limiter.restore(caller, before.counted(caller));
-    },
-    passFor: (caller: Limited, ms: number) => tested.limiter.advance(caller, ms),
-    refill: (caller: Limited) => tested.limiter.refill(caller),
+/** Moments as they lie from now: clocks differ. */
+function fromNow<D extends Decision | Looked>(decision: D): D {
+  const { at, minute, day, retryAt } = decision;
+  const [minuteFromNow, dayFromNow] = [minute, day].map((window) => ({ ...window, endsAt: window.endsAt - at }));
+  const told = { ...decision, at: 0, minute: minuteFromNow, day: dayFromNow, retryAt: retryAt - at };
+  return 'banEndsAt' in told && told.banEndsAt !== 0 ? { ...told, banEndsAt: told.banEndsAt - at } : told;
+}
+
+it('admits 60 of 61 requests 20 ms apart', () => {
+  const limiter = fresh();
+  const verdicts: string[] = [];
+  for (let n = 0; n < 61; n++, clock.advance(20)) verdicts.push(take(limiter, free).verdict);
+  assert.deepEqual(verdicts, [...Array(60).fill('admitted'), 'limited']);
+});
+
+it('opens both windows full at the first request admitted, and ends them one length later', () => {
+  const limiter = fresh();
+  const first = fromNow(take(limiter, free));
+  assert.deepEqual(first.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+  assert.deepEqual(first.day, { limit: 1_000, remaining: 999, endsAt: DAY_MS });
+  clock.advance(MINUTE_MS - 1);
+  assert.equal(take(limiter, free).minute.remaining, 58);
+  clock.advance(1);
+  const next = fromNow(take(limiter, free));
+  assert.deepEqual(next.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+  assert.deepEqual(next.day, { limit: 1_000, remaining: 997, endsAt: DAY_MS - MINUTE_MS });
+  clock.advance(DAY_MS);
+  const { minute, day } = fromNow(limiter.look(free));
+  const full = [minute, day].map(({ limit, remaining, endsAt }) => remaining === limit && endsAt === 0);
+  assert.deepEqual(full, [true, true], 'a window that is not open is full, and ends now');
+});
+
+it('admits 2N - 1 in a span of one length at the worst, and no more', () => {
+  const limiter = fresh();
+  const caller = { slot: 1, perMinute: 5, perDay: 100 };
+  take(limiter, caller);
+  clock.advance(MINUTE_MS - 1);
+  assert.equal(take(limiter, caller, 4).verdict, 'admitted');
+  clock.advance(1);
+  assert.equal(take(limiter, caller, 5).verdict, 'admitted');
+  assert.equal(take(limiter, caller).verdict, 'limited');
+});
+
+it('bans at 5 times the limit a minute, for 2 minutes, and says so once', () => {
+  const limiter = fresh();
+  assert.equal(take(limiter, small, 11).verdict, 'limited');
+  assert.equal(limiter.look(small).strikes, 9);
+  const tenth = fromNow(take(limiter, small));
+  assert.deepEqual([tenth.verdict, tenth.banBegan, tenth.retryAt], ['banned', true, 2 * MINUTE_MS]);
+  clock.advance(2 * MINUTE_MS - 1);
+  const during = fromNow(take(limiter, small, 50));
+  assert.deepEqual([during.verdict, during.banBegan, during.retryAt], ['banned', false, 1]);
+  assert.deepEqual([during.minute.remaining, during.day.remaining], [2, 3], 'both windows as they stand');
+  clock.advance(1);
+  assert.equal(take(limiter, small).verdict, 'admitted');
+  const { strikes, bans, banEndsAt } = limiter.look(small);
+  assert.deepEqual([strikes, bans, banEndsAt], [0, 1, 0]);
+});
+
+it('gives strikes of a used-up day a minute of their own, which is no window', () => {
+  const limiter = fresh();
+  const caller = { slot: 0, perMinute: 9, perDay: 1 };
+  take(limiter, caller);
+  clock.advance(DAY_MS - 1);
+  assert.equal(take(limiter, caller).verdict, 'limited');
+  assert.equal(limiter.look(caller).strikes, 1);
+  clock.advance(1);
+  const { verdict, minute } = fromNow(take(limiter, caller));
+  assert.deepEqual([verdict, minute.endsAt], ['admitted', MINUTE_MS], 'a whole minute, not theirs');
+  assert.equal(limiter.look(caller).strikes, 0);
+});
+
+it('bans for 2, 8, 32, 128, 512 minutes, then a day, and forgives a step a day', () => {
+  const limiter = fresh(1);
+  const caller = { slot: 0, perMinute: 1, perDay: 1_000 };
+  const banMinutes = () => {
+    const banned = fromNow(take(limiter, caller, 2));
+    assert.equal(banned.banBegan, true);
+    clock.advance(banned.retryAt);
+    return banned.retryAt / MINUTE_MS;
   };
-  return tested;
+  for (const minutes of [2, 8, 32, 128, 512, 1_440, 1_440]) assert.equal(banMinutes(), minutes);
+  clock.advance(DAY_MS - 1);
+  assert.equal(banMinutes(), 1_440, 'a day is not yet over');
+  clock.advance(3 * DAY_MS);
+  assert.equal(banMinutes(), 128, 'three of six forgiven: the fourth comes');
+  clock.advance(30 * DAY_MS);
+  assert.equal(banMinutes(), 2, 'all forgiven, and never less than none');
 });
 
 it('Retry-After is whole seconds, at least 1, with 2 ms for a timer that fires early', () => {

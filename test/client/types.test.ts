@@ -1,18 +1,10 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {
-  type Category,
-  type ClientOptions,
-  type Id,
-  type NewPet,
-  type Order,
-  type Pet,
-  PetstoreClient,
-} from '../../src/client/client.ts';
+import { type Category, type Id, type NewPet, type Order, type Pet, PetstoreClient } from '../../src/client/client.ts';
 
-async function asAUserWrites(options: ClientOptions, signal: AbortSignal): Promise<void> {
-  const store = new PetstoreClient({ ...options, baseUrl: new URL('http://x/v1') });
+async function asAUserWrites(key: string, signal: AbortSignal): Promise<void> {
+  const store = new PetstoreClient({ baseUrl: new URL('http://x/v1'), key, budgetMs: 5_000 });
   const wanted: NewPet = { name: 'Rex', categoryId: 9007199254740993n };
   const pet: Pet = await store.createPet(wanted, { idempotencyKey: 'k', signal });
   const pets: AsyncIterable<Pet> = store.listPets({ status: 'available', limit: 10, after: pet.id, signal });

@@ -1,6 +1,7 @@
 /** Clients in the drill, and what grade each gets: the typed client an A, a naive loop a D or an F. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { timing } from '../../src/client/calls.ts';
 import { PetstoreClient } from '../../src/client/client.ts';
 import { type Shopper, shop } from './clients.ts';
 import { type LabService, REX, startLab } from './service.ts';
@@ -25,8 +26,9 @@ test('the typed client gets an A', async (t) => {
   const key = await service.makeKey({ perMinute: 60, perDay: 1_000 });
   let seed = 7;
   t.mock.method(Math, 'random', () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647);
-  const patient = { now: () => clock.now(), sleep: async (ms: number) => clock.advance(ms) };
-  const store = new PetstoreClient({ baseUrl: `${service.url}/v1`, key, clock: patient });
+  t.mock.method(timing, 'now', () => clock.now());
+  t.mock.method(timing, 'sleep', async (ms: number) => clock.advance(ms));
+  const store = new PetstoreClient({ baseUrl: `${service.url}/v1`, key });
   t.after(() => store.close());
   const graded = await drilled(service, key, {
     async listAll() {
