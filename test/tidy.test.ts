@@ -142,7 +142,6 @@ const FOR_TESTS: Record<string, string[]> = {
   'time is set in tests, not waited for': ['SetClock'],
   'a maximum is tried at its value, and one beyond': [
     'MAX_DEPTH',
-    'MAX_KEYS',
     'MAX_KNOWN_HEADERS',
     'MAX_REPLY_BYTES',
     'MAX_SLOTS',
