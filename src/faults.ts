@@ -8,7 +8,7 @@ const AGAIN = ['Retry-After', '1'];
 /** What failed in the store, as it is told. What has no entry is a bug: an operation that cannot be. */
 const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
-  unknown: ['outcome_unknown', 'the disk failed: this may or may not have been kept'],
+  unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
   unavailable: ['unavailable', 'the database cannot be reached: nothing was kept', AGAIN],
   busy: ['unavailable', 'no more can be written just now; ask again', AGAIN],
   closed: ['unavailable', 'no more can be written just now; ask again', AGAIN],

@@ -1,45 +1,33 @@
-/**
- * The engine on PostgreSQL: every replica keeps the same state in memory, and follows one log; limits lie in a table.
- */
+/** The engine on PostgreSQL: every replica keeps one state in memory, and follows one log; limits lie in a table. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
-import { writeBackup } from '../store/file/backup.ts';
+import type { Engine, EngineOptions, Metric } from '../engine.ts';
+import { readBackup, writeBackup } from '../store/file/backup.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { MemoryStore } from '../store/memory.ts';
-import type { ApiKey, Category, NewPet } from '../store/model.ts';
+import type { Proof } from '../store/model.ts';
 import { prove } from '../store/record.ts';
-import type { State } from '../store/state.ts';
+import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Link } from './link.ts';
-import { openSchema } from './schema.ts';
 import { serverOf } from './server.ts';
-import { damaged, makeSnapshot, putUsage } from './snapshots.ts';
-import { LIMITS, LOOK_AFTER, REFILL, SERVER } from './sql.ts';
-
-export { restorePostgres } from './snapshots.ts';
+import { BEGIN, COMMIT, LIMITS, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
+import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
 /** A log larger than this, and than the newest snapshot, is worth a new one. */
 const MIN_LOG_BYTES = 64 * 1024 * 1024;
 /** How often somebody else may write between two statements until one stands still. */
 const STAND_STILL_TRIES = 1_000;
+const KEYS_AT_ONCE = 10_000;
+const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
-const METRICS = {
-  take_statements: 'Statements that took requests from limits.',
-  takes: 'Requests in them.',
-  repeated: 'Statements that were in the way of others, and sent again.',
+const HELP = {
   batches: 'Batches appended by this replica.',
   conflicts: 'Batches decided again because another replica was first.',
   locks: 'Times the head of the log was locked.',
   doubts: 'Batches of which nobody knew whether they were kept until they were sent again.',
 };
-
-interface Parts {
-  journal: PostgresJournal;
-  links: Link[];
-  upkeep: Link;
-}
 
 /** `compact` does in another process what the command does. Only a server has it. */
 export async function openPostgres(
@@ -60,108 +48,117 @@ export async function openPostgres(
     const store = await MemoryStore.open(journal, { clock: databaseClock });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
-    const engine = new PostgresEngine(store, limiter, { journal, links, upkeep });
     if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
-    if (compact) void engine.lookAfter(compact, log);
-    return engine;
+    if (compact) void lookAfter(upkeep, compact, log);
+    return engineOf(store, limiter, journal, links);
   } catch (error) {
     for (const link of links) link.close();
     throw error;
   }
 }
 
-class PostgresEngine implements Engine {
-  readonly store: MemoryStore;
-  readonly limiter: PostgresLimiter;
-  readonly #parts: Parts;
-  #isClosed = false;
-
-  constructor(store: MemoryStore, limiter: PostgresLimiter, parts: Parts) {
-    this.store = store;
-    this.limiter = limiter;
-    this.#parts = parts;
-  }
-
-  readonly upkeep: Upkeep = {
-    verify: async () => prove(await this.#standStill()),
-    compact: async () => {
-      const state = await this.#standStill();
-      await makeSnapshot(this.#parts.upkeep, this.#parts.journal.at, state);
-    },
-    backup: async (file) => {
-      const state = await this.#standStill();
-      const { batch, id } = this.#parts.journal.at;
-      await writeBackup(realDisk, file, { store: id, file: 1, first: batch + 1 }, state);
-      return prove(state);
-    },
-  };
-
-  ready(): boolean {
-    return this.limiter.isReady();
-  }
-
-  *metrics(): Generator<Metric> {
-    const repeated = this.#parts.links.reduce((sum, link) => sum + link.repeated, 0);
-    const counts = { ...this.limiter.counts, repeated, ...this.#parts.journal.counts };
-    for (const [name, help] of Object.entries(METRICS)) {
-      const value = counts[name as keyof typeof METRICS];
-      yield { name: `petstore_postgres_${name}_total`, help, type: 'counter', value };
-    }
-    const { batch } = this.#parts.journal.at;
-    yield { name: 'petstore_postgres_batch', help: 'The newest batch.', type: 'gauge', value: batch };
-    const isUp = Number(this.ready());
-    yield { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp };
-  }
-
-  async advance({ id: key }: ApiKey, ms: number): Promise<void> {
-    const usage = { key, dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 }; // it lies in the table of limits
-    await this.store.write(() => ({ op: 'advance' as const, at: this.store.unix(), key, ms, usage }));
-  }
-
-  /** Both operations are accepted in one turn, and so become durable in one batch. */
-  async reset({ id, slot }: ApiKey, content: { categories: Category[]; pets: NewPet[] }): Promise<void> {
-    const { store } = this;
-    await Promise.all([
-      store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.key(id)!, ahead: undefined } })),
-      store.write(() => ({ op: 'fill' as const, at: store.unix(), ...content })),
-    ]);
-    await this.#parts.upkeep.rows({ text: REFILL, values: [slot] });
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.store.close();
-    this.limiter.close();
-    for (const link of this.#parts.links) link.close();
-  }
-
-  /** Has the log compacted when it has grown long, and names who slows the database down. */
-  async lookAfter(compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
-    while (!this.#isClosed) {
-      try {
-        const [{ is_due, long }] = await this.#parts.upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
-        if (long) log.warn(`a long transaction slows the database down: ${long}`);
-        if (is_due) await compact();
-      } catch (error) {
-        if (!this.#isClosed)
-          log.warn(`upkeep of the database failed, and will be tried again: ${(error as Error).message}`);
-      }
-      await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false });
-    }
-  }
-
+function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: PostgresJournal, links: Link[]): Engine {
+  const [, , upkeep] = links;
   /** For a command, which does nothing beside: the state of one batch, checked, with what is used of limits. */
-  async #standStill(): Promise<State> {
-    const state = this.store.read as State;
-    this.limiter.close();
+  const standStill = async () => {
+    limiter.close();
     for (let tries = 0; tries < STAND_STILL_TRIES; tries++) {
-      await this.#parts.journal.catchUp();
-      const limits = await this.#parts.upkeep.rows({ text: LIMITS });
-      if (limits[0]?.head !== this.#parts.journal.at.id) continue;
-      putUsage(state, limits);
-      state.check();
-      return state;
+      await journal.catchUp();
+      const limits = await upkeep.rows({ text: LIMITS });
+      if (limits[0]?.head !== journal.at.id) continue;
+      putUsage(store.read, limits);
+      store.read.check();
+      return store.read;
     }
     throw damaged('the head is not the last batch of the log');
+  };
+  return {
+    store,
+    limiter,
+    upkeep: {
+      verify: async () => prove(await standStill()),
+      compact: async () => makeSnapshot(upkeep, await standStill(), journal.at),
+      backup: async (file) => {
+        const state = await standStill();
+        const { batch, id } = journal.at;
+        await writeBackup(realDisk, file, { store: id, file: 1, first: batch + 1 }, state);
+        return prove(state);
+      },
+    },
+    ready: () => limiter.isReady(),
+    metrics: () => metricsOf(journal, limiter),
+    async advance({ id: key }, ms) {
+      const usage = { key, ...UNUSED }; // it lies in the table of limits
+      await store.write(() => ({ op: 'advance' as const, at: store.unix(), key, ms, usage }));
+    },
+    /** Both operations are accepted in one turn, and so become durable in one batch. */
+    async reset({ id, slot }, content) {
+      await Promise.all([
+        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.key(id)!, ahead: undefined } })),
+        store.write(() => ({ op: 'fill' as const, at: store.unix(), ...content })),
+      ]);
+      await upkeep.rows({ text: REFILL, values: [slot] });
+    },
+    async close() {
+      await store.close();
+      limiter.close();
+      for (const link of links) link.close();
+    },
+  };
+}
+
+function metricsOf(journal: PostgresJournal, limiter: PostgresLimiter): Metric[] {
+  const isUp = Number(limiter.isReady());
+  const counters = Object.entries(journal.counts).map(([name, value]): Metric => {
+    return { name: `petstore_postgres_${name}_total`, help: HELP[name as keyof typeof HELP], type: 'counter', value };
+  });
+  return [...counters, { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp }];
+}
+
+/** Has the log compacted when it has grown long, and names who slows the database down. */
+async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
+  for (; !upkeep.isClosed; await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false })) {
+    try {
+      const [{ is_due, long }] = await upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
+      if (long) log.warn(`a long transaction slows the database down: ${long}`);
+      if (is_due) await compact();
+    } catch (error) {
+      const { message } = error as Error;
+      if (!upkeep.isClosed) log.warn(`upkeep of the database failed, and will be tried again: ${message}`);
+    }
+  }
+}
+
+/** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
+export async function restorePostgres(
+  file: string,
+  url: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<Proof> {
+  const state = new State();
+  await readBackup(realDisk, file, state, onProgress);
+  const server = serverOf(url);
+  const link = new Link(server, 'restore');
+  const id = newId();
+  try {
+    await openSchema(link, server.schema);
+    await link.rows({ text: BEGIN }); // without its COMMIT it is undone when the link is closed
+    await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
+    const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
+    if (rowCount !== 1) throw new Error(`the store in schema ${server.schema} is not empty`);
+    await writeSnapshot(link, state, { batch: 0, id });
+    const limits = [...state.keys()].map((key) => ({ ...key, ...UNUSED, ...state.usage(key.id) }));
+    for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
+      await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
+    }
+    await link.rows({ text: COMMIT });
+    const back = new State();
+    await loadSnapshot(link, back);
+    putUsage(back, await link.rows({ text: LIMITS }));
+    const proof = prove(back);
+    if (proof.digest === prove(state).digest) return proof;
+    throw new Error('what was restored is not what the backup holds: do not use it');
+  } finally {
+    link.close();
   }
 }

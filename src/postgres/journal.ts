@@ -1,12 +1,11 @@
 /**
- * The log that all replicas share. A batch is appended by compare-and-swap: it counts if the batch before it is the
- * last. If another replica was first, nothing was kept, and all is decided again on what that one wrote. After the
- * third conflict in a row the head is locked for one batch: that queues, so nobody starves.
+ * The log that all replicas share. A batch counts if the batch before it is the last. If another replica was first,
+ * nothing was kept, and all is decided again on what that one wrote. After the third conflict in a row the head is
+ * locked for one batch: that queues, so nobody starves.
  *
- * Failure policy: when it cannot be known whether a batch was kept (the connection was lost, the wait for a standby
- * cancelled), the same batch is sent again, with the same number and id, until the answer is certain: the number can be
- * given once. Nothing else is appended before. Where another id stands at a number that this replica has, the history
- * is another one, and the replica ends.
+ * When it cannot be known whether a batch was kept (the connection was lost, the wait for a standby cancelled), it is
+ * sent again, with the same number and id, until that is certain: a number is given once. Nothing else is appended
+ * before. Where another id stands at a number that this replica has, the history is another one, and the replica ends.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { seal } from '../store/file/format.ts';
@@ -14,9 +13,8 @@ import { type ApiKey, type Journal, type Operation, StoreError } from '../store/
 import { encode } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { DISK_FULL, type Link, LinkError, type Row, type Statement } from './link.ts';
-import { newId } from './schema.ts';
-import { damaged, decodeLines, loadSnapshot, type Place } from './snapshots.ts';
 import { APPEND, BEGIN, COMMIT, FENCE_SLOT, LOCK_HEAD, TAIL_ROWS, TAKE } from './sql.ts';
+import { damaged, decodeLines, loadSnapshot, newId, type Place } from './tables.ts';
 
 const LOCK_AFTER_CONFLICTS = 3;
 /** A lock for which nothing was left to write is given back. */
@@ -24,13 +22,10 @@ const LOCK_UNUSED_MS = 20;
 /** So long a client waits for an outcome; then it is told that it is unknown. */
 const OUTCOME_MAX_MS = 10_000;
 
-/** A batch on its way. */
 interface Sent {
   place: Place;
   statement: Statement;
   operations: Operation[];
-  /** Whoever waits for it has been told that the outcome is unknown. */
-  isGivenUp: boolean;
   resolve(others: Operation[] | undefined): void;
   reject(error: unknown): void;
 }
@@ -41,14 +36,13 @@ export class PostgresJournal implements Journal {
   /** The newest batch that memory has. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
-  #take: (operations: Operation[]) => void = (operations) => this.#state.take(operations);
-  #isRead = false;
+  /** Once everything that there was is read. */
+  #take: ((operations: Operation[]) => void) | undefined;
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
   /** The head of the log is locked for the batch that comes next, until then. */
   #lock: NodeJS.Timeout | undefined;
-  #isClosed = false;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
   constructor(link: Link, onFatal: (error: unknown) => void) {
@@ -60,7 +54,6 @@ export class PostgresJournal implements Journal {
     this.#state = state;
     this.at = await loadSnapshot(this.#link, state);
     await this.catchUp();
-    this.#isRead = true;
   }
 
   follow(take: (operations: Operation[]) => void): void {
@@ -70,19 +63,18 @@ export class PostgresJournal implements Journal {
   async append(operations: Operation[]): Promise<Operation[] | undefined> {
     if (this.#sent) throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
     const place = { batch: this.at.batch + 1, id: newId() };
-    const statement = this.#statement(operations, place);
     return new Promise((resolve, reject) => {
-      const sent = { place, statement, operations, isGivenUp: false, resolve, reject };
-      this.#sent = sent;
-      this.#send(sent).catch((error) => {
-        if (this.#sent === sent) this.#sent = undefined;
+      this.#sent = { place, statement: this.#statement(operations, place), operations, resolve, reject };
+      this.#send(this.#sent).catch((error) => {
+        if (this.#sent?.place === place) this.#sent = undefined;
         reject(error.code === DISK_FULL ? new StoreError('full', error.message) : error);
       });
     });
   }
 
+  /** What is in doubt to the end remains so. */
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.#sent = undefined;
   }
 
   /**
@@ -105,7 +97,6 @@ export class PostgresJournal implements Journal {
     if (tail.length === TAIL_ROWS) await this.catchUp();
   }
 
-  /** Takes in what others have written. */
   async catchUp(): Promise<void> {
     const from = this.at;
     await this.arrived(await this.#link.rows(tailFrom(from)), from);
@@ -114,7 +105,7 @@ export class PostgresJournal implements Journal {
   /** Until it is certain whether it was kept. In doubt, the same batch goes again and again. */
   async #send(sent: Sent): Promise<void> {
     let inDoubt: NodeJS.Timeout | undefined;
-    while (this.#sent === sent && !this.#isClosed) {
+    while (this.#sent === sent) {
       if (inDoubt) await wait(10 + 40 * Math.random());
       let isUnderWay = false;
       try {
@@ -124,18 +115,17 @@ export class PostgresJournal implements Journal {
         clearTimeout(this.#lock);
         this.#lock = undefined;
         isUnderWay = true;
-        const [{ rowCount }] = await this.#link.ask(statements, inDoubt && OUTCOME_MAX_MS);
+        const [{ rowCount }] = await this.#link.ask(statements);
         isUnderWay = false;
         if (rowCount === 1) this.#kept(sent);
         else await this.catchUp();
         if (this.#sent === sent && !inDoubt) throw new StoreError('unavailable', 'the head of the log does not fit it');
       } catch (error) {
-        if (!(error instanceof LinkError)) throw error;
-        if (error.isUndone && !inDoubt) throw error;
+        if (!(error instanceof LinkError) || (error.isUndone && !inDoubt)) throw error;
         if (!isUnderWay || inDoubt) continue;
         this.counts.doubts++;
         inDoubt = setTimeout(() => {
-          sent.isGivenUp = true;
+          sent.resolve = (others) => others ?? this.#take?.(sent.operations);
           sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
         }, OUTCOME_MAX_MS);
       }
@@ -161,17 +151,18 @@ export class PostgresJournal implements Journal {
     this.at = sent.place;
     this.#conflicts = 0;
     this.counts.batches++;
-    if (sent.isGivenUp) this.#take(sent.operations);
-    else sent.resolve(undefined);
+    sent.resolve(undefined);
   }
 
   #takeOther({ batch, id, body }: Row): void {
     const next = this.at.batch + 1;
     if (Number(batch) !== next) this.#end(`batch ${next} is missing`);
     try {
-      this.#take([...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation));
+      const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
+      if (this.#take) this.#take(operations);
+      else this.#state.take(operations);
     } catch (error) {
-      if (!this.#isRead) throw error;
+      if (!this.#take) throw error;
       this.#end((error as Error).message);
     }
     this.at = { batch: next, id };
@@ -180,7 +171,7 @@ export class PostgresJournal implements Journal {
     this.counts.conflicts++; // its number is another's: it was not kept, and cannot be
     this.#conflicts++;
     this.#sent = undefined;
-    if (!sent.isGivenUp) sent.resolve([]);
+    sent.resolve([]);
   }
 
   /** With the limits that the operations change; of one key that is changed twice, the last. */
@@ -194,16 +185,13 @@ export class PostgresJournal implements Journal {
       limits.set(operation.key, { ...before, ms: operation.ms }); // no batch goes on behind such an operation
     }
     const body = operations.map((operation) => seal(encode(operation))).join('');
-    return {
-      name: 'append',
-      text: APPEND,
-      values: [batch, id, body, this.at.id, JSON.stringify([...limits.values()])],
-    };
+    const values = [batch, id, body, this.at.id, JSON.stringify([...limits.values()])];
+    return { name: 'append', text: APPEND, values };
   }
 
   /** From here nothing can be told that is true. */
   #end(why: string): never {
-    if (!this.#isRead) throw damaged(why);
+    if (!this.#take) throw damaged(why);
     const error = new StoreError('unavailable', `the log in the database is not the one this replica has read: ${why}`);
     this.#onFatal(error);
     throw error;

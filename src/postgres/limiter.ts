@@ -2,7 +2,6 @@
  * The limiter of all replicas. One statement is in flight; everything that waits meanwhile goes into the next, a row a
  * caller. Each brings the tail of the log: whoever is answered sees all that was acknowledged anywhere before he asked.
  */
-
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
 import { conclude, emptyDecision, STRIKES_PER_MINUTE_LIMIT, showWindow } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
@@ -16,7 +15,6 @@ const HEARTBEAT_MS = 500;
 /** Without an answer for so long, the replica is not ready. */
 const SILENT_MS = 1_000;
 const TICK_MS = 100;
-/** A step of the database's clock that is worth a line of log. */
 const CLOCK_STEP_MS = 1_000;
 
 interface Ask {
@@ -32,20 +30,19 @@ interface PostgresLimiterOptions {
   takes: Link;
   upkeep: Link;
   journal: Pick<PostgresJournal, 'at' | 'arrived'>;
-  warn: (text: string) => void;
+  warn(text: string): void;
 }
 
 export class PostgresLimiter implements Limiter {
   readonly #options: PostgresLimiterOptions;
   readonly #banAfter: number;
   #waiting: Ask[] = [];
-  #sent: Ask[] = [];
-  #isWorking = false;
+  /** While statements are sent. */
+  #sent: Ask[] | undefined;
   #answeredAt = Number.NEGATIVE_INFINITY;
   /** The database's time, less the monotonic clock's. */
   #ahead: number | undefined;
   readonly #ticking: NodeJS.Timeout;
-  readonly counts = { take_statements: 0, takes: 0 };
 
   constructor(options: PostgresLimiterOptions) {
     this.#options = options;
@@ -57,7 +54,7 @@ export class PostgresLimiter implements Limiter {
     return new Promise((resolve, reject) => {
       if (this.#waiting.length >= MAX_WAITING) return reject(unavailable('too many requests wait for the database'));
       this.#waiting.push({ slot, since: this.#options.clock.now(), resolve, reject });
-      if (!this.#isWorking) void this.#work();
+      if (!this.#sent) void this.#work();
     });
   }
 
@@ -65,14 +62,13 @@ export class PostgresLimiter implements Limiter {
     await this.take({ slot: FENCE_SLOT });
   }
 
-  /** A take of nothing. */
   async look({ slot }: Limited): Promise<Looked> {
     const values = [[slot], [0], Number.MAX_SAFE_INTEGER, 0];
     const [row] = await this.#options.upkeep.rows({ name: 'take', text: TAKE, values });
     const { at, s0, standing, banned, ban_ends } = row;
     const decision = shown(row, row.mu, row.du);
-    const isUsedUp = decision.minute.remaining === 0 || decision.day.remaining === 0;
-    conclude(decision, banned ? 'banned' : isUsedUp ? 'limited' : 'admitted', at, ban_ends);
+    const isOpen = decision.minute.remaining > 0 && decision.day.remaining > 0;
+    conclude(decision, banned ? 'banned' : isOpen ? 'admitted' : 'limited', at, ban_ends);
     return { ...decision, strikes: s0, bans: standing, banEndsAt: banned ? ban_ends : 0 };
   }
 
@@ -84,28 +80,24 @@ export class PostgresLimiter implements Limiter {
     return this.#options.clock.now() - this.#answeredAt < SILENT_MS;
   }
 
-  /** Asks no more by itself. */
   close(): void {
     clearInterval(this.#ticking);
   }
 
   async #work(): Promise<void> {
-    this.#isWorking = true;
+    this.#sent = [];
     // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same statement.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
-      const asks = this.#waiting;
-      this.#waiting = [];
+      const asks = this.#waiting.splice(0);
       this.#sent = asks;
       await this.#answer(asks).catch((error) => {
         for (const { reject } of asks) reject(error);
       });
     }
-    this.#sent = [];
-    this.#isWorking = false;
+    this.#sent = undefined;
   }
 
-  /** When all that came with their rows is applied. */
   async #answer(asks: Ask[]): Promise<void> {
     const { takes, journal, clock } = this.#options;
     const callers = new Map<number, Ask[]>();
@@ -117,8 +109,6 @@ export class PostgresLimiter implements Limiter {
     const from = journal.at;
     const sentAt = clock.now();
     const rows = await takes.rows({ name: 'take', text: TAKE, values: [slots, wanted, from.batch, this.#banAfter] });
-    this.counts.take_statements++;
-    this.counts.takes += asks.length - fresh.length;
     if (rows[0]?.at) this.#heard(rows[0].at, sentAt);
     await journal.arrived(rows, from);
     for (const { resolve } of fresh) resolve(emptyDecision());
@@ -144,12 +134,11 @@ export class PostgresLimiter implements Limiter {
   }
 
   #heard(at: number, sentAt: number): void {
-    const now = this.#options.clock.now();
+    const { clock, warn } = this.#options;
+    const now = clock.now();
     const step = at - now - (this.#ahead ?? at - now);
     if (Math.abs(step) > CLOCK_STEP_MS + now - sentAt) {
-      this.#options.warn(
-        `the database's clock was set by ${Math.round(step)} ms: windows end so much earlier or later`,
-      );
+      warn(`the database's clock was set by ${Math.round(step)} ms: windows end so much earlier or later`);
     }
     this.#answeredAt = now;
     this.#ahead = at - now;
@@ -162,11 +151,10 @@ export class PostgresLimiter implements Limiter {
   #tick(): void {
     const now = this.#options.clock.now();
     const isLate = ({ since }: Ask) => since <= now - PATIENCE_MS;
-    for (const { reject } of [...this.#sent, ...this.#waiting].filter(isLate)) {
-      reject(unavailable('the database does not answer'));
-    }
+    const late = [...(this.#sent ?? []), ...this.#waiting].filter(isLate);
+    for (const { reject } of late) reject(unavailable('the database does not answer'));
     this.#waiting = this.#waiting.filter((ask) => !isLate(ask));
-    if (!this.#isWorking && now - this.#answeredAt >= HEARTBEAT_MS) this.fresh().catch(() => {});
+    if (!this.#sent && now - this.#answeredAt >= HEARTBEAT_MS) this.fresh().catch(() => {});
   }
 }
 

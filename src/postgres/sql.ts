@@ -3,22 +3,15 @@ import { STRIKES_PER_MINUTE_LIMIT } from '../access/limits.ts';
 
 /** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
 export const TAIL_ROWS = 128;
-/**
- * A row of `limits` that nobody is limited by: to write to it is a commit, which only the primary of today can make.
- */
+/** A row of `limits` that limits nobody: to write to it is a commit, which only the primary of today can make. */
 export const FENCE_SLOT = -1;
 
-/** A moment as milliseconds since 1970. */
 const ms = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::float8`;
 /**
  * Takes `$2[i]` tokens for the caller in slot `$1[i]`, as SlotLimiter does it for one after the other, at the time of
  * the database; `$4` is --ban-after, -1 where it was not given. Rows are locked in the order of their slots, so that
- * two replicas cannot wait for each other. A row tells what stood before, how many were `given`, and all ends as they
- * are then. With it comes the log behind batch `$3`, and that batch without its text.
- *
- * open: which windows are. given: how many are admitted. refused: whether the minute goes on, which strikes live with;
- * and how many bans stand against the caller: for every day since the newest ended, one is forgiven. struck: what the
- * strikes come to.
+ * two replicas cannot wait for each other. A row tells what stood before, how many were given, and all ends as they are
+ * then. With it comes the log behind batch `$3`, and that batch without its text.
  */
 export const TAKE = `WITH
 asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::int[]) AS a(slot, n)),
@@ -57,14 +50,12 @@ UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NUL
   FROM (SELECT batch, id, CASE WHEN batch > $3::bigint THEN body END AS body FROM log
     WHERE batch >= $3::bigint ORDER BY batch LIMIT ${TAIL_ROWS}) t`;
 
-/** All rows as they are, and the last batch at the same moment. */
 export const LIMITS = `SELECT (SELECT id FROM head) AS head, slot, per_minute AS "perMinute", per_day AS "perDay",
   day_used AS "dayUsed", ceil(${ms('day_ends')}) AS "dayEndsAt",
   ban_step AS "banStep", ceil(${ms('ban_ends')}) AS "banEndsAt" FROM limits`;
 
 const LIFTED = `strikes = 0, ban_step = 0, ban_ends = 'epoch'`;
 export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1`;
-/** The lab: all windows of a caller are full again, too. */
 export const REFILL = `UPDATE limits SET ${LIFTED}, minute_used = 0, day_used = 0, minute_ends = 'epoch',
   day_ends = 'epoch' WHERE slot = $1`;
 
@@ -88,23 +79,19 @@ export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 export const COMMIT = 'COMMIT';
 export const LOCK_HEAD = 'SELECT 1 FROM head WHERE one = 1 FOR UPDATE';
 
-/** Of a store that is restored: what its keys may take, and have taken of the day. */
 export const PUT_LIMITS = `INSERT INTO limits (slot, per_minute, per_day, day_used, day_ends, ban_step, ban_ends)
-SELECT slot, "perMinute", "perDay",
-  "dayUsed", to_timestamp("dayEndsAt" / 1000), "banStep", to_timestamp("banEndsAt" / 1000)
-FROM json_to_recordset($1::json) AS l(slot int, "perMinute" int, "perDay" int,
-  "dayUsed" int, "dayEndsAt" float8, "banStep" int, "banEndsAt" float8)`;
+SELECT slot, "perMinute", "perDay", "dayUsed", to_timestamp("dayEndsAt" / 1000),
+  "banStep", to_timestamp("banEndsAt" / 1000) FROM json_to_recordset($1::json)
+  AS l(slot int, "perMinute" int, "perDay" int, "dayUsed" int, "dayEndsAt" float8, "banStep" int, "banEndsAt" float8)`;
 /** Of a store in which nothing was ever written: it begins another history, which ends replicas that know this one. */
 export const NEW_HISTORY = `WITH h AS (UPDATE head SET id = $1
   WHERE one = 1 AND batch = 0 AND NOT EXISTS (SELECT 1 FROM snapshots) RETURNING 1)
 UPDATE log SET id = $1 FROM h WHERE batch = 0`;
-/** What must be known of a server. */
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
   current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
 /**
- * Whether the log is so long, `$1` bytes and longer than the newest snapshot, that a new one is worth its work, and
- * nobody is at it; and who has had a transaction open for longer than anybody of ours waits for a lock: behind it rows
- * that are changed often slow down.
+ * Whether the log is so long (`$1` bytes, and longer than the newest snapshot) that a new one is due; and who has a long
+ * transaction open, behind which rows that are changed often slow down.
  */
 export const LOOK_AFTER = `WITH newest AS (SELECT coalesce(max(batch), -1) AS batch FROM snapshots)
 SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM log WHERE batch > newest.batch) > greatest($1::bigint,

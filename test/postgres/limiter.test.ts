@@ -8,9 +8,9 @@ import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
 import { systemClock } from '../../src/clock.ts';
 import { PostgresLimiter } from '../../src/postgres/limiter.ts';
 import { Link, type Statement } from '../../src/postgres/link.ts';
-import { openSchema } from '../../src/postgres/schema.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { TAKE } from '../../src/postgres/sql.ts';
+import { openSchema } from '../../src/postgres/tables.ts';
 import { SetClock } from '../clock.ts';
 import { onDatabase } from './database.ts';
 
@@ -22,9 +22,9 @@ const FIRST = { perMinute: 5, perDay: 12 };
 
 /** The database's clock is one that the test sets. */
 class SetTimeLink extends Link {
-  override ask(statements: Statement[], patience?: number) {
+  override ask(statements: Statement[]) {
     const timed = ({ name, text, values }: Statement) => ({ name, text: text.replaceAll('now()', 'clock()'), values });
-    return super.ask(statements.map(timed), patience);
+    return super.ask(statements.map(timed));
   }
 }
 

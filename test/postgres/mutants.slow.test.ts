@@ -52,7 +52,7 @@ const MUTANTS: Mutant[] = [
   {
     what: 'the second look at the key',
     edits: [['src/gate.ts', 'const still = callers.identify(authorization)', 'const still = caller']],
-    test: ['postgres/program', 'every command'],
+    test: ['postgres/program', 'a key that ends'],
   },
   {
     what: 'the look-up of an Idempotency-Key in the decision',

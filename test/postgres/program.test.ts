@@ -97,6 +97,22 @@ onDatabase('the program on PostgreSQL', (database) => {
     for (const server of [a, b]) assert.equal((await server.stop()).exit, 0);
   });
 
+  it('a key that ends at one replica is refused by the next request at another', async (t) => {
+    const store = ['--store', database().url('ended')];
+    const server = await serving(t, store);
+    const beside = await replica(t, store[1]);
+    for (let n = 0; n < 5; n++) {
+      const key = await makeKey(store, 100, 100);
+      assert.equal((await ask(server, '/pets', key)).status, 200);
+      await beside.limiter.fresh();
+      await beside.store.write((ahead) => {
+        const last = [...ahead.keys()].at(-1)!;
+        return { op: 'setKey', key: { ...last, secrets: [] } };
+      });
+      assert.equal((await ask(server, '/pets', key)).status, 401);
+    }
+  });
+
   it('the lab of one server sees at once what was done at another', async (t) => {
     const store = ['--store', database().url('lab')];
     const lab = [...store, '--lab', '--environment', 'staging'];
