@@ -135,7 +135,8 @@ function addPet(pet: Pet, { counters, petTable }: Tables): void {
 }
 
 function addPets(first: number, pets: NewPet[], to: Tables): void {
-  for (const [i, { name, categoryId, status }] of pets.entries()) {
+  for (let i = 0; i < pets.length; i++) {
+    const { name, categoryId, status } = pets[i];
     addPet({ id: first + i, name, categoryId, status }, to);
   }
 }

@@ -62,7 +62,7 @@ export function decode(entry: Entry): Entry {
   if (!isOperation(op) && op !== 'proof') throw new NewerError(`it holds "${op}", which this program does not know`);
   for (const one of pet ? [pet] : (pets ?? [])) one.categoryId = revived(one.categoryId);
   for (const one of category ? [category] : (categories ?? [])) one.id = revived(one.id);
-  for (const [i, id] of categoryIds?.entries() ?? []) categoryIds![i] = revived(id);
+  for (let i = 0; i < (categoryIds?.length ?? 0); i++) categoryIds![i] = revived(categoryIds![i]);
   return entry;
 }
 

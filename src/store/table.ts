@@ -69,6 +69,8 @@ export class Table<S extends string, R extends { id: number; status: S }> {
 
   /** The last chunk that begins at this id or before; -1 when there is none. */
   #chunkOf(id: number): number {
+    const last = this.#chunks.length - 1;
+    if (last >= 0 && this.#chunks[last].first <= id) return last; // where rows are added
     return placeIn(this.#chunks, ({ first }) => first <= id) - 1;
   }
 }

@@ -151,10 +151,10 @@ async function readLines(disk: Disk, fd: number, size: number, reader: Reader, p
   let rest = Buffer.alloc(0);
   let offset = 0;
   for (let position = 0; position < size && rest.length <= MAX_LINE_BYTES; ) {
-    const more = Buffer.alloc(Math.min(READ_BYTES, size - position));
-    disk.read(fd, more, position); // what was cut off meanwhile is zeros
-    position += more.length;
-    const bytes = Buffer.concat([rest, more]);
+    const bytes = Buffer.alloc(rest.length + Math.min(READ_BYTES, size - position));
+    bytes.set(rest);
+    disk.read(fd, bytes.subarray(rest.length), position); // what was cut off meanwhile is zeros
+    position += bytes.length - rest.length;
     let from = 0;
     for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, from)) {
       const why = reader.take(bytes.subarray(from, feed), offset);
