@@ -1,7 +1,7 @@
 /**
  * The map. One request from its first byte to its reply, top to bottom; each step is a function of one other room:
  *
- *   message → target → place → caller → limits → operation → body → handler → reply
+ *   target → place → message → caller → limits → operation → body → handler → reply
  *
  * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
  */
@@ -10,22 +10,20 @@ import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import type { Limiter } from './access/limits.ts';
 import type { Clock } from './clock.ts';
+import { newest } from './digits.ts';
 import type { Answered, Exchange, LabHook } from './exchange.ts';
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import type { Connection, Connections, Outgoing } from './http/connection.ts';
-import { corsHeaders } from './http/cors.ts';
-import { drain } from './http/drain.ts';
+import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, notFound } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { Dates, errorReply, headersOf, type Reply, send, sendRaw } from './http/reply.ts';
+import { type About, errorReply, headersOf, type Reply, requestIds, send, sendRaw } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
-import { RequestIds } from './http/requestids.ts';
-import type { Match } from './http/router.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
-import { answerPage, notNow, preflight, type Unready } from './pages.ts';
-import { createRouter, type Operation, type Place } from './routes.ts';
+import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
+import { type Operation, placeAt } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
 import type { Call, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
@@ -53,39 +51,39 @@ interface AppOptions {
   clock: Clock;
   addresses: Addresses;
   /** What stands outside `/v1`, by path. */
-  pages: ReadonlyMap<string, () => Reply>;
+  pages: Pages;
   log: Record<'info' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
   onAnswered?: (answered: Answered) => void;
 }
 
 const NONE: readonly string[] = [];
+/** Of a request at its beginning. */
+const UNKNOWN = { operation: undefined, caller: undefined, limits: undefined, body: undefined, fault: undefined };
 
 export class App {
   readonly server: Server;
   readonly #connections: Connections;
   readonly #options: AppOptions;
-  readonly #router = createRouter();
   readonly #gate: Gate;
   readonly #cors: string[];
-  readonly #dates: Dates;
-  readonly #requestIds = new RequestIds();
+  readonly #date = newest((second) => new Date(second * 1000).toUTCString());
+  readonly #requestId = requestIds();
   #services: Services | undefined;
   #draining = false;
 
   constructor(options: AppOptions) {
     this.#options = options;
-    const { clock, addresses, log, settings } = options;
+    const { addresses, log, settings } = options;
     const onBan = (key: ApiKey, seconds: number) => {
       log.info('a ban began', { key: key.id, seconds });
       this.#services?.lab?.banned(key);
     };
     this.#gate = new Gate({ addresses, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
-    this.#dates = new Dates(() => clock.wall());
-    const { server, connections } = createServer({
-      handle: (req, res) => this.#handle(req, res),
-      refuse: (connection, error) => this.#refuseRaw(connection, error),
-    });
+    const { server, connections } = createServer(
+      (req, res) => this.#handle(req, res),
+      (connection, error) => this.#refuseRaw(connection, error),
+    );
     this.server = server;
     this.#connections = connections;
   }
@@ -100,14 +98,12 @@ export class App {
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
   drain(maxMs: number): Promise<void> {
     this.#draining = true;
-    return drain(this.server, this.#connections, maxMs);
+    return this.#connections.drain(maxMs);
   }
 
   #handle(req: Incoming, res: Outgoing): void {
-    const id = this.#requestIds.next();
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
-    const unknown = { operation: undefined, caller: undefined, limits: undefined, body: undefined, fault: undefined };
-    const exchange: Exchange = { req, res, id, began, ...unknown };
+    const exchange: Exchange = { req, res, id: this.#requestId(), began, query: '', ...UNKNOWN };
     try {
       const reply = this.#answer(exchange);
       if (reply instanceof Promise) {
@@ -124,43 +120,44 @@ export class App {
     const target = originForm(req);
     const cut = target.indexOf('?');
     const path = cut === -1 ? target : target.slice(0, cut);
-    const query = cut === -1 ? '' : target.slice(cut + 1);
-    const place = this.#router.find(path);
-    exchange.operation = place?.value.operations.get(req.method as string);
+    if (cut !== -1) exchange.query = target.slice(cut + 1);
+    const place = placeAt(path);
+    exchange.operation = place?.operations.get(req.method as string); // first: a refusal too is told as this one's
     checkMessage(req);
-    if (path === '/v1' || path.startsWith('/v1/')) return this.#answerCall(exchange, place, query);
-    const lab = path === '/lab' || path.startsWith('/lab/') ? this.#services?.lab : undefined;
-    if (lab !== undefined) return this.#answerLab(exchange, lab, path, query);
     const { pages, settings } = this.#options;
-    return answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
+    const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
+    if (lab === undefined && !isUnder('/v1', path)) {
+      return answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
+    }
+    const allow = lab === undefined ? place?.allow : lab.allow(path);
+    if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
+    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
+    const { callers, limiter } = this.#services;
+    const refused = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
+    if (!(refused instanceof Promise)) return this.#decided(exchange, refused, path, allow, lab);
+    return refused.then((later) => this.#decided(exchange, later, path, allow, lab));
   }
 
-  #answerCall(exchange: Exchange, place: Match<Place> | undefined, query: string): Reply | Promise<Reply> {
-    const { req } = exchange;
-    if (req.method === 'OPTIONS' && place !== undefined) return this.#preflight(req, place.value.allow);
-    const { callers, limiter } = this.#opened();
-    const refused = this.#gate.admit(exchange, callers, limiter);
-    if (refused instanceof Promise) return refused.then((later) => this.#decided(later, exchange, place, query));
-    return this.#decided(refused, exchange, place, query);
-  }
-
-  /** By the gate: the request is refused, or served. */
-  #decided(refused: Reply | undefined, exchange: Exchange, place: Match<Place> | undefined, query: string) {
-    const { lab } = this.#services as Services;
-    if (lab !== undefined && exchange.caller !== undefined) lab.arrived(exchange);
-    return refused ?? this.#serve(exchange, place, query);
-  }
-
-  /** Whoever asks is known, and has paid. */
-  #serve(exchange: Exchange, place: Match<Place> | undefined, query: string): Reply | Promise<Reply> {
-    const { req, res, operation, caller } = exchange as Exchange & { caller: ApiKey };
+  /** By the gate: the request is refused, or whoever asks is known and has paid. */
+  #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
+    const { req, res } = exchange;
+    if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
+    if (refused !== undefined) return refused;
     checkDemands(req);
-    if (place === undefined) throw notFound();
-    if (operation === undefined) throw methodNotAllowed(place.value.allow);
+    if (allow === undefined) throw notFound();
+    if (lab === undefined) return this.#serve(exchange, path, allow);
+    if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
+    return lab.answer(exchange, path, () => readBody(req, res).then(readJson));
+  }
+
+  #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
+    const { req, res, query, operation, caller } = exchange as Exchange & { caller: ApiKey };
+    if (operation === undefined) throw methodNotAllowed(allow);
     const { callers } = this.#services as Services;
     const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.key(caller.id));
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
-    const call: Call = { caller, param: place.param, query, body: null, idempotencyKey, recheck };
+    const param = path.slice(path.lastIndexOf('/') + 1);
+    const call: Call = { caller, param, query, body: null, idempotencyKey, recheck };
     if (operation.method === 'GET') return this.#operate(exchange, operation, call);
     return readBody(req, res).then((body) => {
       exchange.body = body;
@@ -173,30 +170,7 @@ export class App {
     const { shop, lab } = this.#services as Services;
     if (lab === undefined) return handler(shop, call);
     const operate = async () => handler(shop, call);
-    return lab.around(exchange, call, () => operate().catch((error) => this.#refusal(exchange, error)));
-  }
-
-  #answerLab(exchange: Exchange, lab: LabHook, path: string, query: string): Reply | Promise<Reply> {
-    const { req, res } = exchange;
-    const allow = lab.allow(path);
-    if (req.method === 'OPTIONS' && allow !== undefined) return this.#preflight(req, allow);
-    const answer = () => {
-      checkDemands(req);
-      if (allow === undefined) throw notFound();
-      if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
-      return lab.answer(exchange, { path, query, body: () => readBody(req, res).then(readJson) });
-    };
-    const refused = this.#gate.admit(exchange, this.#opened().callers, lab.limiter);
-    return refused instanceof Promise ? refused.then((later) => later ?? answer()) : (refused ?? answer());
-  }
-
-  #preflight(req: Incoming, allow: string): Reply {
-    return preflight(req, allow, this.#options.settings.corsOrigin);
-  }
-
-  #opened(): Services {
-    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
-    return this.#services;
+    return lab.around(exchange, () => operate().catch((error) => this.#refusal(exchange, error)));
   }
 
   #unready(): Unready | undefined {
@@ -217,11 +191,12 @@ export class App {
     const { req, res, id, operation, caller, fault } = exchange;
     const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
-    let extra = reply.status < 400 ? NONE : (operation?.headers ?? NONE);
+    let extra = reply.status < 400 || operation === undefined ? NONE : operation.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
-    if (this.#draining) req.from.endWithNewest(res);
-    const about = { id, limits, date: this.#dates.text(), extra };
+    // Not where a later request was taken already: its reply would never be sent.
+    if (this.#draining && req.from.pending.at(-1) === res) req.from.endWith(res);
+    const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));
     else if (!send(req, res, reply, about)) return;
     this.#tell(req.from, id, reply.status, exchange);
@@ -229,10 +204,14 @@ export class App {
 
   /** Answers where node:http found no request to hand over. */
   #refuseRaw(connection: Connection, error: ApiError): void {
-    const id = this.#requestIds.next();
+    const id = this.#requestId();
     const limits = this.#gate.limitsWithoutKey(undefined, connection.socket);
-    sendRaw(connection, errorReply(error), { id, limits, date: this.#dates.text(), extra: this.#cors });
+    sendRaw(connection, errorReply(error), this.#about(id, limits, this.#cors));
     this.#tell(connection, id, error.status);
+  }
+
+  #about(id: string, limits: About['limits'], extra: readonly string[]): About {
+    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), extra };
   }
 
   #tell({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
@@ -247,4 +226,8 @@ export class App {
       keyId: exchange?.caller?.id,
     });
   }
+}
+
+function isUnder(root: string, path: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
 }

@@ -55,6 +55,6 @@ export interface EngineOptions {
   /** What was kept cannot be known: the process must end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;
   /** Told after each batch that became durable. */
-  observe?: { batch(records: number, bytes: number, ms: number): void };
+  observe?: { batch(records: number, ms: number): void };
   onProgress?: (done: number, total: number) => void;
 }

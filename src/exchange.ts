@@ -2,10 +2,9 @@
 import type { Limiter } from './access/limits.ts';
 import type { Outgoing } from './http/connection.ts';
 import type { Incoming } from './http/messages.ts';
-import type { LimitTexts, Reply } from './http/reply.ts';
+import type { Reply } from './http/reply.ts';
 import type { JsonValue } from './json/reader.ts';
 import type { Operation } from './routes.ts';
-import type { Call } from './shop/call.ts';
 import type { ApiKey } from './store/model.ts';
 
 /** What is found out about a request is kept here, so that every reply can tell it. */
@@ -14,10 +13,12 @@ export interface Exchange {
   readonly res: Outgoing;
   readonly id: string;
   readonly began: number;
+  /** The text behind `?`, as it was sent. */
+  query: string;
   operation: Operation | undefined;
   caller: ApiKey | undefined;
-  /** The caller's limits, once they were asked about. */
-  limits: LimitTexts | undefined;
+  /** The caller's limits as lines of a head, once they were asked about. */
+  limits: string | undefined;
   /** Its body, once it has come. */
   body: Uint8Array | undefined;
   /** What is to go wrong with it, as was asked for. */
@@ -38,17 +39,10 @@ export interface Answered {
   keyId: string | undefined;
 }
 
-export interface Fault {
+interface Fault {
   kind: string;
   /** Sends the reply in place of the service, or ends the connection. */
   send?(exchange: Exchange, reply: Reply, headers: string[]): void;
-}
-
-/** A request under `/lab`. */
-export interface LabAsked {
-  path: string;
-  query: string;
-  body(): Promise<JsonValue>;
 }
 
 /** All that the way of a request knows of the lab. */
@@ -58,7 +52,7 @@ export interface LabHook {
   /** The value of `Allow` for a path under `/lab`; undefined where there is nothing. */
   allow(path: string): string | undefined;
   /** Answers a caller within that limit; path and method are allowed. */
-  answer(exchange: Exchange, asked: LabAsked): Reply | Promise<Reply>;
+  answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** A request under `/v1` of a caller who is known, whether it is within its limits or not. */
   arrived(exchange: Exchange): void;
   /** A ban begins: with the request that arrives next. */
@@ -66,7 +60,7 @@ export interface LabHook {
   /**
    * Operates, or lets it go wrong: may wait, reply in its place, or set the fault. `operate` tells errors as replies.
    */
-  around(exchange: Exchange, call: Call, operate: () => Promise<Reply>): Reply | Promise<Reply>;
+  around(exchange: Exchange, operate: () => Promise<Reply>): Reply | Promise<Reply>;
   /** Is told of every reply to a key before it is sent, those under `/lab` too; gives more headers for it. */
   answers(exchange: Exchange, reply: Reply): readonly string[];
 }

@@ -6,7 +6,7 @@ import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/call
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
 import { ApiError } from './http/errors.ts';
-import { errorReply, kept, type LimitTexts, type Reply } from './http/reply.ts';
+import { errorReply, kept, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits } from './limit-headers.ts';
 import type { ApiKey } from './store/model.ts';
 
@@ -24,11 +24,9 @@ interface GateOptions {
 interface Admission {
   req: IncomingMessage;
   caller: ApiKey | undefined;
-  /** The limits of whoever asks. */
-  limits: LimitTexts | undefined;
+  /** The limits of whoever asks, as lines of a head. */
+  limits: string | undefined;
 }
-
-type Refused = Reply | undefined;
 
 export class Gate {
   readonly #options: GateOptions;
@@ -40,32 +38,26 @@ export class Gate {
   }
 
   /** Fills in the admission. Gives back the refusal, where there is one. */
-  admit(admission: Admission, callers: Callers, limiter: Limiter): Refused | Promise<Refused> {
+  admit(admission: Admission, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
     const { authorization } = admission.req.headers;
+    const take = (caller: ApiKey | KeyRefusal) => {
+      if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
+      const decision = limiter.take(caller);
+      if (!(decision instanceof Promise)) return this.#tell(admission, caller, decision);
+      return decision.then((later) => {
+        const still = callers.identify(authorization); // its key may have ended meanwhile
+        return isRefusal(still) ? this.#refuseUnknown(admission, still) : this.#tell(admission, still, later);
+      });
+    };
     const caller = callers.identify(authorization);
-    if (caller !== UNKNOWN || limiter.fresh === undefined) return this.#take(admission, caller, callers, limiter);
+    if (caller !== UNKNOWN || limiter.fresh === undefined) return take(caller);
     // It may have been made a moment ago, by another process.
-    return limiter.fresh().then(() => this.#take(admission, callers.identify(authorization), callers, limiter));
+    return limiter.fresh().then(() => take(callers.identify(authorization)));
   }
 
-  #take(
-    admission: Admission,
-    caller: ApiKey | KeyRefusal,
-    callers: Callers,
-    limiter: Limiter,
-  ): Refused | Promise<Refused> {
-    if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
-    const decision = limiter.take(caller);
-    if (!(decision instanceof Promise)) return this.#tell(admission, caller, decision, limiter);
-    return decision.then((later) => {
-      const still = callers.identify(admission.req.headers.authorization); // its key may have ended meanwhile
-      return isRefusal(still) ? this.#refuseUnknown(admission, still) : this.#tell(admission, still, later, limiter);
-    });
-  }
-
-  #tell(admission: Admission, caller: ApiKey, decision: Decision, limiter: Limiter): Refused {
+  #tell(admission: Admission, caller: ApiKey, decision: Decision): Reply | undefined {
     admission.caller = caller;
-    admission.limits = keyLimits(decision, limiter);
+    admission.limits = keyLimits(decision);
     if (decision.verdict === 'admitted') return undefined;
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
@@ -76,18 +68,14 @@ export class Gate {
 
   /** Without a valid key it is the address that is counted. */
   #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
-    const { addresses } = this.#options;
-    const allowance = addresses.refused(this.addressOf(admission.req, admission.req.socket));
-    admission.limits = addressLimits(allowance, addresses);
+    const allowance = this.#options.addresses.refused(this.addressOf(admission.req, admission.req.socket));
+    admission.limits = addressLimits(allowance);
     if (!allowance.over) return errorReply(unauthorized(refusal));
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /**
-   * Throws where the key of a caller who was admitted has ended since: a body may take its time. `key`: its record as
-   * it will be when the write is. Nothing is counted for that.
-   */
+  /** Throws where the caller's key has ended since: a body may take its time. `key`: as it will be when the write is. */
   recheck({ req }: Admission, callers: Callers, key: ApiKey | undefined): void {
     const caller = callers.identifyAhead(req.headers.authorization, key);
     if (isRefusal(caller)) throw unauthorized(caller);
@@ -104,9 +92,8 @@ export class Gate {
   }
 
   /** For a reply that no key paid for: what the address has left. */
-  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): LimitTexts {
-    const { addresses } = this.#options;
-    return addressLimits(addresses.look(this.addressOf(req, socket)), addresses);
+  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string {
+    return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
   }
 
   /** Where a request came from, as it is counted. */

@@ -1,8 +1,7 @@
-/** What a caller has left, as the texts of headers. */
+/** What a caller has left, as lines of a head. */
 import type { Allowance } from './access/addresses.ts';
-import type { Decision, Limiter } from './access/limits.ts';
-import { digits } from './digits.ts';
-import type { LimitTexts } from './http/reply.ts';
+import type { Decision } from './access/limits.ts';
+import { digits, newest } from './digits.ts';
 
 /** Of what seldom differs from one reply to the next, the newest text is kept. */
 const policyOf = newest((perMinute, perDay) => `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`);
@@ -13,40 +12,26 @@ const endOf = newest((dayLeft) => `;t=${dayLeft}`);
  * Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains until
  * that ends; the state of both windows is told as it truly is, since a ban takes nothing from them.
  */
-export function keyLimits(decision: Decision, limiter: Pick<Limiter, 'unixSeconds'>): LimitTexts {
+export function keyLimits(decision: Decision): string {
   const { at, minute, day, binding, verdict, retryAt } = decision;
   const shown = decision[binding];
   const isBanned = verdict === 'banned';
   const middle = middleOf(secondsLeft(minute.endsAt, at));
   const end = endOf(secondsLeft(day.endsAt, at));
-  return {
-    limit: String(shown.limit),
-    remaining: isBanned ? '0' : digits(shown.remaining),
-    reset: String(limiter.unixSeconds(isBanned ? retryAt : shown.endsAt, at)),
-    policy: policyOf(minute.limit, day.limit),
-    state: `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`,
-  };
+  const state = `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`;
+  const reset = Math.ceil((isBanned ? retryAt : shown.endsAt) / 1000);
+  return headLines(shown.limit, isBanned ? 0 : shown.remaining, reset, policyOf(minute.limit, day.limit), state);
 }
 
 /** Of an address without a valid key: the refusals it has left. */
-export function addressLimits(allowance: Allowance, addresses: Pick<Limiter, 'unixSeconds'>): LimitTexts {
-  const { at, limit, remaining, endsAt } = allowance;
-  return {
-    limit: String(limit),
-    remaining: String(remaining),
-    reset: String(addresses.unixSeconds(endsAt, at)),
-    policy: `"address";q=${limit};w=60`,
-    state: `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`,
-  };
+export function addressLimits({ at, limit, remaining, endsAt }: Allowance): string {
+  const state = `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`;
+  return headLines(limit, remaining, Math.ceil(endsAt / 1000), `"address";q=${limit};w=60`, state);
 }
 
-/** The text made of two numbers, made anew only when they differ from those before. */
-function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
-  let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
-  return (a, b = 0) => {
-    if (a !== lastA || b !== lastB) [lastA, lastB, text] = [a, b, make(a, b)];
-    return text;
-  };
+function headLines(limit: number, remaining: number, reset: number, policy: string, state: string): string {
+  return `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${digits(remaining)}\r\nX-RateLimit-Reset: ${reset}\r\n\
+RateLimit-Policy: ${policy}\r\nRateLimit: ${state}\r\n`;
 }
 
 function secondsLeft(endsAt: number, at: number): number {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The command line: which command is meant, and how the program ends. */
-import { asksForHelp, didYouMean } from './operator/arguments.ts';
+import { didYouMean } from './operator/arguments.ts';
+import { perform } from './operator/command.ts';
 import { COMMANDS } from './operator/commands.ts';
 import { COMPACT_CHILD, compactChild } from './operator/compacting.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
@@ -11,25 +12,27 @@ async function main(words: string[]): Promise<void> {
   if (words[0] === COMPACT_CHILD) return compactChild(words.slice(1));
   if (words[0] === '--version') words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
-  for (const { spec, prepare } of COMMANDS) {
-    const name = spec.name.split(' ');
-    if (name.some((word, at) => words[at] !== word)) continue;
-    const rest = words.slice(name.length);
-    return asksForHelp(rest) ? print(helpOf(spec)) : prepare(rest, process.env)();
+  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
+  if (command !== undefined) {
+    const rest = words.slice(command.name.split(' ').length);
+    return asksForHelp(rest) ? print(helpOf(command)) : perform(command, rest, process.env);
   }
-  const specs = COMMANDS.map(({ spec }) => spec);
-  const group = specs.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const usage = overview(group.length > 0 ? group : specs);
-  const rest = group.length > 0 ? words.slice(1) : words;
+  const group = COMMANDS.filter(({ name }) => name.startsWith(`${words[0]} `));
+  const [usage, rest] = group.length > 0 ? [overview(group), words.slice(1)] : [overview(COMMANDS), words];
   if (asksForHelp(rest.slice(0, 1))) return print(usage);
-  const wrong = rest.length === 0 ? 'a command is missing' : unknown(words, specs);
+  const wrong = rest.length === 0 ? 'a command is missing' : unknown(words);
   throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
 }
 
+function asksForHelp(words: string[]): boolean {
+  const [options] = words.includes('--') ? [words.slice(0, words.indexOf('--'))] : [words];
+  return options.includes('--help') || options.includes('-h');
+}
+
 /** Of what was typed, the name is what stands before the first option. */
-function unknown(words: string[], specs: { name: string }[]): string {
+function unknown(words: string[]): string {
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
-  const names = specs.map(({ name }) => name);
+  const names = COMMANDS.map(({ name }) => name);
   return `there is no command ${JSON.stringify(typed)}${didYouMean(typed, names) || didYouMean(words[0], names)}`;
 }
 

@@ -1,71 +1,65 @@
-/** One row per operation: all that the service can be asked under `/v1`. */
-import { Router } from './http/router.ts';
+/** One row per operation: all that the service can be asked under `/v1`. And which of them stand at a path. */
 import type { Handler } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
 import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
 
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+type Stability = 'stable' | 'deprecated' | 'experimental';
+
 export interface Operation {
   name: string;
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  method: Method;
   path: string;
-  stability: 'stable' | 'deprecated' | 'experimental';
+  stability: Stability;
   handler: Handler;
   /** What its handler says in the headers of every reply: refusals by others say it too. */
-  headers?: string[];
+  headers: readonly string[];
 }
 
 export const OPERATIONS: readonly Operation[] = [
-  { name: 'listPets', method: 'GET', path: '/v1/pets', stability: 'stable', handler: listPets },
-  { name: 'createPet', method: 'POST', path: '/v1/pets', stability: 'stable', handler: createPet },
-  {
-    name: 'getPet',
-    method: 'GET',
-    path: '/v1/pets/{petId}',
-    stability: 'deprecated',
-    handler: getPet,
-    headers: GET_PET_HEADERS,
-  },
-  { name: 'listCategories', method: 'GET', path: '/v1/categories', stability: 'experimental', handler: listCategories },
-  {
-    name: 'putCategory',
-    method: 'PUT',
-    path: '/v1/categories/{categoryId}',
-    stability: 'experimental',
-    handler: putCategory,
-  },
-  { name: 'listOrders', method: 'GET', path: '/v1/store/orders', stability: 'experimental', handler: listOrders },
-  { name: 'getOrder', method: 'GET', path: '/v1/store/orders/{orderId}', stability: 'experimental', handler: getOrder },
-  { name: 'createOrder', method: 'POST', path: '/v1/store/orders', stability: 'experimental', handler: createOrder },
-  {
-    name: 'updateOrder',
-    method: 'PATCH',
-    path: '/v1/store/orders/{orderId}',
-    stability: 'experimental',
-    handler: updateOrder,
-  },
+  row('listPets', 'GET', '/v1/pets', 'stable', listPets),
+  row('createPet', 'POST', '/v1/pets', 'stable', createPet),
+  row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
+  row('listCategories', 'GET', '/v1/categories', 'experimental', listCategories),
+  row('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
+  row('listOrders', 'GET', '/v1/store/orders', 'experimental', listOrders),
+  row('getOrder', 'GET', '/v1/store/orders/{orderId}', 'experimental', getOrder),
+  row('createOrder', 'POST', '/v1/store/orders', 'experimental', createOrder),
+  row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
 ];
 
+function row(
+  name: string,
+  method: Method,
+  path: string,
+  stability: Stability,
+  handler: Handler,
+  headers: readonly string[] = [],
+): Operation {
+  return { name, method, path, stability, handler, headers };
+}
+
 /** What stands at one path: its operations by method, HEAD beside GET. */
-export interface Place {
+interface Place {
   allow: string;
-  operations: Map<string, Operation>;
+  operations: ReadonlyMap<string, Operation>;
 }
 
-export function createRouter(): Router<Place> {
-  const router = new Router<Place>();
-  for (const path of new Set(OPERATIONS.map((operation) => operation.path))) {
-    const here = OPERATIONS.filter((operation) => operation.path === path);
-    const operations = new Map<string, Operation>(here.map((operation) => [operation.method, operation]));
-    const get = operations.get('GET');
-    if (get !== undefined) operations.set('HEAD', get);
-    router.add(path, { allow: allowHeader(operations.keys()), operations });
-  }
-  return router;
+/** By the path, as far as it is the same for all. */
+const PLACES = new Map(OPERATIONS.map(({ path }) => [path.replace(/\{\w+\}$/, ''), placeOf(path)]));
+
+function placeOf(path: string): Place {
+  const here = OPERATIONS.filter((operation) => operation.path === path);
+  const operations = new Map<string, Operation>(here.map((operation) => [operation.method, operation]));
+  const get = operations.get('GET');
+  if (get !== undefined) operations.set('HEAD', get);
+  const allow = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => operations.has(method));
+  return { allow: [...allow, 'OPTIONS'].join(', '), operations };
 }
 
-/** The value of `Allow`, in an order that does not depend on that of the rows. */
-function allowHeader(methods: Iterable<string>): string {
-  const given = new Set(methods);
-  return [...['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => given.has(method)), 'OPTIONS'].join(', ');
+/** The router: exact text, or all but one last segment. No trailing slashes, no case folding, no percent-decoding. */
+export function placeAt(path: string): Place | undefined {
+  const last = path.lastIndexOf('/') + 1;
+  return last === path.length ? undefined : (PLACES.get(path) ?? PLACES.get(path.slice(0, last)));
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { makeKey } from '../src/access/keys.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
 import { flagOf } from '../src/operator/arguments.ts';
@@ -13,7 +13,7 @@ import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
 import { program, serveProgram } from './program.ts';
 import { assertCommon, assertError, exchange } from './raw.ts';
-import { startService } from './service.ts';
+import { type ServiceOptions, startService } from './service.ts';
 import { checkReply } from './web/schema.ts';
 
 const SEED = new URL('../data/seed.json', import.meta.url).pathname;
@@ -77,123 +77,106 @@ async function tryRow(origin: string, row: Row, keys: Map<string, string>): Prom
 }
 
 async function assertReply(reply: Response, row: Row): Promise<void> {
-  const text = await reply.text();
-  assert.equal(reply.status, row.status, text);
-  if (row.path.startsWith('/v1/')) {
-    const { method, path } = row;
-    assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), []);
-  }
-  if (row.path.startsWith('/v1') || row.code !== undefined) assertCommon(reply.headers);
-  if (row.code !== undefined) assertErrorBody(reply, text, row);
-  for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part) || row.code !== undefined, text);
-  if (row.json !== undefined) assert.deepEqual(JSON.parse(text), row.json);
+  const body = await reply.text();
+  const { status, headers } = reply;
+  const { method, path, code } = row;
+  assert.equal(status, row.status, body);
+  if (path.startsWith('/v1/')) assert.deepEqual(checkReply(DOCUMENT, method, path, status, headers, body), []);
+  if (path.startsWith('/v1')) assertCommon(headers);
+  const text = code === undefined ? body : assertError({ status, headers, body }, row.status, code);
+  if (code !== undefined) seen.add(code);
+  for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part), text);
+  if (row.json !== undefined) assert.deepEqual(JSON.parse(body), row.json);
   for (const [name, wanted] of Object.entries(row.has ?? {})) {
-    const value = reply.headers.get(name);
+    const value = headers.get(name);
     if (wanted instanceof RegExp) assert.match(value ?? '', wanted, name);
     else assert.equal(value, wanted, name);
   }
 }
 
-function assertErrorBody(reply: Response, text: string, { status, code, says }: Row): void {
-  assert.equal(reply.headers.get('content-type'), 'application/json; charset=utf-8');
-  const body = JSON.parse(text);
-  assert.deepEqual(Object.keys(body), ['code', 'message', 'status']);
-  assert.equal(body.code, code, text);
-  assert.equal(body.status, status);
-  for (const part of says === undefined ? [] : [says].flat()) assert.ok(body.message.includes(part), body.message);
-  seen.add(code as ErrorCode);
-}
-
 const error = (status: number, code: ErrorCode, rest: Partial<Row> = {}): Row => {
   return { method: 'GET', path: '/v1', status, code, ...rest };
 };
-const newPet = (headers: Record<string, string> = {}): RequestInit => ({
-  method: 'POST',
-  headers: { 'content-type': 'application/json', ...headers },
-  body: '{"name":"Rex","categoryId":9007199254740993}',
-});
+const newPet = (body = '{"name":"Rex","categoryId":1}'): RequestInit => {
+  return { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+};
 
-test('an int64 is exact to the last digit, in and out', async () => {
-  const service = await startService();
+/** In this process, with a key; it ends with the test. */
+async function start(t: TestContext, options?: ServiceOptions) {
+  const service = await startService(options);
+  t.after(() => service.close());
   const { text: key } = await service.makeKey();
+  const ask = (path: string, init: RequestInit = {}) => service.fetch(path, { key, ...init });
+  return { service, key, ask };
+}
+
+test('an int64 is exact to the last digit, in and out', async (t) => {
+  const { ask } = await start(t);
   for (const id of ['9007199254740993', '-9007199254740993', '9223372036854775807', '-9223372036854775808', '0']) {
-    const body = `{"name":"Rex","categoryId":${id}}`;
-    const made = await service.fetch('/v1/pets', { key, ...newPet(), body });
-    const pet = `{"id":${/\d+$/.exec(made.headers.get('location') as string)?.[0]},"name":"Rex","categoryId":${id},"status":"available"}`;
-    assert.equal(await made.text(), pet);
-    assert.equal(await (await service.fetch(made.headers.get('location') as string, { key })).text(), pet);
+    const made = await ask('/v1/pets', newPet(`{"name":"Rex","categoryId":${id}}`));
+    const path = made.headers.get('location') as string;
+    const pet = `{"id":${/\d+$/.exec(path)?.[0]},"name":"Rex","categoryId":${id},"status":"available"}`;
+    assert.deepEqual([await made.text(), await (await ask(path)).text()], [pet, pet]);
   }
-  await service.close();
 });
 
-test('the deprecated operation is gone from its removal date on, and not before', async () => {
-  const service = await startService();
-  const { text: key } = await service.makeKey();
-  await service.fetch('/v1/pets', { key, ...newPet() });
+test('the deprecated operation is gone from its removal date on, and not before', async (t) => {
+  const { service, ask } = await start(t);
+  await ask('/v1/pets', newPet());
   service.clock.setWall(Date.UTC(2030, 11, 5) - 1);
-  assert.equal((await service.fetch('/v1/pets/1', { key })).status, 200);
+  assert.equal((await ask('/v1/pets/1')).status, 200);
   service.clock.setWall(Date.UTC(2030, 11, 5));
   for (const path of ['/v1/pets/1', '/v1/pets/999']) {
     const has = { sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', link: '</v1/pets>; rel="successor-version"' };
-    await assertReply(await service.fetch(path, { key }), error(410, 'gone', { has, says: 'GET /v1/pets' }));
+    await assertReply(await ask(path), error(410, 'gone', { has, says: 'GET /v1/pets' }));
   }
-  assert.equal((await service.fetch('/v1/pets', { key })).status, 200);
-  await service.close();
+  assert.equal((await ask('/v1/pets')).status, 200);
 });
 
-test('before the store is open and while it drains: 503, with a time to come back', async () => {
-  const service = await startService({ starting: true });
-  const { text: key } = await service.makeKey();
-  const notNow = error(503, 'unavailable', { has: { 'retry-after': '1' } });
-  await assertReply(await service.fetch('/readyz'), notNow);
-  await assertReply(await service.fetch('/openapi.json'), notNow);
-  await assertReply(await service.fetch('/v1/pets', { key }), notNow);
-  assert.equal((await service.fetch('/healthz')).status, 200);
+const AGAIN = { has: { 'retry-after': '1' } };
+
+test('before the store is open and while it drains: 503, with a time to come back', async (t) => {
+  const { service, ask } = await start(t, { starting: true });
+  const notNow = error(503, 'unavailable', AGAIN);
+  for (const path of ['/readyz', '/openapi.json', '/v1/pets']) await assertReply(await ask(path), notNow);
+  assert.equal((await ask('/healthz')).status, 200);
   service.open();
-  assert.equal((await service.fetch('/readyz')).status, 200);
+  assert.equal((await ask('/readyz')).status, 200);
   const drained = service.app.drain(2_000);
-  await assertReply(await service.fetch('/v1/pets', { key }), {
-    ...notNow,
-    has: { ...notNow.has, connection: 'close' },
-  });
+  await assertReply(await ask('/v1/pets'), { ...notNow, has: { ...AGAIN.has, connection: 'close' } });
   await drained;
-  await service.close();
 });
 
-test('while the engine cannot serve, the service is up and not ready', async () => {
+test('while the engine cannot serve, the service is up and not ready', async (t) => {
   let isReady = false;
-  const service = await startService({ isReady: () => isReady });
-  await assertReply(await service.fetch('/readyz'), error(503, 'unavailable', { has: { 'retry-after': '1' } }));
-  assert.equal((await service.fetch('/healthz')).status, 200);
-  await assertReply(await service.fetch('/nothing'), error(404, 'not_found'));
+  const { ask } = await start(t, { isReady: () => isReady });
+  await assertReply(await ask('/readyz'), error(503, 'unavailable', AGAIN));
+  assert.equal((await ask('/healthz')).status, 200);
+  await assertReply(await ask('/nothing'), error(404, 'not_found'));
   isReady = true;
-  assert.equal((await service.fetch('/readyz')).status, 200);
-  await service.close();
+  assert.equal((await ask('/readyz')).status, 200);
 });
 
-test('a store that fails is told for what it is, and a bug tells nothing of the inside', async () => {
-  const service = await startService();
-  const { text: key } = await service.makeKey();
+test('a store that fails is told for what it is, and a bug tells nothing of the inside', async (t) => {
+  const { service, ask } = await start(t);
   const rows: [Error, Row][] = [
     [new StoreError('full', '/data/log: ENOSPC'), error(507, 'storage_full')],
     [new StoreError('unknown', '/data/log: EIO'), error(503, 'outcome_unknown')],
-    [new StoreError('unavailable', 'ECONNREFUSED'), error(503, 'unavailable', { has: { 'retry-after': '1' } })],
-    [new StoreError('busy', '10000 writes wait'), error(503, 'unavailable', { has: { 'retry-after': '1' } })],
+    [new StoreError('unavailable', 'ECONNREFUSED'), error(503, 'unavailable', AGAIN)],
+    [new StoreError('busy', '10000 writes wait'), error(503, 'unavailable', AGAIN)],
     [new Error('secret of /src/store'), error(500, 'internal_error')],
   ];
   for (const [failure, row] of rows) {
     service.store.write = () => Promise.reject(failure);
-    const reply = await service.fetch('/v1/pets', { key, ...newPet() });
+    const reply = await ask('/v1/pets', newPet());
     assert.doesNotMatch(await reply.clone().text(), /\/data|src|secret|10000|CONN|at /);
     await assertReply(reply, row);
   }
   assert.equal(service.logged.length, 1, 'the bug is logged, what the disk did is not a bug');
-  await service.app.drain(0);
 });
 
-test('the first request under an Idempotency-Key that is still under way: 409', async () => {
-  const service = await startService();
-  const { text: key } = await service.makeKey();
+test('the first request under an Idempotency-Key that is still under way: 409', async (t) => {
+  const { service, key } = await start(t);
   const body = '{"name":"Rex","categoryId":1}';
   const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nIdempotency-Key: a\r\n`;
   const request = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -203,18 +186,6 @@ test('the first request under an Idempotency-Key that is still under way: 409', 
   assertError(second, 409, 'idempotency_in_flight');
   seen.add('idempotency_in_flight');
   assert.equal(service.store.read.counts().pets, 1);
-  await service.close();
-});
-
-test('limits: refused with a time to wait, then banned', async () => {
-  const service = await startService({ banAfter: 2 });
-  const { text: key } = await service.makeKey('enterprise', { perMinute: 1, perDay: 10 });
-  const ask = (headers: Record<string, string>, row: Row) =>
-    service.fetch('/v1/pets', { key }).then((reply) => assertReply(reply, { ...row, has: headers }));
-  await ask({ 'x-ratelimit-remaining': '0' }, { method: 'GET', path: '/v1', status: 200 });
-  await ask({ 'retry-after': '61', 'x-ratelimit-remaining': '0' }, error(429, 'rate_limited'));
-  await ask({ 'retry-after': '121', 'x-ratelimit-remaining': '0' }, error(429, 'key_banned'));
-  await service.close();
 });
 
 test('every option of serve is in the table', () => {

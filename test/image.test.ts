@@ -16,7 +16,7 @@ import { SERVE_OPTIONS } from '../src/operator/settings.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BUILT = path.join(ROOT, 'dist/petstore');
-const START_MAX_MS = 60_000;
+const START_MAX_MS = 120_000;
 const read = (name: string) => readFileSync(path.join(ROOT, name), 'utf8');
 
 const why: [boolean, string][] = [

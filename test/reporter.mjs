@@ -23,11 +23,10 @@ export default async function* report(events) {
   const stderr = new Map();
   for await (const { type, data } of events) {
     if (type === 'test:stderr') stderr.set(data.file, (stderr.get(data.file) ?? '') + data.message);
-    if (data.details?.type === 'suite' && !data.details.error) continue;
-    if (type === 'test:pass' && data.skip !== undefined)
-      skipped.push(
-        `${fileOf(data)}: ${data.name} (${typeof data.skip === 'string' ? data.skip : 'no reason is given'})`,
-      );
+    if (type === 'test:pass' && data.skip !== undefined) {
+      const why = typeof data.skip === 'string' ? data.skip : 'no reason is given';
+      skipped.push(`${fileOf(data)}: ${data.name} (${why})`);
+    } else if (data.details?.type === 'suite' && !data.details.error) continue;
     else if (type === 'test:pass') passed++;
     else if (type === 'test:fail' && !isOfOthers(data)) {
       failed++;

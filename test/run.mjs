@@ -4,7 +4,8 @@
  * want a machine that does nothing else. Where this Node does not read TypeScript by itself, tsx does.
  */
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
@@ -17,7 +18,12 @@ const loader = readsTypeScript ? [] : ['--import', 'tsx'];
 const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
 const concurrency = kind === 'quiet' ? 1 : 2;
 const args = [...loader, '--test', `--test-concurrency=${concurrency}`, ...reporter, ...files];
-process.exit(spawnSync(process.execPath, args, { stdio: 'inherit' }).status ?? 1);
+// test/program.ts bundles the program into it, once for all files.
+const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
+const env = { ...process.env, PETSTORE_TEST_BUNDLES: bundles };
+const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
+rmSync(bundles, { recursive: true, force: true });
+process.exit(status ?? 1);
 
 function testFiles(folder) {
   return readdirSync(folder, { recursive: true })

@@ -9,13 +9,13 @@ import { digestOf, makeKey } from '../src/access/keys.ts';
 import { SlotLimiter } from '../src/access/limiter.ts';
 import { PLAN_LIMITS } from '../src/access/plans.ts';
 import { App, type AppSettings } from '../src/app.ts';
-import { SetClock } from '../src/clock.ts';
 import type { Answered, LabHook } from '../src/exchange.ts';
 import { withBody } from '../src/http/reply.ts';
 import type { Disk } from '../src/store/file/disk.ts';
 import { openStore } from '../src/store/file/open.ts';
 import type { MemoryStore } from '../src/store/memory.ts';
 import type { ApiKey, Environment, Plan } from '../src/store/model.ts';
+import { SetClock } from './clock.ts';
 
 export interface ServiceOptions extends Partial<AppSettings> {
   environment?: Environment;

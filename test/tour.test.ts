@@ -1,33 +1,32 @@
-/** The tour tells the truth: what it names is there. */
+/** The tour tells the truth: what it names is there, and each exercise can be solved, but is not solved yet. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { temporary } from './program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const TOUR = readFileSync(join(ROOT, 'docs/tour.md'), 'utf8');
-
-test('the tour names every exercise, and only files that are there', () => {
-  const checks = readdirSync(join(ROOT, 'docs/exercises')).filter((name) => name.endsWith('.check.ts'));
-  for (const check of checks) assert.ok(TOUR.includes(`docs/exercises/${check}`), `the tour leaves out ${check}`);
-  const named = TOUR.match(/\b(?:src|test|docs|data)\/[\w./-]+\.(?:ts|md|json)\b/g) ?? [];
-  assert.ok(named.length > checks.length);
-  assert.deepEqual(
-    named.filter((file) => !existsSync(join(ROOT, file))),
-    [],
-  );
-});
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
+const FOLDER = 'docs/exercises';
+const PATCH = `${FOLDER}/solutions/delete-pet.patch`;
+/** Of this many files a write of a new kind may need a change; where it takes more, the house is at fault. */
+const MAX_FILES = 12;
+const EXERCISES = readdirSync(join(ROOT, FOLDER))
+  .filter((name) => name.endsWith('.check.ts'))
+  .map((name) => name.slice(0, -'.check.ts'.length));
 
 test('what a step of the tour names beside a file is in that file', () => {
+  const tour = read('docs/tour.md');
   // A step begins so: 3. **[`src/file.ts`](../src/file.ts), `name`, `#other`.**
   const missing: string[] = [];
   let seen = 0;
-  const steps = [...TOUR.matchAll(/^\d+\. \*\*\[`([^`]+)`\]\(([^)]+)\)((?:, `[^`]+`)*)\.\*\*/gm)];
-  assert.equal(steps.length, TOUR.match(/^\d+\. \*\*[^*]*`/gm)?.length, 'each step begins so');
+  const steps = [...tour.matchAll(/^\d+\. \*\*\[`([^`]+)`\]\(([^)]+)\)((?:, `[^`]+`)*)\.\*\*/gm)];
+  assert.equal(steps.length, tour.match(/^\d+\. \*\*[^*]*`/gm)?.length, 'each step begins so');
   for (const [, file, link, names] of steps) {
     assert.equal(join('docs', link), file, 'where the link of a step leads');
-    const source = existsSync(join(ROOT, file)) ? readFileSync(join(ROOT, file), 'utf8') : '';
+    const source = existsSync(join(ROOT, file)) ? read(file) : '';
     for (const [, name] of names.matchAll(/`([^`]+)`/g)) {
       if (!new RegExp(`(?<![\\w#])${name}\\b`).test(source)) missing.push(`${name} in ${file}`);
       seen++;
@@ -35,4 +34,58 @@ test('what a step of the tour names beside a file is in that file', () => {
   }
   assert.ok(seen > 20, `${seen} names were looked up`);
   assert.deepEqual(missing, []);
+});
+
+/** Checks in one process, as TAP: the verdict on each exercise, whose check is one `describe` of its name. */
+async function runChecks(names: string[], files: 'starts' | 'solutions', root = ROOT) {
+  const imports = names.map((name) => `await import('./${FOLDER}/${name}.check.ts');`).join('\n');
+  const loader = process.execArgv.filter((_, at, all) => all[at] === '--import' || all[at - 1] === '--import');
+  const args = [...loader, '--test-reporter=tap', '--input-type=module', '--eval', imports];
+  // Little of our own environment: by it node:test would take the process for a child of its runner.
+  const env = { PATH: process.env.PATH, EXERCISES: files };
+  const tap = await new Promise<string>((resolve) => {
+    execFile(process.execPath, args, { cwd: root, env }, (_error, stdout, stderr) => resolve(stdout + stderr));
+  });
+  const found = [...tap.matchAll(/^(not ok|ok) \d+ - (\S+)$/gm)];
+  return {
+    tap,
+    solved: found.filter(([, verdict]) => verdict === 'ok').map(([, , name]) => name),
+    found: found.length,
+  };
+}
+
+test('every exercise in one file can be solved: the reference solutions pass', async () => {
+  const inOneFile = EXERCISES.filter((name) => name !== 'delete-pet');
+  const { tap, solved } = await runChecks(inOneFile, 'solutions');
+  assert.deepEqual(solved, inOneFile, tap);
+  for (const name of EXERCISES) assert.ok(read('docs/tour.md').includes(`${FOLDER}/${name}.check.ts`), name);
+});
+
+test('no exercise is solved yet: each fails as it stands, and by what its check asserts', async () => {
+  const { tap, solved, found } = await runChecks(EXERCISES, 'starts');
+  const files = solved.map((name) => `${FOLDER}/${name}.ts`);
+  assert.deepEqual(files, [], `well done; to put the start back: git checkout ${files.join(' ')}`);
+  assert.equal(found, EXERCISES.length, tap);
+  const failures = tap.match(/^ +not ok/gm)?.length;
+  assert.equal(tap.match(/^ +code: 'ERR_ASSERTION'/gm)?.length, failures, tap);
+});
+
+test(`a write of a new kind, removing an animal, takes at most ${MAX_FILES} files, and passes its check`, async (t) => {
+  const copy = await temporary(t);
+  for (const name of ['src', 'test', 'docs/exercises', 'data', 'package.json', 'tsconfig.json']) {
+    cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  execFileSync('git', ['apply', join(ROOT, PATCH)], {
+    cwd: copy,
+    env: { ...process.env, GIT_CEILING_DIRECTORIES: copy },
+  });
+  const { tap, solved } = await runChecks(['delete-pet'], 'solutions', copy);
+  assert.deepEqual(solved, ['delete-pet'], tap);
+
+  const text = read(`${FOLDER}/delete-pet.md`);
+  const told = [...text.matchAll(/^\| `([^`]+)` \|/gm)].map(([, file]) => file);
+  const changed = [...read(PATCH).matchAll(/^\+\+\+ b\/(.+)$/gm)].map(([, file]) => file);
+  assert.deepEqual([...changed, 'docs/formats.md'].sort(), told.sort());
+  assert.ok(told.length <= MAX_FILES, `${told.length} files`);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../../test/clock.ts';
 import { attempt } from './attempt.ts';
 
 const { OneWindow } = await attempt<typeof import('./one-window.ts')>('one-window');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SlotLimiter } from '../../src/access/limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../../test/clock.ts';
 import { attempt } from './attempt.ts';
 
 const { HOUR_MS, HourLimiter } = await attempt<typeof import('./third-window.ts')>('third-window');
@@ -11,7 +11,7 @@ const { HOUR_MS, HourLimiter } = await attempt<typeof import('./third-window.ts'
 const caller = { slot: 0, perMinute: 2, perHour: 3, perDay: 100 };
 
 function fresh() {
-  const clock = new SetClock();
+  const clock = new SetClock(1_000); // both of its times are the same: the limiter tells moments in unix ms
   const minuteAndDay = new SlotLimiter({ clock, unix: () => clock.now(), banAfter: 0 });
   return { clock, minuteAndDay, limiter: new HourLimiter(clock, minuteAndDay) };
 }

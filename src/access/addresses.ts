@@ -4,12 +4,14 @@
  */
 import type { Clock } from '../clock.ts';
 import { MINUTE_MS, type WindowState } from './limits.ts';
-import { unixSecondsBy } from './wall.ts';
+import { steadyOffset } from './wall.ts';
 
 /** Refused requests an address has in a minute before it is told to wait. */
-export const REFUSED_PER_MINUTE = 60;
-/** New ones a minute: about 5 MB. All others share one bucket. */
+const REFUSED_PER_MINUTE = 60;
+/** Counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
+/** How often minutes that have ended are looked for, so that newer addresses get their place. */
+const SWEEP_EVERY_MS = 1_000;
 
 /** How an address stands; once it is `over`, the answer is 429 until the window ends. */
 export interface Allowance extends WindowState {
@@ -23,59 +25,48 @@ interface Bucket {
 }
 
 export class Addresses {
-  readonly unixSeconds: (moment: number, at: number) => number;
   readonly #clock: Clock;
-  readonly #max: number;
-  /** Buckets by address. Every minute the older map goes, and with it only what has ended. */
-  #buckets = new Map<string, Bucket>();
-  #older = new Map<string, Bucket>();
-  #turnsAt = 0;
+  readonly #wallOffset: (at: number) => number;
+  readonly #buckets = new Map<string, Bucket>();
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
+  #sweepAt = 0;
 
-  constructor({ clock, maxAddresses = MAX_ADDRESSES }: { clock: Clock; maxAddresses?: number }) {
+  constructor({ clock }: { clock: Clock }) {
     this.#clock = clock;
-    this.#max = maxAddresses;
-    this.unixSeconds = unixSecondsBy(
-      () => clock.now(),
-      () => clock.wall(),
-    );
+    this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
   /** Counts a request without a valid key, unless the allowance is used up already. */
   refused(address: string): Allowance {
-    const at = this.#clock.now();
-    if (at >= this.#turnsAt) {
-      this.#older = this.#buckets;
-      this.#buckets = new Map();
-      this.#turnsAt = at + MINUTE_MS;
+    const now = this.#clock.now();
+    if (now >= this.#sweepAt) {
+      for (const [old, { endsAt }] of this.#buckets) if (endsAt <= now) this.#buckets.delete(old);
+      this.#sweepAt = now + SWEEP_EVERY_MS;
     }
-    let bucket = this.#find(address, at);
-    if (bucket === undefined) this.#buckets.set(address, (bucket = { used: 0, endsAt: 0 }));
-    if (bucket.endsAt <= at) {
-      bucket.used = 0;
-      bucket.endsAt = at + MINUTE_MS;
+    let bucket = this.#buckets.get(address);
+    if (bucket === undefined && this.#buckets.size < MAX_ADDRESSES) {
+      bucket = { used: 0, endsAt: 0 };
+      this.#buckets.set(address, bucket);
     }
-    const over = bucket.used >= REFUSED_PER_MINUTE;
+    bucket ??= this.#shared;
+    if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
+    const over = bucket.used === REFUSED_PER_MINUTE;
     if (!over) bucket.used++;
-    return { ...show(bucket, at), over };
+    return { ...this.#show(bucket, now), over };
   }
 
   /** How the address stands, counting nothing; `over` says what `refused` would. */
   look(address: string): Allowance {
-    const at = this.#clock.now();
-    return show(this.#find(address, at) ?? { used: 0, endsAt: 0 }, at);
+    const isFull = this.#buckets.size >= MAX_ADDRESSES;
+    const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });
+    return this.#show(bucket, this.#clock.now());
   }
 
-  /** A bucket of the older map is not used again: it will go while it is open. */
-  #find(address: string, at: number): Bucket | undefined {
-    const older = this.#older.get(address);
-    if (older !== undefined && older.endsAt > at) return older;
-    return this.#buckets.get(address) ?? (this.#buckets.size < this.#max ? undefined : this.#shared);
+  #show({ used, endsAt }: Bucket, now: number): Allowance {
+    const offset = this.#wallOffset(now);
+    const remaining = REFUSED_PER_MINUTE - (endsAt > now ? used : 0);
+    const isOpen = remaining < REFUSED_PER_MINUTE;
+    const limits = { limit: REFUSED_PER_MINUTE, remaining, over: remaining === 0 };
+    return { ...limits, endsAt: (isOpen ? endsAt : now) + offset, at: now + offset };
   }
-}
-
-function show(bucket: Bucket, at: number): Allowance {
-  const used = bucket.endsAt > at ? bucket.used : 0;
-  const remaining = REFUSED_PER_MINUTE - used;
-  return { at, limit: REFUSED_PER_MINUTE, remaining, endsAt: used > 0 ? bucket.endsAt : at, over: remaining === 0 };
 }

@@ -7,11 +7,10 @@ export interface KeyRefusal {
   readonly message: string;
 }
 
-export const MAX_CACHED_HEADERS = 10_000;
+export const MAX_KNOWN_HEADERS = 10_000;
 /** A key's header has 51 characters. With more blanks in it than this allows, it works but is not worth keeping. */
-const MAX_CACHED_HEADER_CHARS = 64;
+const MAX_KNOWN_HEADER_CHARS = 64;
 
-const FOREVER = Number.POSITIVE_INFINITY;
 const BEARER = /^bearer(?: +(.*))?$/i;
 
 const missing = (message: string): KeyRefusal => ({ code: 'missing_api_key', message });
@@ -29,61 +28,51 @@ export const UNKNOWN = invalid('This server does not know the API key. Ask its o
 /** One message for both: only who holds the whole key gets to see it, and need not learn which it was. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
-interface Known {
-  key: ApiKey;
-  /** Of the secret that was sent, and when that stops working, if it was rotated out (in the store's time). */
-  digest: string;
-  endsAt: number;
-}
-
-type Keys = Pick<Store, 'unix'> & { readonly read: Pick<Store['read'], 'keyByDigest' | 'keysVersion'> };
+type Keys = Pick<Store, 'unix'> & { readonly read: Pick<Store['read'], 'keyByDigest'> };
 
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** Only headers that were good: what strangers send cannot fill it. */
-  readonly #known = new Map<string, Known>();
-  #keysVersion: number;
+  /** The digest of a header's key, to spare a SHA-256. Only of headers that were good: strangers cannot fill it. */
+  readonly #digests = new Map<string, string>();
 
   constructor(store: Keys, environment: Environment) {
     this.#store = store;
     this.#environment = environment;
-    this.#keysVersion = store.read.keysVersion;
   }
 
-  identify(authorization: string | undefined): ApiKey | KeyRefusal {
-    const known = this.#find(authorization);
-    return isRefusal(known) ? known : this.#inForce(known);
+  identify(authorization = ''): ApiKey | KeyRefusal {
+    const known = this.#digests.get(authorization);
+    const digest = known ?? this.#digestIn(authorization);
+    if (typeof digest !== 'string') return digest;
+    const key = this.#store.read.keyByDigest(digest);
+    if (key === undefined) return UNKNOWN;
+    const isGood = this.#isInForce(digest, key);
+    if (isGood && known === undefined) this.#keep(authorization, digest);
+    return isGood ? key : ENDED;
   }
 
   /** The same, with the record of the caller's key as it will be when all that is accepted is durable. */
-  identifyAhead(authorization: string | undefined, key: ApiKey | undefined): ApiKey | KeyRefusal {
-    const known = this.#find(authorization);
-    if (isRefusal(known)) return known;
-    const ahead = key === known.key ? known : secretOf(key, known.digest);
-    return ahead === undefined ? ENDED : this.#inForce(ahead);
+  identifyAhead(authorization = '', key: ApiKey | undefined): ApiKey | KeyRefusal {
+    const digest = this.#digests.get(authorization) ?? this.#digestIn(authorization);
+    if (typeof digest !== 'string') return digest;
+    return key !== undefined && this.#isInForce(digest, key) ? key : ENDED;
   }
 
-  #inForce({ key, endsAt }: Known): ApiKey | KeyRefusal {
-    return endsAt === FOREVER || endsAt > this.#store.unix() ? key : ENDED;
+  #isInForce(digest: string, { revokedAt, secrets }: ApiKey): boolean {
+    if (revokedAt !== undefined) return false;
+    const secret = secrets.find((one) => one.digest === digest);
+    return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
   }
 
-  #find(authorization: string | undefined): Known | KeyRefusal {
-    if (this.#keysVersion !== this.#store.read.keysVersion) {
-      this.#known.clear();
-      this.#keysVersion = this.#store.read.keysVersion;
-    }
-    if (authorization === undefined) return MISSING;
-    const known = this.#known.get(authorization);
-    if (known !== undefined) return known;
-    const found = this.#search(authorization);
-    if (isRefusal(found) || authorization.length > MAX_CACHED_HEADER_CHARS) return found;
-    if (this.#known.size >= MAX_CACHED_HEADERS) this.#known.clear();
-    this.#known.set(authorization, found);
-    return found;
+  #keep(authorization: string, digest: string): void {
+    if (authorization.length > MAX_KNOWN_HEADER_CHARS) return;
+    if (this.#digests.size >= MAX_KNOWN_HEADERS) this.#digests.clear();
+    this.#digests.set(authorization, digest);
   }
 
-  #search(authorization: string): Known | KeyRefusal {
+  #digestIn(authorization: string): string | KeyRefusal {
+    if (authorization === '') return MISSING;
     const bearer = BEARER.exec(authorization);
     if (bearer === null) return OTHER_SCHEME;
     const text = bearer[1] ?? '';
@@ -92,21 +81,10 @@ export class Callers {
     if (reading === 'malformed') return MALFORMED;
     if (reading === 'mistyped') return MISTYPED;
     const here = this.#environment;
-    if (reading !== here) {
-      const wanted = `this is the ${here} service: send a "${KEY_PREFIX[here]}" key.`;
-      return invalid(`This is a ${reading} key ("${KEY_PREFIX[reading]}"), but ${wanted}`);
-    }
-    const digest = digestOf(text);
-    const key = this.#store.read.keyByDigest(digest);
-    if (key === undefined || key.environment !== here) return UNKNOWN;
-    return secretOf(key, digest) ?? ENDED;
+    if (reading === here) return digestOf(text);
+    const wanted = `this is the ${here} service: send a "${KEY_PREFIX[here]}" key.`;
+    return invalid(`This is a ${reading} key ("${KEY_PREFIX[reading]}"), but ${wanted}`);
   }
-}
-
-function secretOf(key: ApiKey | undefined, digest: string): Known | undefined {
-  const secret = key?.secrets.find((one) => one.digest === digest);
-  if (key === undefined || key.revokedAt !== undefined || secret === undefined) return undefined;
-  return { key, digest, endsAt: secret.endsAt ?? FOREVER };
 }
 
 /** Tells a refusal from anything else that may be found. */

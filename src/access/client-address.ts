@@ -32,19 +32,15 @@ function fold(text: string): string | undefined {
   if (isIPv4(text)) return text.split('.').join('.');
   if (!isIPv6(text)) return undefined;
   const groups = groupsOf(text);
-  const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0);
-  if (isMapped) return [groups[6] >> 8, groups[6] & 255, groups[7] >> 8, groups[7] & 255].join('.');
-  const network = groups.slice(0, 4).map((group) => group.toString(16));
-  return `${network.join(':')}::/64`;
+  if (groups.slice(0, 6).join(':') !== '0:0:0:0:0:ffff') return `${groups.slice(0, 4).join(':')}::/64`;
+  const [high, low] = groups.slice(6).map((group) => Number.parseInt(group, 16));
+  return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }
 
 /** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about who it is. */
-function groupsOf(text: string): number[] {
+function groupsOf(text: string): string[] {
   const { hostname } = new URL(`http://[${text.split('%', 1)[0]}]`); // without dots, and without needless zeros
-  const [head, tail = []] = hostname
-    .slice(1, -1)
-    .split('::')
-    .map((part) => (part === '' ? [] : part.split(':')));
-  const zeros = new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0');
-  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16));
+  const parts = hostname.slice(1, -1).split('::');
+  const [head, tail = []] = parts.map((part) => part.split(':').filter((group) => group !== ''));
+  return [...head, ...new Array<string>(IPV6_GROUPS - head.length - tail.length).fill('0'), ...tail];
 }

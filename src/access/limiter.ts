@@ -5,18 +5,19 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Usage } from '../store/model.ts';
-import { banMs, MAX_BANS, STRIKES_PER_MINUTE_LIMIT, standingBans } from './bans.ts';
 import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
-import { conclude, DAY_MS, emptyDecision, MINUTE_MS, showWindow } from './limits.ts';
-import { SlotSet } from './slots.ts';
-import { unixSecondsBy } from './wall.ts';
+import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
+import { steadyOffset } from './wall.ts';
 
 export const MAX_SLOTS = 2 ** 24;
+/** How long the first ban lasts, the second and so on; the last comes again and again. A day forgives one. */
+const BAN_MINUTES = [2, 8, 32, 128, 512, 1_440];
+const MAX_BANS = BAN_MINUTES.length;
 
 /*
- * A caller is a row of eight 32-bit numbers (one spare), half a cache line: at a million callers a take lasts as long
- * as its memory takes to come. First three pairs: when it ends, and what is used of it (of bans: how many there were).
- * Moments are ms since an origin that is moved before they outgrow 31 bits; a ban that ended before it is forgiven.
+ * A caller is a row of eight 32-bit numbers, half a cache line: at a million callers a take lasts as long as its memory
+ * takes to come. First three pairs: when it ends, and what is used of it (of bans: how many there were). Moments are ms
+ * since an origin, which is moved before they outgrow 31 bits; a ban that ended before the origin is forgiven.
  */
 const ROW = 8;
 const MINUTE = 0;
@@ -25,22 +26,26 @@ const BAN = 4;
 const USED = 1;
 /** Strikes are forgotten when the minute ends. A minute with strikes and nothing used is no open window. */
 const STRIKES = 6;
+/** Changed callers are a linked list: here stands the one before, as slot + 1. 0: this one is not in it. */
+const BEFORE = 7;
+const NOBODY = -1; // ends that list
 const PAST_MS = (MAX_BANS + 1) * DAY_MS;
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS;
+const CHECK_EVERY_MS = 250;
 
 /** What of a caller must survive a restart; what has expired is 0. */
 type Counted = Omit<Usage, 'key'>;
 
 export class SlotLimiter implements Limiter {
-  readonly unixSeconds: (moment: number, at: number) => number;
   readonly #unix: () => number;
+  readonly #wallOffset: (at: number) => number;
   readonly #banAfter: number | undefined;
+  /** What makes a row's moment one of the limiter's clock, and of the wall clock. */
   #origin: number;
+  #wallOrigin = 0;
+  #checkAt = 0;
   #rows = new Int32Array(ROW);
-  readonly #changed = new SlotSet();
-  /** When the ends of bans were last asked for, and before when no further one ends. */
-  #endsAskedAt: number;
-  #nextBanEnd = Number.POSITIVE_INFINITY;
+  #newestChanged = NOBODY;
   /** Reused, so that a take allocates nothing. */
   readonly #decision = emptyDecision();
 
@@ -51,24 +56,24 @@ export class SlotLimiter implements Limiter {
   constructor({ clock, unix, banAfter }: { clock: Clock; unix: () => number; banAfter?: number }) {
     this.#unix = unix;
     this.#banAfter = banAfter;
-    this.#endsAskedAt = Math.floor(unix());
-    this.#origin = this.#endsAskedAt - PAST_MS;
-    this.unixSeconds = unixSecondsBy(unix, () => clock.wall());
+    this.#origin = Math.floor(unix()) - PAST_MS;
+    this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
+  /** Both windows are asked before either is touched. */
   take(caller: Limited): Decision {
     const row = this.#rowOf(caller);
     const now = this.#now();
-    const minuteUsed = this.#used(row + MINUTE, now);
-    const dayUsed = this.#used(row + DAY, now);
     const rows = this.#rows;
     if (rows[row + BAN] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
-    if (minuteUsed >= caller.perMinute || dayUsed >= caller.perDay) return this.#refuse(caller, row, now);
+    const minuteUsed = this.#used(row + MINUTE, now);
+    const dayUsed = this.#used(row + DAY, now);
+    if (minuteUsed >= caller.perMinute || dayUsed >= caller.perDay) return this.#strike(caller, row, now);
     if (minuteUsed === 0) this.#startMinute(row, now);
     if (dayUsed === 0) rows[row + DAY] = now + DAY_MS;
     rows[row + MINUTE + USED] = minuteUsed + 1;
     rows[row + DAY + USED] = dayUsed + 1;
-    this.#changed.add(caller.slot);
+    this.#note(caller.slot, row);
     return this.#tell(this.#decision, caller, row, now, 'admitted');
   }
 
@@ -77,12 +82,11 @@ export class SlotLimiter implements Limiter {
     const now = this.#now();
     const isBanned = this.#rows[row + BAN] > now;
     const isOpen = this.#used(row + MINUTE, now) < caller.perMinute && this.#used(row + DAY, now) < caller.perDay;
-    const verdict = isBanned ? 'banned' : isOpen ? 'admitted' : 'limited';
     return {
-      ...this.#tell(emptyDecision(), caller, row, now, verdict),
+      ...this.#tell(emptyDecision(), caller, row, now, isBanned ? 'banned' : isOpen ? 'admitted' : 'limited'),
       strikes: this.#rows[row + MINUTE] > now ? this.#rows[row + STRIKES] : 0,
-      bans: this.#standingBans(row, now),
-      banEndsAt: isBanned ? this.#rows[row + BAN] + this.#origin : 0,
+      bans: this.#bans(row, now),
+      banEndsAt: isBanned ? this.#rows[row + BAN] + this.#wallOrigin : 0,
     };
   }
 
@@ -96,54 +100,44 @@ export class SlotLimiter implements Limiter {
     const now = this.#now();
     const moment = (unix: number, lengthMs: number) => Math.max(0, Math.min(unix - this.#origin, now + lengthMs));
     const bans = Math.min(banStep, MAX_BANS);
-    this.#rows[row + DAY] = moment(dayEndsAt, DAY_MS);
-    this.#rows[row + DAY + USED] = dayUsed;
-    this.#setBan(row, bans, moment(banEndsAt, banMs(bans)));
+    this.#rows.set([moment(dayEndsAt, DAY_MS), dayUsed, moment(banEndsAt, banMs(bans)), bans], row + DAY);
   }
 
   counted(caller: Limited): Counted {
     const row = this.#rowOf(caller);
     const now = this.#now();
     const dayUsed = this.#used(row + DAY, now);
-    const dayEndsAt = dayUsed > 0 ? this.#rows[row + DAY] + this.#origin : 0;
-    if (this.#standingBans(row, now) === 0) return { dayUsed, dayEndsAt, banStep: 0, banEndsAt: 0 };
+    const isForgiven = this.#bans(row, now) === 0;
     return {
       dayUsed,
-      dayEndsAt,
-      banStep: this.#rows[row + BAN + USED],
-      banEndsAt: this.#rows[row + BAN] + this.#origin,
+      dayEndsAt: dayUsed === 0 ? 0 : this.#rows[row + DAY] + this.#origin,
+      banStep: isForgiven ? 0 : this.#rows[row + BAN + USED],
+      banEndsAt: isForgiven ? 0 : this.#rows[row + BAN] + this.#origin,
     };
   }
 
-  /** Slots of which `counted` is to be written down, at most `max`; they are clean afterwards. */
+  /** Slots of which `counted` is to be written down, at most `max`, the newest first; they are clean afterwards. */
   changed(max: number): number[] {
-    return this.#changed.drain(max);
+    const slots: number[] = [];
+    while (slots.length < max && this.#newestChanged !== NOBODY) {
+      const slot = this.#newestChanged - 1;
+      slots.push(slot);
+      this.#newestChanged = this.#rows[slot * ROW + BEFORE];
+      this.#rows[slot * ROW + BEFORE] = 0;
+    }
+    return slots;
   }
 
   /** These could not be written down after all: `changed` will name them again. */
   unsaved(slots: Iterable<number>): void {
-    for (const slot of slots) this.#changed.add(slot);
-  }
-
-  /** Slots whose ban ran out since the last call (not by `lift` or `advance`). */
-  bansEnded(): number[] {
-    const ended: number[] = [];
-    const [now, since] = [this.#now() + this.#origin, this.#endsAskedAt];
-    this.#endsAskedAt = now;
-    if (now < this.#nextBanEnd) return ended;
-    this.#nextBanEnd = Number.POSITIVE_INFINITY;
-    for (let row = 0; row < this.#rows.length; row += ROW) {
-      const end = this.#rows[row + BAN] + this.#origin;
-      if (end > now) this.#nextBanEnd = Math.min(this.#nextBanEnd, end);
-      else if (end > since) ended.push(row / ROW);
-    }
-    return ended;
+    for (const slot of slots) this.#note(slot, slot * ROW);
   }
 
   /** For the lab: lets `ms` pass for this caller, and for nobody else. */
   advance(caller: Limited, ms: number): void {
-    this.#makeEarlier(this.#rowOf(caller), ms);
-    this.#changed.add(caller.slot);
+    const row = this.#rowOf(caller);
+    this.#makeEarlier(row, ms);
+    this.#note(caller.slot, row);
   }
 
   /** For the lab: the caller as if it had never asked. */
@@ -156,27 +150,28 @@ export class SlotLimiter implements Limiter {
     return this.#rows[window] > now ? this.#rows[window + USED] : 0;
   }
 
-  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
-    const at = now + this.#origin;
-    showWindow(into.minute, perMinute, this.#used(row + MINUTE, now), this.#rows[row + MINUTE] + this.#origin, at);
-    showWindow(into.day, perDay, this.#used(row + DAY, now), this.#rows[row + DAY] + this.#origin, at);
-    return conclude(into, verdict, at, this.#rows[row + BAN] + this.#origin);
+  /** How many bans stand against the caller: for every day since the newest ended, one is forgiven. */
+  #bans(row: number, now: number): number {
+    const days = Math.max(0, Math.floor((now - this.#rows[row + BAN]) / DAY_MS));
+    return Math.max(0, this.#rows[row + BAN + USED] - days);
   }
 
   /**
-   * A refusal is a strike. Strikes live and end with the minute window. When only the day refuses there may be none
-   * open: then they have a minute of their own, until it ends or a request is admitted and opens the window.
+   * A refusal is a strike, and enough of them are a ban. Strikes live and end with the minute window. When only the day
+   * refuses there may be none open: then they have a minute of their own, until it ends or a request is admitted and
+   * opens the window.
    */
-  #refuse(caller: Limited, row: number, now: number): Decision {
+  #strike(caller: Limited, row: number, now: number): Decision {
     const rows = this.#rows;
     if (rows[row + MINUTE] <= now) this.#startMinute(row, now);
     const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
     const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
     if (banBegins) {
-      const bans = Math.min(this.#standingBans(row, now) + 1, MAX_BANS);
+      const bans = Math.min(this.#bans(row, now) + 1, MAX_BANS);
       rows[row + STRIKES] = 0;
-      this.#setBan(row, bans, now + banMs(bans));
-      this.#changed.add(caller.slot);
+      rows[row + BAN] = now + banMs(bans);
+      rows[row + BAN + USED] = bans;
+      this.#note(caller.slot, row);
     }
     const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
     decision.banBegan = banBegins;
@@ -189,20 +184,24 @@ export class SlotLimiter implements Limiter {
     this.#rows[row + STRIKES] = 0;
   }
 
-  #standingBans(row: number, now: number): number {
-    return standingBans(this.#rows[row + BAN + USED], this.#rows[row + BAN], now);
+  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
+    const origin = this.#wallOrigin;
+    const at = now + origin;
+    showWindow(into.minute, perMinute, this.#used(row + MINUTE, now), this.#rows[row + MINUTE] + origin, at);
+    showWindow(into.day, perDay, this.#used(row + DAY, now), this.#rows[row + DAY] + origin, at);
+    return conclude(into, verdict, at, this.#rows[row + BAN] + origin);
   }
 
-  #setBan(row: number, bans: number, end: number): void {
-    this.#rows[row + BAN] = end;
-    this.#rows[row + BAN + USED] = bans;
-    this.#nextBanEnd = Math.min(this.#nextBanEnd, end + this.#origin);
+  #note(slot: number, row: number): void {
+    if (this.#rows[row + BEFORE] !== 0) return;
+    this.#rows[row + BEFORE] = this.#newestChanged;
+    this.#newestChanged = slot + 1;
   }
 
   #forget(caller: Limited, from: number): void {
     const row = this.#rowOf(caller);
-    this.#rows.fill(0, row + from, row + ROW);
-    this.#changed.add(caller.slot);
+    this.#rows.fill(0, row + from, row + BEFORE);
+    this.#note(caller.slot, row);
   }
 
   #makeEarlier(row: number, ms: number): void {
@@ -211,20 +210,32 @@ export class SlotLimiter implements Limiter {
 
   #now(): number {
     const now = Math.floor(this.#unix()) - this.#origin;
-    if (now < LAST_MOMENT) return now;
-    for (let row = 0; row < this.#rows.length; row += ROW) this.#makeEarlier(row, now - PAST_MS);
-    this.#origin += now - PAST_MS;
-    return PAST_MS;
+    return now < this.#checkAt ? now : this.#check(now);
+  }
+
+  /** Compares the clocks, and moves the origin where it must. */
+  #check(now: number): number {
+    const outgrown = now < LAST_MOMENT ? 0 : now - PAST_MS;
+    if (outgrown > 0) for (let row = 0; row < this.#rows.length; row += ROW) this.#makeEarlier(row, outgrown);
+    this.#origin += outgrown;
+    this.#wallOrigin = this.#origin + this.#wallOffset(now - outgrown + this.#origin);
+    this.#checkAt = now - outgrown + CHECK_EVERY_MS;
+    return now - outgrown;
   }
 
   /** Where the caller's row begins, with room made for it. */
   #rowOf({ slot }: Limited): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    while (this.#rows.length <= slot * ROW) {
-      const rows = new Int32Array(2 * this.#rows.length);
+    if (this.#rows.length <= slot * ROW) {
+      // Not twice as many: a repair lets slots leap by a million.
+      const rows = new Int32Array(ROW * Math.ceil(1.25 * (slot + 1)));
       rows.set(this.#rows);
       this.#rows = rows;
     }
     return slot * ROW;
   }
+}
+
+function banMs(bans: number): number {
+  return bans === 0 ? 0 : BAN_MINUTES[bans - 1] * MINUTE_MS;
 }

@@ -2,6 +2,8 @@
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
+/** Strikes that bring a ban, as a multiple of the limit a minute, unless `--ban-after` says how many. */
+export const STRIKES_PER_MINUTE_LIMIT = 5;
 
 /** Who asks: a place in the limiter's rows, and the limits in force for it now. */
 export interface Limited {
@@ -19,7 +21,7 @@ export interface WindowState {
 
 export type Verdict = 'admitted' | 'limited' | 'banned';
 
-/** What a take or a look came to. All moments are ms on the limiter's clock, whose origin means nothing. */
+/** What a take or a look came to. All moments are unix ms, and lie as far apart as on the clock that decides. */
 export interface Decision {
   at: number;
   verdict: Verdict;
@@ -56,8 +58,6 @@ export interface Limiter {
   look(caller: Limited): Looked | Promise<Looked>;
   /** Ends a ban and forgets strikes and earlier bans. */
   lift(caller: Limited): void | Promise<void>;
-  /** Unix seconds of `moment`, rounded up, as it is told at the moment `at`. */
-  unixSeconds(moment: number, at: number): number;
 }
 
 export function emptyDecision(): Decision {

@@ -1,37 +1,42 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent } from 'undici';
-import { isPassing, mayBeDone, PetstoreError } from './errors.ts';
+import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
 import { type Asked, exchange, type Limits, limitsIn, type Reply } from './exchange.ts';
-import { Semaphore, within } from './waiting.ts';
 
+const MAX_TRIES = 6;
 const MAX_IN_FLIGHT = 16;
 /** A page of 100 animals with the longest names, every character escaped, is well below. */
 export const MAX_REPLY_BYTES = 1_048_576;
 /** Twelve days; timers of twice that fire at once. */
-const MAX_SETTING = 2 ** 30;
-const CLOCK = {
+const MAX_BUDGET_MS = 2 ** 30;
+const BACKOFF_BASE_MS = 200;
+
+export const timing = {
+  silenceMs: 15_000, // longer, and a try is given up
   now: () => performance.now(),
   // One more, as a timer may fire a fraction early.
-  sleep: (ms: number, signal: AbortSignal) => delay(Math.ceil(ms) + 1, undefined, { signal }),
+  sleep: (ms: number, signal: AbortSignal): Promise<unknown> => delay(Math.ceil(ms) + 1, undefined, { signal }),
 };
-const BACKOFF_BASE_MS = 200;
-const MAX_BACKOFF_MS = 10_000;
 
-export interface CallSettings {
-  /** How often one call is sent at most. Default 6. */
-  tries?: number;
-  /** How long one call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
-  budgetMs?: number;
-  /** How long the service may be silent before a try is given up. Default 15,000. */
-  silenceMs?: number;
-  /** For tests: monotonic milliseconds, and a wait that ends early when the signal fires. */
-  clock?: { now(): number; sleep(ms: number, signal: AbortSignal): Promise<unknown> };
-  /** For tests: 0 <= random < 1. */
-  random?: () => number;
+/** At most `size` hold it at once; the others wait, first come, first served. */
+class Semaphore {
+  size = 1;
+  #held = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  async take(): Promise<void> {
+    if (this.#held < this.size) this.#held++;
+    else await new Promise<void>((go) => this.#waiting.push(go));
+  }
+
+  release(): void {
+    for (this.#held--; this.#held < this.size && this.#waiting.length > 0; this.#held++) this.#waiting.shift()?.();
+  }
 }
 
 /** What has become of a call so far: told with its error. */
-type Story = Pick<PetstoreError, 'idempotencyKey'> & { tries: number; outcomeUnknown: boolean };
+type Story = { tries: number; outcomeUnknown: boolean };
 
 /**
  * When to send, when to send again, and when to stop.
@@ -44,63 +49,78 @@ type Story = Pick<PetstoreError, 'idempotencyKey'> & { tries: number; outcomeUnk
 export class Calls {
   limits: Limits | undefined;
   readonly #key: string;
-  readonly #settings: Required<Omit<CallSettings, 'silenceMs'>>;
+  readonly #budgetMs: number;
   readonly #agent: Agent;
   readonly #turns = new Semaphore();
   /** Nothing is sent before this time, for this reason. */
-  #hold = { until: 0, code: '', message: '' };
+  #hold = { until: 0, code: '', why: '' };
   readonly #closing = new AbortController();
-  readonly #warned = new Set<string>();
 
-  constructor(key: string, settings: CallSettings) {
-    const { tries = 6, budgetMs = 90_000, silenceMs = 15_000, clock = CLOCK, random = Math.random } = settings;
-    for (const [name, value] of Object.entries({ tries, budgetMs, silenceMs })) {
-      if (Number.isInteger(value) && value >= 1 && value <= MAX_SETTING) continue;
-      throw new RangeError(`${name} must be a whole number from 1 to ${MAX_SETTING} (got ${value})`);
+  constructor(key: string, budgetMs: number) {
+    if (!Number.isInteger(budgetMs) || budgetMs < 1 || budgetMs > MAX_BUDGET_MS) {
+      throw new RangeError(`budgetMs must be a whole number from 1 to ${MAX_BUDGET_MS} (got ${budgetMs})`);
     }
     this.#key = key;
-    this.#settings = { tries, budgetMs, clock, random };
+    this.#budgetMs = budgetMs;
+    const { silenceMs } = timing;
     this.#agent = new Agent({ maxResponseSize: MAX_REPLY_BYTES, headersTimeout: silenceMs, bodyTimeout: silenceMs });
   }
 
+  /**
+   * What comes of the call, unless its time is over, or it is stopped: then what is under way is told, and not waited
+   * for. Not by AbortSignal.any: each one leaves something behind in a signal that lives long.
+   */
   async run(asked: Asked, signal: AbortSignal | undefined): Promise<Reply> {
-    const story: Story = { tries: 0, outcomeUnknown: false, idempotencyKey: asked.idempotencyKey };
-    const signals = [this.#closing.signal, ...(signal ? [signal] : [])];
+    const story: Story = { tries: 0, outcomeUnknown: false };
+    const whole = new AbortController();
+    const end = (code: ClientCode, why: string, cause?: unknown) =>
+      whole.abort(new PetstoreError(code, why, { cause }));
+    const timer = setTimeout(end, this.#budgetMs, 'timeout', `nothing came of it within ${this.#budgetMs} ms`);
+    const closing = this.#closing.signal;
+    const stop = () =>
+      closing.aborted ? end('closed', 'the client is closed') : end('aborted', 'the signal fired', signal?.reason);
+    const signals = signal === undefined ? [closing] : [closing, signal];
+    for (const one of signals) one.addEventListener('abort', stop);
+    setMaxListeners(0, ...signals); // one signal for a thousand calls is no leak, so Node need not warn of it
     try {
-      return await within(this.#settings.budgetMs, signals, (whole) => this.#repeat(asked, story, whole));
+      const ended = new Promise<never>((_, reject) => {
+        whole.signal.addEventListener('abort', () => reject(whole.signal.reason));
+      });
+      if (signals.some(({ aborted }) => aborted)) stop();
+      return await Promise.race([ended, this.#repeat(asked, story, whole.signal)]);
     } catch (error) {
-      const { code, message, cause, ...facts } = error as PetstoreError;
-      throw new PetstoreError(code, message, { ...facts, cause, ...story });
+      throw Object.assign(error as PetstoreError, story, { idempotencyKey: asked.idempotencyKey });
+    } finally {
+      clearTimeout(timer);
+      for (const one of signals) one.removeEventListener('abort', stop);
     }
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new PetstoreError('closed', 'the client is closed'));
+    this.#closing.abort();
     await this.#agent.destroy();
   }
 
   async #repeat(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
-    const { clock, tries, budgetMs } = this.#settings;
-    const deadline = clock.now() + budgetMs;
+    const deadline = timing.now() + this.#budgetMs;
     for (;;) {
       await this.#turns.take();
       const reply = await this.#send(asked, story, whole).finally(() => this.#turns.release());
       const { fault } = reply;
       if (fault === undefined) return reply;
-      const againAt = fault.status === 429 ? this.#hold.until : clock.now() + this.#waitMs(fault, story.tries);
+      const againAt = fault.status === 429 ? this.#hold.until : timing.now() + this.#waitMs(fault, story.tries);
       const isSafe = asked.method !== 'PATCH' || !mayBeDone(fault);
-      if (againAt > deadline || story.tries === tries || !isPassing(fault) || !isSafe) throw fault;
-      await clock.sleep(againAt - clock.now(), whole);
+      if (againAt > deadline || story.tries === MAX_TRIES || !isPassing(fault) || !isSafe) throw fault;
+      await timing.sleep(againAt - timing.now(), whole);
     }
   }
 
   /** One try, where it is time for one. Throws only where the whole call is over. */
   async #send(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
     whole.throwIfAborted();
-    const { until, code, message } = this.#hold;
-    const retryAfter = Math.ceil((until - this.#settings.clock.now()) / 1_000);
+    const { until, code, why } = this.#hold;
+    const retryAfter = Math.ceil((until - timing.now()) / 1_000);
     if (retryAfter > 0) {
-      const why = `not sent, as was said before: ${message}`;
       return { headers: {}, fault: new PetstoreError(code, why, { status: 429, retryAfter }) };
     }
     const changes = asked.method !== 'GET';
@@ -109,17 +129,12 @@ export class Calls {
     story.outcomeUnknown = changes; // nobody knows while it is under way
     const reply = await exchange(this.#agent, this.#key, asked, whole);
     story.outcomeUnknown = before || (changes && reply.fault !== undefined && mayBeDone(reply.fault));
-    this.#heed(asked, reply);
+    this.#heed(reply);
     return reply;
   }
 
   /** What a reply says to the calls after it. */
-  #heed({ name }: Asked, { headers, fault }: Reply): void {
-    const { deprecation, sunset = 'a day not named' } = headers;
-    if (deprecation !== undefined && !this.#warned.has(name)) {
-      this.#warned.add(name);
-      process.emitWarning(`${name} is deprecated; it ends on ${sunset}`, 'DeprecationWarning');
-    }
+  #heed({ headers, fault }: Reply): void {
     if (fault?.status === 429) this.#holdFor(this.#waitMs(fault, 1), fault.code, fault.message);
     const limits = limitsIn(headers);
     if (limits === undefined) return;
@@ -132,13 +147,13 @@ export class Calls {
   }
 
   #holdFor(ms: number, code: string, message: string): void {
-    const until = this.#settings.clock.now() + ms;
-    if (until > this.#hold.until) this.#hold = { until, code, message };
+    const until = timing.now() + ms;
+    if (until > this.#hold.until) this.#hold = { until, code, why: `not sent, as was said before: ${message}` };
   }
 
   /** As told; else exponential, the last quarter random, so that who failed together does not come back together. */
   #waitMs({ retryAfter }: PetstoreError, tries: number): number {
     if (retryAfter !== undefined) return retryAfter * 1_000;
-    return (0.75 + 0.25 * this.#settings.random()) * Math.min(MAX_BACKOFF_MS, BACKOFF_BASE_MS * 2 ** (tries - 1));
+    return (0.75 + 0.25 * Math.random()) * BACKOFF_BASE_MS * 2 ** (tries - 1);
   }
 }

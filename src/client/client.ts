@@ -1,17 +1,11 @@
-/**
- * The client of the pet store service, for Node 20.19 and newer.
- *
- *     const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:8080', key });
- *     const rex = await store.createPet({ name: 'Rex', categoryId: 1 });
- *     for await (const pet of store.listPets({ status: 'available' })) console.log(pet.name);
- */
+/** The client of the pet store service, for Node 20.19 and newer. */
 import './needs-node.ts';
 import { randomUUID } from 'node:crypto';
 import { readKey } from '../access/keys.ts';
 import type { Int64 } from '../json/int64.ts';
 import type * as model from '../store/model.ts';
 import type { OrderStatus, PetStatus } from '../store/model.ts';
-import { type CallSettings, Calls } from './calls.ts';
+import { Calls } from './calls.ts';
 import { PetstoreError } from './errors.ts';
 import type { Asked, Limits, Reply } from './exchange.ts';
 import { type AnyId, type Id, writeId } from './ids.ts';
@@ -33,16 +27,16 @@ export type Category = Told<model.Category>;
 /** `placedAt`: RFC 3339, UTC. */
 export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
 
-export interface ClientOptions extends CallSettings {
+export interface ClientOptions {
   /** Where the service is, with `/v1` at its end or without. */
   baseUrl: string | URL;
   /** `ps_live_…` or `ps_test_…`. One that was mistyped is refused here, by its checksum. */
   key: string;
+  /** How long one call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
+  budgetMs?: number;
 }
 
-export interface CallOptions {
-  signal?: AbortSignal;
-}
+export type CallOptions = { signal?: AbortSignal };
 
 export interface CreateOptions extends CallOptions {
   /** The same for all tries of one intention. Without one, the client makes one for each call. */
@@ -56,19 +50,17 @@ export interface ListOptions extends CallOptions {
   after?: AnyId;
 }
 
-const MAX_PAGE_ITEMS = 100;
-
 /** Every method rejects with a PetstoreError, and with nothing else. Lists are asked for while they are read. */
 export class PetstoreClient {
   readonly #base: URL;
   readonly #calls: Calls;
 
-  constructor({ baseUrl, key, ...settings }: ClientOptions) {
+  constructor({ baseUrl, key, budgetMs = 90_000 }: ClientOptions) {
     this.#base = baseOf(baseUrl);
     const kind = readKey(key);
     if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
     if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
-    this.#calls = new Calls(key, settings);
+    this.#calls = new Calls(key, budgetMs);
   }
 
   /** Both windows of the key's limits, as the newest reply told them. */
@@ -78,48 +70,48 @@ export class PetstoreClient {
 
   /** The animals, by ascending id. */
   listPets(options: ListOptions & { status?: PetStatus } = {}): AsyncGenerator<Pet> {
-    return this.#list('listPets', 'pets', options);
+    return this.#list('pets', options);
   }
 
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
   async createPet({ name, categoryId, status }: NewPet, options: CreateOptions = {}): Promise<Pet> {
     const others = JSON.stringify({ name: name ?? null, status }).slice(1);
     const body = `{"categoryId":${writeId(categoryId, 'categoryId')},${others}`;
-    return this.#run('createPet', 'POST', 'pets', options, body);
+    return this.#run('POST', 'pets', options, body);
   }
 
   /** @deprecated The service removes it on 5 December 2030: use `listPets` with a status. */
   async getPet(id: AnyId, options: CallOptions = {}): Promise<Pet> {
-    return this.#run('getPet', 'GET', `pets/${writeId(id, 'id')}`, options);
+    return this.#run('GET', `pets/${writeId(id, 'id')}`, options);
   }
 
   /** Experimental, as are all categories and orders. */
   listCategories(options: ListOptions = {}): AsyncGenerator<Category> {
-    return this.#list('listCategories', 'categories', options);
+    return this.#list('categories', options);
   }
 
   /** Makes the category, or renames it. A rename by somebody else between two tries of this is undone. */
   async putCategory(id: AnyId, name: string, options: CallOptions = {}): Promise<Category> {
-    return this.#run('putCategory', 'PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
+    return this.#run('PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
   }
 
   listOrders(options: ListOptions & { status?: OrderStatus } = {}): AsyncGenerator<Order> {
-    return this.#list('listOrders', 'store/orders', options);
+    return this.#list('store/orders', options);
   }
 
   async getOrder(id: AnyId, options: CallOptions = {}): Promise<Order> {
-    return this.#run('getOrder', 'GET', `store/orders/${writeId(id, 'id')}`, options);
+    return this.#run('GET', `store/orders/${writeId(id, 'id')}`, options);
   }
 
   /** The animal must be available. Tried under one Idempotency-Key, as `createPet`. */
   async placeOrder(petId: AnyId, options: CreateOptions = {}): Promise<Order> {
-    return this.#run('placeOrder', 'POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
+    return this.#run('POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
   }
 
   /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows what became of it. */
   async closeOrder(id: AnyId, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
     const path = `store/orders/${writeId(id, 'id')}`;
-    return this.#run('closeOrder', 'PATCH', path, options, JSON.stringify({ status }));
+    return this.#run('PATCH', path, options, JSON.stringify({ status }));
   }
 
   /** Ends what is under way with code `closed`, and every connection that the client opened itself. */
@@ -127,29 +119,20 @@ export class PetstoreClient {
     await this.#calls.close();
   }
 
-  async #run<T>(
-    name: string,
-    method: Asked['method'],
-    path: string,
-    { signal, idempotencyKey = randomUUID() }: CreateOptions,
-    body?: string,
-  ): Promise<T> {
-    const asked = { name, method, url: new URL(path, this.#base), body };
-    const { json } = await this.#calls.run(method === 'POST' ? { ...asked, idempotencyKey } : asked, signal);
-    return json as T;
+  async #run<T>(method: Asked['method'], path: string, options: CreateOptions, body?: string): Promise<T> {
+    const idempotencyKey = method === 'POST' ? (options.idempotencyKey ?? randomUUID()) : undefined;
+    const asked = { method, url: new URL(path, this.#base), body, idempotencyKey };
+    return (await this.#calls.run(asked, options.signal)).json as T;
   }
 
-  async *#list<T>(
-    name: string,
-    path: string,
-    { signal, limit = MAX_PAGE_ITEMS, after, status }: ListOptions & { status?: string },
-  ): AsyncGenerator<T, void> {
+  async *#list<T>(path: string, options: ListOptions & { status?: string }): AsyncGenerator<T, void> {
+    const { signal, limit = 100, after, status } = options;
     let url: URL | undefined = new URL(path, this.#base);
     url.searchParams.set('limit', String(limit));
     if (status !== undefined) url.searchParams.set('status', status);
     if (after !== undefined) url.searchParams.set('after', writeId(after, 'after'));
     while (url !== undefined) {
-      const { json, headers }: Reply = await this.#calls.run({ name, method: 'GET', url, isList: true }, signal);
+      const { json, headers }: Reply = await this.#calls.run({ method: 'GET', url }, signal);
       yield* json as T[];
       url = nextPage(String(headers.link ?? ''), url);
     }

@@ -35,14 +35,12 @@ export class PetstoreError extends Error {
   }
 }
 
-/** Statuses that pass, whether the service gives them or what stands between. */
-const PASSING = [408, 429, 502, 503, 504];
 /** Errors of what never left, or found nobody. */
 const NEVER_SENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT|UND_ERR_INVALID_ARG)$/;
 
-/** Whether it is worth sending again. */
+/** Whether it is worth sending again: by status, whether the service gave it or what stands between, or by code. */
 export function isPassing({ code, status }: PetstoreError): boolean {
-  return PASSING.includes(status) || /^(?:network|timeout|idempotency_in_flight)$/.test(code);
+  return [408, 429, 502, 503, 504].includes(status) || /^(?:network|timeout|idempotency_in_flight)$/.test(code);
 }
 
 /** Whether the service may have done what was asked all the same. */

@@ -7,28 +7,28 @@ import { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors
 import { plain } from './ids.ts';
 
 export interface Asked {
-  /** The operation's name. */
-  name: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   url: URL;
   body?: string;
   idempotencyKey?: string;
-  isList?: boolean;
 }
 
-export interface Reply {
-  headers: IncomingHttpHeaders;
-  json?: unknown;
-  /** Why the reply is not what was asked for. */
-  fault?: PetstoreError;
-}
+/** With a `fault` it is not what was asked for. */
+export type Reply = { headers: IncomingHttpHeaders; json?: unknown; fault?: PetstoreError };
+
+const CODES = new Map<string | undefined, ClientCode>([
+  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
+  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
+  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
+]);
 
 /** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
 export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { name, method, url, body, idempotencyKey, isList } = asked;
-  const sent: Record<string, string> = { authorization: `Bearer ${key}`, accept: 'application/json' };
-  if (body !== undefined) sent['content-type'] = 'application/json';
-  if (idempotencyKey !== undefined) sent['idempotency-key'] = idempotencyKey;
+  const { method, url, body, idempotencyKey } = asked;
+  const { origin, pathname, search } = url;
+  const types = { accept: 'application/json', 'content-type': body && 'application/json' };
+  const sent = { ...types, authorization: `Bearer ${key}`, 'idempotency-key': idempotencyKey };
   let status = 0;
   let headers: IncomingHttpHeaders = {};
   const failed = (code: PetstoreErrorCode, message: string, cause?: unknown): Reply => {
@@ -37,16 +37,16 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
     return { headers, fault: new PetstoreError(code, message, facts) };
   };
   try {
-    const path = url.pathname + url.search;
-    const reply = await agent.request({ origin: url.origin, path, method, headers: sent, body, signal });
+    const reply = await agent.request({ origin, path: pathname + search, method, headers: sent, body, signal });
     status = reply.statusCode;
     headers = reply.headers;
     const json = plain(readJson(await reply.body.bytes()));
-    const isRight = isList ? Array.isArray(json) && json.every(isThing) : isThing(json);
+    // What is asked with a query is a list.
+    const isRight = search === '' ? isThing(json) : Array.isArray(json) && json.every(isThing);
     if (isRight && status >= 200 && status < 300) return { headers, json };
     const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
     if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(code, message);
-    return failed('bad_reply', `the reply (status ${status}) is not one of ${name}`);
+    return failed('bad_reply', `the reply (status ${status}) is not one to ${method} ${pathname}`);
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     const kind = error instanceof JsonError ? 'bad_reply' : CODES.get(code);
@@ -56,27 +56,11 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
 
 const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
 
-const CODES = new Map<string | undefined, ClientCode>([
-  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
-  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
-  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
-  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
-]);
+/** One window of the key's limits, and how long until it is full again. */
+type Window = { limit: number; remaining: number; resetsInSeconds: number };
 
-interface Window {
-  limit: number;
-  remaining: number;
-  /** Until it is full again. */
-  resetsInSeconds: number;
-}
-
-/** Both windows of the key's limits, as a reply told them. */
-export interface Limits {
-  minute: Window;
-  day: Window;
-  /** When the reply came, by this machine's clock. */
-  at: Date;
-}
+/** Both windows as a reply told them, and when it came by this machine's clock. */
+export type Limits = { minute: Window; day: Window; at: Date };
 
 /** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
 export function limitsIn(headers: IncomingHttpHeaders): Limits | undefined {

@@ -1,12 +1,13 @@
 /**
  * One connection: what was asked on it and is not yet answered, and how it ends. All of them together: the bounds that
- * hold for all, and the end of those whose client does not read.
+ * hold for all, the end of those whose client does not read, and of all when the service stops.
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
 
 /** Of one connection: requests that are not answered in full. No browser pipelines, load generators send 16 at once. */
-const MAX_UNANSWERED = 32;
+const MAX_UNANSWERED = 24;
 /** Of one connection: bytes of replies that the kernel has not taken. Sixteen of the largest pages are less. */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
 /** Of all together: beyond one of these no connection may have a second request waiting, and none may stop reading. */
@@ -18,6 +19,12 @@ const UNREAD_REPLY_MS = 30_000;
 const LOOKED_AT_EVERY_MS = 2_000;
 /** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
 const LINGER_MS = 1_000;
+/**
+ * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
+ * closing under it would cost its sender the reply. Until then whoever asks gets a refusal, and `Connection: close`.
+ */
+const IDLE_GRACE_MS = 300;
+const DRAIN_POLL_MS = 20;
 
 const known = new WeakMap<Socket, Connection>();
 
@@ -36,14 +43,22 @@ export class Connection {
   readonly pending: Outgoing[] = [];
   /** Whether node:http has given up on what comes in, and whether that was told. */
   refusal: 'none' | 'due' | 'sent' = 'none';
-  /** Once the last reply is decided, no request behind it is processed (RFC 9112, 9.6). */
+  /** Once the last reply is decided, nothing that comes behind it is taken for a request (RFC 9112, 9.6). */
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
   early: IncomingMessage | undefined;
   readonly #all: Connections;
-  #ignored = 0;
   #unsent = 0;
+  #ignoredPackets = 0;
   #stuck = { bytes: 0, since: 0 };
+  /** The oldest reply has left. */
+  readonly #settle = () => {
+    const res = this.pending.shift();
+    if (res === undefined) return; // the connection is closed
+    this.#unsent -= res.bytes;
+    this.#all.unsent -= res.bytes;
+    this.#all.unanswered--;
+  };
 
   constructor(number: number, socket: Socket, all: Connections) {
     this.number = number;
@@ -52,41 +67,31 @@ export class Connection {
     known.set(socket, this);
     void socket.remoteAddress; // keeps it: a client that is gone can be told by it
     socket.once('close', () => {
-      all.forget(this);
-      all.settle(this.pending.splice(0).length, this.#unsent);
+      all.unanswered -= this.pending.splice(0).length;
+      all.unsent -= this.#unsent;
+      all.open.delete(this);
     });
   }
 
-  /** Whether no more may be asked before some of it is answered, and read. */
+  /** Whether the next message is not to become a request: it comes behind the last, or more is asked than may be. */
   get isFull(): boolean {
-    const waiting = this.pending.length + this.#ignored;
-    return waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES || (waiting > 0 && this.#all.areFull);
+    const waiting = this.pending.length;
+    if (this.isEnding || waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;
+    return waiting > 0 && this.#all.areFull;
   }
 
-  /** One more request. False where it comes behind the last that is answered. */
-  ask(res: Outgoing): boolean {
-    if (this.isEnding) this.#ignored++;
-    else {
-      this.pending.push(res);
-      this.#all.settle(-1, 0);
-      res.on('finish', settleOldest);
-    }
-    return !this.isEnding;
+  /** One more request. */
+  ask(res: Outgoing): void {
+    this.pending.push(res);
+    this.#all.unanswered++;
+    res.on('finish', this.#settle);
   }
 
   /** A reply is now written, of so many bytes. */
   send(res: Outgoing, bytes: number): void {
     res.bytes = bytes;
     this.#unsent += bytes;
-    this.#all.settle(0, -bytes);
-  }
-
-  /** The oldest reply has left. */
-  settle(): void {
-    const res = this.pending.shift();
-    if (res === undefined) return; // the connection is closed
-    this.#unsent -= res.bytes;
-    this.#all.settle(1, res.bytes);
+    this.#all.unsent += bytes;
   }
 
   /** Makes this reply, whatever it will be, the last of its connection. */
@@ -95,20 +100,15 @@ export class Connection {
     this.isEnding = true;
   }
 
-  /** As `endWith`, but not where a later request was taken already: its reply would never be sent. */
-  endWithNewest(res: Outgoing): void {
-    if (this.pending[this.pending.length - 1] === res) this.endWith(res);
-  }
-
-  /** More was asked than may be. Replies before the last one that was decided are still sent, where that is the end. */
+  /** On a message while it was full. Where the last reply is decided, that and those before it are still sent. */
   endFlood(): void {
-    if (this.isEnding && this.pending.length > 0) this.socket.on('error', () => {}).pause();
-    else this.socket.destroy();
+    if (!this.isEnding) this.socket.destroy();
+    else this.socket.on('error', () => {})[this.pending.length > 0 ? 'pause' : 'resume']();
   }
 
   /** One more packet behind what was no request. */
   ignorePacket(): void {
-    if (++this.#ignored > MAX_UNANSWERED) this.socket.destroy();
+    if (++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
   }
 
   /**
@@ -133,46 +133,45 @@ export class Connection {
   }
 }
 
-/** On `finish` of a response. */
-function settleOldest(this: Outgoing): void {
-  connectionOf(this.req.socket).settle();
-}
-
 export class Connections {
-  readonly #open = new Set<Connection>();
+  readonly open = new Set<Connection>();
+  unanswered = 0;
+  unsent = 0;
+  readonly #server: Server;
   #count = 0;
-  #unanswered = 0;
-  #unsent = 0;
 
   /**
    * Looks now and then for clients that have stopped reading. `server.timeout` would end them too, but sets a timer
    * anew for every request, which costs each of them two hundredths of its time.
    */
   constructor(server: Server, now: () => number, unreadMs = UNREAD_REPLY_MS) {
-    server.on('connection', (socket: Socket) => this.#open.add(new Connection(++this.#count, socket, this)));
+    this.#server = server;
+    server.on('connection', (socket: Socket) => this.open.add(new Connection(++this.#count, socket, this)));
     const everyMs = Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2);
     const look = () => {
       const at = now();
-      for (const connection of this.#open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
+      for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
     };
     const timer = setInterval(look, everyMs).unref();
     server.once('close', () => clearInterval(timer));
   }
 
   get areFull(): boolean {
-    return this.#unanswered > MAX_UNANSWERED_IN_ALL || this.#unsent > MAX_UNSENT_BYTES_IN_ALL;
+    return this.unanswered > MAX_UNANSWERED_IN_ALL || this.unsent > MAX_UNSENT_BYTES_IN_ALL;
   }
 
-  settle(requests: number, bytes: number): void {
-    this.#unanswered -= requests;
-    this.#unsent -= bytes;
-  }
-
-  forget(connection: Connection): void {
-    this.#open.delete(connection);
-  }
-
-  end(): void {
-    for (const { socket } of this.#open) socket.destroy();
+  /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
+  async drain(maxMs: number): Promise<void> {
+    await immediate(); // whoever has connected by now is accepted first: closing would reset the connection
+    const began = performance.now();
+    const poll = setInterval(() => {
+      const ms = performance.now() - began;
+      if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
+      // A connection becomes idle when its last reply is done, so this is asked again until none is left.
+      else if (ms >= IDLE_GRACE_MS) this.#server.closeIdleConnections();
+    }, DRAIN_POLL_MS);
+    // node:http's own close() cuts idle connections at once; net's only stops listening.
+    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.#server, resolve));
+    clearInterval(poll);
   }
 }

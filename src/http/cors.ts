@@ -1,7 +1,12 @@
 /** Pages of another origin may use the service only where the operator said so; then they are told all they need. */
+import type { IncomingMessage } from 'node:http';
+import type { Reply } from './reply.ts';
+import { checkDemands } from './request.ts';
+
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
 Link, Location, Deprecation, Sunset, Idempotent-Replayed, X-Request-Id`;
-const PREFLIGHT_SECONDS = 600;
+const TAKEN = 'Authorization, Content-Type, Idempotency-Key';
+const PREFLIGHT_SECONDS = '600';
 
 /** On every reply. With one origin allowed, caches must know that others would be answered differently. */
 export function corsHeaders(origin: string | undefined): string[] {
@@ -10,15 +15,10 @@ export function corsHeaders(origin: string | undefined): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED, ...vary];
 }
 
-/** On the reply to OPTIONS. */
-export function preflightHeaders(origin: string | undefined, allow: string): string[] {
-  if (origin === undefined) return [];
-  return [
-    'Access-Control-Allow-Methods',
-    allow,
-    'Access-Control-Allow-Headers',
-    'Authorization, Content-Type, Idempotency-Key',
-    'Access-Control-Max-Age',
-    String(PREFLIGHT_SECONDS),
-  ];
+/** The reply to OPTIONS, whoever asks. */
+export function preflight(req: IncomingMessage, allow: string, origin: string | undefined): Reply {
+  checkDemands(req);
+  const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
+  const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
+  return { status: 204, headers: ['Allow', allow, ...cors], body: '' };
 }

@@ -13,16 +13,14 @@ export class Incoming extends IncomingMessage {
   readonly from: Connection;
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  #hasEnded = false;
   #reader: { resolve(body: Uint8Array): void; reject(error: Error): void } | undefined;
 
   static {
     // Nothing is left to read of what was gathered. (The type has a property here, which no getter may stand for.)
-    Object.defineProperty(Incoming.prototype, 'readableEnded', {
-      get(this: Incoming) {
-        return this.#hasEnded;
-      },
-    });
+    const readableEnded = function (this: Incoming) {
+      return this.complete;
+    };
+    Object.defineProperty(Incoming.prototype, 'readableEnded', { get: readableEnded });
   }
 
   constructor(socket: Socket) {
@@ -42,7 +40,6 @@ export class Incoming extends IncomingMessage {
   body(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#reader = { resolve, reject };
-      if (this.destroyed) this.#breakOff();
       this.#tell();
     });
   }
@@ -54,27 +51,24 @@ export class Incoming extends IncomingMessage {
   }
 
   override push(part: Uint8Array | null): boolean {
-    if (part === null) this.#hasEnded = true;
-    else if ((this.#bytes += part.length) <= MAX_BODY_BYTES) this.#parts.push(part);
+    if (part !== null && (this.#bytes += part.length) <= MAX_BODY_BYTES) this.#parts.push(part);
     this.#tell();
     return true;
   }
 
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#tell();
+    super._destroy(error, done);
+  }
+
   #tell(): void {
     if (this.#reader === undefined) return;
-    if (this.#bytes > MAX_BODY_BYTES) this.#reader.reject(bodyTooLarge());
+    const { resolve, reject } = this.#reader;
+    if (this.#bytes > MAX_BODY_BYTES) reject(bodyTooLarge());
+    // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
+    else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
     // Where it was refused while it came (408), it must not be done any more.
-    else if (this.#hasEnded && this.from.refusal !== 'sent') this.#reader.resolve(joined(this.#parts));
-  }
-
-  /** The client is gone, or node:http has answered in its own way: nobody is left to read what is said here. */
-  #breakOff(): void {
-    if (!this.#hasEnded) this.#reader?.reject(badRequest('the body ended early'));
-  }
-
-  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#breakOff();
-    super._destroy(error, done);
+    else if (this.complete && this.from.refusal !== 'sent') resolve(joined(this.#parts));
   }
 }
 

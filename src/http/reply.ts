@@ -1,10 +1,12 @@
 /** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
+import { randomBytes } from 'node:crypto';
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
+import { digits } from '../digits.ts';
 import type { Connection, Outgoing } from './connection.ts';
 import type { ApiError } from './errors.ts';
 import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
-import { expectOf } from './request.ts';
+import { expectOf, isEmpty } from './request.ts';
 
 export interface Reply {
   status: number;
@@ -16,19 +18,11 @@ export interface Reply {
   lines?: string;
 }
 
-/** The values of the five headers that tell a caller's limits. */
-export interface LimitTexts {
-  limit: string;
-  remaining: string;
-  reset: string;
-  policy: string;
-  state: string;
-}
-
 /** What is told about the request in the reply to it. */
-interface About {
+export interface About {
   id: string;
-  limits: LimitTexts;
+  /** The lines that tell the caller's limits, as they are sent. */
+  limits: string;
   date: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
@@ -40,7 +34,11 @@ const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'
 const MAX_DISCARDED_BYTES = 65_536;
 /** How long a client may leave a connection unused, and how it is told. */
 export const KEEP_ALIVE_MS = 5_000;
+const IDS_PER_BLOCK = 10_000;
+const ID_BLOCK_BYTES = 6;
 const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}\r\n\r\n`;
+
+export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
   return withBody(status, JSON_TYPE, body, headers);
@@ -50,10 +48,6 @@ export function withBody(status: number, type: string, text: string, headers: st
   const length = Buffer.byteLength(text);
   const body = length === text.length ? text : Buffer.from(text).toString('latin1');
   return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
-}
-
-export function emptyReply(status: number, headers: string[]): Reply {
-  return { status, headers, body: '' };
 }
 
 export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
@@ -68,25 +62,16 @@ export function kept(reply: Reply): Reply {
   return reply;
 }
 
-/** All headers of a reply but those about the connection. */
-export function headersOf({ headers }: Reply, { id, limits, date, extra }: About): string[] {
-  return [
-    ...['X-Request-Id', id],
-    ...['X-RateLimit-Limit', limits.limit, 'X-RateLimit-Remaining', limits.remaining],
-    ...['X-RateLimit-Reset', limits.reset, 'RateLimit-Policy', limits.policy, 'RateLimit', limits.state],
-    ...ALWAYS,
-    ...headers,
-    ...extra,
-    ...['Date', date],
-  ];
+/** The head of a reply but for what is about the connection. */
+function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
+${limits}${ALWAYS_LINES}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
-/** The same as lines, after that of the status. */
-function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\nX-RateLimit-Limit: ${limits.limit}\r\n\
-X-RateLimit-Remaining: ${limits.remaining}\r\nX-RateLimit-Reset: ${limits.reset}\r\n\
-RateLimit-Policy: ${limits.policy}\r\nRateLimit: ${limits.state}\r\n${ALWAYS_LINES}${lines ?? linesOf(headers)}\
-${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+/** The same as `writeHead` takes it. */
+export function headersOf(reply: Reply, about: About): string[] {
+  const [, ...lines] = headOf(reply, about).trimEnd().split('\r\n');
+  return lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
 }
 
 /** Throws, as `writeHead` does, where a value would not stay on its line. */
@@ -113,7 +98,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
     return true;
   }
   const headers = headersOf(reply, about);
-  if (!req.complete && hasBody(req)) endEarly(req, res, headers);
+  if (!req.complete && !isEmpty(req)) endEarly(req, res, headers);
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
   res.writeHead(reply.status, headers);
@@ -123,31 +108,10 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   return true;
 }
 
-/** The value of the header `Date`, made once a second. */
-export class Dates {
-  readonly #wall: () => number;
-  #second = Number.NaN;
-  #text = '';
-
-  constructor(wall: () => number) {
-    this.#wall = wall;
-  }
-
-  text(): string {
-    const second = Math.floor(this.#wall() / 1000);
-    if (second !== this.#second) [this.#second, this.#text] = [second, new Date(second * 1000).toUTCString()];
-    return this.#text;
-  }
-}
-
 /** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   if (!res.shouldKeepAlive || req.httpVersionMinor === 0 || req.headers.expect !== undefined) return false;
-  return (req.complete || !hasBody(req)) && !reply.headers.includes('Connection');
-}
-
-function hasBody({ headers }: Incoming): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+  return (req.complete || isEmpty(req)) && !reply.headers.includes('Connection');
 }
 
 /**
@@ -172,4 +136,22 @@ export function sendRaw(connection: Connection, reply: Reply, about: About): voi
   connection.lingerOnClose();
   connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
   connection.socket.destroySoon();
+}
+
+/**
+ * Ids that no other request has: 48 bits, random for this process, and moved on for every ten thousand; then a count.
+ * Twelve characters at most, because of longer sums V8 makes a tree of the parts, which node:http has to flatten for
+ * every reply.
+ */
+export function requestIds(): () => string {
+  const bits = randomBytes(ID_BLOCK_BYTES);
+  let [block, given] = ['', IDS_PER_BLOCK];
+  return () => {
+    if (given === IDS_PER_BLOCK) {
+      const next = (bits.readUIntBE(0, ID_BLOCK_BYTES) + 1) % 2 ** (8 * ID_BLOCK_BYTES);
+      bits.writeUIntBE(next, 0, ID_BLOCK_BYTES);
+      [block, given] = [bits.toString('base64url'), 0];
+    }
+    return block + digits(given++);
+  };
 }

@@ -8,6 +8,12 @@ const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
 const MAX_SHOWN_CHARS = 40;
 
+/** Headers that must not be there twice, and at the length of its name what each is compared with: no other is. */
+const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
+const LONGEST = 17;
+const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
+for (const name of ONCE) BY_LENGTH[name.length] = name.toLowerCase();
+
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_TYPE = 'application/json';
@@ -15,7 +21,7 @@ const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"
 
 /**
  * Refuses what node:http lets pass though two readers of the same bytes may understand them differently.
- * One pass over the raw headers, since `req.headers` has already dropped or joined what was sent twice.
+ * What was sent twice `req.headers` has already dropped or joined: it is found among the raw headers.
  */
 export function checkMessage(req: IncomingMessage): void {
   const raw = req.rawHeaders;
@@ -23,22 +29,18 @@ export function checkMessage(req: IncomingMessage): void {
   if (raw.length > 2 * MAX_HEADER_PAIRS) {
     throw new ApiError('headers_too_large', `at most ${MAX_HEADER_PAIRS} headers are taken`, ['Connection', 'close']);
   }
-  let [host, type, authorization, encoding]: (string | undefined)[] = [];
-  let length = '0';
+  let seen = 0;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i];
-    const value = raw[i + 1];
-    // Five lengths pick out the headers that matter; only those are folded and compared.
-    if (name.length === 4 && name.toLowerCase() === 'host') host = single('Host', host, value);
-    else if (name.length === 12 && name.toLowerCase() === 'content-type') type = single('Content-Type', type, value);
-    else if (name.length === 14 && name.toLowerCase() === 'content-length') length = value;
-    else if (name.length === 13 && name.toLowerCase() === 'authorization') {
-      authorization = single('Authorization', authorization, value);
-    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      encoding = single('Transfer-Encoding', encoding, value);
-      if (encoding !== 'chunked') throw badRequest('the only Transfer-Encoding taken is: chunked');
-    }
+    const { length } = name;
+    if (length > LONGEST || BY_LENGTH[length] === '' || name.toLowerCase() !== BY_LENGTH[length]) continue;
+    if (seen & (1 << length))
+      throw badRequest(`the header ${ONCE.find((one) => one.length === length)} was sent twice`);
+    seen |= 1 << length;
   }
+  const { host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
+  if (encoding !== undefined && encoding !== 'chunked')
+    throw badRequest('the only Transfer-Encoding taken is: chunked');
   if (encoding !== undefined && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
   if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
   if (host !== undefined && !HOST.test(host))
@@ -46,11 +48,6 @@ export function checkMessage(req: IncomingMessage): void {
   if ((encoding !== undefined || length !== '0') && (req.method === 'GET' || req.method === 'HEAD')) {
     throw badRequest(`a ${req.method} request has no body`);
   }
-}
-
-function single(name: string, before: string | undefined, value: string): string {
-  if (before !== undefined) throw badRequest(`the header ${name} was sent twice`);
-  return value;
 }
 
 /** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
@@ -68,13 +65,15 @@ export function originForm(req: IncomingMessage): string {
 
 /** What stands to be refused once the caller is known and within its limits. */
 export function checkDemands(req: IncomingMessage): void {
-  if ((req.url as string).length > MAX_TARGET_CHARS) {
-    throw new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
-  }
+  if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
     throw new ApiError('expectation_failed', `the only expectation met is: ${CONTINUE}`);
   }
+}
+
+export function uriTooLong(): ApiError {
+  return new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
 }
 
 /** What the client waits for. `100-continue` a server must pass over in HTTP/1.0 (RFC 9110, 10.1.1). */
@@ -94,7 +93,7 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   return req.body();
 }
 
-/** Then no type is missed: that nothing is no JSON either, the reader says. */
+/** Whether it has no body. Then no type is missed: that nothing is no JSON either, the reader says. */
 export function isEmpty({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
@@ -103,34 +102,37 @@ function unsupported(why: string): ApiError {
   return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE]);
 }
 
-/** A query's parameters. Whoever reads them adds what is wrong with their values, so that all of it is told at once. */
+/** A query's parameters. All that is wrong with them is told at once, by `end`. */
 export class Query {
   readonly #parameters = new Map<string, string>();
   readonly #faults: string[] = [];
 
-  /** Notes every unknown name, repetition and bad encoding. */
   constructor(query: string, allowed: readonly string[]) {
+    const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
     for (const part of query.split('&')) {
       if (part === '') continue;
-      const cut = part.indexOf('=');
-      const name = decode(cut === -1 ? part : part.slice(0, cut));
-      const value = decode(cut === -1 ? '' : part.slice(cut + 1));
-      if (name === undefined || value === undefined) this.refuse(shown(part), 'is not percent-encoded UTF-8');
-      else if (!allowed.includes(name)) this.refuse(shown(name), unknownParameter(allowed));
-      else if (this.#parameters.has(name)) this.refuse(name, 'is given twice');
+      const [name, value] = [...part.split(/=(.*)/s, 2), ''].map(decode);
+      if (name === undefined || value === undefined) this.#faults.push(`${shown(part)}: is not percent-encoded UTF-8`);
+      else if (!allowed.includes(name)) this.#faults.push(`${shown(name)}: is unknown; ${known}`);
+      else if (this.#parameters.has(name)) this.#faults.push(`${name}: is given twice`);
       else this.#parameters.set(name, value);
     }
   }
 
-  get(name: string): string | undefined {
-    return this.#parameters.get(name);
+  /** What `read` makes of a parameter; undefined where it was not sent, or is not what it must be. */
+  take<T>(name: string, read: (text: string) => T | undefined, mustBe: string): T | undefined {
+    const text = this.#parameters.get(name);
+    const value = text === undefined ? undefined : read(text);
+    if (text !== undefined && value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
+    return value;
   }
 
-  refuse(name: string, why: string): void {
-    this.#faults.push(`${name}: ${why}`);
+  /** How many items are wanted, from 1 on. */
+  takeLimit(max: number, fallback: number): number {
+    const read = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
+    return this.take('limit', read, `an integer from 1 to ${max}`) ?? fallback;
   }
 
-  /** Throws if anything was refused. */
   end(): void {
     if (this.#faults.length > 0) throw new ApiError('invalid_parameter', this.#faults.join('; '));
   }
@@ -139,10 +141,6 @@ export class Query {
 /** For operations without parameters. */
 export function refuseParameters(query: string): void {
   if (query !== '') new Query(query, []).end();
-}
-
-function unknownParameter(allowed: readonly string[]): string {
-  return `is unknown; ${allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`}`;
 }
 
 function decode(text: string): string | undefined {

@@ -6,7 +6,7 @@ import { type Connection, Connections, connectionOf, Outgoing } from './connecti
 import { ApiError, badRequest } from './errors.ts';
 import { type Incoming, Message } from './messages.ts';
 import { KEEP_ALIVE_MS } from './reply.ts';
-import { MAX_TARGET_CHARS } from './request.ts';
+import { MAX_TARGET_CHARS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
@@ -17,14 +17,13 @@ const MAX_CONNECTIONS = 10_000;
 
 const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 
-interface Answers {
-  /** Answers a request that node:http could read. */
-  handle(req: Incoming, res: Outgoing): void;
-  /** Answers on a connection whose request never became one. */
-  refuse(connection: Connection, error: ApiError): void;
-}
-
-export function createServer(answers: Answers): { server: http.Server; connections: Connections } {
+/**
+ * `handle` answers a request that node:http could read, `refuse` on a connection on which there was none, or half of one.
+ */
+export function createServer(
+  handle: (req: Incoming, res: Outgoing) => void,
+  refuse: Refuse,
+): { server: http.Server; connections: Connections } {
   const server = http.createServer({
     IncomingMessage: Message,
     ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
@@ -43,51 +42,53 @@ export function createServer(answers: Answers): { server: http.Server; connectio
   server.maxConnections = MAX_CONNECTIONS;
   // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  const handle = (req: Incoming, res: Outgoing) => {
-    if (!req.from.ask(res)) return;
+  const begin = (req: Incoming, res: Outgoing) => {
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined) req.from.endWith(res);
-    answers.handle(req, res);
+    handle(req, res);
   };
-  server.on('request', handle);
-  server.on('checkContinue', handle); // `100 Continue` is sent when, and only if, the body is wanted
-  server.on('checkExpectation', handle);
+  const onRequest = (req: Incoming, res: Outgoing) => {
+    const { from } = req;
+    from.ask(res);
+    if (from.pending.length === 1) return begin(req, res);
+    // Behind another it waits until what came with it is parsed: were that too much, a reply would be in vain.
+    process.nextTick(() => {
+      if (!from.isEnding && !from.socket.destroyed) begin(req, res);
+    });
+  };
+  server.on('request', onRequest);
+  server.on('checkContinue', onRequest); // `100 Continue` is sent when, and only if, the body is wanted
+  server.on('checkExpectation', onRequest);
   server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket as Socket).endFlood());
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => {}); // node:http has stopped listening: a reset would end the process
     const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
-    refuseWhenDue(connectionOf(socket as Socket), refusal, answers);
+    refuseWhenDue(connectionOf(socket as Socket), refusal, refuse);
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => {
     const connection = connectionOf(socket as Socket);
-    if (error.code === 'ECONNRESET' || isUnused(error, connection)) socket.destroy();
+    const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;
+    if (error.code === 'ECONNRESET' || isUnused) socket.destroy();
     else if (connection.refusal !== 'none')
       connection.ignorePacket(); // each further packet is a fault again
-    else refuseWhenDue(connection, asApiError(error), answers);
+    else refuseWhenDue(connection, asApiError(error), refuse);
   });
   return { server, connections };
 }
 
-interface ParserError extends Error {
-  code?: string;
-  rawPacket?: Buffer;
-}
-
-/** Whether the time is up on a connection on which nothing was ever asked. */
-function isUnused({ code }: ParserError, { socket }: Connection): boolean {
-  return code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
-}
+type ParserError = Error & { code?: string; rawPacket?: Buffer };
+type Refuse = (connection: Connection, error: ApiError) => void;
 
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
-function refuseWhenDue(connection: Connection, error: ApiError, answers: Answers): void {
+function refuseWhenDue(connection: Connection, error: ApiError, refuse: Refuse): void {
   const { socket, pending } = connection;
   const [current] = pending;
   connection.refusal = 'due';
   if (!socket.writable) socket.destroy();
   else if (current?.req.complete || current?.writableEnded) {
-    current.once('close', () => refuseWhenDue(connection, error, answers));
+    current.once('close', () => refuseWhenDue(connection, error, refuse));
   } else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
-  else answers.refuse(connection, error);
+  else refuse(connection, error);
 }
 
 function asApiError(error: ParserError): ApiError {
@@ -95,7 +96,7 @@ function asApiError(error: ParserError): ApiError {
     case 'HPE_HEADER_OVERFLOW': {
       const firstLine = error.rawPacket?.indexOf('\r\n') ?? 0;
       return firstLine === -1 || firstLine > MAX_TARGET_CHARS + 20
-        ? new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`)
+        ? uriTooLong()
         : new ApiError('headers_too_large', `all headers together may have at most ${MAX_HEADER_BYTES} bytes`);
     }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':

@@ -3,8 +3,7 @@ export type Int64 = number | bigint;
 
 export const MIN_INT64 = -(2n ** 63n);
 export const MAX_INT64 = 2n ** 63n - 1n;
-/** The digits of MAX_INT64, without sign. */
-const MAX_DIGITS = 19;
+const MAX_DIGITS = String(MAX_INT64).length;
 const CANONICAL = /^(0|-?[1-9]\d*)$/;
 
 /** Reads the one decimal text that an int64 has: no plus, no leading zero, no `-0`, no point, no exponent. */

@@ -1,3 +1,4 @@
+/** The members of a JSON object, held against what was asked for. */
 import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters, excerpt } from './text.ts';
@@ -82,9 +83,8 @@ export class Members {
   }
 
   #refuse<T>(name: string, right: string, value: JsonValue | undefined, standIn: T): T {
-    this.#violations.push(
-      value === undefined ? `${name}: is missing (${right})` : `${name}: must be ${right} (got ${kindOf(value)})`,
-    );
+    const fault = value === undefined ? `is missing (${right})` : `must be ${right} (got ${kindOf(value)})`;
+    this.#violations.push(`${name}: ${fault}`);
     return standIn;
   }
 }

@@ -1,9 +1,8 @@
 /** What can be asked under `/lab`, one row each: everything is about the key that asks, `reset` aside. */
 import type { Engine } from '../engine.ts';
 import { ApiError } from '../http/errors.ts';
-import { emptyReply, jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, NO_CONTENT, type Reply } from '../http/reply.ts';
 import { Query, refuseParameters } from '../http/request.ts';
-import { parseInt64 } from '../json/int64.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import { OPERATIONS } from '../routes.ts';
@@ -106,14 +105,12 @@ function armFault({ state, body }: WithBody): Reply {
 
 function disarmFaults({ state }: LabCall): Reply {
   state.faults.armed = [];
-  return emptyReply(204, []);
+  return NO_CONTENT;
 }
 
 function listRequests({ state, query }: LabCall): Reply {
   const parameters = new Query(query, ['limit']);
-  const text = parameters.get('limit');
-  const limit = text === undefined ? MAX_REQUESTS : Number(parseInt64(text) ?? 0);
-  if (limit < 1 || limit > MAX_REQUESTS) parameters.refuse('limit', `must be an integer from 1 to ${MAX_REQUESTS}`);
+  const limit = parameters.takeLimit(MAX_REQUESTS, MAX_REQUESTS);
   parameters.end();
   return reply(200, state.record.newest(limit).map(shown));
 }
@@ -121,7 +118,7 @@ function listRequests({ state, query }: LabCall): Reply {
 async function reset({ lab, key }: LabCall): Promise<Reply> {
   await lab.engine.reset(key, lab.content);
   lab.forget(key);
-  return emptyReply(204, []);
+  return NO_CONTENT;
 }
 
 function armDrill({ state }: LabCall): Reply {

@@ -7,11 +7,11 @@ import { SlotLimiter } from '../access/limiter.ts';
 import type { Limited, Limiter } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
-import type { Exchange, LabAsked, LabHook } from '../exchange.ts';
+import type { Exchange, LabHook } from '../exchange.ts';
 import { ApiError } from '../http/errors.ts';
 import { errorReply, type Reply } from '../http/reply.ts';
 import { isEmpty } from '../http/request.ts';
-import type { Call } from '../shop/call.ts';
+import type { JsonValue } from '../json/reader.ts';
 import type { ApiKey } from '../store/model.ts';
 import { type Content, LAB_CALLS, type LabHandler } from './calls.ts';
 import type { Grade } from './grade.ts';
@@ -44,7 +44,7 @@ export class Lab implements LabHook {
     return [...methods, 'OPTIONS'].join(', ');
   }
 
-  async answer({ req, caller }: Exchange, { path, query, body }: LabAsked): Promise<Reply> {
+  async answer({ req, query, caller }: Exchange, path: string, body: () => Promise<JsonValue>): Promise<Reply> {
     const key = caller as ApiKey;
     this.#recorder.sees(req.from);
     const method = req.method === 'HEAD' ? 'GET' : req.method;
@@ -61,7 +61,7 @@ export class Lab implements LabHook {
     this.#recorder.begin(exchange, this.#states.of((exchange.caller as ApiKey).id));
   }
 
-  around(exchange: Exchange, _call: Call, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
+  around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
     const fault = this.#states.of((exchange.caller as ApiKey).id).faults.take(exchange.operation!.name);
     if (fault === undefined) return operate();
     const { kind, ms, seconds } = fault;
@@ -102,7 +102,6 @@ function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
     fresh,
     look: ({ slot }) => slots.look({ slot, ...limits }),
     lift: (caller) => slots.lift(caller),
-    unixSeconds: slots.unixSeconds,
   };
 }
 

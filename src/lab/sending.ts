@@ -1,5 +1,5 @@
 /** How a reply is sent that is to arrive broken, slowly or not at all. */
-import type { Exchange, Fault as LabFault } from '../exchange.ts';
+import type { Exchange } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Fault, FaultKind } from './faults.ts';
 
@@ -11,7 +11,7 @@ const SENDERS: Record<FaultKind, Send | undefined> = {
   ...{ delay: undefined, unavailable: undefined },
 };
 
-export function senderOf({ kind, ms = 0 }: Fault): LabFault['send'] {
+export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']>['send'] {
   const send = SENDERS[kind];
   return send && ((exchange, reply, headers) => send(exchange, reply, headers, ms));
 }

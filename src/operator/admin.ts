@@ -1,15 +1,20 @@
-/** The server's end of the admin socket: HTTP, a command a request, from the table of calls. */
+/** The server's end of the admin socket: HTTP, a command a request, from the table of commands. */
+import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { finished } from 'node:stream';
 import type { Log } from '../engine.ts';
-import type { Calls, Context } from './context.ts';
+import { read } from './arguments.ts';
+import type { Calls } from './command.ts';
+import type { Context } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { LINE_MAX_BYTES, linesOf } from './lines.ts';
+import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
+import type { Said } from './reach.ts';
 import { adminSocket, listen } from './sockets.ts';
 
-const CALLERS_MAX = 64;
+const MAX_CALLERS = 64;
 /** At the end, calls under way are finished if that takes no longer. */
-const LAST_CALLS_MAX_MS = 2_000;
+const MAX_LAST_CALLS_MS = 2_000;
 
 interface Serving {
   context: Context;
@@ -26,14 +31,13 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
     throw new CommandError(EXIT.failed, `${path} is in the place of the socket for commands: remove it by hand`);
   }
   const server = createServer({ requestTimeout: 0 }, (req, res) => void answer(req, res, serving));
-  server.maxConnections = CALLERS_MAX;
+  server.maxConnections = MAX_CALLERS;
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
   return {
     close: async () => {
-      const late = setTimeout(() => server.closeAllConnections(), LAST_CALLS_MAX_MS);
+      setTimeout(() => server.closeAllConnections(), MAX_LAST_CALLS_MS).unref();
       await new Promise((resolve) => server.close(resolve));
-      clearTimeout(late);
     },
   };
 }
@@ -46,33 +50,25 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
   res.writeHead(200).flushHeaders();
   const call = req.url!.slice(1).replaceAll('-', ' ');
   const say = (what: object) => res.write(`${JSON.stringify(what)}\n`);
+  const gone = new Promise((resolve) => res.once('close', resolve));
   const tell = async (line: string) => {
-    await (say({ line }) ? new Promise(setImmediate) : taken(res)); // others have a turn between two lines
+    await (say({ line }) ? new Promise(setImmediate) : Promise.race([once(res, 'drain'), gone]));
+    if (res.destroyed) throw new CommandError(EXIT.failed, 'whoever asked went away');
   };
   try {
-    const { reads, run } = calls.get(call) ?? {};
-    if (run === undefined) throw new CommandError(EXIT.failed, `the running server knows no command ${call}`);
-    const input = linesOf(req.iterator({ destroyOnReturn: false }), LINE_MAX_BYTES);
-    const said = JSON.parse(String((await input.next()).value));
-    const result = await run(context, said, { input, tell });
-    if (!reads) log.info('operator', { call, id: (result as { id?: string } | undefined)?.id });
+    const command = calls.get(call);
+    if (command?.call === undefined) throw new CommandError(EXIT.failed, `the running server knows no command ${call}`);
+    const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
+    const { words, variables }: Said = JSON.parse(String((await input.next()).value));
+    const result = await command.call(context, read(command, words, variables), { input, tell });
+    if (!command.reads) log.info('operator', { call, id: (result as { id?: string } | undefined)?.id });
     say({ result });
   } catch (error) {
     const known = asCommandError(error, 'the store');
-    const isBug = !(known instanceof CommandError);
-    log[isBug ? 'error' : 'warn']('operator', { call, error: isBug ? error : known.message });
-    const told = isBug ? { exit: EXIT.failed, message: 'a bug in the server; its log says more' } : known;
-    say({ error: { exit: told.exit, message: told.message } });
+    log[known ? 'warn' : 'error']('operator', { call, error: known?.message ?? error });
+    const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
+    say({ error: { exit, message } });
   }
-  req.on('close', () => res.end()).resume(); // who is still sending would not read the answer
-  if (req.readableEnded) res.end();
-}
-
-/** Resolves when there is room for more; rejects when nobody reads any more. */
-function taken(res: ServerResponse): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const gone = () => reject(new CommandError(EXIT.failed, 'whoever asked went away'));
-    if (res.destroyed) gone();
-    else res.once('close', gone).once('drain', () => resolve(void res.off('close', gone)));
-  });
+  finished(req, () => res.end()); // who is still sending would not read the answer
+  req.resume();
 }

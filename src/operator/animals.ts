@@ -4,10 +4,17 @@ import type { Int64 } from '../json/int64.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
-import { type Category, type NewPet, PET_STATUSES } from '../store/model.ts';
+import { type NewPet, PET_STATUSES } from '../store/model.ts';
 import { counted } from './output.ts';
 
-const FAULTS_MAX_NAMED = 20;
+const MAX_FAULTS_NAMED = 20;
+const { min, max } = NAME_LENGTH;
+const NAME_RULE = `must be text of ${min} to ${max} characters, not only white space`;
+
+const name = v.pipe(
+  v.string(NAME_RULE),
+  v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
+);
 
 /** What the reader makes of an integral JSON number within 64 bits; of any other number it makes something else. */
 const int64 = v.custom<Int64>(
@@ -15,79 +22,42 @@ const int64 = v.custom<Int64>(
   'must be a 64-bit integer',
 );
 
-const { min, max } = NAME_LENGTH;
-const NAME_RULE = `must be text of ${min} to ${max} characters, not only white space`;
-const name = v.pipe(
-  v.string(NAME_RULE),
-  v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
-);
+/** What `plain` makes of a JSON object, and of nothing else. */
+const object = v.custom<object>((value) => Object.getPrototypeOf(Object(value)) === null, 'must be a JSON object');
+const unknown = v.custom<unknown>(() => false, 'is unknown');
+const exactly = <E extends v.ObjectEntries>(entries: E) =>
+  v.pipe(object, v.objectWithRest(entries, unknown, 'is missing'));
+const listOf = <S extends v.GenericSchema>(item: S) => v.optional(v.array(item, 'must be a JSON array'), []);
 
-const animal = v.object(
-  {
-    id: v.optional(int64),
-    name,
-    categoryId: int64,
-    status: v.optional(v.picklist(PET_STATUSES, `must be ${PET_STATUSES.join(', ')}`), 'available'),
-  },
-  'is missing',
-);
-const category = v.object({ id: int64, name }, 'is missing');
-
-/** The animal of a line, or all that is wrong with it. */
-export function readLine(line: Buffer): NewPet | string {
-  try {
-    return readAnimal(readJson(line));
-  } catch (error) {
-    return (error as Error).message.replace(/\(line 1, (column \d+)\)$/, '($1)'); // it is the only line
-  }
-}
-
+const status = v.optional(v.picklist(PET_STATUSES, `must be ${PET_STATUSES.join(', ')}`), 'available');
 /** Its `id` is let pass, so that an export can be imported, and not kept. */
-function readAnimal(value: JsonValue): NewPet | string {
-  const read = readAs(animal, value);
-  if (typeof read === 'string') return read;
-  const { name, categoryId, status } = read;
-  return { name, categoryId, status };
+const animal = v.pipe(
+  exactly({ id: v.optional(int64), name, categoryId: int64, status }),
+  v.transform(({ name, categoryId, status }): NewPet => ({ name, categoryId, status })),
+);
+const category = exactly({ id: int64, name });
+const content = exactly({ categories: listOf(category), pets: listOf(animal) });
+
+/** These throw all that is wrong. */
+export const readAnimal = (line: Buffer) => readAs(animal, line);
+export const readContent = (bytes: Buffer) => readAs(content, bytes);
+export type Content = ReturnType<typeof readContent>;
+
+function readAs<T>(schema: v.GenericSchema<unknown, T>, bytes: Buffer): T {
+  const { success, output, issues = [] } = v.safeParse(schema, plain(readJson(bytes)));
+  if (success) return output;
+  const faults = issues.slice(0, MAX_FAULTS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
+  const more = issues.length - MAX_FAULTS_NAMED;
+  throw new Error(faults.join('; ').trim() + (more > 0 ? `; and ${counted(more, 'more fault')}` : ''));
 }
 
-/** What the schema makes of it, or all that is wrong with it: of unknown members valibot would name the first alone. */
-function readAs<E extends v.ObjectEntries>(
-  schema: v.ObjectSchema<E, string>,
-  value: JsonValue,
-): v.InferOutput<v.ObjectSchema<E, string>> | string {
-  if (!(value instanceof Map)) return 'must be a JSON object';
-  const plain = Object.create(null); // which is how valibot takes what may have any names
-  for (const [name, member] of value) plain[name] = member;
-  const { issues = [], output } = v.safeParse(schema, plain);
-  const faults = issues.map((issue) => `${v.getDotPath(issue)} ${issue.message}`);
-  faults.push(...unknownIn(value, Object.keys(schema.entries)));
-  return faults.length > 0 ? faults.join('; ') : (output as v.InferOutput<v.ObjectSchema<E, string>>);
-}
-
-const unknownIn = (value: Map<string, JsonValue>, known: string[]): string[] =>
-  [...value.keys()].filter((name) => !known.includes(name)).map((name) => `${name} is unknown`);
-
-export interface Seed {
-  categories: Category[];
-  pets: NewPet[];
-}
-
-/** Throws with the first of all that is wrong with it. */
-export function readSeed(bytes: Buffer): Seed {
-  const value = readJson(bytes);
-  if (!(value instanceof Map)) throw new Error('must be a JSON object');
-  const faults = unknownIn(value, ['categories', 'pets']);
-  const itemsOf = <T>(member: string, read: (item: JsonValue) => T | string): T[] => {
-    const items = value.get(member) ?? (value.has(member) ? null : []);
-    if (!Array.isArray(items)) faults.push(`${member} must be a JSON array`);
-    const found = Array.isArray(items) ? items.map(read) : [];
-    for (const [at, item] of found.entries()) if (typeof item === 'string') faults.push(`${member}.${at}: ${item}`);
-    return found as T[];
-  };
-  const categories = itemsOf('categories', (item) => readAs(category, item));
-  const seed = { categories, pets: itemsOf('pets', readAnimal) };
-  if (faults.length === 0) return seed;
-  const more = faults.length - FAULTS_MAX_NAMED;
-  const rest = more > 0 ? `; and ${counted(more, 'more fault')}` : '';
-  throw new Error(faults.slice(0, FAULTS_MAX_NAMED).join('; ') + rest);
+/** As valibot takes it. Some names it passes over, as if they were not there; in quotes they are only unknown. */
+function plain(value: JsonValue): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (!(value instanceof Map)) return value;
+  const object = Object.create(null);
+  for (const [name, member] of value) {
+    object[/^(__proto__|prototype|constructor)$/.test(name) ? `"${name}"` : name] = plain(member);
+  }
+  return object;
 }

@@ -1,21 +1,22 @@
 /** How the words of a command and the environment become the checked values that it runs with. */
-import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { CommandError, EXIT } from './exit.ts';
 import type { Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const SHOWN_MAX_CHARACTERS = 60;
-const MISTYPED_MAX_EDITS = 2;
+const MAX_SHOWN_CHARS = 60;
+const MAX_MISTYPED_SLIPS = 2;
 
 /** `banAfter` is `--ban-after`, or PETSTORE_BAN_AFTER in the environment. */
 export const flagOf = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 export const variableOf = (key: string): string => `PETSTORE${flagOf(key).slice(1).replaceAll('-', '_').toUpperCase()}`;
 
+export type Variables = Readonly<Record<string, string | undefined>>;
 /** How an option was given, as `--ban-after` or PETSTORE_BAN_AFTER; undefined: it was not. */
 export type Given = (key: string) => string | undefined;
 
-export interface Spec<O extends Options> {
+/** What `--help` tells of a command. */
+export interface Spec<O extends Options = Options> {
   name: string;
   does: string;
   more?: string;
@@ -24,94 +25,88 @@ export interface Spec<O extends Options> {
   check?(values: Values<O>, given: Given): string | undefined;
 }
 
-/** What was said for each option, and how. */
-export type Said = Record<string, { text: string; as: string }>;
+/** The values of all options, or a refusal that names what is wrong and what would be right. */
+export function read<O extends Options>(spec: Spec<O>, words: readonly string[], variables: Variables): Values<O> {
+  const refusal = (message: string) =>
+    new CommandError(EXIT.usage, `petstore ${spec.name}: ${message}\nSee ${PROGRAM} ${spec.name} --help`);
+  const said = saidIn(spec.options, words, variables, refusal);
+  const values: Record<string, unknown> = {};
+  for (const [key, { is, shown, allowed, schema, fallback }] of Object.entries(spec.options)) {
+    const { text, as } = said.get(key) ?? { text: fallback, as: is === 'placed' ? shown : flagOf(key) };
+    if (is === 'optional' && !said.has(key)) continue;
+    if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
+    const { success, output } = v.safeParse(schema, text);
+    if (!success) throw refusal(`${as} cannot be ${quoted(text)}: give ${allowed}`);
+    values[key] = output;
+  }
+  const given: Given = (key) => said.get(key)?.as;
+  if (given('data') && given('store')) {
+    throw refusal(`${given('data')} and ${given('store')} both say where the store is: give one of them`);
+  }
+  const wrong = spec.check?.(values as Values<O>, given);
+  if (wrong !== undefined) throw refusal(wrong);
+  return values as Values<O>;
+}
 
-/** An option wins over its variable; an empty variable counts as not set. */
-export function saidIn({ name, options }: Spec<Options>, words: readonly string[], variables: NodeJS.ProcessEnv): Said {
-  const said: Said = {};
+/** What was said for each option, and how. An option wins over its variable; an empty variable counts as not set. */
+function saidIn(options: Options, words: readonly string[], variables: Variables, refusal: (message: string) => Error) {
+  const said = new Map<string, { text: string; as: string }>();
   const places = Object.keys(options).filter((key) => options[key].is === 'placed');
-  const keys = new Map(Object.keys(options).flatMap((key) => (places.includes(key) ? [] : [[flagOf(key), key]])));
-  for (const token of tokensOf(options, keys, words)) {
-    if (token.kind === 'positional') {
+  const flags = new Map(Object.keys(options).flatMap((key) => (places.includes(key) ? [] : [[flagOf(key), key]])));
+  const rest = [...words];
+  for (let word = rest.shift(), areOptionsOver = false; word !== undefined; word = rest.shift()) {
+    if (areOptionsOver || !/^-./.test(word)) {
       const key = places.shift();
-      if (key === undefined) throw refusal(name, `${quoted(token.value)} is one argument too many`);
-      said[key] = { text: token.value, as: options[key].shown };
-    } else if (token.kind === 'option') {
-      const { rawName: flag, value, inlineValue, index } = token;
-      const key = keys.get(flag);
-      if (flag === '--help') throw refusal(name, '--help takes no value');
-      if (key === undefined) {
-        const typed = flag.startsWith('--') ? flag : words[index]; // parseArgs takes `-port` for `-p -o -r -t`
-        throw refusal(name, `there is no option ${quoted(typed)}${didYouMean(typed, [...keys.keys()])}`);
-      }
-      if (key in said) throw refusal(name, `${flag} is given twice`);
-      const isLacking = options[key].is !== 'switch' && !inlineValue && (value ?? '--').startsWith('--');
-      if (isLacking) throw refusal(name, `${flag} needs a value: give ${options[key].allowed}`);
-      said[key] = { text: value ?? 'true', as: flag };
+      if (key === undefined) throw refusal(`${quoted(word)} is one argument too many`);
+      said.set(key, { text: word, as: options[key].shown });
+    } else if (word === '--') {
+      areOptionsOver = true;
+    } else {
+      const [, flag, inline] = /^(--[^=]+)(?:=(.*))?$/s.exec(word) ?? [word, word];
+      const key = flags.get(flag);
+      if (flag === '--help') throw refusal('--help takes no value');
+      if (key === undefined) throw refusal(`there is no option ${quoted(flag)}${didYouMean(flag, [...flags.keys()])}`);
+      if (said.has(key)) throw refusal(`${flag} is given twice`);
+      const next = () => (rest[0]?.startsWith('--') ? undefined : rest.shift());
+      const text = inline ?? (options[key].is === 'switch' ? 'true' : next());
+      if (text === undefined) throw refusal(`${flag} needs a value: give ${options[key].allowed}`);
+      said.set(key, { text, as: flag });
     }
   }
-  for (const key of keys.values()) {
-    const text = variables[variableOf(key)];
-    if (text) said[key] ??= { text, as: variableOf(key) };
+  for (const key of flags.values()) {
+    const [text, as] = [variables[variableOf(key)], variableOf(key)];
+    if (text && !said.has(key)) said.set(key, { text, as });
   }
   return said;
 }
 
-function tokensOf(options: Options, keys: Map<string, string>, args: readonly string[]) {
-  const types = Array.from(keys, ([flag, key]) => {
-    return [flag.slice('--'.length), { type: options[key].is === 'switch' ? 'boolean' : 'string' }] as const;
-  });
-  const settings = { strict: false, allowPositionals: true, tokens: true } as const;
-  return parseArgs({ ...settings, args: [...args], options: Object.fromEntries(types) }).tokens;
-}
-
-/** The values of all options, or a refusal that names what is wrong and what would be right. */
-export function valuesOf<O extends Options>({ name, options, check }: Spec<O>, said: Said): Values<O> {
-  const values: Record<string, unknown> = {};
-  const given: Given = (key) => (Object.hasOwn(said, key) ? said[key].as : undefined);
-  for (const [key, { is, shown, allowed, schema, fallback }] of Object.entries(options)) {
-    const as = given(key) ?? (is === 'placed' ? shown : flagOf(key));
-    const text = given(key) === undefined ? fallback : said[key].text;
-    if (text === undefined && is === 'optional') continue;
-    if (text === undefined) throw refusal(name, `${as} is missing: give ${allowed}`);
-    const read = v.safeParse(schema, text);
-    if (!read.success) throw refusal(name, `${as} cannot be ${quoted(text)}: give ${allowed}`);
-    values[key] = read.output;
-  }
-  const wrong = check?.(values as Values<O>, given);
-  if (wrong !== undefined) throw refusal(name, wrong);
-  return values as Values<O>;
-}
-
-export function asksForHelp(words: readonly string[]): boolean {
-  const end = words.indexOf('--');
-  return (end === -1 ? words : words.slice(0, end)).some((word) => word === '--help' || word === '-h');
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.length > SHOWN_MAX_CHARACTERS ? `${text.slice(0, SHOWN_MAX_CHARACTERS)}…` : text);
-}
-
-function refusal(name: string, message: string): CommandError {
-  return new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
-}
+const quoted = (text: string): string =>
+  JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
 
 /** `; did you mean --port?` where one of the known words is at most two slips away. */
 export function didYouMean(typed: string, known: readonly string[]): string {
-  const [nearest] = known.map((word) => ({ word, edits: edits(typed, word) })).sort((a, b) => a.edits - b.edits);
-  return nearest && nearest.edits <= MISTYPED_MAX_EDITS ? `; did you mean ${nearest.word}?` : '';
+  const near = known.map((word) => ({ word, slips: slipsBetween(typed, word) })).sort((a, b) => a.slips - b.slips);
+  return near.length > 0 && near[0].slips <= MAX_MISTYPED_SLIPS ? `; did you mean ${near[0].word}?` : '';
+}
+
+/** A variable that is none of ours may be meant for others; one that is nearly ours is told. */
+export function mistyped(options: Options, variables: Variables): string[] {
+  const known = Object.keys(options).map(variableOf);
+  const others = Object.keys(variables).filter((name) => name.startsWith('PETSTORE_') && !known.includes(name));
+  return others
+    .map((name) => `there is no variable ${name}${didYouMean(name, known)}`)
+    .filter((text) => text.endsWith('?'));
 }
 
 /** How many letters must be put in, left out or replaced (Levenshtein). */
-function edits(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [i, letter] of Array.from(from).entries()) {
-    const next = [i + 1];
-    for (let j = 0; j < to.length; j++) {
-      next.push(Math.min(row[j + 1] + 1, next[j] + 1, row[j] + Number(letter !== to[j])));
+function slipsBetween(typed: string, word: string): number {
+  let row = Array.from({ length: word.length + 1 }, (_, at) => at);
+  for (const letter of typed) {
+    const next = [row[0] + 1];
+    for (const [at, other] of [...word].entries()) {
+      next.push(Math.min(row[at + 1] + 1, next[at] + 1, row[at] + Number(letter !== other)));
     }
     row = next;
   }
-  return row[to.length];
+  return row[row.length - 1];
 }

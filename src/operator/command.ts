@@ -1,17 +1,20 @@
-/** A command: what it takes, what it does, and how its result is told. */
-import { type Said, type Spec, saidIn, valuesOf } from './arguments.ts';
-import type { Call, Context, Io } from './context.ts';
+/** A command: what it takes, what it does where the store is, and how its result is told. */
+import { Readable } from 'node:stream';
+import { systemClock as clock } from '../clock.ts';
+import type { Engine } from '../engine.ts';
+import { read, type Spec, type Variables } from './arguments.ts';
+import type { Context, Ends, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
+import { linesOf } from './lines.ts';
+import { openHere, triedWhileInUse } from './opening.ts';
 import type { Options, Values } from './options.ts';
 import { inWords, print } from './output.ts';
-import { type Ends, reach } from './reach.ts';
-import { onePlace, placeOf, shownPlace } from './settings.ts';
+import { askServer } from './reach.ts';
+import { placeOf, shownPlace } from './settings.ts';
 
-/** Does the command's call, in the running server or here. */
-type Ask<A> = (ends?: Partial<Ends>) => Promise<A>;
-
-interface Work<O extends Options, A, R> extends Spec<O> {
-  /** What is done where the store is. */
+/** `A`: what its call gives; `R`: what is told of that. */
+interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
+  /** What is done where the store is: the same function in the running server and without one. */
   call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;
   /** Its call changes nothing: it works on a read-only mount. */
   reads?: boolean;
@@ -19,64 +22,50 @@ interface Work<O extends Options, A, R> extends Spec<O> {
   makes?: boolean;
   /** What to do where nobody knows whether it was done, or nobody has read a result that is printed once. */
   unsure?: string;
-  /** What is done in the process of the command; if not given, its call alone. */
-  run?(values: Values<O>, ask: Ask<A>): R | Promise<R>;
+  /** What is done in the process of the command; if not given, its call alone. `ask` does the call. */
+  run?(values: Values<O>, ask: (ends?: Partial<Ends>) => Promise<A>): R | Promise<R>;
   /** The result for people, where its members under each other will not do. `--json` prints it as it is. */
   words?(result: R): string;
 }
 
-export interface Command {
-  spec: Spec<Options>;
-  call: Call | undefined;
-  /** Checks what was said, and touches nothing; what comes back does the work. */
-  prepare(words: readonly string[], variables: NodeJS.ProcessEnv): () => Promise<void>;
-}
+/** By name. */
+export type Calls = ReadonlyMap<string, Command>;
 
-export function command<O extends Options, A = undefined, R = A>(work: Work<O, A, R>): Command {
-  const check: Spec<O>['check'] = (values, given) => onePlace(given) ?? work.check?.(values, given);
-  const spec: Spec<O> = { ...work, check };
-  const call = work.call && {
-    reads: work.reads === true,
-    run: async (context: Context, said: Said, io: Io) => work.call?.(context, valuesOf(spec, said), io),
-  };
-  const prepare: Command['prepare'] = (words, variables) => {
-    const said = saidIn(spec as Spec<Options>, words, variables);
-    const values = valuesOf(spec, said);
-    return () => finish(work, call, said, values);
-  };
-  return { spec: spec as Spec<Options>, call, prepare };
-}
+export const command = <O extends Options, A = undefined, R = A>(command: Command<O, A, R>): Command =>
+  command as Command;
 
-async function* nothing(): AsyncGenerator<Buffer> {}
-
-async function finish<O extends Options, A, R>(
-  { name, makes = false, unsure, run, words = inWords as (result: R) => string }: Work<O, A, R>,
-  call: Call | undefined,
-  said: Said,
-  values: Values<O>,
-): Promise<void> {
+/** Refuses wrong words before it touches anything, and ends well only where all was done, told and closed. */
+export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
+  const values = read(command, words, variables);
   const place = placeOf(values);
-  let closing: Error | undefined;
-  const ask: Ask<A> = async ({ input = nothing(), tell = print } = {}) => {
-    const asked = { name, said, call: call!, makes, unsure: unsure ?? 'look before you repeat it' };
-    const reached = await reach(place, asked, { input, tell });
-    closing = reached.closing;
-    return reached.result as A;
-  };
+  const opened: Engine[] = [];
+  const ask = (ends: Partial<Ends> = {}) =>
+    triedWhileInUse(async () => {
+      const { input = Readable.from([]), tell = print } = ends;
+      const answer = place.data && (await askServer(place.data, command, { words, variables }, { input, tell }));
+      if (answer) return answer.result;
+      opened.push(await openHere(place, command));
+      const context = { engine: opened[0], clock, environment: 'production' as const };
+      return command.call?.(context, values, { input: linesOf(input), tell });
+    });
+  const close = () => Promise.all(opened.map((engine) => engine.close()));
   try {
-    const result = run === undefined ? ((await ask()) as unknown as R) : await run(values, ask);
-    const isJson = 'json' in values && values.json === true;
-    if (result !== undefined)
-      await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch(unread(unsure));
+    await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true);
   } catch (error) {
-    throw asCommandError(error, shownPlace(place));
+    await close().catch(() => {}); // why it failed is what is told
+    throw asCommandError(error, shownPlace(place)) ?? error;
   }
-  if (closing === undefined) return;
-  const why = asCommandError(closing, shownPlace(place)).message;
-  throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${why}`);
+  await close().catch((error) => {
+    const { message } = asCommandError(error, shownPlace(place)) ?? error;
+    throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${message}`);
+  });
 }
 
-const unread = (unsure: string | undefined) => (error: CommandError) => {
-  if (unsure === undefined) throw error;
-  throw new CommandError(EXIT.failed, `${error.message || 'nobody read the output'}; ${unsure}`);
-};
+/** Before the store is closed: whether that goes well or not, what was done is told. */
+async function tellResult({ words = inWords, unsure }: Command, result: unknown, isJson: boolean): Promise<void> {
+  if (result === undefined) return;
+  await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
+    if (unsure === undefined) throw error;
+    throw new CommandError(EXIT.failed, `${error.message || 'nobody read the output'}; ${unsure}`);
+  });
+}

@@ -1,53 +1,46 @@
 /** A compaction's reading and writing, done by this program again as a child: it goes when we go, or at the signal. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { isSea } from 'node:sea';
+import { text } from 'node:stream/consumers';
 import { realDisk } from '../store/file/disk.ts';
 import { compactFile, type Extent } from '../store/file/rewrite.ts';
+import { asCommandError } from './exit.ts';
 
 /** The word by which this program calls itself for that. */
 export const COMPACT_CHILD = 'compact-child';
 const LOWEST_PRIORITY = 19;
-const WORDS_MAX_CHARACTERS = 2_000;
 
 export function compactElsewhere(dir: string, { file, length }: Extent, signal: AbortSignal): Promise<void> {
   return runAgain([COMPACT_CHILD, dir, String(file), String(length)], { signal });
 }
 
-export function runAgain(words: string[], options: { signal?: AbortSignal; env?: NodeJS.ProcessEnv }): Promise<void> {
+export async function runAgain(words: string[], options: { signal?: AbortSignal; env?: NodeJS.ProcessEnv }) {
   const program = isSea() ? [] : [...process.execArgv, process.argv[1]];
   const child = spawn(process.execPath, [...program, ...words], {
     stdio: ['pipe', 'ignore', 'pipe'],
     killSignal: 'SIGKILL',
     ...options,
   });
-  let said = '';
-  return new Promise((resolve, reject) => {
-    child.on('error', reject);
-    if (child.pid !== undefined) lowerPriority(child.pid);
-    // Where no descriptor was left for it, the child has no streams, whatever the types say.
-    child.stdin?.on('error', () => {});
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said = (said + text).slice(-WORDS_MAX_CHARACTERS);
-    });
-    child.on('close', (status, signal) => {
-      if (status === 0) resolve();
-      else reject(new Error(`the compacting process ended with ${status ?? signal}: ${said.trim()}`));
-    });
-  });
-}
-
-/** Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too. */
-function lowerPriority(pid: number): void {
+  const ended = once(child, 'close');
   try {
-    setPriority(pid, LOWEST_PRIORITY);
+    // Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too.
+    if (child.pid !== undefined) setPriority(child.pid, LOWEST_PRIORITY);
   } catch {
     // Not everywhere is it ours to set. A compaction of the same priority as ours is better than none.
   }
+  // Where no descriptor was left for it, the child has no streams, whatever the types say.
+  child.stdin?.on('error', () => {});
+  const said = child.stderr && text(child.stderr).catch(() => '');
+  const [status, signal] = await ended;
+  if (status !== 0) throw new Error(`the compacting process ended with ${status ?? signal}: ${(await said).trim()}`);
 }
 
 /** What the child does. */
 export async function compactChild([dir, file, length]: string[]): Promise<void> {
   process.stdin.on('end', () => process.exit(1)).resume(); // whoever asked for it is gone
-  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) });
+  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }).catch((error) => {
+    throw asCommandError(error, dir) ?? error; // whoever asked for it tells what we say
+  });
 }

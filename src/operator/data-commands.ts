@@ -69,12 +69,14 @@ export const DATA_COMMANDS = [
 async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | 'backup'>) => Promise<R>) {
   const { data } = at;
   if (data !== undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
-  const engine = await openHere(at, { reads: true, makes: false });
+  const engine = await openHere(at, { reads: true });
   return work(engine.upkeep).finally(() => engine.close());
 }
 
 async function repairFile(data: string, progress: (done: number, total: number) => void) {
   mustHoldStore(data);
   const { damage, kept, proof, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
-  return { damage: damage?.message ?? null, keptBeside: kept ?? null, ...done, ...proof };
+  // Not its message: that advises what has just been done.
+  const where = damage && `${damage.file}, offset ${damage.offset}: ${damage.what}`;
+  return { damage: where ?? null, keptBeside: kept ?? null, ...done, ...proof };
 }

@@ -20,22 +20,21 @@ export class CommandError extends Error {
 const NO_ROOM = 'make room there, and try again';
 const NO_DESCRIPTORS = 'no file descriptors are left: close other programs, or raise the limit (ulimit -n)';
 
-/**
- * What failed, as it is told to the operator; a bug stays what it is, with its stack. `place`: where it happened, if
- * the error does not say.
- */
-export function asCommandError(error: unknown, place: string): Error {
-  const { message, constructor: kind } = error as Error;
+/** What failed, as it is told to the operator; undefined: a bug. `place`: where it was, if the error does not say. */
+export function asCommandError(error: unknown, place: string): CommandError | undefined {
+  const { message, constructor: kind, path: at = place } = error as NodeJS.ErrnoException;
+  if (error instanceof CommandError) return error;
+  if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError || error instanceof NewerError) {
     return new CommandError(EXIT.damaged, message.replaceAll('`petstore ', `\`${PROGRAM} `));
   }
-  if (isInUse(error)) return new CommandError(EXIT.inUse, message);
   if (error instanceof StoreError) return new CommandError(EXIT.failed, `${place}: ${message}; ${left(error)}`);
-  return kind === Error ? new CommandError(EXIT.failed, systemReason(error as Error, place)) : (error as Error);
+  if (kind !== Error) return undefined;
+  const reason = reasonOf(error as Error);
+  return new CommandError(EXIT.failed, reason === message ? message : `${at}: ${reason}`);
 }
 
-export const isInUse = (error: unknown): boolean =>
-  error instanceof InUseError || (error instanceof CommandError && error.exit === EXIT.inUse);
+export const isInUse = (error: unknown): boolean => asCommandError(error, '')?.exit === EXIT.inUse;
 
 export const hasNoDescriptor = ({ code = '' }: NodeJS.ErrnoException): boolean => /^E[MN]FILE$/.test(code);
 
@@ -44,11 +43,10 @@ function left({ failure }: StoreError): string {
   return failure === 'full' ? `nothing was changed; ${NO_ROOM}` : 'nothing was changed';
 }
 
-/** `data/LOCK: permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`. */
-function systemReason(error: NodeJS.ErrnoException, place: string): string {
-  const { code = '', message, path: at = place } = error;
-  if (hasNoDescriptor(error)) return `${at}: ${NO_DESCRIPTORS}`;
-  const reason = /^E[A-Z\d]+: (.+?), \w+/.exec(message)?.[1];
-  if (reason === undefined) return message;
-  return `${at}: ${reason}${code === 'ENOSPC' || code === 'EDQUOT' ? `; ${NO_ROOM}` : ''}`;
+/** `permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`; else the message itself. */
+export function reasonOf(error: NodeJS.ErrnoException): string {
+  if (hasNoDescriptor(error)) return NO_DESCRIPTORS;
+  if (error.code === 'EEXIST' && error.syscall === 'mkdir') return 'this is a link that leads nowhere';
+  const reason = /^E[A-Z\d]+: (.+?), \w+/.exec(error.message)?.[1] ?? error.message;
+  return /^(ENOSPC|EDQUOT): /.test(error.message) ? `${reason}; ${NO_ROOM}` : reason;
 }

@@ -97,16 +97,14 @@ export function upkeepOf(dir: string, progress?: At): Pick<Upkeep, 'verify' | 'b
   };
 }
 
-/** The disk as it is; but of a file that is being made nothing stays behind if somebody ends us. */
+/** The disk as it is; but of the file that is being made nothing stays behind if somebody ends us. */
 function tidyDisk(): Disk {
-  const made: string[] = [];
-  const tidy = () => {
-    for (const path of made) rmSync(path, { force: true });
-    process.exit(EXIT.failed);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, tidy);
   const create = (path: string) => {
-    made.push(path);
+    const tidy = () => {
+      rmSync(path, { force: true });
+      process.exit(EXIT.failed);
+    };
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, tidy);
     return realDisk.create(path);
   };
   return { ...realDisk, create };

@@ -1,47 +1,40 @@
 /** The table of commands → what `--help` prints. */
 import { flagOf, type Spec, variableOf } from './arguments.ts';
-import { type Option, type Options, path } from './options.ts';
+import { type Option, path } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const LINE_MAX_CHARACTERS = 80;
-const COLUMN_MAX_CHARACTERS = 26;
-const EXITS = '0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another';
+const MAX_HELP_LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
 
 type Row = [left: string, right: string];
 
-export function helpOf(spec: Spec<Options>): string {
+export function helpOf(spec: Spec): string {
   const flags = Object.entries(spec.options).filter(([, { is }]) => is !== 'placed');
   const rows = flags.map(([key, option]): Row => [`${flagOf(key)} ${option.shown}`.trimEnd(), helpText(option)]);
-  const variables = flags
-    .slice(0, 1)
-    .map(([key]) => `Each option is also a variable: ${flagOf(key)} is ${variableOf(key)}.`);
+  const places = placesOf(spec).map((option): Row => [option.shown, helpText(option)]);
   return [
-    `Usage: ${PROGRAM} ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}`,
-    '',
+    `Usage: ${PROGRAM} ${usageOf(spec)}${flags.length > 0 ? ' [options]' : ''}\n`,
     ...wrap(`${spec.does[0].toUpperCase()}${spec.does.slice(1)}.`),
     ...wrap(spec.more ?? ''),
-    ...section(
-      'Arguments:',
-      placesOf(spec).map((option) => [option.shown, helpText(option)]),
-    ),
+    ...section('Arguments:', places),
     ...section('Options:', [...rows, ['--help', 'show this']]),
-    ...variables.flatMap((text) => ['', ...wrap(text)]),
+    ...flags.slice(0, 1).map(([key]) => `\nEach option is also a variable: ${flagOf(key)} is ${variableOf(key)}.`),
   ].join('\n');
 }
 
-export function overview(specs: readonly Spec<Options>[]): string {
+export function overview(specs: readonly Spec[]): string {
   const rows = specs.map((spec): Row => [usageOf(spec), spec.does]);
   return [
     `Usage: ${PROGRAM} COMMAND [options]`,
     ...section('Commands:', rows),
     '',
     ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
-    ...wrap(`Exit status: ${EXITS}.`),
+    ...wrap('Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another.'),
   ].join('\n');
 }
 
-const placesOf = ({ options }: Spec<Options>) => Object.values(options).filter(({ is }) => is === 'placed');
-const usageOf = (spec: Spec<Options>) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
+const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
+const usageOf = (spec: Spec) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
 
 function helpText({ is, help, allowed, fallback }: Option<unknown>): string {
   if (is === 'switch') return help;
@@ -51,15 +44,14 @@ function helpText({ is, help, allowed, fallback }: Option<unknown>): string {
 
 function section(title: string, rows: Row[]): string[] {
   if (rows.length === 0) return [];
-  const width = Math.min(COLUMN_MAX_CHARACTERS, Math.max(...rows.map(([left]) => left.length)));
-  const margin = ' '.repeat(width + 4);
+  const margin = ' '.repeat(COLUMN_CHARS + 4);
   const lines = rows.map(([left, right]) => {
-    const start = left.length > width ? `  ${left}\n${margin}` : `  ${left.padEnd(width)}  `;
-    return start + wrap(right, LINE_MAX_CHARACTERS - margin.length).join(`\n${margin}`);
+    const start = left.length > COLUMN_CHARS ? `  ${left}\n${margin}` : `  ${left}`.padEnd(margin.length);
+    return start + wrap(right, MAX_HELP_LINE_CHARS - margin.length).join(`\n${margin}`);
   });
   return ['', title, ...lines];
 }
 
 /** A word that is longer than a line, as a path may be, has one of its own. */
-const wrap = (text: string, width = LINE_MAX_CHARACTERS): string[] =>
+const wrap = (text: string, width = MAX_HELP_LINE_CHARS): string[] =>
   (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

@@ -1,17 +1,17 @@
 /**
- * `petstore import`. All lines are checked first, in the process of the command. Then the good ones are added batch by
- * batch, each under an idempotency record made of the input's digest and the batch's number: run again, the command
- * goes on where it ended, and adds nothing twice.
+ * `petstore import`. All lines are checked first, in the process of the command; the good ones wait there, as short as
+ * they can be written. Then they are added batch by batch, each under an idempotency record made of the input's digest
+ * and the batch's number: run again, the command goes on where it ended, and adds nothing twice.
  */
-import { createHash, randomUUID } from 'node:crypto';
-import { appendFileSync, createReadStream, fstatSync, openSync, statSync, unlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import type { Ahead, NewPet, Once } from '../store/model.ts';
-import { readLine } from './animals.ts';
+import { createHash } from 'node:crypto';
+import { createReadStream, statSync } from 'node:fs';
+import { petJson } from '../shop/pets.ts';
+import { type Ahead, type NewPet, type Once, StoreError } from '../store/model.ts';
+import { readAnimal, readContent } from './animals.ts';
 import { command } from './command.ts';
 import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
-import { LINE_MAX_BYTES, linesOf } from './lines.ts';
+import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, path, placed } from './options.ts';
 import { count, counted, told } from './output.ts';
 import { type At, withProgress } from './progress.ts';
@@ -22,20 +22,11 @@ const BLANK = /^[ \t\r]*$/;
 /** Fields and nothing of JSON: the head of a table. */
 const CSV = /^[^{}[\]:]+([,;\t])[^{}[\]:]*$/;
 const EXAMPLE = 'import takes JSON lines such as {"name":"Rex","categoryId":1}';
+const AGAIN = 'run the command again: it completes the import, and adds nothing twice';
 
-/** What is added at once, while requests wait: a few milliseconds of work. */
-const BATCH_MAX_ANIMALS = 500;
-const BATCH_MAX_BYTES = 65_536;
-/** So many lines are checked before others have a turn. */
-export const TURN_LINES = 40;
-
-interface Imported {
-  added: number;
-  /** What the same import had added before. */
-  already: number;
-  firstId: number | null;
-  lastId: number | null;
-}
+/** What is added at once, while requests wait: a few milliseconds of work. As a line it is one that a server takes. */
+const MAX_BATCH_ANIMALS = 250;
+const MAX_BATCH_CHARS = 16_384;
 
 export const IMPORT = command({
   name: 'import',
@@ -50,20 +41,20 @@ same command: for 24 hours the same input adds nothing twice.`,
     json,
   },
   makes: true,
-  unsure: 'run the command again: it completes the import, and adds nothing twice',
-  call: importAnimals,
+  unsure: AGAIN,
+  call: addBatches,
   run: async ({ file, skipBad, json }, ask) => {
     const badLines: { line: number; reason: string }[] = [];
     const onBad = async (line: number, reason: string) => {
       if (skipBad && json) badLines.push({ line, reason });
       else await told(`line ${line}: ${reason}\n`);
     };
-    const { good, bad, chunks } = await withProgress(`checking ${file}`, (at) => check(file, onBad, at));
+    const { good, bad, digest, batches } = await withProgress(`checking ${file}`, (at) => check(file, onBad, at));
     if (bad > 0 && !skipBad) {
       const rest = good === 0 ? '' : `. Use --skip-bad to import the other ${good === 1 ? 'one' : count(good)}`;
       throw new CommandError(EXIT.failed, `Nothing imported: ${counted(bad, 'bad line')}${rest}`);
     }
-    const imported = await withProgress('import', (at) => ask({ input: chunks(at) }));
+    const imported = await withProgress('import', (at) => ask({ input: named(batches, digest, at) }));
     return { ...imported, skipped: bad, badLines };
   },
   words: ({ added, already, firstId, lastId, skipped }) => {
@@ -74,95 +65,72 @@ same command: for 24 hours the same input adds nothing twice.`,
   },
 });
 
-/** The good lines wait in a file that has no name any more: whatever happens, nothing of it stays behind. */
+/** The same lines make the same digest and the same batches, whenever they come. */
 async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: At) {
   const found = file === '-' ? undefined : statSync(file);
   if (found?.isDirectory()) throw new CommandError(EXIT.failed, `${file} is a directory`);
-  const size = found?.size ?? 0;
   const stream = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
   const hash = createHash('sha256');
-  async function* hashed(): AsyncGenerator<Buffer> {
-    let bytes = 0;
-    for await (const chunk of stream) {
-      hash.update(chunk);
-      at((bytes += chunk.length), size);
-      yield chunk;
-    }
-  }
-  const spool = openNameless();
-  let [good, bad, number, waiting] = [0, 0, 0, ''];
-  for await (const line of linesOf(hashed(), LINE_MAX_BYTES)) {
+  const batches: string[] = [];
+  let [number, good, bad, batch, inBatch] = [0, 0, 0, '', 0];
+  for await (const line of linesOf(stream, MAX_INPUT_LINE_BYTES)) {
     number++;
-    const animal = line === undefined ? `longer than ${LINE_MAX_BYTES} bytes` : readLine(line);
-    const text = line?.toString() ?? '';
-    if (typeof animal !== 'string') {
-      good++;
-      waiting += `${text}\n`;
-      if (waiting.length < READ_BYTES) continue;
-      append(spool, waiting);
-      waiting = '';
-    } else if (line === undefined || !BLANK.test(text)) {
-      if (number === 1 && CSV.test(text)) throw new CommandError(EXIT.failed, `${file} looks like CSV; ${EXAMPLE}`);
+    hash.update(line ?? '').update('\n');
+    at(stream.bytesRead, found?.size ?? 0);
+    try {
+      if (line === undefined) throw new Error(`longer than ${MAX_INPUT_LINE_BYTES} bytes`);
+      const animal = readAnimal(line);
+      batch += `${batch && ','}${petJson({ id: ++good, ...animal })}`;
+      if (++inBatch < MAX_BATCH_ANIMALS && batch.length < MAX_BATCH_CHARS) continue;
+      batches.push(batch);
+      [batch, inBatch] = ['', 0];
+    } catch (error) {
+      const text = line?.toString();
+      if (text !== undefined && BLANK.test(text)) continue;
+      if (number === 1 && text && CSV.test(text))
+        throw new CommandError(EXIT.failed, `${file} looks like CSV; ${EXAMPLE}`);
       bad++;
-      await onBad(number, line === undefined || /^\s*[{[]/.test(text) ? animal : `not JSON; ${EXAMPLE}`);
+      const isJson = text === undefined || /^\s*[{[]/.test(text);
+      await onBad(number, isJson ? withoutLine((error as Error).message) : `not JSON; ${EXAMPLE}`);
     }
   }
-  append(spool, waiting);
-  const head = JSON.stringify({ digest: hash.digest('hex'), count: good });
-  /** For the call: a line with the digest of the input and the count, then the good lines. */
-  async function* chunks(at: At): AsyncGenerator<Buffer> {
-    yield Buffer.from(`${head}\n`);
-    const lines = createReadStream('', { fd: spool, start: 0, highWaterMark: READ_BYTES });
-    const { size } = fstatSync(spool);
-    for await (const chunk of lines) {
-      at(lines.bytesRead, size);
-      yield chunk;
-    }
-  }
-  return { good, bad, chunks };
+  if (inBatch > 0) batches.push(batch);
+  return { good, bad, digest: hash.digest('hex'), batches };
 }
 
-/** It has no name to tell where there is no room: it lies on another disk than the store. */
-function append(spool: number, text: string): void {
-  try {
-    appendFileSync(spool, text);
-  } catch (error) {
-    throw Object.assign(error as Error, { path: tmpdir() });
+/** Of a fault in JSON its place is told; here the line is told already. */
+const withoutLine = (reason: string): string => reason.replace(/\(line 1, (column \d+)\)$/, '($1)');
+
+/** For the call: a line a batch, with its name in front. */
+async function* named(batches: string[], digest: string, at: At): AsyncGenerator<Buffer> {
+  for (const [number, batch] of batches.entries()) {
+    at(number, batches.length);
+    yield Buffer.from(`${digest}:${number} {"pets":[${batch}]}\n`);
   }
 }
 
-function openNameless(): number {
-  const name = `${tmpdir()}/petstore-import-${randomUUID()}`;
-  const fd = openSync(name, 'wx+', 0o600);
-  unlinkSync(name);
-  return fd;
-}
-
-/** The first line tells the digest of the input and how many lines follow; each of those is an animal. */
-export async function importAnimals(
-  { engine: { store } }: Pick<Context, 'engine'>,
-  _: unknown,
-  { input }: Pick<Io, 'input'>,
-): Promise<Imported> {
-  const lines = input[Symbol.asyncIterator]();
-  const { digest, count } = JSON.parse(String((await lines.next()).value)) as { digest: string; count: number };
-  const done: Imported = { added: 0, already: 0, firstId: null, lastId: null };
-  const add = async (pets: NewPet[], once: Once) => {
-    const decided = await store.write((ahead: Ahead) => decideBatch(ahead, pets, once));
+/** One batch after the other: between two of them requests have their turn. */
+async function addBatches({ engine: { store } }: Context, _: unknown, { input }: Io) {
+  const done = { added: 0, already: 0, firstId: null as number | null, lastId: null as number | null };
+  for await (const line of input as AsyncIterable<Buffer>) {
+    await new Promise(setImmediate); // the batch before was taken in in this turn
+    const cut = line.indexOf(' ');
+    const { pets } = readContent(line.subarray(cut));
+    const once = { caller: 'import', key: line.toString('latin1', 0, cut), at: store.unix() };
+    const decided = await store.write((ahead) => decideBatch(ahead, pets, once)).catch((error) => broken(error, done));
     const first = decided.op === 'again' ? decided.made.id : decided.first;
     done[decided.op === 'again' ? 'already' : 'added'] += pets.length;
     done.firstId ??= first;
     done.lastId = first + pets.length - 1;
-  };
-  let before = Promise.resolve(); // one batch is written while the next is read
-  for (let batch = 0, taken = 0; taken < count; batch++) {
-    const pets = await nextBatch(lines, count - taken).finally(() => before);
-    before = add(pets, { caller: 'import', key: `${digest}:${batch}`, at: store.unix() });
-    before.catch(() => {}); // it is waited for below, or at the next batch
-    taken += pets.length;
   }
-  await before;
   return done;
+}
+
+/** What is told elsewhere is that nothing was changed. */
+function broken(error: Error, { added, already }: { added: number; already: number }): never {
+  if (!(error instanceof StoreError) || added + already === 0) throw error;
+  const sofar = `${counted(added + already, 'animal')} of this input imported so far`;
+  throw new CommandError(EXIT.failed, `${error.message}; ${sofar}; when that is mended, ${AGAIN}`);
 }
 
 function decideBatch(ahead: Ahead, pets: NewPet[], once: Once) {
@@ -170,18 +138,4 @@ function decideBatch(ahead: Ahead, pets: NewPet[], once: Once) {
   if (made === 'accepted') throw new CommandError(EXIT.failed, 'the same import is being done by another command');
   if (made !== undefined) return { op: 'again' as const, made };
   return { op: 'addPets' as const, first: ahead.nextPetId(), pets, once };
-}
-
-/** The same lines make the same batches, whenever they come. */
-async function nextBatch(lines: AsyncIterator<Buffer | undefined>, count: number): Promise<NewPet[]> {
-  const pets: NewPet[] = [];
-  for (let bytes = 0; pets.length < Math.min(count, BATCH_MAX_ANIMALS) && bytes < BATCH_MAX_BYTES; ) {
-    if (pets.length % TURN_LINES === 0) await new Promise(setImmediate);
-    const { value: line } = await lines.next();
-    const animal = line === undefined ? 'the input ended too soon' : readLine(line);
-    if (typeof animal === 'string') throw new CommandError(EXIT.failed, animal);
-    bytes += line.length;
-    pets.push(animal);
-  }
-  return pets;
 }

@@ -1,105 +1,178 @@
-/** What can be done to keys where the store is. */
+/** `petstore keys …`: what each command takes, and what it does where the store is. */
 import { digestOf, makeKey } from '../access/keys.ts';
-import type { WindowState } from '../access/limits.ts';
-import { PLAN_LIMITS } from '../access/plans.ts';
-import type { Ahead, ApiKey, Environment, Operation, Plan, Reading } from '../store/model.ts';
-import type { Context, Io } from './context.ts';
+import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
+import type { Ahead, ApiKey, Decided, Environment, Plan } from '../store/model.ts';
+import { ENVIRONMENTS, PLANS } from '../store/model.ts';
+import type { Given } from './arguments.ts';
+import { command } from './command.ts';
+import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
+import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
+import { duration, integer, needed, oneOf, option, optional, placed, text } from './options.ts';
+import { table } from './output.ts';
+import { json, place } from './settings.ts';
+import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
-export const KEY_MAX_SECRETS = 5;
+const MAX_KEY_SECRETS = 5;
+const MAX_NAME_CHARS = 100;
+const MAX_GRACE_MS = 30 * 86_400_000;
 
-export interface Limits {
+/** Fit to be printed in a table: no control characters, no line breaks. */
+const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, 'u');
+const keyName = text(`1 to ${MAX_NAME_CHARS} printable characters`, printable);
+const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
+export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
+const plan = oneOf(PLANS);
+const plansHelp = `free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000; enterprise: as given by \
+--per-minute and --per-day`;
+const environmentHelp = 'default: that of the running server, production if none runs';
+const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
+const customLimits = {
+  perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
+  perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
+};
+
+interface Limits {
   plan: Plan;
   perMinute?: number;
   perDay?: number;
 }
 
-type Wanted = Limits & { name: string; environment?: Environment };
+function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): string | undefined {
+  const named = Object.keys(customLimits).flatMap((key) => given(key) ?? []);
+  if (plan !== 'enterprise') {
+    return named.length > 0 ? `only the enterprise plan takes ${named.join(' and ')}` : undefined;
+  }
+  if (!perMinute || !perDay) return 'the enterprise plan needs --per-minute N and --per-day N';
+  return perMinute > perDay ? `${named[0]} ${perMinute} is more than ${named[1]} ${perDay} allows` : undefined;
+}
 
-export async function createKey(context: Context, { environment = context.environment, ...wanted }: Wanted) {
-  const secret = makeKey(environment);
-  const { key } = await context.engine.store.write(newKey(context, { ...wanted, environment }, secret));
+/** Of an enterprise key they are given: `limitsFitPlan` has seen to that. */
+const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
+  plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
+
+export const KEY_COMMANDS = [
+  command({
+    name: 'keys create',
+    does: 'create an API key and print it, once',
+    more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
+    unsure: `look with ${PROGRAM} keys list: a new key there that nobody has is best revoked`,
+    options: {
+      plan: needed(plan, 'PLAN', plansHelp),
+      name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
+      ...customLimits,
+      environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
+      ...place,
+      json,
+    },
+    check: limitsFitPlan,
+    makes: true,
+    call: createKey,
+  }),
+  command({
+    name: 'keys list',
+    does: 'list all keys, with what is used of both windows, and bans',
+    options: { ...place, json },
+    reads: true,
+    call: async (context, _, { tell }): Promise<void> => {
+      for (const key of context.engine.store.read.keys()) await tell(JSON.stringify(await detailsOf(context, key)));
+    },
+    run: async (_, ask) => {
+      const found: KeyDetails[] = [];
+      await ask({ tell: async (line) => void found.push(JSON.parse(line)) });
+      return found;
+    },
+    words: (found) =>
+      found.length === 0 ? `There are no keys. See ${PROGRAM} keys create --help` : table(found.map(rowOf)),
+  }),
+  command({
+    name: 'keys show',
+    does: 'show what a key has left, its strikes and its ban, spending nothing',
+    options: { id, ...place, json },
+    reads: true,
+    call: (context, { id }) => detailsOf(context, keyOf(context.engine.store.read, id)),
+  }),
+  command({
+    name: 'keys revoke',
+    does: 'end a key at once, for good',
+    options: { id, ...place, json },
+    call: (context, { id }) => {
+      const revokedAt = context.clock.wall();
+      return change(context, id, (key) => ({ ...key, revokedAt }));
+    },
+  }),
+  command({
+    name: 'keys rotate',
+    does: 'give a key a new secret and print it, once',
+    more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
+that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets work at a time.`,
+    unsure: 'a new secret may be in force: rotate the key again',
+    options: {
+      id,
+      grace: option(duration(MAX_GRACE_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
+      ...place,
+      json,
+    },
+    call: rotateKey,
+  }),
+  command({
+    name: 'keys lift',
+    does: 'end the ban of a key, and forget its strikes and earlier bans',
+    options: { id, ...place, json },
+    call: async (context, { id }) => {
+      const key = keyOf(context.engine.store.read, id);
+      await context.engine.limiter.lift(key);
+      return detailsOf(context, key);
+    },
+  }),
+  command({
+    name: 'keys plan',
+    does: 'put a key on another plan; what it has used stays used',
+    options: { id, plan: placed(plan, 'PLAN', `the new plan; ${plansHelp}`), ...customLimits, ...place, json },
+    check: limitsFitPlan,
+    call: (context, { id, ...limits }) =>
+      change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) })),
+  }),
+];
+
+/** What a decision comes to that finds nothing left to do. */
+export const DONE_BEFORE: Decided = { op: 'again', made: { id: 0, status: 'available', at: 0 } };
+
+interface Wanted extends Limits {
+  name: string;
+  environment?: Environment;
+}
+
+async function createKey(context: Context, wanted: Wanted) {
+  const { secret, decide } = newKey(context, wanted);
+  const { key } = await context.engine.store.write(decide);
   return { ...infoOf(key), key: secret };
 }
 
 /** A key for the first caller, where none is active for this environment. */
 export async function createFirstKey(context: Context, plan: Plan): Promise<string | undefined> {
   const { environment, engine } = context;
+  const { secret, decide } = newKey(context, { plan, name: 'first key' });
+  const isActive = (key: ApiKey) => !key.revokedAt && key.environment === environment;
+  const { op } = await engine.store.write((ahead) => ([...ahead.keys()].some(isActive) ? DONE_BEFORE : decide(ahead)));
+  return op === 'again' ? undefined : secret;
+}
+
+function newKey(context: Context, { name, environment = context.environment, ...limits }: Wanted) {
+  const { clock, engine } = context;
   const secret = makeKey(environment);
-  const decide = newKey(context, { plan, name: 'first key', environment }, secret);
-  const needless = new Error('there is an active key');
-  const decideIfNeeded = (ahead: Ahead) => {
-    for (const key of ahead.keys()) if (!key.revokedAt && key.environment === environment) throw needless;
-    return decide(ahead);
-  };
-  return engine.store.write(decideIfNeeded).then(
-    () => secret,
-    (error) => (error === needless ? undefined : Promise.reject(error)),
-  );
-}
-
-function newKey({ clock, engine }: Context, wanted: Wanted & { environment: Environment }, secret: string) {
-  const { name, plan, environment } = wanted;
   const secrets = [{ digest: digestOf(secret) }];
-  const about = { name, plan, ...limitsOf(wanted), environment, createdAt: clock.wall(), secrets };
+  const about = { name, plan: limits.plan, ...limitsOf(limits), environment, createdAt: clock.wall(), secrets };
   const at = engine.store.unix();
-  return (ahead: Ahead) => {
+  const decide = (ahead: Ahead) => {
     const slot = ahead.keyCount();
-    return { op: 'setKey', at, key: { id: `k${slot + 1}`, slot, ...about } } satisfies Operation;
+    return { op: 'setKey' as const, at, key: { id: `k${slot + 1}`, slot, ...about } };
   };
+  return { secret, decide };
 }
 
-export async function listKeys(context: Context, _: unknown, { tell }: Io): Promise<void> {
-  for (const key of context.engine.store.read.keys()) await tell(JSON.stringify(await detailsOf(context, key)));
-}
-
-export const showKey = (context: Context, { id }: { id: string }) =>
-  detailsOf(context, keyOf(context.engine.store.read, id));
-
-export type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
-
-/**
- * Looks, and takes nothing. A revoked key has nothing left, and nothing of it ends later. Times as the replies tell
- * them.
- */
-async function detailsOf(context: Context, key: ApiKey) {
-  const { store, limiter } = context.engine;
-  const { at, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
-  const isActive = key.revokedAt === undefined;
-  const timeOf = (moment: number) => isoTime(limiter.unixSeconds(moment, at) * 1_000);
-  /** A window that is not open has no reset: it opens at the next request. */
-  const windowOf = ({ limit, remaining, endsAt }: WindowState) => ({
-    limit,
-    remaining: isActive ? remaining : 0,
-    resetsAt: isActive && remaining < limit ? timeOf(endsAt) : null,
-  });
-  const isBanned = isActive && banEndsAt > at;
-  const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.unix() ? endsAt : []));
-  return {
-    ...infoOf(key),
-    /** As X-RateLimit-Remaining tells it: during a ban nothing is admitted. */
-    remaining: isActive && !isBanned ? Math.min(minute.remaining, day.remaining) : 0,
-    minute: windowOf(minute),
-    day: windowOf(day),
-    strikes: isActive ? strikes : 0,
-    bannedUntil: isBanned ? timeOf(banEndsAt) : null,
-    bans,
-    /** When the secrets that were rotated out stop working. */
-    graceEndsAt: graceEnds.map((end) => endOf(context, end)),
-  };
-}
-
-export function revokeKey(context: Context, { id }: { id: string }) {
-  const revokedAt = context.clock.wall();
-  return change(context, id, (key) => ({ ...key, revokedAt }));
-}
-
-export function planKey(context: Context, { id, ...limits }: Limits & { id: string }) {
-  return change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) }));
-}
-
-export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
+async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
   const { store } = context.engine;
   const secret = makeKey(keyOf(store.read, id).environment);
   const now = store.unix();
@@ -107,24 +180,16 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
     const older = key.secrets.map(({ digest, endsAt = now + grace }) => {
       return { digest, endsAt: Math.min(endsAt, now + grace) };
     });
-    if ((older[KEY_MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new CommandError(EXIT.failed, `${id} has ${KEY_MAX_SECRETS} secrets that work; --grace 0s ends them`);
+    if ((older[MAX_KEY_SECRETS - 1]?.endsAt ?? 0) > now) {
+      throw new CommandError(EXIT.failed, `${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
     }
-    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, KEY_MAX_SECRETS) };
+    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_KEY_SECRETS) };
   });
   return { ...info, oldSecretEndsAt: endOf(context, now + grace), key: secret };
 }
 
-export async function liftKey(context: Context, { id }: { id: string }) {
-  const { engine } = context;
-  const key = keyOf(engine.store.read, id);
-  await engine.limiter.lift(key);
-  return detailsOf(context, key);
-}
-
 /** A revoked key stays as it is. */
-async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey) {
-  const { store } = context.engine;
+async function change({ engine: { store } }: Context, id: string, to: (key: ApiKey) => ApiKey) {
   const at = store.unix();
   const { key } = await store.write((ahead) => {
     const before = keyOf(ahead, id);
@@ -133,24 +198,3 @@ async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey)
   });
   return infoOf(key);
 }
-
-export function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
-  const key = read.key(id);
-  if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
-  return key;
-}
-
-/** Of an enterprise key they are given: the command's check has seen to that. */
-const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
-  plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
-
-/** A key as the operator sees it: never its secret, nor what is kept of that. */
-function infoOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
-  const revoked = revokedAt === undefined ? null : isoTime(revokedAt);
-  return { id, name, plan, perMinute, perDay, environment, createdAt: isoTime(createdAt), revokedAt: revoked };
-}
-
-/** A secret ends in store time, which may be another than the machine's. */
-const endOf = ({ engine, clock }: Context, end: number): string => isoTime(end - engine.store.unix() + clock.wall());
-
-const isoTime = (unix: number): string => new Date(unix).toISOString();

@@ -1,6 +1,7 @@
+/** Bytes, cut into lines. */
 const LINE_FEED = 10;
 /** The longest line of an import. */
-export const LINE_MAX_BYTES = 65_536;
+export const MAX_INPUT_LINE_BYTES = 65_536;
 
 /** Each line without its end, the last also where it has none. One that is too long is undefined, and is not kept. */
 export async function* linesOf(

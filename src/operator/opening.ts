@@ -1,14 +1,19 @@
 /** Opens what a place names: the engine on a file, or the one on a database, which is loaded only then. */
+import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine, EngineOptions } from '../engine.ts';
 import { holdsStore } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { runAgain } from './compacting.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { CommandError, EXIT, isInUse } from './exit.ts';
 import { openFileEngine, openToRead } from './file-engine.ts';
 import { told } from './output.ts';
 import { withProgress } from './progress.ts';
 import type { Place } from './settings.ts';
+
+/** Another command has the store for a moment only. */
+const MAX_IN_USE_WAIT_MS = 3_000;
+const IN_USE_RETRY_MS = 100;
 
 export const postgres = () => import('../postgres/engine.ts');
 
@@ -22,7 +27,7 @@ export async function openEngine(place: Place, options: EngineOptions): Promise<
 /** For a command, in its own process. What it should know of the opening is told on stderr. */
 export function openHere(
   { data, store }: Place,
-  { reads, makes }: Record<'reads' | 'makes', boolean>,
+  { reads, makes }: { reads?: boolean; makes?: boolean },
 ): Promise<Engine> {
   const notice = (message: string) => void told(`petstore: ${message}\n`);
   return withProgress('reading the store', async (onProgress) => {
@@ -36,4 +41,15 @@ export function openHere(
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
   if (!holdsStore(realDisk, dir)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
+}
+
+/** `isInVain`: whoever has the store does not have it for a moment only. */
+export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
+  for (const end = performance.now() + MAX_IN_USE_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isInUse(error) || performance.now() > end || (await isInVain())) throw error;
+    }
+  }
 }

@@ -1,8 +1,6 @@
 /** What a command's options are, and how the text of one becomes a value. */
 import * as v from 'valibot';
 
-const PATH_MAX_CHARACTERS = 4_096;
-
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
   allowed: string;
@@ -11,10 +9,11 @@ interface Kind<T> {
 
 export interface Option<T> extends Kind<T> {
   /** `placed`: an argument with a place of its own (`keys revoke ID`). `switch`: its name alone turns it on. */
-  is: 'optional' | 'needed' | 'placed' | 'switch';
+  is: 'defaulted' | 'optional' | 'needed' | 'placed' | 'switch';
   /** What stands for the value in `--help`. */
   shown: string;
   help: string;
+  /** What holds where nothing is said: a text as it could be said, of an optional one in words for `--help`. */
   fallback?: string;
 }
 
@@ -23,76 +22,62 @@ export type Values<O> = { [K in keyof O]: O[K] extends Option<infer T> ? T : nev
 
 const as =
   <I extends Option<unknown>['is']>(is: I) =>
-  <T>(kind: Kind<T>, shown: string, help: string, fallback?: string): Option<T> => ({
-    ...kind,
-    is,
-    shown,
-    help,
-    fallback,
-  });
+  <T>(kind: Kind<T>, shown: string, help: string, fallback?: string): Option<T> => {
+    return { ...kind, is, shown, help, fallback };
+  };
 
-/** With a default. */
-export const option: <T>(kind: Kind<T>, shown: string, help: string, fallback: string) => Option<T> = as('optional');
-export const optional: <T>(kind: Kind<T>, shown: string, help: string) => Option<T | undefined> = as('optional');
+export const option: <T>(kind: Kind<T>, shown: string, help: string, fallback: string) => Option<T> = as('defaulted');
+export const optional: <T>(kind: Kind<T>, shown: string, help: string, fallback?: string) => Option<T | undefined> =
+  as('optional');
 export const needed = as('needed');
 export const placed = as('placed');
+export const flag = (help: string): Option<boolean> => as('switch')(yesOrNo, '', help, 'false');
 
-export const oneOf = <const T extends readonly string[]>(values: T): Kind<T[number]> => ({
-  allowed: values.join(', ').replace(/, ([^,]+)$/, ' or $1'),
-  schema: v.picklist(values),
-});
-
-export function flag(help: string): Option<boolean> {
-  const schema = v.pipe(
-    v.picklist(['true', 'false', '1', '0']),
-    v.transform((text) => text === 'true' || text === '1'),
-  );
-  return { allowed: 'true or false', schema, is: 'switch', shown: '', help, fallback: 'false' };
+function kind<T>(allowed: string, pattern: RegExp, to: (text: string) => T, fits?: (value: T) => boolean): Kind<T> {
+  return { allowed, schema: v.pipe(v.string(), v.regex(pattern), v.transform(to), v.check(fits ?? (() => true))) };
 }
 
-export function integer(min: number, max: number): Kind<number> {
-  const schema = v.pipe(v.string(), v.regex(/^\d{1,15}$/), v.transform(Number), v.minValue(min), v.maxValue(max));
-  return { allowed: `a whole number, ${min} to ${max}`, schema };
+export const text = (allowed: string, pattern: RegExp) => kind(allowed, pattern, String);
+export const integer = (min: number, max: number) =>
+  kind(`a whole number, ${min} to ${max}`, /^\d{1,15}$/, Number, (number) => number >= min && number <= max);
+
+export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
+  const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
+  return kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
 }
 
-export function text(allowed: string, pattern: RegExp): Kind<string> {
-  return { allowed, schema: v.pipe(v.string(), v.regex(pattern)) };
-}
-
-export const path = text('a path', new RegExp(`^[^\\0]{1,${PATH_MAX_CHARACTERS}}$`, 's'));
+const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
+export const path = text('a path', /^[^\0]{1,4096}$/s);
 export const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-
-export const hostPort: Kind<{ host: string; port: number }> = {
-  allowed: 'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
-  schema: v.pipe(
-    v.string(),
-    v.regex(/^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/),
-    v.transform((text) => {
-      const cut = text.lastIndexOf(':');
-      return { host: text.slice(0, cut).replace(/[[\]]/g, ''), port: Number(text.slice(cut + 1)) };
-    }),
-    v.check(({ port }) => port <= 65_535),
-  ),
-};
+export const hostPort = kind(
+  'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
+  /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
+  (text) => {
+    const cut = text.lastIndexOf(':');
+    return { host: text.slice(0, cut).replace(/[[\]]/g, ''), port: Number(text.slice(cut + 1)) };
+  },
+  ({ port }) => port <= 65_535,
+);
 
 /** URLs take more for a host than a host may be, such as `*`. */
-const WEB = /^https?:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d+)?(?:\/|$)/;
-function webAddress(allowed: string, fits: (url: URL, text: string) => boolean): Kind<string> {
-  const isGood = (text: string) => WEB.test(text) && URL.canParse(text) && fits(new URL(text), text);
-  return { allowed, schema: v.pipe(v.string(), v.check(isGood)) };
-}
-
-const oneOrigin = webAddress('an origin such as https://shop.example, or *', ({ origin }, text) => origin === text);
-export const origin: Kind<string> = { ...oneOrigin, schema: v.union([v.literal('*'), oneOrigin.schema]) };
-export const baseUrl = webAddress(
+const WEB = 'https?://(?:[a-z0-9._-]+|\\[[0-9a-f:.]+\\])(?::\\d+)?';
+export const origin = kind(
+  'an origin such as https://shop.example, or *',
+  new RegExp(`^(?:\\*|${WEB})$`),
+  String,
+  (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
+);
+export const baseUrl = kind(
   'an http or https address that ends in /v1, such as https://api.example/v1',
-  ({ origin, pathname }, text) => origin + pathname === text && text.endsWith('/v1'),
+  new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
+  String,
+  (text) => URL.canParse(text) && new URL(text).href === text,
 );
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 export function duration(maxMs: number): Kind<number> {
+  const allowed = `a time such as 90s, 15m, 24h or 7d, up to ${maxMs / UNITS_MS.d}d`;
   const toMs = (text: string) => Number(text.slice(0, -1)) * UNITS_MS[text.at(-1) as keyof typeof UNITS_MS];
-  const schema = v.pipe(v.string(), v.regex(/^\d{1,9}[smhd]$/), v.transform(toMs), v.maxValue(maxMs));
-  return { allowed: `a time such as 90s, 15m, 24h or 7d, up to ${maxMs / UNITS_MS.d}d`, schema };
+  return kind(allowed, /^\d{1,9}[smhd]$/, toMs, (ms) => ms <= maxMs);
 }

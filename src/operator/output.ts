@@ -1,21 +1,18 @@
 /** What commands print. */
 import { CommandError, EXIT } from './exit.ts';
 
-export const print = (text: string): Promise<void> => printed(`${text}\n`);
-
-/** Resolves when it was taken, so that what waits to be read stays little; if it is not, the command ends, in order. */
-function printed(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(text, (error) => (error ? reject(notTaken(error)) : resolve()));
-  });
-}
-
 /**
- * Whoever reads our output may stop, as `petstore export | head` does: then we are done, and there is nothing to say.
+ * Resolves when it was taken, so that what waits to be read stays little. Whoever reads our output may stop, as
+ * `petstore export | head` does: then we are done, and there is nothing to say.
  */
-function notTaken({ code, message }: NodeJS.ErrnoException): CommandError {
-  if (code === 'EPIPE') return new CommandError(EXIT.done, '');
-  return new CommandError(EXIT.failed, `not all could be printed: ${message}`);
+export function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(`${text}\n`, (error?: NodeJS.ErrnoException | null) => {
+      if (!error) resolve();
+      else if (error.code === 'EPIPE') reject(new CommandError(EXIT.done, ''));
+      else reject(new CommandError(EXIT.failed, `not all could be printed: ${error.message}`));
+    });
+  });
 }
 
 /** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */
@@ -30,23 +27,20 @@ export function inWords(result: object): string {
   return `${facts(about)}\nThe key, which is shown only once:\n${key}`;
 }
 
-export function facts(result: object): string {
-  const rows = Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]);
-  const width = Math.max(...rows.map(([name]) => name.length));
-  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n');
-}
+export const facts = (result: object): string =>
+  inColumns(Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]));
 
-/** Things under each other, their members in columns as wide as the widest; numbers stand on the right. */
+/** Things under each other, their members in columns; numbers stand on the right. */
 export function table(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0]);
-  const cells = [
-    names.map((name) => spaced(name).toUpperCase()),
-    ...rows.map((row) => names.map((name) => textOf(row[name]))),
-  ];
-  const widths = names.map((_, at) => cells.reduce((width, row) => Math.max(width, row[at].length), 0));
-  const isRight = names.map((name) => /^[\d,/]+$/.test(textOf(rows[0][name])));
-  const padded = (text: string, at: number) => (isRight[at] ? text.padStart(widths[at]) : text.padEnd(widths[at]));
-  return cells.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
+  const cells = rows.map((row) => names.map((name) => textOf(row[name])));
+  return inColumns([names.map((name) => spaced(name).toUpperCase()), ...cells], (at) => /^[\d,/]+$/.test(cells[0][at]));
+}
+
+function inColumns(rows: string[][], isRight = (_at: number) => false): string {
+  const widths = rows[0].map((_, at) => rows.reduce((width, row) => Math.max(width, row[at].length), 0));
+  const padded = (text: string, at: number) => (isRight(at) ? text.padStart(widths[at]) : text.padEnd(widths[at]));
+  return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
 }
 
 /** `bannedUntil` → `banned until` */

@@ -4,6 +4,7 @@ import { consolePage } from '../web/console.ts';
 import { type Addresses, openapiDocument } from '../web/openapi.ts';
 import { print } from './output.ts';
 import { placeOf, type ServeSettings } from './settings.ts';
+import { PROGRAM } from './version.ts';
 
 const STAGING_BASE_URL = 'https://staging.petstore.example/v1';
 const BASE_URL = 'https://petstore.example/v1';
@@ -25,19 +26,17 @@ export function addPages(pages: Map<string, () => Reply>, settings: ServeSetting
 
 function consoleReply(settings: ServeSettings, { environment, ...addresses }: Addresses): Reply {
   const { host, trustProxy, lab } = settings;
-  const { data } = placeOf(settings);
   const url = environment === 'staging' ? addresses.stagingBaseUrl : addresses.baseUrl;
-  const { html, headers } = consolePage({ url, data, isPublic: trustProxy > 0 || !LOOPBACK.test(host), lab });
+  const isPublic = trustProxy > 0 || !LOOPBACK.test(host);
+  const { html, headers } = consolePage({ url, program: PROGRAM, data: placeOf(settings).data, isPublic, lab });
   return withBody(200, 'text/html; charset=utf-8', html, headers.flat());
 }
 
-export async function printDocument(urls: BaseUrls): Promise<void> {
-  await print(JSON.stringify(openapiDocument(addressesOf(urls, LOCAL_URL, 'production')), null, 2));
-}
+export const printDocument = (urls: BaseUrls): Promise<void> =>
+  print(JSON.stringify(openapiDocument(addressesOf(urls, LOCAL_URL, 'production')), null, 2));
 
 /** Where an address is not given, this server's own is that of its environment. */
 function addressesOf(urls: BaseUrls, ownUrl: string, environment: ServeSettings['environment']): Addresses {
-  const isStaging = environment === 'staging';
-  const { baseUrl = isStaging ? BASE_URL : ownUrl, stagingBaseUrl = isStaging ? ownUrl : STAGING_BASE_URL } = urls;
-  return { baseUrl, stagingBaseUrl, environment };
+  const [baseUrl, stagingBaseUrl] = environment === 'staging' ? [BASE_URL, ownUrl] : [ownUrl, STAGING_BASE_URL];
+  return { baseUrl: urls.baseUrl ?? baseUrl, stagingBaseUrl: urls.stagingBaseUrl ?? stagingBaseUrl, environment };
 }

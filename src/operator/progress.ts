@@ -1,6 +1,6 @@
 /** A bar, drawn on stderr when a person watches it there; otherwise nothing. */
 const REDRAW_EVERY_MS = 100;
-const BAR_CHARACTERS = 24;
+const BAR_CHARS = 24;
 
 export type At = (done: number, total: number) => void;
 
@@ -11,7 +11,7 @@ export async function withProgress<R>(what: string, work: (at: At) => Promise<R>
     if (process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
     drawnAt = performance.now();
     const share = Math.min(1, done / Math.max(1, total));
-    const bar = '#'.repeat(share * BAR_CHARACTERS).padEnd(BAR_CHARACTERS, '.');
+    const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
     process.stderr.write(`\r${what} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
   };
   return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));

@@ -9,25 +9,23 @@ import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
 import { openAdmin } from './admin.ts';
-import { command } from './command.ts';
-import type { Calls } from './context.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
+import { mistyped } from './arguments.ts';
+import { type Calls, command } from './command.ts';
+import { asCommandError, EXIT } from './exit.ts';
 import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
-import { openEngine } from './opening.ts';
+import { openEngine, triedWhileInUse } from './opening.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
-import { triedWhileInUse } from './reach.ts';
 import { seedOf, seedStore } from './seed.ts';
 import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './settings.ts';
 import { hostAndPort, isServed, listen } from './sockets.ts';
 import { PROGRAM, VERSION } from './version.ts';
 
-const DRAIN_MAX_MS = 10_000;
-const SAME_WISH_MS = 1_000;
+const MAX_DRAIN_MS = 10_000;
 /** After the disk failed: long enough for the replies that say so. */
-const LAST_REPLIES_MAX_MS = 1_000;
+const MAX_LAST_REPLIES_MS = 1_000;
 
 /** `calls`: what commands may ask of the running server. */
 export const serveCommand = (calls: Calls) =>
@@ -41,7 +39,8 @@ export const serveCommand = (calls: Calls) =>
   });
 
 async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
-  const log = new Logger({ out: stderrWithoutWaiting(), clock, level: settings.logLevel });
+  const log = new Logger({ out: stderrWithoutWaiting(), clock });
+  for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
@@ -51,32 +50,19 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   process.on('uncaughtException', endNow('a bug ended the process'));
   process.on('unhandledRejection', endNow('a bug ended the process'));
   try {
-    const signal = firstSignal(); // one that comes during the start is heeded after it
-    const stop = await start(settings, calls, log, endNow('the disk failed; the next start tells what was kept'));
+    // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
+    const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve));
+    const failed = settings.store ? 'the database has another history' : 'the disk failed';
+    const stop = await start(settings, calls, log, endNow(`${failed}; the next start tells what was kept`));
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
   } catch (error) {
     const known = asCommandError(error, shownPlace(placeOf(settings)));
-    const isBug = !(known instanceof CommandError);
-    log.error(isBug ? 'a bug ended the start' : known.message, isBug ? { error } : undefined);
-    await end(isBug ? EXIT.failed : known.exit);
+    log.error(known?.message ?? 'a bug ended the start', known ? undefined : { error });
+    await end(known?.exit ?? EXIT.failed);
   }
   await log.close();
-}
-
-/**
- * Its repeat within a second is the same wish: Ctrl-C under `npm start` comes from the terminal and again from npm.
- * After that the next one does what a signal does by default: it ends the process at once.
- */
-function firstSignal(): Promise<string> {
-  return new Promise((resolve) => {
-    const onSignal = (signal: string) => {
-      setTimeout(() => process.off('SIGTERM', onSignal).off('SIGINT', onSignal), SAME_WISH_MS).unref();
-      resolve(signal);
-    };
-    process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
-  });
 }
 
 /** Serves until what it returns is called. */
@@ -90,10 +76,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
   const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
-  let hasFailed = false;
-  const fatal = (error: unknown) => {
-    if (!hasFailed) void app.drain(LAST_REPLIES_MAX_MS).then(() => onFatal(error));
-  };
+  const fatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => onFatal(error));
   const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, observe: metrics });
   const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
   try {
@@ -109,17 +92,15 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     addPages(pages, settings, url);
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
     tellFirstSteps(url, firstKey, log);
-    const counts = store.read.counts();
-    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(place) };
-    log.info('listening', { ...at, version: VERSION, ...counts });
+    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(place), version: VERSION };
+    log.info('listening', { ...at, ...store.read.counts() });
     return async () => {
-      await Promise.all([admin?.close(), app.drain(DRAIN_MAX_MS)]);
+      await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    hasFailed = true;
     // So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
@@ -132,9 +113,7 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   return new Lab(engine, clock, seed === undefined ? { categories: [], pets: [] } : await seedOf(seed));
 }
 
-/**
- * The first line is for programs; then a key, alone on its line, and a line to paste. Whoever started us may not read.
- */
+/** The first line is for programs; then a key, alone on its line, and a line to paste. Nobody may read them. */
 function tellFirstSteps(url: string, firstKey: string | undefined, log: Logger): void {
   const steps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
   print(`petstore listening on ${url}${steps ?? ''}`).catch(() => {
@@ -147,13 +126,12 @@ function originOf(server: Pick<Server, 'address'>): string {
   return `http://${hostAndPort(address, port)}`;
 }
 
+/** What is done with every request that was answered; nothing at all where nobody wants to know. */
 function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
   if (metrics === undefined && !accessLog) return undefined;
-  return (answered: Answered) => {
-    const { route, method, target, status, ms, requestId, keyId: key } = answered;
+  return ({ route, method, target, status, ms, requestId, keyId: key, address }: Answered) => {
     metrics?.replied(route, status, ms);
-    if (!accessLog) return;
-    const address = answered.address();
-    log.access({ requestId, method, target, status, ms: Math.round(ms * 1_000) / 1_000, key, address });
+    const rounded = Math.round(ms * 1_000) / 1_000;
+    if (accessLog) log.access({ requestId, method, target, status, ms: rounded, key, address: address() });
   };
 }

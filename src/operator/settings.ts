@@ -1,18 +1,17 @@
 /** What the operator may say to `serve`, and the options that several commands take: one table for all there is. */
 import { ENVIRONMENTS } from '../store/model.ts';
-import { LEVELS } from './logging.ts';
 import * as is from './options.ts';
 import { flag, type Options, option, optional, type Values } from './options.ts';
 
-const BAN_AFTER_MAX_STRIKES = 1_000_000;
-const TRUST_PROXY_MAX_HOPS = 10;
+const MAX_BAN_AFTER_STRIKES = 1_000_000;
+const MAX_TRUST_PROXY_HOPS = 10;
 const DEFAULT_DATA = 'data';
 
 const storeUrl = is.text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
 
 /** Where the store is: of every command that needs it. */
 export const place = {
-  data: optional(is.path, 'DIR', `directory of the store (default ${DEFAULT_DATA})`),
+  data: optional(is.path, 'DIR', 'directory of the store', DEFAULT_DATA),
   store: optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'),
 };
 export const json = flag('print JSON, for programs');
@@ -26,33 +25,26 @@ export function placeOf({ data = DEFAULT_DATA, store }: { data?: string; store?:
 /** As it may be logged: without user and password. */
 export const shownPlace = ({ data, store }: Place): string => data ?? store.replace(/\/\/[^/]*@/, '//');
 
-export function onePlace(given: (key: string) => string | undefined): string | undefined {
-  if (!given('data') || !given('store')) return undefined;
-  return `${given('data')} and ${given('store')} both say where the store is: give one of them`;
-}
-
 export const baseUrls = {
   baseUrl: optional(is.baseUrl, 'URL', 'production address in the OpenAPI document'),
   stagingBaseUrl: optional(is.baseUrl, 'URL', 'staging address in the OpenAPI document'),
 };
 
-const strikes = is.integer(0, BAN_AFTER_MAX_STRIKES);
-const bansAfter = 'refusals in a minute that ban a key; 0: never; default: 5 times its limit a minute';
+const strikes = is.integer(0, MAX_BAN_AFTER_STRIKES);
 
 export const SERVE_OPTIONS = {
   host: option(is.host, 'HOST', 'address to listen on', '127.0.0.1'),
-  port: option(is.integer(0, 65_535), 'N', 'port to listen on; 0 picks a free one', '8080'),
+  port: option(is.integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
   ...place,
   seed: optional(is.path, 'FILE', 'fill the store from this JSON file if it is empty'),
   firstKey: optional(is.oneOf(['free', 'pro', 'business']), 'PLAN', 'create and print a key if there is no active one'),
   environment: option(is.oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
   categories: option(is.oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
   corsOrigin: optional(is.origin, 'ORIGIN', 'let web pages of this origin call the service'),
-  trustProxy: option(is.integer(0, TRUST_PROXY_MAX_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
-  banAfter: optional(strikes, 'N', bansAfter),
+  trustProxy: option(is.integer(0, MAX_TRUST_PROXY_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
-  logLevel: option(is.oneOf(LEVELS), 'LEVEL', 'lowest level that is logged', 'info'),
   metrics: optional(is.hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
   ...baseUrls,
 } satisfies Options;

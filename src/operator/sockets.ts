@@ -1,39 +1,34 @@
 /** What a server listens on, and the socket in its data directory on which it answers commands. */
+import { once } from 'node:events';
 import { connect, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 
 /** What fits into sun_path, with its closing NUL. */
-const PATH_MAX_BYTES = 107;
+const MAX_PATH_BYTES = 107;
 
 /** As it stands in an address: `[::1]:8080`. */
 export function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-export function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const failed = (error: NodeJS.ErrnoException) => {
-      const why =
-        error.code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${error.message}`;
-      const name = 'path' in at ? at.path : hostAndPort(at.host, at.port);
-      reject(new CommandError(EXIT.failed, `${name} ${why}`));
-    };
-    server.once('error', failed);
-    server.listen(at, () => {
-      server.off('error', failed);
-      // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
-      server.on('error', (error) => log.error('a connection could not be taken', { error }));
-      resolve();
-    });
-  });
+export async function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log) {
+  try {
+    await once(server.listen(at), 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;
+    throw new CommandError(EXIT.failed, `${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
+  }
+  // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
+  server.on('error', (error) => log.error('a connection could not be taken', { error }));
 }
 
 export function adminSocket(dir: string): string {
   const socket = path.resolve(dir, 'admin.sock');
-  if (Buffer.byteLength(socket) <= PATH_MAX_BYTES) return socket;
-  throw new CommandError(EXIT.failed, `${socket} is too long for a socket: at most ${PATH_MAX_BYTES} bytes`);
+  if (Buffer.byteLength(socket) <= MAX_PATH_BYTES) return socket;
+  throw new CommandError(EXIT.failed, `${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
 }
 
 export const isNobodyThere = ({ code = '' }: NodeJS.ErrnoException): boolean =>

@@ -1,94 +1,94 @@
-/**
- * The engine on PostgreSQL: every replica keeps the same state in memory, and follows one log; limits lie in a table.
- */
-import type { Clock } from '../clock.ts';
+/** The engine on PostgreSQL: every replica keeps one state in memory, and follows one log; limits lie in a table. */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
-import { writeBackup } from '../store/file/backup.ts';
+import { readBackup, writeBackup } from '../store/file/backup.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { MemoryStore } from '../store/memory.ts';
+import type { Proof } from '../store/model.ts';
 import { prove } from '../store/record.ts';
-import type { State } from '../store/state.ts';
-import type { Place } from './batches.ts';
+import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Link } from './link.ts';
-import { openSchema } from './schema.ts';
-import { type Server, serverOf } from './server.ts';
-import { isSnapshotDue, makeSnapshot } from './snapshots.ts';
-import { BEGIN_READING, CLOCK, COMMIT, HEAD, LOOK, REFILL, SERVER, TAIL } from './sql.ts';
-import { putUsage } from './transfer.ts';
+import { serverOf } from './server.ts';
+import { BEGIN, COMMIT, LIMITS, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
+import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
-export { restorePostgres } from './transfer.ts';
+const LOOK_AFTER_EVERY_MS = 10_000;
+/** A log larger than this, and than the newest snapshot, is worth a new one. */
+const MIN_LOG_BYTES = 64 * 1024 * 1024;
+/** How often somebody else may write between two statements until one stands still. */
+const STAND_STILL_TRIES = 1_000;
+const KEYS_AT_ONCE = 10_000;
+const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
-const START_PATIENCE_MS = 10_000;
-const OLDEST_VERSION = 150_000;
-const CLOCK_ASKED_TIMES = 5;
-/** How often the log's length is looked at, and how much must have come to it meanwhile. */
-const LENGTH_SEEN_EVERY_MS = 10_000;
-const LENGTH_SEEN_BYTES = 16 * 1024 * 1024;
-
-interface Parts {
-  store: MemoryStore;
-  journal: PostgresJournal;
-  limiter: PostgresLimiter;
-  upkeep: Link;
-}
+const HELP = {
+  batches: 'Batches appended by this replica.',
+  conflicts: 'Batches decided again because another replica was first.',
+  locks: 'Times the head of the log was locked.',
+  doubts: 'Batches of which nobody knew whether they were kept until they were sent again.',
+};
 
 /** `compact` does in another process what the command does. Only a server has it. */
 export async function openPostgres(
   url: string,
-  { clock, banAfter, log, onFatal }: EngineOptions,
+  options: EngineOptions,
   compact?: () => Promise<unknown>,
 ): Promise<Engine> {
+  const { clock, banAfter, log, onFatal = () => {} } = options;
   const server = serverOf(url);
   const links = ['takes', 'appends', 'upkeep'].map((name) => new Link(server, name));
   const [takes, appends, upkeep] = links;
-  const warn = (text: string) => log.warn(text);
   try {
-    const isAlone = await meet(upkeep, server);
-    const ahead = await aheadOf(upkeep, clock);
-    const journal = new PostgresJournal(appends, onFatal ?? (() => {}));
-    const databaseClock = { ...clock, now: () => clock.now(), wall: () => clock.now() + ahead };
+    await openSchema(upkeep, server.schema);
+    const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
+    const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
+    const journal = new PostgresJournal(appends, onFatal);
+    const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, { clock: databaseClock });
-    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn });
+    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
-    if (compact && isAlone) warn('the database has no synchronous standby: what it loses is lost');
-    const watch = compact && watchLength(journal, upkeep, compact, warn);
-    const close = async () => {
-      clearInterval(watch);
-      await store.close();
-      limiter.close();
-      for (const link of links) link.close();
-    };
-    return engineOf({ store, journal, limiter, upkeep }, close);
+    if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
+    if (compact) void lookAfter(upkeep, compact, log);
+    return engineOf(store, limiter, journal, links);
   } catch (error) {
     for (const link of links) link.close();
     throw error;
   }
 }
 
-function engineOf(parts: Parts, close: () => Promise<void>): Engine {
-  const { store, limiter, upkeep } = parts;
+function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: PostgresJournal, links: Link[]): Engine {
+  const [, , upkeep] = links;
+  /** For a command, which does nothing beside: the state of one batch, checked, with what is used of limits. */
+  const standStill = async () => {
+    limiter.close();
+    for (let tries = 0; tries < STAND_STILL_TRIES; tries++) {
+      await journal.catchUp();
+      const limits = await upkeep.rows({ text: LIMITS });
+      if (limits[0]?.head !== journal.at.id) continue;
+      putUsage(store.read, limits);
+      store.read.check();
+      return store.read;
+    }
+    throw damaged('the head is not the last batch of the log');
+  };
   return {
     store,
     limiter,
-    close,
-    ready: () => limiter.isReady(),
-    metrics: () => metricsOf(parts),
     upkeep: {
-      verify: async () => prove((await standStill(parts)).state),
-      async compact() {
-        const { at, state } = await standStill(parts);
-        if (!(await makeSnapshot(upkeep, at, state))) throw new Error('another process is making a snapshot');
-      },
-      async backup(file) {
-        const { at, state } = await standStill(parts);
-        await writeBackup(realDisk, file, { store: at.id, file: 1, first: at.batch + 1 }, state);
+      verify: async () => prove(await standStill()),
+      compact: async () => makeSnapshot(upkeep, await standStill(), journal.at),
+      backup: async (file) => {
+        const state = await standStill();
+        const { batch, id } = journal.at;
+        await writeBackup(realDisk, file, { store: id, file: 1, first: batch + 1 }, state);
         return prove(state);
       },
     },
+    ready: () => limiter.isReady(),
+    metrics: () => metricsOf(journal, limiter),
     async advance({ id: key }, ms) {
-      const usage = { key, dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 }; // it lies in the table of limits
+      const usage = { key, ...UNUSED }; // it lies in the table of limits
       await store.write(() => ({ op: 'advance' as const, at: store.unix(), key, ms, usage }));
     },
     /** Both operations are accepted in one turn, and so become durable in one batch. */
@@ -99,82 +99,66 @@ function engineOf(parts: Parts, close: () => Promise<void>): Engine {
       ]);
       await upkeep.rows({ text: REFILL, values: [slot] });
     },
+    async close() {
+      await store.close();
+      limiter.close();
+      for (const link of links) link.close();
+    },
   };
 }
 
-function* metricsOf({ journal, limiter }: Parts): Generator<Metric> {
-  const { statements, takes, repeated } = limiter.counts;
-  const { batches, operations, conflicts, locks, doubts, followed } = journal.counts;
-  const counters: [string, number, string][] = [
-    ['take_statements', statements, 'Statements that took requests from limits.'],
-    ['takes', takes, 'Requests in them.'],
-    ['repeated', repeated, 'Those that were in the way of others, and sent again.'],
-    ['batches', batches, 'Batches appended by this replica.'],
-    ['operations', operations, 'Operations in them.'],
-    ['conflicts', conflicts, 'Batches decided again because another replica was first.'],
-    ['locks', locks, 'Times the head of the log was locked.'],
-    ['doubts', doubts, 'Batches of which nobody knew whether they were kept until they were sent again.'],
-    ['followed', followed, 'Operations taken in from other replicas.'],
-  ];
-  for (const [name, value, help] of counters) {
-    yield { name: `petstore_postgres_${name}_total`, help, type: 'counter', value };
-  }
-  yield { name: 'petstore_postgres_batch', help: 'The newest batch.', type: 'gauge', value: journal.at.batch };
+function metricsOf(journal: PostgresJournal, limiter: PostgresLimiter): Metric[] {
   const isUp = Number(limiter.isReady());
-  yield { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp };
+  const counters = Object.entries(journal.counts).map(([name, value]): Metric => {
+    return { name: `petstore_postgres_${name}_total`, help: HELP[name as keyof typeof HELP], type: 'counter', value };
+  });
+  return [...counters, { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp }];
 }
 
-/** Has the log compacted when it has grown long. */
-function watchLength(
-  { counts }: PostgresJournal,
-  upkeep: Link,
-  compact: () => Promise<unknown>,
-  warn: (text: string) => void,
-): NodeJS.Timeout {
-  let seen = 0;
-  const look = async () => {
-    if (counts.bytes - seen < LENGTH_SEEN_BYTES) return;
-    seen = counts.bytes;
-    if (await isSnapshotDue(upkeep)) await compact();
-  };
-  const failed = (error: Error) => warn(`no snapshot could be made; it will be tried again: ${error.message}`);
-  return setInterval(() => look().catch(failed), LENGTH_SEEN_EVERY_MS).unref();
-}
-
-/** For a command, which does nothing beside: the state of one batch, checked, with what was used of limits by then. */
-async function standStill({ store, journal, limiter, upkeep }: Parts): Promise<{ at: Place; state: State }> {
-  const state = store.read as State;
-  limiter.close();
-  for (;;) {
-    const from = journal.at;
-    const texts = [BEGIN_READING, TAIL, LOOK, HEAD, COMMIT];
-    const values = [[], [from.batch], [null]];
-    const [, tail, limits, head] = await upkeep.ask(texts.map((text, at) => ({ text, values: values[at] })));
-    await journal.arrived(tail.rows, from);
-    if (journal.at.id !== head.rows[0].id) continue;
-    putUsage(state, limits.rows);
-    state.check();
-    return { at: journal.at, state };
+/** Has the log compacted when it has grown long, and names who slows the database down. */
+async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
+  for (; !upkeep.isClosed; await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false })) {
+    try {
+      const [{ is_due, long }] = await upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
+      if (long) log.warn(`a long transaction slows the database down: ${long}`);
+      if (is_due) await compact();
+    } catch (error) {
+      const { message } = error as Error;
+      if (!upkeep.isClosed) log.warn(`upkeep of the database failed, and will be tried again: ${message}`);
+    }
   }
 }
 
-/** Whether it has no synchronous standby. */
-async function meet(link: Link, { schema }: Server): Promise<boolean> {
-  const [{ version, is_alone }] = await link.rows({ text: SERVER }, START_PATIENCE_MS);
-  if (version < OLDEST_VERSION) throw new Error(`PostgreSQL 15 or newer is needed, not ${version}`);
-  await openSchema(link, schema);
-  return is_alone;
-}
-
-/**
- * The database's time, less ours: store time is the database's, as all time is that replicas compare. An answer is old
- * when it comes: of a few, the one that was quickest tells.
- */
-async function aheadOf(link: Link, { now }: Clock): Promise<number> {
-  let ahead = Number.NEGATIVE_INFINITY;
-  for (let ask = 0; ask < CLOCK_ASKED_TIMES; ask++) {
-    const [{ at }] = await link.rows({ name: 'clock', text: CLOCK });
-    ahead = Math.max(ahead, at - now());
+/** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
+export async function restorePostgres(
+  file: string,
+  url: string,
+  onProgress?: (done: number, total: number) => void,
+): Promise<Proof> {
+  const state = new State();
+  await readBackup(realDisk, file, state, onProgress);
+  const server = serverOf(url);
+  const link = new Link(server, 'restore');
+  const id = newId();
+  try {
+    await openSchema(link, server.schema);
+    await link.rows({ text: BEGIN }); // without its COMMIT it is undone when the link is closed
+    await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
+    const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
+    if (rowCount !== 1) throw new Error(`the store in schema ${server.schema} is not empty`);
+    await writeSnapshot(link, state, { batch: 0, id });
+    const limits = [...state.keys()].map((key) => ({ ...key, ...UNUSED, ...state.usage(key.id) }));
+    for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
+      await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
+    }
+    await link.rows({ text: COMMIT });
+    const back = new State();
+    await loadSnapshot(link, back);
+    putUsage(back, await link.rows({ text: LIMITS }));
+    const proof = prove(back);
+    if (proof.digest === prove(state).digest) return proof;
+    throw new Error('what was restored is not what the backup holds: do not use it');
+  } finally {
+    link.close();
   }
-  return ahead;
 }

@@ -1,37 +1,31 @@
 /**
- * The log that all replicas share. A batch is appended by compare-and-swap: it counts if the batch before it is the
- * last. If another replica was first, nothing was kept, and all is decided again on what that one wrote. After the
- * third conflict in a row the head is locked for one batch: that queues, so nobody starves.
+ * The log that all replicas share. A batch counts if the batch before it is the last. If another replica was first,
+ * nothing was kept, and all is decided again on what that one wrote. After the third conflict in a row the head is
+ * locked for one batch: that queues, so nobody starves.
  *
- * Failure policy: when it cannot be known whether a batch was kept (the connection was lost, the wait for a standby
- * cancelled), the same batch is sent again, with the same number and id, until the answer is certain: the number can be
- * given once. Nothing else is appended before. Where another id stands at a number that this replica has, the history
- * is another one, and the replica ends.
+ * When it cannot be known whether a batch was kept (the connection was lost, the wait for a standby cancelled), it is
+ * sent again, with the same number and id, until that is certain: a number is given once. Nothing else is appended
+ * before. Where another id stands at a number that this replica has, the history is another one, and the replica ends.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Journal, type Operation, StoreError } from '../store/model.ts';
+import { seal } from '../store/file/format.ts';
+import { type ApiKey, type Journal, type Operation, StoreError } from '../store/model.ts';
+import { encode } from '../store/record.ts';
 import type { State } from '../store/state.ts';
-import { appendStatement, decodeLines, HistoryError, isCut, type Place, tailStatement } from './batches.ts';
-import { type Link, LinkError, PATIENCE_MS, type Row, type Statement } from './link.ts';
-import { newId } from './schema.ts';
-import { loadState } from './snapshots.ts';
-import { BEGIN, COMMIT, LOCK_HEAD } from './sql.ts';
+import { DISK_FULL, type Link, LinkError, type Row, type Statement } from './link.ts';
+import { APPEND, BEGIN, COMMIT, FENCE_SLOT, LOCK_HEAD, TAIL_ROWS, TAKE } from './sql.ts';
+import { damaged, decodeLines, loadSnapshot, newId, type Place } from './tables.ts';
 
 const LOCK_AFTER_CONFLICTS = 3;
 /** A lock for which nothing was left to write is given back. */
 const LOCK_UNUSED_MS = 20;
 /** So long a client waits for an outcome; then it is told that it is unknown. */
 const OUTCOME_MAX_MS = 10_000;
-/** Conflicts with nobody: the head and the log do not fit together. */
-const MAX_MISFITS = 20;
 
-/** A batch on its way. */
 interface Sent {
   place: Place;
   statement: Statement;
   operations: Operation[];
-  /** Whoever waits for it has been told that the outcome is unknown. */
-  isGivenUp: boolean;
   resolve(others: Operation[] | undefined): void;
   reject(error: unknown): void;
 }
@@ -42,15 +36,14 @@ export class PostgresJournal implements Journal {
   /** The newest batch that memory has. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
-  #take!: (operations: Operation[]) => void;
+  /** Once everything that there was is read. */
+  #take: ((operations: Operation[]) => void) | undefined;
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
-  #othersWrote = false;
-  #isLocked = false;
-  #unused: NodeJS.Timeout | undefined;
-  #isClosed = false;
-  readonly counts = { batches: 0, operations: 0, conflicts: 0, locks: 0, doubts: 0, followed: 0, bytes: 0 };
+  /** The head of the log is locked for the batch that comes next, until then. */
+  #lock: NodeJS.Timeout | undefined;
+  readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
   constructor(link: Link, onFatal: (error: unknown) => void) {
     this.#link = link;
@@ -59,7 +52,8 @@ export class PostgresJournal implements Journal {
 
   async replay(state: State): Promise<void> {
     this.#state = state;
-    this.at = await loadState(this.#link, state);
+    this.at = await loadSnapshot(this.#link, state);
+    await this.catchUp();
   }
 
   follow(take: (operations: Operation[]) => void): void {
@@ -67,37 +61,30 @@ export class PostgresJournal implements Journal {
   }
 
   async append(operations: Operation[]): Promise<Operation[] | undefined> {
-    const decidedOn = this.at;
-    for (const until = performance.now() + PATIENCE_MS; this.#sent; await wait(20)) {
-      if (performance.now() < until) continue;
-      throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
-    }
-    if (this.at !== decidedOn) return [];
+    if (this.#sent) throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
     const place = { batch: this.at.batch + 1, id: newId() };
-    const statement = appendStatement(operations, place.id, this.at, this.#state);
     return new Promise((resolve, reject) => {
-      const sent = { place, statement, operations, isGivenUp: false, resolve, reject };
-      this.#sent = sent;
-      this.#send(sent).catch((error) => {
-        if (this.#sent === sent) this.#sent = undefined;
-        reject(error);
+      this.#sent = { place, statement: this.#statement(operations, place), operations, resolve, reject };
+      this.#send(this.#sent).catch((error) => {
+        if (this.#sent?.place === place) this.#sent = undefined;
+        reject(error.code === DISK_FULL ? new StoreError('full', error.message) : error);
       });
     });
   }
 
+  /** What is in doubt to the end remains so. */
   async close(): Promise<void> {
-    this.#isClosed = true;
-    clearTimeout(this.#unused);
+    this.#sent = undefined;
   }
 
   /**
-   * Takes rows that came from `from` on, over whichever connection, and applies what is new. They may hold our own
-   * batch, whose own answer is still under way: then it is settled by this.
+   * Takes what came with rows that were asked for from `from` on, over whichever connection, and fetches what did not
+   * come with them. They may hold our own batch, whose own answer is still under way: then it is settled by this.
    */
   async arrived(rows: Row[], from: Place): Promise<void> {
-    if (Number(rows[0]?.batch) !== from.batch) this.#end(`batch ${from.batch} is not there`);
-    let others: Row[] = [];
-    for (const row of rows) {
+    const tail = rows.filter(({ batch }) => batch !== null);
+    if (Number(tail[0]?.batch) !== from.batch) this.#end(`batch ${from.batch} is not there`);
+    for (const row of tail) {
       const batch = Number(row.batch);
       const known = [from, this.at].find((place) => place.batch === batch);
       if (known && known.id !== row.id) this.#end(`batch ${batch} is another one`);
@@ -105,123 +92,115 @@ export class PostgresJournal implements Journal {
       if (row.id === this.#sent?.place.id) {
         this.#kept(this.#sent as Sent);
         await new Promise((resolve) => setImmediate(resolve)); // until the store has applied it
-      } else others.push(row);
+      } else this.#takeOther(row);
     }
-    others = others.filter(({ batch }) => Number(batch) > this.at.batch);
-    if (others.length > 0) this.#takeOthers(others);
+    if (tail.length === TAIL_ROWS) await this.catchUp();
   }
 
-  /** Takes in what others have written. */
   async catchUp(): Promise<void> {
-    for (let rows: Row[] | undefined; rows === undefined || isCut(rows); ) {
-      const from = this.at;
-      rows = (await this.#link.rows(tailStatement(from))).filter(({ slot }) => slot === null);
-      await this.arrived(rows, from);
-    }
+    const from = this.at;
+    await this.arrived(await this.#link.rows(tailFrom(from)), from);
   }
 
   /** Until it is certain whether it was kept. In doubt, the same batch goes again and again. */
   async #send(sent: Sent): Promise<void> {
     let inDoubt: NodeJS.Timeout | undefined;
-    for (let misfits = 0; this.#sent === sent && !this.#isClosed; ) {
+    while (this.#sent === sent) {
+      if (inDoubt) await wait(10 + 40 * Math.random());
       let isUnderWay = false;
       try {
-        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#isLocked && !inDoubt) await this.#lock();
+        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#lock && !inDoubt) await this.#lockHead();
         if (this.#sent !== sent) break;
-        const isLocked = this.#useLock();
+        const statements = this.#lock ? [sent.statement, { text: COMMIT }] : [sent.statement];
+        clearTimeout(this.#lock);
+        this.#lock = undefined;
         isUnderWay = true;
-        const statements = isLocked ? [sent.statement, { text: COMMIT }] : [sent.statement];
-        const [{ rowCount }] = await this.#link.ask(statements, inDoubt && OUTCOME_MAX_MS);
+        const [{ rowCount }] = await this.#link.ask(statements);
         isUnderWay = false;
-        if (rowCount === 1) this.#kept(sent, isLocked);
-        else if (++misfits > MAX_MISFITS) this.#end('its head does not fit it');
+        if (rowCount === 1) this.#kept(sent);
         else await this.catchUp();
+        if (this.#sent === sent && !inDoubt) throw new StoreError('unavailable', 'the head of the log does not fit it');
       } catch (error) {
-        const left = error instanceof LinkError ? error.left : undefined;
-        if (left === 'unknown' && isUnderWay && !inDoubt) {
-          this.counts.doubts++;
-          inDoubt = setTimeout(() => giveUp(sent), OUTCOME_MAX_MS);
-        }
-        const isLost = left === 'unsent' || left === 'undone';
-        if (left === undefined || (isLost && !inDoubt)) throw error;
-        if (inDoubt) await wait(10 + 40 * Math.random());
+        if (!(error instanceof LinkError) || (error.isUndone && !inDoubt)) throw error;
+        if (!isUnderWay || inDoubt) continue;
+        this.counts.doubts++;
+        inDoubt = setTimeout(() => {
+          sent.resolve = (others) => others ?? this.#take?.(sent.operations);
+          sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
+        }, OUTCOME_MAX_MS);
       }
     }
     clearTimeout(inDoubt);
   }
 
   /** Waits for all who are before us, and takes in what they have written. */
-  async #lock(): Promise<void> {
+  async #lockHead(): Promise<void> {
     const from = this.at;
-    const [, , { rows }] = await this.#link.ask([
-      { text: BEGIN },
-      { name: 'lock', text: LOCK_HEAD },
-      tailStatement(from),
-    ]);
+    const [, , { rows }] = await this.#link.ask([{ text: BEGIN }, { name: 'lock', text: LOCK_HEAD }, tailFrom(from)]);
     this.counts.locks++;
-    this.#isLocked = true;
-    this.#unused = setTimeout(() => {
-      if (this.#useLock()) this.#link.ask([{ text: COMMIT }]).catch(() => {});
+    this.#lock = setTimeout(() => {
+      this.#lock = undefined;
+      this.#link.ask([{ text: COMMIT }]).catch(() => {});
     }, LOCK_UNUSED_MS);
-    await this.arrived(
-      rows.filter(({ slot }) => slot === null),
-      from,
-    );
+    await this.arrived(rows, from);
   }
 
-  #useLock(): boolean {
-    clearTimeout(this.#unused);
-    const isLocked = this.#isLocked;
-    this.#isLocked = false;
-    return isLocked;
-  }
-
-  #kept(sent: Sent, wasLocked = false): void {
+  #kept(sent: Sent): void {
     if (this.#sent !== sent) return;
     this.#sent = undefined;
     this.at = sent.place;
-    this.#conflicts = wasLocked && this.#othersWrote ? LOCK_AFTER_CONFLICTS : 0;
-    this.#othersWrote = false;
+    this.#conflicts = 0;
     this.counts.batches++;
-    this.counts.operations += sent.operations.length;
-    this.counts.bytes += (sent.statement.values as string[])[2].length;
-    if (sent.isGivenUp) this.#take(sent.operations);
-    else sent.resolve(undefined);
+    sent.resolve(undefined);
   }
 
-  #takeOthers(rows: Row[]): void {
-    const operations: Operation[] = [];
+  #takeOther({ batch, id, body }: Row): void {
+    const next = this.at.batch + 1;
+    if (Number(batch) !== next) this.#end(`batch ${next} is missing`);
     try {
-      for (const { batch, id, body } of rows) {
-        const next = this.at.batch + 1;
-        if (Number(batch) !== next) throw new Error(`batch ${next} is missing`);
-        for (const { entry } of decodeLines(body, `batch ${batch}`)) operations.push(entry as Operation);
-        this.at = { batch: next, id };
-        this.counts.bytes += body.length;
-      }
-      this.#take(operations);
+      const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
+      if (this.#take) this.#take(operations);
+      else this.#state.take(operations);
     } catch (error) {
+      if (!this.#take) throw error;
       this.#end((error as Error).message);
     }
-    this.counts.followed += operations.length;
-    this.#othersWrote = true;
+    this.at = { batch: next, id };
     const sent = this.#sent;
-    if (sent === undefined || sent.place.batch > this.at.batch) return;
+    if (sent?.place.batch !== next) return;
     this.counts.conflicts++; // its number is another's: it was not kept, and cannot be
     this.#conflicts++;
     this.#sent = undefined;
-    if (!sent.isGivenUp) sent.resolve([]);
+    sent.resolve([]);
+  }
+
+  /** With the limits that the operations change; of one key that is changed twice, the last. */
+  #statement(operations: Operation[], { batch, id }: Place): Statement {
+    const limits = new Map<string, object>();
+    for (const operation of operations) {
+      const { op } = operation;
+      if (op === 'setKey') limits.set(operation.key.id, limitsOf(operation.key));
+      if (op !== 'advance') continue;
+      const before = limits.get(operation.key) ?? limitsOf(this.#state.key(operation.key) as ApiKey);
+      limits.set(operation.key, { ...before, ms: operation.ms }); // no batch goes on behind such an operation
+    }
+    const body = operations.map((operation) => seal(encode(operation))).join('');
+    const values = [batch, id, body, this.at.id, JSON.stringify([...limits.values()])];
+    return { name: 'append', text: APPEND, values };
   }
 
   /** From here nothing can be told that is true. */
   #end(why: string): never {
-    const error = new HistoryError(`the log in the database is not the one this replica has read: ${why}`);
+    if (!this.#take) throw damaged(why);
+    const error = new StoreError('unavailable', `the log in the database is not the one this replica has read: ${why}`);
     this.#onFatal(error);
     throw error;
   }
 }
 
-function giveUp(sent: Sent): void {
-  sent.isGivenUp = true;
-  sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
+/** What was written behind `place`, which is the first row itself. It is a commit, too: see FENCE_SLOT. */
+function tailFrom(place: Place): Statement {
+  return { name: 'take', text: TAKE, values: [[FENCE_SLOT], [0], place.batch, 0] };
 }
+
+const limitsOf = ({ slot, perMinute, perDay }: ApiKey) => ({ slot, perMinute, perDay, ms: 0 });

@@ -1,5 +1,5 @@
 /** A connection to the database that comes back by itself, and says of each failure what it left behind. */
-import { connect as connectSocket } from 'node:net';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreError } from '../store/model.ts';
@@ -10,12 +10,15 @@ const CONNECT_MAX_MS = 2_000;
 export const PATIENCE_MS = 2_000;
 /** A statement without an answer for so long is given up: longer than any lock is waited for (`lock_timeout`). */
 const SILENCE_MAX_MS = 6_000;
-const RETRY_MAX_MS = 500;
-/** What PostgreSQL is sent, over a connection of its own, to cancel what another waits for. */
-const CANCEL_CODE = 80_877_102;
-const DISK_FULL = '53100';
-const READ_ONLY = '25006';
+const RETRY_MS = 100;
+export const DISK_FULL = '53100';
 const CONFLICTS = ['40001', '40P01'];
+/**
+ * What an earlier connection of the same name left waiting for a standby inside the server would wait there for ever,
+ * and one more with each attempt.
+ */
+const OPENED = `SELECT pg_is_in_recovery() AS is_standby, count(pg_cancel_backend(pid)) FROM pg_stat_activity
+  WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`;
 
 const SETTINGS = [
   'synchronous_commit=on',
@@ -25,28 +28,14 @@ const SETTINGS = [
   'idle_in_transaction_session_timeout=1s',
 ];
 
-/**
- * unsent: the database has not heard of it. undone: it said so, nothing was changed. conflict: the same, because
- * another was in the way: to be asked again. unknown: it may or may not have been done, now or later.
- */
-type Left = 'unsent' | 'undone' | 'conflict' | 'unknown';
-
-/** What those who wait are told, unless the link's user knows better. */
 export class LinkError extends StoreError {
-  readonly left: Left;
-
-  constructor(left: Left, message: string, code?: string) {
-    super(code === DISK_FULL ? 'full' : 'unavailable', message);
-    this.left = left;
-  }
+  /** Nothing was changed. If not, it may or may not have been done, now or later. */
+  isUndone = true;
+  code = '';
 }
 
-export interface Statement {
-  /** Prepared once on each connection under this name. */
-  name?: string;
-  text: string;
-  values?: unknown[];
-}
+/** One with a name is prepared once on each connection. */
+export type Statement = pg.QueryConfig;
 
 // biome-ignore lint/suspicious/noExplicitAny: rows are as the statement says
 export type Row = Record<string, any>;
@@ -55,129 +44,109 @@ export class Link {
   readonly #server: Server;
   readonly #name: string;
   #client: pg.Client | undefined;
-  #connecting: Promise<pg.Client> | undefined;
+  #opening: Promise<pg.Client> | undefined;
   #host = 0;
-  #isClosed = false;
+  isClosed = false;
   /** A commit was not waited for as it should have been. */
   #isDoubtful = false;
-  #trouble = '';
 
   constructor(server: Server, name: string) {
     this.#server = server;
-    this.#name = name;
+    this.#name = `petstore ${name} ${randomUUID()}`;
   }
 
-  async rows(statement: Statement, patience?: number): Promise<Row[]> {
-    return (await this.ask([statement], patience))[0].rows;
+  async rows(statement: Statement): Promise<Row[]> {
+    return (await this.ask([statement]))[0].rows;
   }
 
-  /** Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. */
-  async ask(statements: Statement[], patience = PATIENCE_MS): Promise<{ rows: Row[]; rowCount: number | null }[]> {
-    const client = await this.#connected(patience);
+  /**
+   * Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. What
+   * was in the way of others, and so not done, is sent again.
+   */
+  async ask(statements: Statement[]): Promise<pg.QueryResult<Row>[]> {
+    for (const until = performance.now() + PATIENCE_MS; ; await wait(20 * Math.random())) {
+      try {
+        return await this.#askOnce(await this.#connected(), statements);
+      } catch (error) {
+        if (!CONFLICTS.includes((error as LinkError).code) || performance.now() > until) throw error;
+      }
+    }
+  }
+
+  async #askOnce(client: pg.Client, statements: Statement[]): Promise<pg.QueryResult<Row>[]> {
     this.#isDoubtful = false;
-    const silence = setTimeout(() => this.#giveUp(client), SILENCE_MAX_MS);
+    const silence = setTimeout(() => this.#drop(client), SILENCE_MAX_MS);
     const all = await Promise.allSettled(statements.map((statement) => client.query(statement)));
     const failed = all.find((one) => one.status === 'rejected')?.reason as pg.DatabaseError | undefined;
     // Whoever still answers has undone what failed; how grave it was is told in a language that we do not know.
     const isAlive = failed && (await client.query('ROLLBACK').catch(() => undefined)) !== undefined;
     clearTimeout(silence);
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
-    const { code = '', message = 'the wait for a standby was cancelled' } = failed ?? {};
-    const isUndone = isAlive && !this.#isDoubtful;
-    if (!isUndone || code === READ_ONLY) this.drop(client);
-    const left = CONFLICTS.includes(code) ? 'conflict' : 'undone';
-    throw new LinkError(isUndone ? left : 'unknown', message, code);
-  }
-
-  /** The next statement goes over a new connection. */
-  drop(client = this.#client): void {
-    if (this.#client === client) this.#client = undefined;
-    if (client) destroy(client);
+    const { code, message = 'the wait for a standby was cancelled' } = failed ?? {};
+    const isUndone = isAlive === true && !this.#isDoubtful;
+    if (!isUndone) this.#drop(client);
+    throw Object.assign(new LinkError('unavailable', message), { isUndone, code });
   }
 
   close(): void {
-    this.#isClosed = true;
-    const client = this.#client;
-    this.#client = undefined;
-    client?.end().catch(() => {});
+    this.isClosed = true;
+    this.#client?.end().catch(() => {});
   }
 
-  /** What waits for a standby inside the server would wait there for ever, and one more with each attempt. */
-  #giveUp(client: pg.Client): void {
-    const { processID, secretKey, host, port } = client as pg.Client & { processID: number; secretKey: number };
-    const request = Buffer.alloc(16);
-    for (const [at, word] of [16, CANCEL_CODE, processID, secretKey].entries()) request.writeInt32BE(word | 0, 4 * at);
-    const socket = host.startsWith('/') ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket(port, host);
-    socket.setTimeout(CONNECT_MAX_MS, () => socket.destroy()).on('error', () => {});
-    socket.unref().end(request);
-    this.drop(client);
+  /** The next statement goes over a new connection. */
+  #drop(client: pg.Client): void {
+    if (this.#client === client) this.#client = undefined;
+    (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 
-  async #connected(patience: number): Promise<pg.Client> {
-    if (this.#client) return this.#client;
-    this.#connecting ??= this.#connect().finally(() => {
-      this.#connecting = undefined;
-    });
-    const tooLate = new AbortController();
-    const late = wait(patience, undefined, { signal: tooLate.signal }).catch(() => {});
-    const client = await Promise.race([this.#connecting, late]).finally(() => tooLate.abort());
-    return client ?? refuse(`the database cannot be reached (${this.#trouble || 'no answer'})`);
-  }
-
-  /** Each host in turn, again and again. */
-  async #connect(): Promise<pg.Client> {
-    const { hosts } = this.#server;
-    for (let tries = 0; !this.#isClosed; tries++) {
-      const { host, port } = hosts[this.#host % hosts.length];
+  /** Whoever waits meanwhile waits for the same attempt. */
+  async #connected(): Promise<pg.Client> {
+    for (const until = performance.now() + PATIENCE_MS; !this.isClosed; await wait(RETRY_MS * (0.5 + Math.random()))) {
+      if (this.#client) return this.#client;
+      this.#opening ??= this.#open().finally(() => {
+        this.#opening = undefined;
+      });
       try {
-        this.#client = await this.#open(host, port);
-        return this.#client;
+        return await this.#opening;
       } catch (error) {
-        this.#trouble = `${host}:${port}: ${(error as Error).message || (error as { code: string }).code}`;
-        this.#host++;
-        await wait(Math.min(RETRY_MAX_MS, 20 * 2 ** Math.min(tries, 5)) * (0.5 + Math.random()));
+        if (performance.now() > until) throw error;
       }
     }
-    return refuse('the store is closed');
+    throw new LinkError('unavailable', 'the store is closed');
   }
 
-  async #open(host: string, port: number): Promise<pg.Client> {
-    const { hosts: _, schema, ...account } = this.#server;
+  /** Each host in turn. */
+  async #open(): Promise<pg.Client> {
+    const { hosts, schema, ...account } = this.#server;
+    const { host, port } = hosts[this.#host % hosts.length];
     const client = new pg.Client({
       ...account,
       host,
       port,
       options: [...SETTINGS, `search_path=${schema}`].map((setting) => `-c ${setting}`).join(' '),
-      application_name: `petstore ${this.#name}`,
+      application_name: this.#name,
       keepAlive: true,
       pipeline: true,
     } as pg.ClientConfig);
-    const gone = () => {
-      if (this.#client === client) this.#client = undefined;
-    };
-    client.on('error', gone).on('end', gone);
+    const drop = () => this.#drop(client);
+    client.on('error', drop).on('end', drop);
     client.on('notice', ({ code }) => {
       if (code === '01000') this.#isDoubtful = true;
     });
-    const late = setTimeout(() => destroy(client), CONNECT_MAX_MS);
+    const late = setTimeout(drop, CONNECT_MAX_MS);
     try {
       await client.connect();
-      const { rows } = await client.query('SELECT pg_is_in_recovery() AS is_standby');
-      if (!rows[0].is_standby) return client;
-      throw new Error('a standby');
+      const { rows } = await client.query(OPENED);
+      if (rows[0].is_standby) throw new Error('a standby');
+      this.#client = client;
+      return client;
     } catch (error) {
-      destroy(client);
-      throw error;
+      drop();
+      this.#host++;
+      const why = (error as Error).message || (error as LinkError).code;
+      throw new LinkError('unavailable', `the database cannot be reached (${host}:${port}: ${why})`);
     } finally {
       clearTimeout(late);
     }
   }
-}
-
-function refuse(why: string): never {
-  throw new LinkError('unsent', why);
-}
-
-function destroy(client: pg.Client): void {
-  (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }

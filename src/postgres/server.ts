@@ -1,18 +1,18 @@
 /** Where a store lies: what the URL of `--store` says. Unlike other URLs it may name several hosts. */
 const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]+)(\/[^/?]+(?:\?.*)?)$/;
-const HOST = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/;
-const DEFAULT_PORT = '5432';
+const DEFAULT_PORT = 5432;
 const SSL = { disable: false, require: { rejectUnauthorized: false }, 'verify-full': { rejectUnauthorized: true } };
 
 export type Server = ReturnType<typeof serverOf>;
 
 /** The password is never repeated in a message. */
 export function serverOf(text: string) {
-  const [, before, hosts, behind] = SHAPE.exec(text) ?? [];
-  if (hosts === undefined || !URL.canParse(`${before}host${behind}`)) {
+  const [, before, hosts = '', behind] = SHAPE.exec(text) ?? [];
+  const urls = hosts.split(',').map((host) => before + host + behind);
+  if (!urls.every((url) => URL.canParse(url) && new URL(url).hostname !== '')) {
     throw new Error('--store must look like postgres://user:password@host1,host2/database?schema=petstore');
   }
-  const { username, password, pathname, searchParams } = new URL(`${before}host${behind}`);
+  const { username, password, pathname, searchParams } = new URL(urls[0]);
   const { schema = 'petstore', sslmode = 'disable', ...others } = Object.fromEntries(searchParams);
   if (Object.keys(others).length > 0) throw new Error(`--store knows schema and sslmode, not ${Object.keys(others)}`);
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
@@ -20,7 +20,7 @@ export function serverOf(text: string) {
   }
   if (!Object.hasOwn(SSL, sslmode)) throw new Error(`--store: sslmode must be one of ${Object.keys(SSL).join(', ')}`);
   return {
-    hosts: hosts.split(',').map(hostOf),
+    hosts: urls.map(hostOf),
     user: plain(username) || undefined,
     password: plain(password) || undefined,
     database: plain(pathname.slice(1)),
@@ -30,11 +30,9 @@ export function serverOf(text: string) {
 }
 
 /** `host`, `host:5432`, `[::1]:5432`, or a socket's directory with its slashes as %2F. */
-function hostOf(text: string) {
-  const [, inBrackets, bare, port = DEFAULT_PORT] = HOST.exec(text) ?? [];
-  const host = inBrackets ?? plain(bare ?? '');
-  if (host === '' || Number(port) > 65_535) throw new Error(`--store: "${text}" is no host, or host:port`);
-  return { host, port: Number(port) };
+function hostOf(url: string) {
+  const { hostname, port } = new URL(url);
+  return { host: plain(hostname.replace(/^\[|\]$/g, '')), port: Number(port || DEFAULT_PORT) };
 }
 
 function plain(text: string): string {

@@ -1,54 +1,35 @@
 /** The statements of the request path. No procedures, notifications or advisory locks: what any PostgreSQL has. */
+import { STRIKES_PER_MINUTE_LIMIT } from '../access/limits.ts';
 
-/**
- * At most so many batches come with one statement; where there may be more, they are fetched before anyone is answered.
- */
-export const TAIL_ROWS = 512;
-/** After so many bytes no further batch comes with it either. */
-export const TAIL_BYTES = 8 * 1024 * 1024;
-/**
- * A row of `limits` that nobody is limited by: to write to it is a commit, which only the primary of today can make.
- */
+/** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
+export const TAIL_ROWS = 128;
+/** A row of `limits` that limits nobody: to write to it is a commit, which only the primary of today can make. */
 export const FENCE_SLOT = -1;
 
-/** A moment as milliseconds since 1970. */
 const ms = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::float8`;
-/** What stands against a caller: for every day since the newest ban ended, one is forgiven. */
-const STANDING = `greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int))`;
-const MINUTE_USED = 'CASE WHEN minute_ends > at THEN minute_used ELSE 0 END AS mu';
-const DAY_USED = 'CASE WHEN day_ends > at THEN day_used ELSE 0 END AS du';
-
-function tailFrom(place: string): string {
-  return `SELECT batch, id, body FROM (
-    SELECT batch, id, body, sum(octet_length(body)) OVER (ORDER BY batch) - octet_length(body) AS before FROM (
-      SELECT batch, id, CASE WHEN batch > ${place}::bigint THEN body END AS body FROM log
-      WHERE batch >= ${place}::bigint ORDER BY batch LIMIT ${TAIL_ROWS}) r) b
-    WHERE body IS NULL OR before < ${TAIL_BYTES} ORDER BY batch`;
-}
-
 /**
  * Takes `$2[i]` tokens for the caller in slot `$1[i]`, as SlotLimiter does it for one after the other, at the time of
  * the database; `$4` is --ban-after, -1 where it was not given. Rows are locked in the order of their slots, so that
- * two replicas cannot wait for each other. A row tells what stood before, how many were `given`, and all ends as they
- * are then. With it comes the log behind batch `$3`, and that batch without its text.
- *
- * open: which windows are. given: how many are admitted. refused: whether the minute goes on, which strikes live with.
- * struck: what the strikes come to.
+ * two replicas cannot wait for each other. A row tells what stood before, how many were given, and all ends as they are
+ * then. With it comes the log behind batch `$3`, and that batch without its text.
  */
 export const TAKE = `WITH
 asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::int[]) AS a(slot, n)),
 held AS MATERIALIZED (
   SELECT l.*, a.n, now() AS at FROM limits l JOIN asked a ON a.slot = l.slot ORDER BY l.slot FOR UPDATE OF l),
-open AS (SELECT h.*, ban_ends > at AS banned, ${MINUTE_USED}, ${DAY_USED} FROM held h),
+open AS (SELECT h.*, ban_ends > at AS banned, CASE WHEN minute_ends > at THEN minute_used ELSE 0 END AS mu,
+  CASE WHEN day_ends > at THEN day_used ELSE 0 END AS du FROM held h),
 given AS (
   SELECT o.*, CASE WHEN banned THEN 0 ELSE greatest(0, least(n, per_minute - mu, per_day - du)) END AS g FROM open o),
 refused AS (
   SELECT i.*, CASE WHEN banned THEN 0 ELSE n - g END AS r, minute_ends > at AND NOT (g > 0 AND mu = 0) AS goes_on,
-    ${STANDING} AS standing FROM given i),
+    greatest(0, ban_step - greatest(0, floor(extract(epoch FROM at - ban_ends) / 86400)::int)) AS standing
+  FROM given i),
 struck AS (
   SELECT f.*, goes_on OR g > 0 OR r > 0 AS opens, CASE WHEN goes_on THEN strikes ELSE 0 END AS s0,
-    r > 0 AND $4::int <> 0 AND (CASE WHEN goes_on THEN strikes ELSE 0 END) + r >=
-      (CASE WHEN $4::int < 0 THEN 5 * per_minute::bigint ELSE $4::int END) AS bans FROM refused f),
+    r > 0 AND $4::int <> 0 AND (CASE WHEN goes_on THEN strikes ELSE 0 END) + r >= (
+      CASE WHEN $4::int < 0 THEN ${STRIKES_PER_MINUTE_LIMIT} * per_minute::bigint ELSE $4::int END) AS bans
+  FROM refused f),
 taken AS (
   UPDATE limits l SET
     minute_used = CASE WHEN s.opens THEN s.mu + s.g ELSE l.minute_used END,
@@ -60,37 +41,34 @@ taken AS (
     ban_ends = CASE WHEN s.bans THEN s.at + (ARRAY[2,8,32,128,512,1440])[least(s.standing + 1, 6)] * interval '1 minute'
       ELSE l.ban_ends END
   FROM struck s WHERE l.slot = s.slot
-  RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.banned, s.bans,
+  RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.standing, s.banned, s.bans,
     s.at, l.minute_ends, l.day_ends, l.ban_ends)
-SELECT slot, g, per_minute, per_day, mu, du, s0, banned, bans, ${ms('at')} AS at, ${ms('minute_ends')} AS minute_ends,
-  ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends,
+SELECT slot, g, per_minute, per_day, mu, du, s0, standing, banned, bans, ${ms('at')} AS at,
+  ${ms('minute_ends')} AS minute_ends, ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends,
   NULL::bigint AS batch, NULL AS id, NULL AS body FROM taken
-UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, batch, id, body
-  FROM (${tailFrom('$3')}) t`;
+UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, batch, id, body
+  FROM (SELECT batch, id, CASE WHEN batch > $3::bigint THEN body END AS body FROM log
+    WHERE batch >= $3::bigint ORDER BY batch LIMIT ${TAIL_ROWS}) t`;
 
-/** The same tail alone: for who answers nobody with it. */
-export const TAIL = tailFrom('$1');
+export const LIMITS = `SELECT (SELECT id FROM head) AS head, slot, per_minute AS "perMinute", per_day AS "perDay",
+  day_used AS "dayUsed", ceil(${ms('day_ends')}) AS "dayEndsAt",
+  ban_step AS "banStep", ceil(${ms('ban_ends')}) AS "banEndsAt" FROM limits`;
 
-/** How callers stand, without taking anything: of the slot `$1`, or of all. */
-export const LOOK = `WITH held AS (SELECT *, now() AS at FROM limits WHERE slot >= 0 AND slot = coalesce($1::int, slot))
-SELECT slot, per_minute, per_day, day_used, ban_step, ${MINUTE_USED}, ${DAY_USED},
-  CASE WHEN minute_ends > at THEN strikes ELSE 0 END AS s0,
-  ban_ends > at AS banned, ${STANDING} AS standing, ${ms('at')} AS at, ${ms('minute_ends')} AS minute_ends,
-  ${ms('day_ends')} AS day_ends, ${ms('ban_ends')} AS ban_ends FROM held ORDER BY slot`;
-
-export const LIFT = `UPDATE limits SET strikes = 0, ban_step = 0, ban_ends = 'epoch' WHERE slot = $1`;
+const LIFTED = `strikes = 0, ban_step = 0, ban_ends = 'epoch'`;
+export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1`;
+export const REFILL = `UPDATE limits SET ${LIFTED}, minute_used = 0, day_used = 0, minute_ends = 'epoch',
+  day_ends = 'epoch' WHERE slot = $1`;
 
 /**
  * Batch `$1` with the id `$2` and the text `$3`, if batch `$1 - 1` is the last and has the id `$4`; else no row. With
- * the same commit the slot `$5[i]` may take `$6[i]` a minute and `$7[i]` a day, and `$8[i]` ms have passed for it
- * alone.
+ * the same commit the limits `$5` are in force, and `ms` have passed for their caller alone.
  */
 export const APPEND = `WITH
 h AS (UPDATE head SET batch = $1, id = $2 WHERE one = 1 AND batch = $1::bigint - 1 AND id = $4::text RETURNING 1),
 changed AS (SELECT c.*, ms * interval '1 millisecond' AS passed
-  FROM h, unnest($5::int[], $6::int[], $7::int[], $8::float8[]) AS c(slot, per_minute, per_day, ms)),
+  FROM h, json_to_recordset($5::json) AS c(slot int, "perMinute" int, "perDay" int, ms float8)),
 limited AS (
-  INSERT INTO limits AS l (slot, per_minute, per_day) SELECT slot, per_minute, per_day FROM changed ORDER BY slot
+  INSERT INTO limits AS l (slot, per_minute, per_day) SELECT slot, "perMinute", "perDay" FROM changed ORDER BY slot
   ON CONFLICT (slot) DO UPDATE SET per_minute = excluded.per_minute, per_day = excluded.per_day,
     (minute_ends, day_ends, ban_ends) = (SELECT l.minute_ends - passed, l.day_ends - passed, l.ban_ends - passed
       FROM changed c WHERE c.slot = l.slot))
@@ -101,22 +79,26 @@ export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
 export const COMMIT = 'COMMIT';
 export const LOCK_HEAD = 'SELECT 1 FROM head WHERE one = 1 FOR UPDATE';
 
-/** In here every statement sees the same moment. */
-export const BEGIN_READING = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY';
-export const HEAD = 'SELECT batch, id FROM head WHERE one = 1';
-/** The lab: all windows of a caller are full again, and nothing stands against him. */
-export const REFILL = `UPDATE limits SET minute_used = 0, day_used = 0, strikes = 0, ban_step = 0, minute_ends = 'epoch',
-  day_ends = 'epoch', ban_ends = 'epoch' WHERE slot = $1`;
-/** Of a store that is restored: what its keys may take, and have taken of the day. */
 export const PUT_LIMITS = `INSERT INTO limits (slot, per_minute, per_day, day_used, day_ends, ban_step, ban_ends)
-SELECT slot, per_minute, per_day, day_used, to_timestamp(day_ends / 1000), ban_step, to_timestamp(ban_ends / 1000)
-FROM unnest($1::int[], $2::int[], $3::int[], $4::int[], $5::float8[], $6::int[], $7::float8[])
-  AS l(slot, per_minute, per_day, day_used, day_ends, ban_step, ban_ends)`;
+SELECT slot, "perMinute", "perDay", "dayUsed", to_timestamp("dayEndsAt" / 1000),
+  "banStep", to_timestamp("banEndsAt" / 1000) FROM json_to_recordset($1::json)
+  AS l(slot int, "perMinute" int, "perDay" int, "dayUsed" int, "dayEndsAt" float8, "banStep" int, "banEndsAt" float8)`;
 /** Of a store in which nothing was ever written: it begins another history, which ends replicas that know this one. */
 export const NEW_HISTORY = `WITH h AS (UPDATE head SET id = $1
   WHERE one = 1 AND batch = 0 AND NOT EXISTS (SELECT 1 FROM snapshots) RETURNING 1)
 UPDATE log SET id = $1 FROM h WHERE batch = 0`;
-export const CLOCK = `SELECT ${ms('clock_timestamp()')} AS at`;
-/** What an operator must know of a server. */
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
-  current_setting('synchronous_standby_names') = '' AS is_alone`;
+  current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
+/**
+ * Whether the log is so long (`$1` bytes, and longer than the newest snapshot) that a new one is due; and who has a long
+ * transaction open, behind which rows that are changed often slow down.
+ */
+export const LOOK_AFTER = `WITH newest AS (SELECT coalesce(max(batch), -1) AS batch FROM snapshots)
+SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM log WHERE batch > newest.batch) > greatest($1::bigint,
+    (SELECT sum(octet_length(body)) FROM snapshot s WHERE s.batch = newest.batch))
+    AND NOT EXISTS (SELECT 1 FROM work WHERE until > now()) AS is_due,
+  (SELECT format('process %s of %s (%s: %s) has one open for %s s', pid, usename, application_name,
+      coalesce(wait_event, state), floor(extract(epoch FROM now() - xact_start)))
+    FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+      AND xact_start < now() - interval '5 seconds' ORDER BY xact_start LIMIT 1) AS long
+FROM newest`;

@@ -19,7 +19,7 @@ export interface Shop {
 
 export interface Call {
   caller: ApiKey;
-  /** The last segment of the path, where the route has a parameter. */
+  /** The last segment of the path. */
   param: string;
   /** The text behind `?`, as it was sent. */
   query: string;

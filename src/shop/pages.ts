@@ -18,17 +18,10 @@ interface PageRequest<S extends string> {
 export function readPageRequest<S extends string>(query: string, statuses: readonly S[] = []): PageRequest<S> {
   const filtered = statuses.length > 0;
   const parameters = new Query(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
-  const limitText = parameters.get('limit');
-  const limit = limitText === undefined ? DEFAULT_LIMIT : Number(parseInt64(limitText) ?? 0);
-  if (limit < 1 || limit > MAX_LIMIT) parameters.refuse('limit', `must be an integer from 1 to ${MAX_LIMIT}`);
-  const afterText = parameters.get('after');
-  const after = afterText === undefined ? undefined : parseInt64(afterText);
-  if (afterText !== undefined && after === undefined) parameters.refuse('after', 'must be an id, a 64-bit integer');
-  const statusText = parameters.get('status');
-  const status = statuses.find((one) => one === statusText);
-  if (statusText !== undefined && status === undefined) {
-    parameters.refuse('status', `must be one of ${statuses.join(', ')}`);
-  }
+  const limit = parameters.takeLimit(MAX_LIMIT, DEFAULT_LIMIT);
+  const after = parameters.take('after', parseInt64, 'an id, a 64-bit integer');
+  const statusOf = (text: string) => statuses.find((one) => one === text);
+  const status = parameters.take('status', statusOf, `one of ${statuses.join(', ')}`);
   parameters.end();
   return { limit, after, status };
 }

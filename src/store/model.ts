@@ -1,6 +1,6 @@
 /**
- * What is kept, as every room sees it: the things, the operations that change them, and two seams: `Store`, which the
- * rooms above use, and `Journal`, behind which an engine stands. No file, no process, no HTTP is known here.
+ * What is kept: the things, the operations that change them, and two seams: `Store`, which the rooms above use, and
+ * `Journal`, behind which an engine stands. No file, no process, no HTTP is known here.
  */
 import type { Int64 } from '../json/int64.ts';
 
@@ -38,12 +38,6 @@ export interface Category {
   name: string;
 }
 
-/** One secret of a key: only its SHA-256 is kept. A rotated-out secret ends at a moment of store time. */
-interface Secret {
-  digest: string;
-  endsAt?: number;
-}
-
 export interface ApiKey {
   /** `k1`, `k2`, …: in order of creation, never given twice. */
   id: string;
@@ -58,7 +52,8 @@ export interface ApiKey {
   revokedAt?: number;
   /** The lab: milliseconds that were let pass for this key alone. */
   ahead?: number;
-  secrets: Secret[];
+  /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
+  secrets: { digest: string; endsAt?: number }[];
 }
 
 /** What a key has used, in store time, so that it means the same after a restart. */
@@ -71,9 +66,7 @@ export interface Usage {
   banEndsAt: number;
 }
 
-/**
- * The `Idempotency-Key` under which a thing was made: the caller's key id, the key's text, the moment in store time.
- */
+/** The `Idempotency-Key` under which a thing was made: the caller's key id, its text, the moment in store time. */
 export interface Once {
   caller: string;
   key: string;
@@ -100,16 +93,16 @@ export type Operation =
   /** Adds the key, or puts this in place of the one with the same id. Without `at` it tells no time. */
   | { op: 'setKey'; key: ApiKey; at?: number }
   | { op: 'usage'; at: number; entries: Usage[] }
-  /**
-   * A seed, and the lab's reset: no orders, no idempotency records, these categories, and these animals from id 1 on.
-   */
+  /** A seed, and the lab's reset: no orders and idempotency records, these categories, these animals from id 1 on. */
   | { op: 'fill'; at: number; categories: Category[]; pets: NewPet[] }
   /** The lab: time passes for one key. Its idempotency records age, and its usage is this. */
-  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage };
+  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
+  /** Pieces of a whole state, which is told in these and some of the others: rows of consecutive ids, in columns. */
+  | { op: 'pets'; first: number; names: string[]; categoryIds: Int64[]; statuses: PetStatus[] }
+  | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
+  | { op: 'onces'; onces: [place: string, made: Made][] };
 
-/**
- * What a decision comes to: an operation; or this was made under that Idempotency-Key before, and nothing is written.
- */
+/** What a decision comes to: an operation; or this was made under that Idempotency-Key before. */
 export type Decided = Operation | { op: 'again'; made: Made };
 
 export interface Page<T> {
@@ -125,9 +118,7 @@ export interface Counts {
   keys: number;
 }
 
-/**
- * What is in a store, to compare two of them: the same content has the same digest, whatever its history and engine.
- */
+/** To compare two stores: the same content has the same digest, whatever its history and engine. */
 export interface Proof extends Counts {
   digest: string;
 }
@@ -140,8 +131,8 @@ export interface Reading {
   order(id: number): Order | undefined;
   orders(after: number, limit: number, status?: OrderStatus): Page<Order>;
   category(id: Int64): Category | undefined;
-  /** Without `after`: from the smallest id. */
-  categories(after: Int64 | undefined, limit: number): Page<Category>;
+  categories(after?: Int64, limit?: number): Page<Category>;
+  /** A key that nobody is changing is the same object in `Ahead`. */
   key(id: string): ApiKey | undefined;
   keyByDigest(digest: string): ApiKey | undefined;
   keys(): Iterable<ApiKey>;
@@ -149,32 +140,21 @@ export interface Reading {
   counts(): Counts;
   /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
   readonly petsVersion: number;
-  /** Grows with every change of a key (not of what it has used). */
-  readonly keysVersion: number;
 }
 
-/** What a decision about a write is based on: the state as it will be when everything accepted before is durable. */
-export interface Ahead {
+/** What a decision rests on: the state as it will be when everything accepted before is durable. */
+export interface Ahead extends Pick<Reading, 'pet' | 'order' | 'category' | 'key' | 'keys'> {
   nextPetId(): number;
   nextOrderId(): number;
   /** The next key's slot: how many keys there were ever. */
   keyCount(): number;
-  pet(id: number): Pet | undefined;
-  order(id: number): Order | undefined;
-  category(id: Int64): Category | undefined;
-  /** A key that is not being changed is the same object that readers see. */
-  key(id: string): ApiKey | undefined;
-  keys(): Iterable<ApiKey>;
   /** Whether no animal, order or category was ever there, or not since the last `fill`. */
   isEmpty(): boolean;
-  /**
-   * What was made under this Idempotency-Key in the 24 h before `once.at`; `accepted`: something that is not yet
-   * durable.
-   */
+  /** What was made under this Idempotency-Key in the 24 h before `once.at`; `accepted`: but is not yet durable. */
   made(kind: OnceKind, once: Once): Made | 'accepted' | undefined;
 }
 
-/** The seam for the rooms above. An engine appends, makes durable, applies, and lets read. */
+/** The seam for the rooms above. */
 export interface Store {
   readonly read: Reading;
   /**
@@ -186,34 +166,23 @@ export interface Store {
    * Rejects with a StoreError when it could not be kept.
    */
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
-  /**
-   * Store time: ms since 1970 for what is written down and compared later. It never goes back, and not with the
-   * machine's clock: see MemoryStore.
-   */
+  /** Store time: ms since 1970, for what is written down and compared later. It never goes back: see MemoryStore. */
   unix(): number;
   /** Everything accepted so far is durable, no more is accepted. */
   close(): Promise<void>;
 }
 
-/** What a journal fills: the whole state (state.ts). */
-interface Empty extends Reading {
-  take(operations: readonly Operation[]): void;
-}
-
 /** The seam for engines: one list of batches, which several processes may share. */
 export interface Journal {
-  /** Everything there is, into an empty state. */
-  replay(state: Empty): Promise<void>;
+  /** Everything there is, into an empty state (state.ts). */
+  replay(state: Reading & { take(operations: readonly Operation[]): void }): Promise<void>;
   /**
    * Resolves with undefined when the batch is durable; or with what others have written first, and `follow` has not
    * given: then nothing of the batch was kept, and all is decided again on that. Rejects with a StoreError. One at a
    * time.
    */
   append(batch: Operation[]): Promise<Operation[] | undefined>;
-  /**
-   * `take` is told what others have written. Where an append is under way, that one then resolves with what else is
-   * new.
-   */
+  /** `take` is told what others have written. An append that is under way then resolves with what else is new. */
   follow?(take: (operations: Operation[]) => void): void;
   close(): Promise<void>;
 }

@@ -1,5 +1,18 @@
 /** What each operation changes: said once, for the state as it is and as it will be. */
-import type { ApiKey, Category, Made, Once, OnceKind, Operation, Order, Pet, PetStatus, Usage } from './model.ts';
+import type { Int64 } from '../json/int64.ts';
+import type {
+  ApiKey,
+  Category,
+  Made,
+  NewPet,
+  Once,
+  OnceKind,
+  Operation,
+  Order,
+  Pet,
+  PetStatus,
+  Usage,
+} from './model.ts';
 
 /** For how long the first reply under an Idempotency-Key is given again. */
 const ONCE_MS = 24 * 60 * 60 * 1000;
@@ -11,75 +24,100 @@ export interface Counters {
   nextSlot: number;
 }
 
+export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
+
 /** What operations change. */
 export interface Tables {
   readonly counters: Counters;
-  readonly petTable: { get(id: number): Pet | undefined; set(id: number, pet: Pet): void };
-  readonly orderTable: { get(id: number): Order | undefined; set(id: number, order: Order): void };
-  readonly usageTable: { set(key: string, usage: Usage): unknown };
-  key(id: string): ApiKey | undefined;
-  setCategory(category: Category): void;
-  setKey(key: ApiKey): void;
-  setOnce(place: string, made: Made): void;
+  readonly petTable: Rows<number, Pet>;
+  readonly orderTable: Rows<number, Order>;
+  readonly categoryTable: Rows<Int64, Category>;
+  readonly keyTable: Rows<string, ApiKey>;
+  readonly usageTable: Rows<string, Usage>;
+  readonly onces: Rows<string, Made>;
   /** A record tells store time: what has expired by then may go. */
   passed(at: number): void;
-  /** No animals, orders, categories and idempotency records. */
-  empty(): void;
   /** A caller's idempotency records become older. */
   age(caller: string, ms: number): void;
 }
 
+/** A kind that is missing here does not compile. */
+const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void } = {
+  addPet({ pet, once }, to) {
+    addPet(pet, to);
+    remember('addPet', once, pet, to);
+  },
+  addPets({ first, pets, once }, to) {
+    addPets(first, pets, to);
+    remember('import', once, { id: first, status: pets[0].status }, to);
+  },
+  placeOrder({ order, once }, to) {
+    const { id, petId } = order;
+    const pet = to.petTable.get(petId);
+    if (pet?.status !== 'available') impossible(`order ${id}: pet ${petId} is ${pet?.status ?? 'missing'}`);
+    addOrder(order, to);
+    setStatus(petId, 'pending', to);
+    remember('placeOrder', once, order, to);
+  },
+  closeOrder({ id, status }, to) {
+    const order = to.orderTable.get(id);
+    if (order?.status !== 'placed') impossible(`order ${id} is ${order?.status ?? 'missing'}`);
+    to.orderTable.set(id, { ...order, status });
+    setStatus(order.petId, status === 'delivered' ? 'sold' : 'available', to);
+  },
+  setCategory({ category }, to) {
+    to.categoryTable.set(category.id, category);
+  },
+  setKey({ key, at = 0 }, to) {
+    const { counters, keyTable } = to;
+    const slot = keyTable.get(key.id)?.slot;
+    // Slots ascend; a repair may have left some out.
+    const fits = slot === undefined ? key.slot >= counters.nextSlot : key.slot === slot;
+    if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
+    counters.nextSlot = Math.max(counters.nextSlot, key.slot + 1);
+    keyTable.set(key.id, key);
+    to.passed(at);
+  },
+  usage({ entries, at }, to) {
+    for (const usage of entries) setUsage(usage, to);
+    to.passed(at);
+  },
+  fill({ categories, pets, at }, to) {
+    for (const table of [to.petTable, to.orderTable, to.categoryTable, to.onces]) table.clear();
+    Object.assign(to.counters, { nextPetId: 1, nextOrderId: 1 });
+    for (const category of categories) to.categoryTable.set(category.id, category);
+    addPets(1, pets, to);
+    to.passed(at);
+  },
+  advance({ key: id, ms, usage, at }, to) {
+    const key = to.keyTable.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
+    to.keyTable.set(id, { ...key, ahead: (key.ahead ?? 0) + ms });
+    to.age(id, ms);
+    setUsage(usage, to);
+    to.passed(at);
+  },
+  pets({ first, names, categoryIds, statuses }, to) {
+    leap('nextPetId', first, to);
+    for (let i = 0; i < names.length; i++) {
+      addPet({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] }, to);
+    }
+  },
+  orders({ first, petIds, statuses, placedAts }, to) {
+    leap('nextOrderId', first, to);
+    for (let i = 0; i < petIds.length; i++) {
+      addOrder({ id: first + i, petId: petIds[i], status: statuses[i], placedAt: placedAts[i] }, to);
+    }
+  },
+  onces({ onces }, to) {
+    for (const [place, made] of onces) to.onces.set(place, made);
+  },
+};
+
 /** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
-export function perform(operation: Operation, to: Tables): void {
-  switch (operation.op) {
-    case 'addPet':
-      addPet(operation.pet, to);
-      remember(operation.op, operation.once, operation.pet, to);
-      break;
-    case 'addPets': {
-      const { first, pets, once } = operation;
-      for (const [i, pet] of pets.entries()) addPet({ ...pet, id: first + i }, to);
-      remember('import', once, { id: first, status: pets[0].status }, to);
-      break;
-    }
-    case 'placeOrder':
-      placeOrder(operation.order, to);
-      remember(operation.op, operation.once, operation.order, to);
-      break;
-    case 'closeOrder':
-      closeOrder(operation.id, operation.status, to);
-      break;
-    case 'setCategory':
-      to.setCategory(operation.category);
-      break;
-    case 'setKey':
-      setKey(operation.key, to);
-      to.passed(operation.at ?? 0);
-      break;
-    case 'usage':
-      for (const usage of operation.entries) setUsage(usage, to);
-      to.passed(operation.at);
-      break;
-    case 'fill':
-      to.empty();
-      for (const category of operation.categories) to.setCategory(category);
-      for (const [i, pet] of operation.pets.entries()) addPet({ ...pet, id: i + 1 }, to);
-      to.passed(operation.at);
-      break;
-    case 'advance': {
-      const { key: id, ms, usage, at } = operation;
-      const key = to.key(id) ?? impossible(`time passes for ${id}: there is no such key`);
-      to.setKey({ ...key, ahead: (key.ahead ?? 0) + ms });
-      to.age(id, ms);
-      setUsage(usage, to);
-      to.passed(at);
-      break;
-    }
-    default:
-      operation satisfies never;
-      throw new Error(`unknown operation ${JSON.stringify(operation)}`);
-  }
-}
+export const perform = (operation: Operation, to: Tables): void =>
+  (CHANGES[operation.op] as (operation: Operation, to: Tables) => void)(operation, to);
+
+export const isOperation = (op: string): boolean => Object.hasOwn(CHANGES, op);
 
 export const isExpired = (made: Made, at: number): boolean => at - made.at >= ONCE_MS;
 
@@ -96,43 +134,35 @@ function addPet(pet: Pet, { counters, petTable }: Tables): void {
   counters.nextPetId++;
 }
 
-function placeOrder(order: Order, to: Tables): void {
-  const { counters, orderTable, petTable } = to;
-  if (order.id !== counters.nextOrderId) impossible(`order ${order.id}: the next id is ${counters.nextOrderId}`);
-  const pet = petTable.get(order.petId);
-  if (pet?.status !== 'available') impossible(`order ${order.id}: pet ${order.petId} is ${pet?.status ?? 'missing'}`);
-  orderTable.set(order.id, order);
-  counters.nextOrderId++;
-  setStatus(order.petId, 'pending', to);
+function addPets(first: number, pets: NewPet[], to: Tables): void {
+  for (let i = 0; i < pets.length; i++) {
+    const { name, categoryId, status } = pets[i];
+    addPet({ id: first + i, name, categoryId, status }, to);
+  }
 }
 
-function closeOrder(id: number, status: 'delivered' | 'cancelled', to: Tables): void {
-  const order = to.orderTable.get(id);
-  if (order?.status !== 'placed') impossible(`order ${id} is ${order?.status ?? 'missing'}`);
-  to.orderTable.set(id, { ...order, status });
-  setStatus(order.petId, status === 'delivered' ? 'sold' : 'available', to);
+function addOrder(order: Order, { counters, orderTable }: Tables): void {
+  if (order.id !== counters.nextOrderId) impossible(`order ${order.id}: the next id is ${counters.nextOrderId}`);
+  orderTable.set(order.id, order);
+  counters.nextOrderId++;
+}
+
+/** In a whole state ids ascend: a repair may have left some out. */
+function leap(counter: 'nextPetId' | 'nextOrderId', id: number, { counters }: Tables): void {
+  counters[counter] = Math.max(counters[counter], id);
 }
 
 function setStatus(id: number, status: PetStatus, { petTable }: Tables): void {
   petTable.set(id, { ...petTable.get(id)!, status });
 }
 
-/** Slots ascend; a repair may have left some out. */
-function setKey(key: ApiKey, to: Tables): void {
-  const before = to.key(key.id);
-  const fits = before ? key.slot === before.slot : key.slot >= to.counters.nextSlot;
-  if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
-  to.counters.nextSlot = Math.max(to.counters.nextSlot, key.slot + 1);
-  to.setKey(key);
-}
-
-function setUsage(usage: Usage, to: Tables): void {
-  if (!to.key(usage.key)) impossible(`usage of ${usage.key}: there is no such key`);
-  to.usageTable.set(usage.key, usage);
+function setUsage(usage: Usage, { keyTable, usageTable }: Tables): void {
+  if (!keyTable.get(usage.key)) impossible(`usage of ${usage.key}: there is no such key`);
+  usageTable.set(usage.key, usage);
 }
 
 function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {
   if (!once) return;
   to.passed(once.at);
-  to.setOnce(onceKey(kind, once), { id, status, at: once.at });
+  to.onces.set(onceKey(kind, once), { id, status, at: once.at });
 }

@@ -1,3 +1,4 @@
+/** The files of the console and the OpenAPI document, as text. */
 import { readFileSync } from 'node:fs';
 
 /** The page's scripts in the order in which they are joined: each after those it imports. */

@@ -1,7 +1,28 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
+import { shellWord } from '../shell.ts';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
-import { commandLine, type Running } from './commands.ts';
+
+interface Running {
+  /** Where clients reach the service; ends in `/v1`. */
+  url: string;
+  /** What runs this program again, as it is typed. */
+  program: string;
+  /** The value of `--data`; undefined where the store is a database. */
+  data: string | undefined;
+  /** Whether strangers may see the page: then it does not tell where the store is. */
+  isPublic: boolean;
+  /** Whether the server was started with `--lab`. */
+  lab: boolean;
+}
+
+const DEFAULT_DATA = 'data';
+
+function storeOption({ data, isPublic }: Running): string {
+  if (data === undefined) return ' --store URL';
+  if (data === DEFAULT_DATA) return '';
+  return ` --data ${isPublic ? 'DIR' : shellWord(data)}`;
+}
 
 /**
  * The files are modules, so that editors and linters understand them. In the page they are one module: what one
@@ -39,7 +60,9 @@ export function consolePage(running: Running): { html: string; headers: [name: s
   const style = STYLES.map(asset).join('\n');
   return {
     html: asset('page/page.html')
-      .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => escaped(commandLine(words, running)))
+      .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) =>
+        escaped(`${running.program} ${words}${storeOption(running)}`),
+      )
       .replaceAll('{{url}}', () => escaped(running.url))
       .replace('{{lab}}', String(running.lab))
       .replace('/*STYLE*/', () => style)

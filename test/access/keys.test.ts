@@ -3,27 +3,21 @@ import { createHash } from 'node:crypto';
 import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { digestOf, makeKey, readKey } from '../../src/access/keys.ts';
-import { ENVIRONMENTS } from '../../src/store/model.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-it('makes keys of the published form', () => {
-  assert.match(makeKey('production'), /^ps_live_[0-9A-Za-z]{36}$/);
-  assert.match(makeKey('staging'), /^ps_test_[0-9A-Za-z]{36}$/);
-  for (const environment of ENVIRONMENTS) assert.equal(readKey(makeKey(environment)), environment);
-});
-
-it('ends a key with the CRC-32 of all before it, in six base-62 digits', () => {
+it('makes keys of the published form, which end with the CRC-32 of all before it, and keeps their SHA-256', () => {
   for (let n = 0; n < 200; n++) {
-    const key = makeKey('production');
+    const environment = n % 2 === 0 ? 'production' : 'staging';
+    const key = makeKey(environment);
+    assert.match(key, n % 2 === 0 ? /^ps_live_[0-9A-Za-z]{36}$/ : /^ps_test_[0-9A-Za-z]{36}$/);
+    assert.equal(readKey(key), environment);
     let value = 0;
     for (const digit of key.slice(-6)) value = value * 62 + ALPHABET.indexOf(digit);
     assert.equal(value, crc32(key.slice(0, -6)));
+    assert.equal(digestOf(key), createHash('sha256').update(key, 'latin1').digest('hex'));
   }
-});
-
-it('pads a small checksum with zeros', () => {
-  assert.equal(readKey('ps_live_00000000000000000000000000000r00Rz5j'), 'production');
+  assert.equal(readKey('ps_live_00000000000000000000000000000r00Rz5j'), 'production', 'a small checksum has zeros');
 });
 
 it('draws all 62 characters evenly', () => {
@@ -40,52 +34,31 @@ it('draws all 62 characters evenly', () => {
   assert.equal(counts.size, 62);
 });
 
-it('catches every change of one character', () => {
+it('catches every change of one character, and every two that changed places', () => {
   const key = makeKey('production');
+  const changed = (at: number, char: string) => key.slice(0, at) + char + key.slice(at + 1);
   for (let at = 0; at < key.length; at++) {
     for (const char of ALPHABET) {
       if (char === key[at]) continue;
-      assert.notEqual(readKey(key.slice(0, at) + char + key.slice(at + 1)), 'production');
-      if (at >= 8) assert.equal(readKey(key.slice(0, at) + char + key.slice(at + 1)), 'mistyped');
+      const reading = readKey(changed(at, char));
+      if (at >= 8) assert.equal(reading, 'mistyped');
+      else assert.notEqual(reading, 'production');
     }
-  }
-});
-
-it('catches every two characters that changed places', () => {
-  const key = makeKey('staging');
-  for (let a = 8; a < key.length; a++) {
-    for (let b = a + 1; b < key.length; b++) {
-      if (key[a] === key[b]) continue;
+    for (let other = 8; other < at; other++) {
+      if (key[other] === key[at]) continue;
       const swapped = [...key];
-      [swapped[a], swapped[b]] = [swapped[b], swapped[a]];
+      [swapped[at], swapped[other]] = [swapped[other], swapped[at]];
       assert.equal(readKey(swapped.join('')), 'mistyped');
     }
   }
-});
-
-it('does not take a key of one environment for one of the other', () => {
-  assert.equal(readKey(makeKey('production').replace('live', 'test')), 'mistyped');
+  assert.equal(readKey(key.replace('live', 'test')), 'mistyped', 'a key of the other environment');
 });
 
 it('tells what is no key at all from one that is mistyped', () => {
   const key = makeKey('production');
-  const [short, long, upper] = [key.slice(0, -1), `${key}0`, key.toUpperCase()];
-  const others = [
-    '',
-    'x',
-    short,
-    long,
-    ` ${key}`,
-    `${key}\n`,
-    upper,
-    key.replace('live', 'beta'),
-    `${short}-`,
-    `${short}é`,
-  ];
-  for (const text of others) assert.equal(readKey(text), 'malformed', JSON.stringify(text));
-});
-
-it('keeps a key as its SHA-256', () => {
-  const key = makeKey('production');
-  assert.equal(digestOf(key), createHash('sha256').update(key, 'latin1').digest('hex'));
+  const short = key.slice(0, -1);
+  const others = ['', 'x', short, `${key}0`, ` ${key}`, `${key}\n`, `${short}-`, `${short}é`];
+  for (const text of [...others, key.toUpperCase(), key.replace('live', 'beta')]) {
+    assert.equal(readKey(text), 'malformed', JSON.stringify(text));
+  }
 });

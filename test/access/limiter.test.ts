@@ -1,12 +1,13 @@
-/** The limiter of the file engine: the contract, and what it has beside it. */
+/** The limiter of one process: what it promises. */
 import assert from 'node:assert/strict';
 import { beforeEach, it } from 'node:test';
 import { MAX_SLOTS, SlotLimiter } from '../../src/access/limiter.ts';
-import { DAY_MS, type Limited, MINUTE_MS } from '../../src/access/limits.ts';
-import { SetClock } from '../../src/clock.ts';
-import { limiterContract } from './limiter-contract.ts';
+import type { Decision, Limited, Looked } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import { SetClock } from '../clock.ts';
 
 const nothing = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+const free: Limited = { slot: 0, perMinute: 60, perDay: 1_000 };
 const small: Limited = { slot: 3, perMinute: 2, perDay: 5 };
 
 let clock: SetClock;
@@ -17,47 +18,116 @@ beforeEach(() => {
 const unix = () => clock.now() + 1_700_000_000_000;
 const fresh = (banAfter?: number) => new SlotLimiter({ clock, unix, banAfter });
 
-function restarted(limiter: SlotLimiter, callers = [small], banAfter?: number): SlotLimiter {
-  const next = fresh(banAfter);
-  for (const caller of callers) next.restore(caller, limiter.counted(caller));
-  return next;
+/** The last of so many decisions. */
+function take(limiter: SlotLimiter, caller: Limited, times = 1): Decision {
+  for (let time = 1; time < times; time++) limiter.take(caller);
+  return limiter.take(caller);
 }
 
-function take(limiter: SlotLimiter, caller: Limited, times: number): void {
-  for (let time = 0; time < times; time++) limiter.take(caller);
+/** Moments as they lie from now: clocks differ. */
+function fromNow<D extends Decision | Looked>(decision: D): D {
+  const { at, minute, day, retryAt } = decision;
+  const [minuteFromNow, dayFromNow] = [minute, day].map((window) => ({ ...window, endsAt: window.endsAt - at }));
+  const told = { ...decision, at: 0, minute: minuteFromNow, day: dayFromNow, retryAt: retryAt - at };
+  return 'banEndsAt' in told && told.banEndsAt !== 0 ? { ...told, banEndsAt: told.banEndsAt - at } : told;
 }
 
-limiterContract('the limiter of one process', ({ banAfter }) => {
-  const callers = new Map<number, Limited>();
-  const tested = {
-    limiter: fresh(banAfter),
-    advance: (ms: number) => clock.advance(ms),
-    set: (caller: Limited) => void callers.set(caller.slot, caller),
-    restart: () => {
-      tested.limiter = restarted(tested.limiter, [...callers.values()], banAfter);
-    },
-    passFor: (caller: Limited, ms: number) => tested.limiter.advance(caller, ms),
-    refill: (caller: Limited) => tested.limiter.refill(caller),
+it('admits 60 of 61 requests 20 ms apart', () => {
+  const limiter = fresh();
+  const verdicts: string[] = [];
+  for (let n = 0; n < 61; n++, clock.advance(20)) verdicts.push(take(limiter, free).verdict);
+  assert.deepEqual(verdicts, [...Array(60).fill('admitted'), 'limited']);
+});
+
+it('opens both windows full at the first request admitted, and ends them one length later', () => {
+  const limiter = fresh();
+  const first = fromNow(take(limiter, free));
+  assert.deepEqual(first.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+  assert.deepEqual(first.day, { limit: 1_000, remaining: 999, endsAt: DAY_MS });
+  clock.advance(MINUTE_MS - 1);
+  assert.equal(take(limiter, free).minute.remaining, 58);
+  clock.advance(1);
+  const next = fromNow(take(limiter, free));
+  assert.deepEqual(next.minute, { limit: 60, remaining: 59, endsAt: MINUTE_MS });
+  assert.deepEqual(next.day, { limit: 1_000, remaining: 997, endsAt: DAY_MS - MINUTE_MS });
+  clock.advance(DAY_MS);
+  const { minute, day } = fromNow(limiter.look(free));
+  const full = [minute, day].map(({ limit, remaining, endsAt }) => remaining === limit && endsAt === 0);
+  assert.deepEqual(full, [true, true], 'a window that is not open is full, and ends now');
+});
+
+it('admits 2N - 1 in a span of one length at the worst, and no more', () => {
+  const limiter = fresh();
+  const caller = { slot: 1, perMinute: 5, perDay: 100 };
+  take(limiter, caller);
+  clock.advance(MINUTE_MS - 1);
+  assert.equal(take(limiter, caller, 4).verdict, 'admitted');
+  clock.advance(1);
+  assert.equal(take(limiter, caller, 5).verdict, 'admitted');
+  assert.equal(take(limiter, caller).verdict, 'limited');
+});
+
+it('bans at 5 times the limit a minute, for 2 minutes, and says so once', () => {
+  const limiter = fresh();
+  assert.equal(take(limiter, small, 11).verdict, 'limited');
+  assert.equal(limiter.look(small).strikes, 9);
+  const tenth = fromNow(take(limiter, small));
+  assert.deepEqual([tenth.verdict, tenth.banBegan, tenth.retryAt], ['banned', true, 2 * MINUTE_MS]);
+  clock.advance(2 * MINUTE_MS - 1);
+  const during = fromNow(take(limiter, small, 50));
+  assert.deepEqual([during.verdict, during.banBegan, during.retryAt], ['banned', false, 1]);
+  assert.deepEqual([during.minute.remaining, during.day.remaining], [2, 3], 'both windows as they stand');
+  clock.advance(1);
+  assert.equal(take(limiter, small).verdict, 'admitted');
+  const { strikes, bans, banEndsAt } = limiter.look(small);
+  assert.deepEqual([strikes, bans, banEndsAt], [0, 1, 0]);
+});
+
+it('gives strikes of a used-up day a minute of their own, which is no window', () => {
+  const limiter = fresh();
+  const caller = { slot: 0, perMinute: 9, perDay: 1 };
+  take(limiter, caller);
+  clock.advance(DAY_MS - 1);
+  assert.equal(take(limiter, caller).verdict, 'limited');
+  assert.equal(limiter.look(caller).strikes, 1);
+  clock.advance(1);
+  const { verdict, minute } = fromNow(take(limiter, caller));
+  assert.deepEqual([verdict, minute.endsAt], ['admitted', MINUTE_MS], 'a whole minute, not theirs');
+  assert.equal(limiter.look(caller).strikes, 0);
+});
+
+it('bans for 2, 8, 32, 128, 512 minutes, then a day, and forgives a step a day', () => {
+  const limiter = fresh(1);
+  const caller = { slot: 0, perMinute: 1, perDay: 1_000 };
+  const banMinutes = () => {
+    const banned = fromNow(take(limiter, caller, 2));
+    assert.equal(banned.banBegan, true);
+    clock.advance(banned.retryAt);
+    return banned.retryAt / MINUTE_MS;
   };
-  return tested;
+  for (const minutes of [2, 8, 32, 128, 512, 1_440, 1_440]) assert.equal(banMinutes(), minutes);
+  clock.advance(DAY_MS - 1);
+  assert.equal(banMinutes(), 1_440, 'a day is not yet over');
+  clock.advance(3 * DAY_MS);
+  assert.equal(banMinutes(), 128, 'three of six forgiven: the fourth comes');
+  clock.advance(30 * DAY_MS);
+  assert.equal(banMinutes(), 2, 'all forgiven, and never less than none');
 });
 
-it('a restart gives back neither the day nor a ban, and remembers the escalation', () => {
-  const before = fresh(1);
-  take(before, small, 3);
-  clock.advance(10_000);
-  const after = restarted(before, [small], 1);
-  const { verdict, retryAt, at, day } = after.take(small);
-  assert.deepEqual([verdict, retryAt - at], ['banned', 110_000]);
-  assert.deepEqual([day.remaining, day.endsAt - at], [3, DAY_MS - 10_000]);
-  clock.advance(110_000);
-  assert.deepEqual(after.bansEnded(), [3]);
-  take(after, small, 2);
-  const again = after.take(small);
-  assert.equal(again.retryAt - again.at, 8 * MINUTE_MS);
+it('Retry-After is whole seconds, at least 1, with 2 ms for a timer that fires early', () => {
+  for (const [ms, seconds] of [
+    [-5, 1],
+    [0, 1],
+    [998, 1],
+    [998.5, 2],
+    [59_998, 60],
+    [60_000, 61],
+  ]) {
+    assert.equal(retryAfterSeconds(1_000_000 + ms, 1_000_000), seconds, `${ms} ms`);
+  }
 });
 
-it('tells nothing of what has expired, and drops it when it is put back', () => {
+it('writes down nothing of what has expired, drops it when it is put back, and clamps what cannot be', () => {
   const limiter = fresh(1);
   take(limiter, small, 3);
   const old = limiter.counted(small);
@@ -65,97 +135,62 @@ it('tells nothing of what has expired, and drops it when it is put back', () => 
   assert.deepEqual(limiter.counted(small), nothing);
   const next = fresh();
   next.restore(small, old);
-  assert.deepEqual(next.counted(small), nothing);
-  assert.deepEqual([next.look(small).day.remaining, next.changed(10), next.bansEnded()], [5, [], []]);
-});
-
-it('clamps ends in the far future to one day, and to the length of the ban', () => {
-  const limiter = fresh();
+  assert.deepEqual([next.counted(small), next.look(small).day.remaining, next.changed(10)], [nothing, 5, []]);
   const far = unix() + 400 * DAY_MS;
-  limiter.restore(small, { dayUsed: 5, dayEndsAt: far, banStep: 200, banEndsAt: far });
-  const first = limiter.look(small);
-  assert.deepEqual([first.day.endsAt - first.at, first.banEndsAt - first.at, first.bans], [DAY_MS, DAY_MS, 6]);
-  limiter.restore({ ...small, slot: 4 }, { ...nothing, banStep: 1, banEndsAt: far });
-  const second = limiter.look({ ...small, slot: 4 });
-  assert.equal(second.retryAt - second.at, 2 * MINUTE_MS);
-  clock.advance(DAY_MS);
-  assert.equal(limiter.take(small).verdict, 'admitted');
+  next.restore(small, { dayUsed: 5, dayEndsAt: far, banStep: 200, banEndsAt: far });
+  const { at, day, banEndsAt, bans } = next.look(small);
+  assert.deepEqual([day.endsAt - at, banEndsAt - at, bans], [DAY_MS, DAY_MS, 6]);
+  next.restore(small, { ...nothing, banStep: 1, banEndsAt: far });
+  assert.equal(next.look(small).banEndsAt - at, 2 * MINUTE_MS);
 });
 
-it('a jump of the wall clock changes no decision, and nothing that is written down', () => {
+it('a jump of the wall clock is told within 250 ms; it changes no decision, and nothing that is written down', () => {
   const limiter = fresh(1);
   take(limiter, small, 3);
-  const before = [structuredClone(limiter.look(small)), limiter.counted(small)];
   for (const jump of [9 * DAY_MS, -40 * DAY_MS]) {
+    const before = [fromNow(limiter.look(small)), limiter.counted(small)];
     clock.setWall(clock.wall() + jump);
-    assert.deepEqual([limiter.look(small), limiter.counted(small)], before);
+    assert.deepEqual([fromNow(limiter.look(small)), limiter.counted(small)], before);
+    clock.advance(250);
+    assert.equal(limiter.look(small).at, clock.wall());
   }
 });
 
 it('names changed callers once, never more than asked for, and again when they could not be saved', () => {
-  const limiter = fresh();
+  const limiter = fresh(2);
+  const changed = (max: number) => limiter.changed(max).sort((a, b) => a - b);
   for (const slot of [5, 64, 31, 2_000, 5]) limiter.take({ ...small, slot });
-  const first = limiter.changed(3);
+  const first = changed(3);
   assert.equal(first.length, 3);
   limiter.take({ ...small, slot: 0 });
-  const rest = [...limiter.changed(3), ...limiter.changed(3)];
-  const ascending = (a: number, b: number) => a - b;
-  assert.deepEqual([...first, ...rest].sort(ascending), [0, 5, 31, 64, 2_000]);
-  assert.deepEqual(limiter.changed(3), []);
-  limiter.unsaved(rest);
-  assert.deepEqual(limiter.changed(3).sort(ascending), rest.sort(ascending));
-});
-
-it('a look and a refusal are nothing to write down; a ban and its lifting are', () => {
-  const limiter = fresh(2);
+  const rest = changed(3);
+  assert.deepEqual(
+    [...first, ...rest].sort((a, b) => a - b),
+    [0, 5, 31, 64, 2_000],
+  );
+  limiter.unsaved(first);
+  assert.deepEqual([changed(9), changed(9)], [first, []]);
   take(limiter, small, 2);
-  limiter.changed(10);
-  limiter.look(small);
-  limiter.take(small);
-  assert.deepEqual(limiter.changed(10), []);
-  limiter.take(small);
-  assert.deepEqual(limiter.changed(10), [3]);
-  limiter.lift(small);
-  assert.deepEqual(limiter.changed(10), [3]);
-});
-
-it('names every ban that ran out, once', () => {
-  const limiter = fresh(1);
-  take(limiter, small, 3);
-  clock.advance(1);
-  for (const slot of [70, 71]) take(limiter, { ...small, slot }, 3);
-  limiter.lift({ ...small, slot: 71 });
-  clock.advance(2 * MINUTE_MS - 2);
-  assert.deepEqual(limiter.bansEnded(), []);
-  for (const ended of [[3], [70], []]) {
-    clock.advance(1);
-    assert.deepEqual(limiter.bansEnded(), ended);
+  const changes: [() => unknown, number[]][] = [
+    [() => limiter.look(small), [3]],
+    [() => limiter.look(small), []],
+    [() => limiter.take(small), []],
+    [() => limiter.take(small), [3]],
+    [() => [limiter.advance(small, 1), limiter.lift(small)], [3]],
+    [() => limiter.advance(small, 1), [3]],
+    [() => limiter.refill(small), [3]],
+  ];
+  for (const [change, slots] of changes) {
+    change();
+    assert.deepEqual(changed(9), slots, `${change}`);
   }
-});
-
-it('lets time pass for one caller, and forgets one, and touches no other', () => {
-  const limiter = fresh(1);
-  const other = { ...small, slot: 4 };
-  for (const caller of [small, other]) take(limiter, caller, 3);
-  limiter.changed(10);
-  limiter.advance(small, 90_000);
-  const { verdict, at, minute, day, retryAt } = limiter.look(small);
-  assert.deepEqual([verdict, retryAt - at, minute.remaining, day.endsAt - at], ['banned', 30_000, 2, DAY_MS - 90_000]);
-  assert.equal(limiter.counted(small).banEndsAt, unix() + 30_000);
-  assert.equal(limiter.look(other).retryAt - at, 2 * MINUTE_MS);
-  assert.deepEqual(limiter.changed(10), [3]);
-  limiter.advance(small, 3_650 * DAY_MS);
-  assert.deepEqual([limiter.take(small).day.remaining, limiter.look(small).bans], [4, 0]);
-  limiter.refill(other);
-  assert.deepEqual([limiter.counted(other), limiter.look(other).minute.remaining], [nothing, 2]);
-  assert.deepEqual(limiter.changed(10), [3, 4]);
 });
 
 it('keeps its exactness through years, a take a day or a ban', () => {
   const limiter = fresh(1);
   for (let days = 0; days < 800; days++) {
     const { day, at } = limiter.take(small);
-    assert.deepEqual([day.remaining, day.endsAt - at, at], [4, DAY_MS, unix()]);
+    assert.deepEqual([day.remaining, day.endsAt - at, at], [4, DAY_MS, clock.wall()]);
     clock.advance(DAY_MS);
   }
   take(limiter, small, 3);
@@ -165,10 +200,9 @@ it('keeps its exactness through years, a take a day or a ban', () => {
 
 it('keeps what it knows when it grows, and refuses a slot beyond its maximum', () => {
   const limiter = fresh(1);
-  const caller = { slot: 1_023, perMinute: 1, perDay: 9 };
-  take(limiter, caller, 2);
-  take(limiter, { ...caller, slot: 1_000_000 }, 1);
-  assert.deepEqual([limiter.look(caller).verdict, limiter.look(caller).day.remaining], ['banned', 8]);
-  assert.deepEqual(limiter.changed(10), [1_023, 1_000_000]);
-  assert.throws(() => limiter.take({ ...caller, slot: MAX_SLOTS }), RangeError);
+  take(limiter, small, 3);
+  take(limiter, { ...small, slot: 1_000_000 }, 1);
+  assert.deepEqual([limiter.look(small).verdict, limiter.look(small).day.remaining], ['banned', 3]);
+  assert.deepEqual(limiter.changed(10), [1_000_000, 3]);
+  assert.throws(() => limiter.take({ ...small, slot: MAX_SLOTS }), RangeError);
 });

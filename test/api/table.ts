@@ -94,7 +94,18 @@ const keys: Row[] = [
   badKey('unknown'),
   badKey('staging', 'staging'),
   ok('/v1/pets?limit=1', { key: 'lower-case scheme' }),
-  ...['/v1/nothing', '/v1', '/v1/pets/', '/v1/PETS', '/v1/%70ets'].map((path) => no(path, 'not_found')),
+  ...[
+    '/v1/nothing',
+    '/v1',
+    '/v1/',
+    '/v1/store',
+    '/v1/pets/',
+    '/v1//pets',
+    '/v1/pets//1',
+    '/v1/pets/1/',
+    '/v1/pets/1/2',
+  ].map((path) => no(path, 'not_found')),
+  ...['/v1/PETS', '/v1/%70ets', '/v1/{petId}', '/v1/constructor'].map((path) => no(path, 'not_found')),
 ];
 
 const badList = (query: string, says: Rest['says']) => no(`/v1/pets?${query}`, 'invalid_parameter', { says });
@@ -288,80 +299,58 @@ const unknownFrom = (address: string, left: number): Row =>
 const POOR = { key: 'one a minute' };
 const limited = no('/v1/pets', 'rate_limited', POOR);
 
+const group = (name: string, serve: string, rows: Row[], logs?: RegExp[]): Group => {
+  return { name, serve: serve.split(' ').filter((word) => word !== ''), rows, logs };
+};
+const fromNobody = (...rows: [address: string, left: number][]) => rows.map((row) => unknownFrom(...row));
+
 export const GROUPS: Group[] = [
-  { name: 'pages', serve: [], rows: pages },
-  { name: 'keys', serve: [], rows: keys },
-  { name: 'lists', serve: [], rows: lists },
-  { name: 'animals', serve: [], rows: animals },
-  { name: 'orders', serve: [], rows: orders },
-  { name: 'categories', serve: [], rows: categories },
-  { name: 'asking again', serve: [], rows: repeats },
-  {
-    name: 'known categories',
-    serve: ['--categories', 'known'],
-    rows: [
-      noPet({ name: 'x', categoryId: 9 }, 'categoryId'),
-      noPet({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
-      add({ name: 'x', categoryId: 8 }),
-    ],
-  },
-  {
-    name: 'open categories',
-    serve: ['--categories', 'open'],
-    rows: [
-      noPet({ name: 'x', categoryId: 9, x: 1 }, undefined, {
-        json: { code: 'invalid_body', message: '"x": is unknown; leave it out', status: 400 },
-      }),
-      add({ name: 'x', categoryId: 9 }),
-    ],
-  },
-  {
-    name: 'one origin',
-    serve: ['--cors-origin', 'https://shop.example'],
-    rows: corsFrom('https://shop.example', 'Origin'),
-  },
-  { name: 'any origin', serve: ['--cors-origin', '*'], rows: corsFrom('*', null) },
-  {
-    name: 'staging',
-    serve: ['--environment', 'staging'],
-    rows: [ok('/v1/pets?limit=1'), no('/v1/pets', 'invalid_api_key', { key: 'production', says: 'production' })],
-  },
-  {
-    name: 'one proxy is trusted',
-    serve: ['--trust-proxy', '1'],
-    rows: [unknownFrom('192.0.2.1', 59), unknownFrom('198.51.100.1, 192.0.2.1', 58), unknownFrom('192.0.2.2', 59)],
-  },
-  {
-    name: 'no proxy is trusted',
-    serve: ['--trust-proxy', '0'],
-    rows: [unknownFrom('192.0.2.1', 59), unknownFrom('192.0.2.2', 58)],
-  },
-  {
-    name: 'banned at the second refusal',
-    serve: ['--ban-after', '2'],
-    rows: [
-      ok('/v1/pets', POOR),
-      limited,
-      no('/v1/pets', 'key_banned', { ...POOR, has: { 'x-ratelimit-remaining': '0' } }),
-    ],
-  },
-  { name: 'never banned', serve: ['--ban-after', '0'], rows: [ok('/v1/pets', POOR), ...Array(9).fill(limited)] },
-  {
-    name: 'the addresses of the document',
-    serve: ['--base-url', 'https://shop.example/v1', '--staging-base-url', 'https://staging.shop.example/v1'],
-    rows: [
-      ok('/openapi.json', {
-        key: null,
-        says: ['"https://shop.example/v1"', '"https://staging.shop.example/v1"'],
-      }),
-    ],
-  },
-  {
-    name: 'a line of log for every request',
-    serve: ['--access-log', '--log-level', 'warn'],
-    rows: [ok('/v1/pets?limit=3'), no('/v1/nothing', 'missing_api_key', { key: null })],
-    logs: [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
-  },
-  { name: 'beside metrics', serve: ['--metrics', '127.0.0.1:0'], rows: [ok('/v1/pets')] },
-  { name: 'on one address', serve: ['--host', '127.0.0.1'], rows: [ok('/v1/pets')] },
+  group('pages', '', pages),
+  group('keys', '', keys),
+  group('lists', '', lists),
+  group('animals', '', animals),
+  group('orders', '', orders),
+  group('categories', '', categories),
+  group('asking again', '', repeats),
+  group('known categories', '--categories known', [
+    noPet({ name: 'x', categoryId: 9 }, 'categoryId'),
+    noPet({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
+    add({ name: 'x', categoryId: 8 }),
+  ]),
+  group('open categories', '--categories open', [
+    noPet({ name: 'x', categoryId: 9, x: 1 }, undefined, {
+      json: { code: 'invalid_body', message: '"x": is unknown; leave it out', status: 400 },
+    }),
+    add({ name: 'x', categoryId: 9 }),
+  ]),
+  group('one origin', '--cors-origin https://shop.example', corsFrom('https://shop.example', 'Origin')),
+  group('any origin', '--cors-origin *', corsFrom('*', null)),
+  group('staging', '--environment staging', [
+    ok('/v1/pets?limit=1'),
+    no('/v1/pets', 'invalid_api_key', { key: 'production', says: 'production' }),
+  ]),
+  group(
+    'one proxy is trusted',
+    '--trust-proxy 1',
+    fromNobody(['192.0.2.1', 59], ['198.51.100.1, 192.0.2.1', 58], ['192.0.2.2', 59]),
+  ),
+  group('no proxy is trusted', '--trust-proxy 0', fromNobody(['192.0.2.1', 59], ['192.0.2.2', 58])),
+  group('banned at the second refusal', '--ban-after 2', [
+    ok('/v1/pets', POOR),
+    limited,
+    no('/v1/pets', 'key_banned', { ...POOR, has: { 'x-ratelimit-remaining': '0' } }),
+  ]),
+  group('never banned', '--ban-after 0', [ok('/v1/pets', POOR), ...Array(9).fill(limited)]),
+  group(
+    'the addresses of the document',
+    '--base-url https://shop.example/v1 --staging-base-url https://staging.shop.example/v1',
+    [ok('/openapi.json', { key: null, says: ['"https://shop.example/v1"', '"https://staging.shop.example/v1"'] })],
+  ),
+  group(
+    'a line of log for every request',
+    '--access-log',
+    [ok('/v1/pets?limit=3'), no('/v1/nothing', 'missing_api_key', { key: null })],
+    [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
+  ),
+  group('beside metrics, on one address', '--metrics 127.0.0.1:0 --host 127.0.0.1', [ok('/v1/pets')]),
 ];

@@ -1,11 +1,8 @@
-/** The load at a fixed rate, on time that passes only when somebody waits, and on a real socket; and asking once. */
+/** The load at a fixed rate, on time that passes only when somebody waits. */
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, test } from 'node:test';
-import { type Call, mustAnswer } from '../../bench/ask.ts';
+import { test } from 'node:test';
 import { Latencies } from '../../bench/measure.ts';
-import { sendAtPace, sendOrder } from '../../bench/sender.ts';
+import { sendAtPace } from '../../bench/sender.ts';
 
 class Time {
   now = 0;
@@ -64,36 +61,4 @@ test('a sender that is held up itself says so, and charges the wait to the laten
   await sendAtPace({ perSecond: 10, requests: 10, now: () => time.now, pause, send, latency, late });
   await time.until(2_000);
   assert.deepEqual([late.longestMs, latency.longestMs], [200, 200]);
-});
-
-let answered = 0;
-const server = createServer((request, response) => {
-  answered++;
-  if (request.url === '/gone') return request.socket.destroy();
-  const body = `{"path":"${request.url}"}`;
-  const headers = { 'content-type': 'application/json', 'content-length': body.length };
-  response.writeHead(request.url === '/wrong' ? 500 : 200, headers).end(body);
-});
-let origin = '';
-before(async () => {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-});
-after(() => server.close());
-
-const call = (path: string): Call => ({ method: 'GET', path, headers: {}, status: 200 });
-
-test('sends exactly what it should, takes the calls in turn, and counts what is wrong or never answered', async () => {
-  const calls = [call('/right'), call('/wrong'), call('/gone'), call('/right')];
-  const report = await sendOrder({ origin, calls, connections: 4, seconds: 0.2, perSecond: 200 });
-  assert.deepEqual([report.requests, answered, report.wrong], [40, 40, 20]);
-});
-
-test('a reply is looked at before anything is timed, and kept as it came', async () => {
-  const reply = await mustAnswer(origin, call('/a'), (value) => assert.deepEqual(value, { path: '/a' }));
-  assert.deepEqual([reply.status, reply.body], [200, '{"path":"/a"}']);
-  assert.ok(reply.rawHeaders.includes('content-type'));
-  const other = (value: unknown) => assert.deepEqual(value, { path: '/b' });
-  await assert.rejects(mustAnswer(origin, call('/a'), other), /GET \/a/);
-  await assert.rejects(mustAnswer(origin, call('/wrong')), /500/);
 });

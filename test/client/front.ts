@@ -2,24 +2,14 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 
-export interface Asked {
-  method: string;
-  /** Path and query. */
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: string;
-}
-
-export interface Answer {
-  status: number;
-  headers?: Record<string, string>;
-  body?: string;
-  /** The connection ends within the body. */
-  isHalf?: boolean;
-}
+/** `path`: with its query. */
+export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string };
+/** `isHalf`: the connection ends within the body. */
+export type Answer = { status: number; headers?: Record<string, string>; body?: string; isHalf?: boolean };
 
 /**
  * `pass`: to the service and back. `lost`: cut before the service hears of it. `cut`, `half`, `garbage`: the
@@ -36,27 +26,27 @@ export class Front {
   /** The address of the live service. */
   behind: string;
   readonly asked: Asked[] = [];
-  readonly sockets = new Set<Socket>();
+  /** Connections that are open, and how many there ever were. */
+  open = 0;
   connections = 0;
-  #server = createServer((req, res) => this.#answer(req, res).catch(() => req.socket.destroy()));
 
-  constructor(fault: Front['fault'], behind = '') {
+  constructor(fault: Front['fault'], behind: string) {
     this.fault = fault;
     this.behind = behind;
   }
 
   async listen(t: TestContext): Promise<this> {
-    this.#server.on('connection', (socket) => {
+    const server = createServer((req, res) => this.#answer(req, res).catch(() => req.socket.destroy()));
+    server.on('connection', (socket) => {
       this.connections++;
-      this.sockets.add(socket);
-      socket.on('close', () => this.sockets.delete(socket));
+      this.open++;
+      socket.on('close', () => this.open--);
     });
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`;
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
     t.after(() => {
-      this.#server.close();
-      this.#server.closeAllConnections();
+      server.close();
+      server.closeAllConnections();
     });
     return this;
   }
@@ -64,14 +54,14 @@ export class Front {
   /** Resolves once no connection is open; well before an idle one would be closed for its idleness. */
   async allClosed(): Promise<void> {
     const deadline = performance.now() + 2_000;
-    while (this.sockets.size > 0) {
-      assert.ok(performance.now() < deadline, `${this.sockets.size} connections are open`);
+    while (this.open > 0) {
+      assert.ok(performance.now() < deadline, `${this.open} connections are open`);
       await new Promise(setImmediate);
     }
   }
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const asked = { method: req.method ?? '', path: req.url ?? '', headers: req.headers, body: await textOf(req) };
+    const asked = { method: req.method ?? '', path: req.url ?? '', headers: req.headers, body: await text(req) };
     this.asked.push(asked);
     const fault: Fault = await this.fault(asked);
     if (typeof fault === 'object') return reply(res, fault);
@@ -85,10 +75,9 @@ export class Front {
 
   async #forward({ method, path, headers, body }: Asked): Promise<Answer> {
     const out = request(new URL(path, this.behind), { method, headers: { ...headers, connection: 'close' } });
-    out.end(body);
-    const [answer] = (await once(out, 'response')) as [IncomingMessage];
+    const [answer] = (await once(out.end(body), 'response')) as [IncomingMessage];
     const { connection: _, 'keep-alive': __, ...kept } = answer.headers;
-    return { status: answer.statusCode ?? 0, headers: kept as Record<string, string>, body: await textOf(answer) };
+    return { status: answer.statusCode ?? 0, headers: kept as Record<string, string>, body: await text(answer) };
   }
 }
 
@@ -99,27 +88,19 @@ function reply(res: ServerResponse, { status, headers, body = '', isHalf }: Answ
   res.write(body.slice(0, 5), () => res.socket?.end());
 }
 
-async function textOf(message: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of message) chunks.push(chunk);
-  return Buffer.concat(chunks).toString();
-}
-
-/** An error as the service tells it. */
-export function refusal(status: number, code: string, headers: Record<string, string> = {}): Answer {
-  const said = { 'content-type': 'application/json; charset=utf-8', 'x-request-id': 'r-1', ...headers };
-  return { status, headers: said, body: JSON.stringify({ code, message: `because of ${code}`, status }) };
-}
-
 export function json(value: unknown, headers: Record<string, string> = {}, status = 200): Answer {
   const body = typeof value === 'string' ? value : JSON.stringify(value);
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
 }
 
-export const REX = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };
+/** An error as the service tells it. */
+export function refusal(status: number, code: string, headers: Record<string, string> = {}): Answer {
+  return json({ code, message: `because of ${code}`, status }, { 'x-request-id': 'r-1', ...headers }, status);
+}
 
 /** Gives these one after the other, the last again and again. */
 export function inTurn(...faults: Fault[]): () => Fault {
-  let next = 0;
-  return () => faults[Math.min(next++, faults.length - 1)];
+  return () => (faults.length > 1 ? (faults.shift() as Fault) : faults[0]);
 }
+
+export const REX = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };

@@ -1,45 +1,45 @@
 import type { TestContext } from 'node:test';
 import { makeKey } from '../../src/access/keys.ts';
+import { timing } from '../../src/client/calls.ts';
 import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
-import { SetClock } from '../../src/clock.ts';
+import { SetClock } from '../clock.ts';
 import { Front } from './front.ts';
 
-/** Time that passes only when the client waits, and how long it waited each time. */
+export const realTiming = { ...timing };
+
+/** Time that passes only when a client waits, and how long it waited each time. */
 export class Time extends SetClock {
   readonly waits: number[] = [];
-  sleep = async (ms: number): Promise<void> => {
-    this.waits.push(ms);
-    this.advance(ms);
-  };
-}
 
-export interface Harness {
-  front: Front;
-  time: Time;
-  client: PetstoreClient;
+  constructor(t: TestContext) {
+    super();
+    t.after(() => Object.assign(timing, realTiming));
+    timing.now = () => this.now();
+    timing.sleep = async (ms) => {
+      this.waits.push(ms);
+      this.advance(ms);
+    };
+  }
 }
 
 export const KEY = makeKey('production');
+export const newPet = { name: 'Rex', categoryId: 1 };
 
-/** A client behind a front; `random` is its greatest, so that every backoff has the length of its cap. */
+/** A client behind a front; what is random is at its greatest, so that every backoff has the length of its cap. */
 export async function harness(
   t: TestContext,
   fault: Front['fault'],
-  options: Partial<ClientOptions> | ((frontUrl: string) => string) = {},
-  behind = '',
-): Promise<Harness> {
+  { behind = '', path = '/v1', time = new Time(t), ...options }: Partial<ClientOptions & Extra> = {},
+) {
   const front = await new Front(fault, behind).listen(t);
-  const time = new Time();
-  const client = new PetstoreClient({
-    baseUrl: typeof options === 'function' ? options(front.url) : front.url,
-    key: KEY,
-    clock: time,
-    random: () => 1 - Number.EPSILON,
-    ...options,
-  });
+  t.mock.method(Math, 'random', () => 1 - Number.EPSILON);
+  const client = new PetstoreClient({ baseUrl: front.url.replace('/v1', path), key: KEY, ...options });
   t.after(() => client.close());
   return { front, time, client };
 }
+
+/** `behind`: the service's address. `path`: the end of the base URL. */
+type Extra = { behind: string; path: string; time: Time };
 
 /** What a call rejects with; fails when it resolves, or rejects with anything else. */
 export async function failure(call: Promise<unknown>): Promise<PetstoreError> {

@@ -1,19 +1,14 @@
 /** Against the service itself, through a front that cuts: nothing is made twice, and nobody is banned. */
 import assert from 'node:assert/strict';
-import test, { type TestContext } from 'node:test';
-import { type Pet, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import { randomInt } from 'node:crypto';
+import test from 'node:test';
+import { timing } from '../../src/client/calls.ts';
+import { type Pet, type PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import type { Plan } from '../../src/store/model.ts';
 import { serving, temporary } from '../program.ts';
-import { type ServiceOptions, startService } from '../service.ts';
+import { startService } from '../service.ts';
 import { type Fault, type Front, refusal } from './front.ts';
-import { all, failure, harness, Time } from './harness.ts';
-
-const SEED = Number(process.env.PETSTORE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 32));
-
-/** The same numbers for the same seed. */
-function randomFrom(seed: number): () => number {
-  let last = (seed % 2_147_483_646) + 1;
-  return () => (last = (last * 16_807) % 2_147_483_647) / 2_147_483_647;
-}
+import { all, harness, realTiming, Time } from './harness.ts';
 
 const HARM: Fault[] = [
   'lost',
@@ -26,50 +21,23 @@ const HARM: Fault[] = [
   { status: 502, headers: { 'content-type': 'text/html' }, body: '<h1>Bad gateway</h1>' },
 ];
 
-/** Does harm to this share of the requests. */
-function harmful(random: () => number, share: number): Front['fault'] {
-  return () => (random() < share ? HARM[Math.floor(random() * HARM.length)] : 'pass');
-}
-
-/** A service, a client behind a front that does harm, and one with the same key that asks it directly. */
-async function live(t: TestContext, fault: Front['fault'], options: ServiceOptions & { tries?: number } = {}) {
-  const time = new Time();
-  const service = await startService({ ...options, clock: time });
-  const { text } = await service.makeKey();
+async function live(t: test.TestContext, fault: Front['fault'], plan?: Plan) {
+  const time = new Time(t);
+  const service = await startService({ clock: time });
+  const { text, key } = await service.makeKey(plan);
   // All calls share one clock, so each one's waits are time that passes for all: the budget is to outlast them.
-  const wait = { clock: time, random: () => 0.5, budgetMs: 2 ** 30 };
-  const made = await harness(t, fault, { key: text, tries: options.tries, ...wait }, service.url);
-  const direct = new PetstoreClient({ baseUrl: `${service.url}/v1`, key: text, ...wait });
+  const made = await harness(t, fault, { key: text, time, budgetMs: 2 ** 30, behind: service.url });
   t.after(async () => {
-    await direct.close();
     await service.close();
     assert.deepEqual(service.logged, []);
   });
-  return { ...made, direct };
+  return { ...made, strikes: () => service.limiter.look(key).strikes };
 }
 
-/** Every call resolved made one animal, every one in doubt at most one, every refused one none. */
-function checkOnce(pets: Pet[], results: Map<string, Pet | PetstoreError>): { sure: number; doubtful: number } {
-  const byName = new Map<string, Pet[]>();
-  for (const pet of pets) byName.set(pet.name, [...(byName.get(pet.name) ?? []), pet]);
-  const tally = { sure: 0, doubtful: 0 };
-  for (const [name, result] of results) {
-    const kept = byName.get(name) ?? [];
-    if (!(result instanceof PetstoreError)) {
-      assert.deepEqual(kept, [result], `seed ${SEED}: ${name}`);
-      tally.sure++;
-    } else if (result.outcomeUnknown) {
-      assert.ok(kept.length <= 1, `seed ${SEED}: ${name} is there ${kept.length} times`);
-      tally.doubtful++;
-    } else assert.equal(kept.length, 0, `seed ${SEED}: ${name} was refused, and is there`);
-    byName.delete(name);
-  }
-  assert.equal(byName.size, 0, `seed ${SEED}: nobody made ${[...byName.keys()]}`);
-  return tally;
-}
+type Results = Map<string, Pet | PetstoreError>;
 
-async function makeMany(client: PetstoreClient, count: number): Promise<Map<string, Pet | PetstoreError>> {
-  const results = new Map<string, Pet | PetstoreError>();
+async function makeMany(client: PetstoreClient, count: number): Promise<Results> {
+  const results: Results = new Map();
   const one = async (name: string) => {
     const result = await client.createPet({ name, categoryId: 2n ** 60n }).catch((error) => error);
     if (result instanceof Error && !(result instanceof PetstoreError)) throw result;
@@ -79,92 +47,83 @@ async function makeMany(client: PetstoreClient, count: number): Promise<Map<stri
   return results;
 }
 
+/** Every call resolved made one animal, every one in doubt at most one, every refused one none. */
+async function checkOnce(client: PetstoreClient, results: Results): Promise<{ sure: number; doubtful: number }> {
+  const byName = new Map<string, Pet[]>();
+  for await (const pet of client.listPets()) byName.set(pet.name, [...(byName.get(pet.name) ?? []), pet]);
+  const tally = { sure: 0, doubtful: 0 };
+  for (const [name, result] of results) {
+    const kept = byName.get(name) ?? [];
+    if (!(result instanceof PetstoreError)) {
+      assert.deepEqual(kept, [result], name);
+      tally.sure++;
+    } else if (result.outcomeUnknown) {
+      assert.ok(kept.length <= 1, `${name} is there ${kept.length} times`);
+      tally.doubtful++;
+    } else assert.equal(kept.length, 0, `${name} was refused, and is there`);
+    byName.delete(name);
+  }
+  assert.equal(byName.size, 0, `nobody made ${[...byName.keys()]}`);
+  return tally;
+}
+
 test('hundreds of POSTs through cuts of every kind: nothing is made twice', async (t) => {
-  const { client, direct, front } = await live(t, harmful(randomFrom(SEED), 0.5), { tries: 3 });
+  const { client, front } = await live(t, () => (randomInt(5) < 2 ? 'pass' : HARM[randomInt(HARM.length)]));
   const results = await makeMany(client, 400);
-  const tally = checkOnce(await all(direct.listPets()), results);
-  t.diagnostic(`seed ${SEED}: ${front.asked.length} requests, ${JSON.stringify(tally)}`);
-  assert.ok(tally.sure > 200 && tally.doubtful > 0, `seed ${SEED}: ${JSON.stringify(tally)}`);
+  front.fault = () => 'pass';
+  const tally = await checkOnce(client, results);
+  t.diagnostic(`${front.asked.length} requests, ${JSON.stringify(tally)}`);
+  assert.ok(tally.sure > 200 && tally.doubtful > 0, JSON.stringify(tally));
 
   // Who calls again with the key of the error learns what became of it.
-  front.fault = () => 'pass';
   for (const [name, result] of results) {
     if (!(result instanceof PetstoreError)) continue;
     const { idempotencyKey } = result;
     results.set(name, await client.createPet({ name, categoryId: 2n ** 60n }, { idempotencyKey }));
   }
-  assert.deepEqual(checkOnce(await all(direct.listPets()), results), { sure: 400, doubtful: 0 });
+  assert.deepEqual(await checkOnce(client, results), { sure: 400, doubtful: 0 });
 });
 
 test('lists and categories through cuts are complete and exact', async (t) => {
-  const { client } = await live(t, harmful(randomFrom(SEED + 1), 0.4), { tries: 40 });
+  // Odd: a reply of each kind of harm, even: the service's.
+  const { client, front } = await live(t, () => {
+    const { length } = front.asked;
+    return length % 2 === 0 ? 'pass' : HARM[((length - 1) / 2) % HARM.length];
+  });
   const ids = ['-9223372036854775808', -5, 0, 1, '9007199254740993', '9223372036854775807'];
   for (const id of ids) assert.deepEqual(await client.putCategory(id, `${id}`), { id, name: `${id}` });
+  const listed = await all(client.listCategories({ limit: 2 }));
   assert.deepEqual(
-    (await all(client.listCategories({ limit: 2 }))).map(({ id }) => id),
+    listed.map(({ id }) => id),
     ids,
   );
 });
 
-test('the deprecated operation names its end once, and a missing animal is an error', async (t) => {
-  const { direct, client } = await live(t, () => 'pass');
-  const warned = t.mock.method(process, 'emitWarning', () => {});
-  const rex = await direct.createPet({ name: 'Rex', categoryId: 1 });
-  assert.deepEqual(await all(client.listPets()), [rex]);
-  assert.equal(warned.mock.callCount(), 0);
-  assert.deepEqual(await client.getPet(rex.id), rex);
-  const error = await failure(client.getPet(2));
-  assert.deepEqual([error.code, error.status, error.tries], ['not_found', 404, 1]);
-  assert.match(error.requestId ?? '', /./);
-  const said = ['getPet is deprecated; it ends on Thu, 05 Dec 2030 00:00:00 GMT', 'DeprecationWarning'];
-  assert.deepEqual(
-    warned.mock.calls.map((call) => call.arguments),
-    [said],
-  );
-});
-
 test('far over the limit: all are made in time, without a refusal', async (t) => {
-  const time = new Time();
-  const service = await startService({ clock: time });
-  t.after(() => service.close());
-  const { text, key } = await service.makeKey('free');
-  const budgetMs = 10 * 60_000;
-  const common = { key: text, clock: time, tries: 20, budgetMs };
-  const { client, front } = await harness(t, () => 'pass', common, service.url);
+  const { client, front, strikes } = await live(t, () => 'pass', 'free');
   const results = await makeMany(client, 400);
-  assert.equal([...results.values()].filter((result) => result instanceof PetstoreError).length, 0);
-  assert.equal(front.asked.length, 400);
-  assert.equal(service.limiter.look(key).strikes, 0);
-  const ids = await all(client.listPets());
-  assert.equal(ids.length, 400);
+  assert.deepEqual(await checkOnce(client, results), { sure: 400, doubtful: 0 });
+  assert.deepEqual([front.asked.length - 4, strikes()], [400, 0]);
 });
 
 test('a service that is killed and started again under the calls: nothing is lost, nothing is made twice', async (t) => {
   const data = await temporary(t);
   const first = await serving(t, ['--data', data, '--first-key', 'business']);
-  const { client, front } = await harness(
-    t,
-    () => 'pass',
-    {
-      key: first.key,
-      tries: 12,
-      clock: { now: () => performance.now(), sleep: () => new Promise((resolve) => setTimeout(resolve, 2)) },
-    },
-    first.url,
-  );
+  const { client, front } = await harness(t, () => 'pass', { key: first.key, behind: first.url });
+  timing.now = realTiming.now;
+  timing.sleep = () => new Promise((resolve) => setTimeout(resolve, 2));
   let back: Promise<unknown> | undefined;
   const again = async () => {
     await first.kill();
-    const second = await serving(t, ['--data', data]);
-    front.behind = second.url;
+    front.behind = (await serving(t, ['--data', data])).url;
   };
   front.fault = async () => {
     if (front.asked.length === 60) back = again();
     // From then on whatever is sent waits for the new one, as behind a balancer; what was under way is cut.
-    if (back !== undefined) await back;
+    await back;
     return 'pass' as const;
   };
   const results = await makeMany(client, 200);
-  assert.deepEqual(checkOnce(await all(client.listPets()), results), { sure: 200, doubtful: 0 });
+  assert.deepEqual(await checkOnce(client, results), { sure: 200, doubtful: 0 });
   assert.ok(front.asked.length > 200, 'something was under way when it was killed');
 });

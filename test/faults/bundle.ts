@@ -1,13 +1,19 @@
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
+import { folder } from './folder.ts';
 
 /** One file of plain JavaScript that starts in a moment. */
-export async function bundle(entry: string, into: string): Promise<string> {
+export async function bundle(entry: string, into: string, plugins: Plugin[] = []): Promise<string> {
   const outfile = join(into, 'bundle.mjs');
-  await build({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+  const options = { bundle: true, platform: 'node', format: 'esm', logLevel: 'error', plugins } as const;
+  await build({ entryPoints: [entry], outfile, ...options });
   return outfile;
 }
 
-export function driverSource(): string {
-  return join(import.meta.dirname, 'driver.ts');
+/** Gives the driver as one file, in a folder of its own. */
+export async function withDriver(work: (driver: string, dir: string) => Promise<void>): Promise<void> {
+  const { dir, remove } = folder();
+  await bundle(join(import.meta.dirname, 'driver.ts'), dir)
+    .then((driver) => work(driver, dir))
+    .finally(remove);
 }

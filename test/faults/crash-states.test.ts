@@ -1,4 +1,3 @@
-import { testRow } from './row-test.ts';
-import { row as row10 } from './rows/10-crash-states.ts';
+import { testRows } from './rows.ts';
 
-testRow(row10);
+testRows(10);

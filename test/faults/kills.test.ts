@@ -1,4 +1,3 @@
-import { testRow } from './row-test.ts';
-import { row as row08 } from './rows/08-load.ts';
+import { testRows } from './rows.ts';
 
-testRow(row08);
+testRows(8);

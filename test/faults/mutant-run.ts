@@ -2,10 +2,9 @@
 import { folder } from './folder.ts';
 import { checkRealDisk } from './real-disk.ts';
 import { Report, type Row } from './row.ts';
-import { row as flip } from './rows/02-flip.ts';
-import { row as sectors } from './rows/03-sectors.ts';
 import { row as crashStates } from './rows/10-crash-states.ts';
 import { row as damages } from './rows/12-damages.ts';
+import { flip, sectors } from './rows/damage.ts';
 
 export const NOTICED = 3;
 const SCALE = 0.2;

@@ -1,4 +1,3 @@
-import { testRow } from './row-test.ts';
-import { row as row11 } from './rows/11-mutants.ts';
+import { testRows } from './rows.ts';
 
-testRow(row11);
+testRows(11);

@@ -3,9 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { join } from 'node:path';
 import { mock } from 'node:test';
-import { writeBackup } from '../../src/store/file/backup.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { State } from '../../src/store/state.ts';
 
 /** Which files a call of node:fs was made on, by name, while `work` ran. */
 async function filesOf(name: 'fsync' | 'fdatasync' | 'ftruncate', work: () => Promise<void>): Promise<string[]> {
@@ -24,14 +22,11 @@ export async function checkRealDisk(dir: string): Promise<void> {
   const fd = await realDisk.create(path);
   await realDisk.write(fd, Buffer.from('12345'), 0);
   assert.deepEqual(await filesOf('fdatasync', () => realDisk.sync(fd)), [path]);
-  const directory = realDisk.openToRead(dir);
-  assert.deepEqual(await filesOf('fsync', () => realDisk.syncDirectory(directory)), [dir]);
-  realDisk.close(directory);
+  assert.deepEqual(await filesOf('fsync', () => realDisk.link(path, `${path} again`)), [dir]);
+  assert.deepEqual(await filesOf('fsync', () => realDisk.rename(`${path} again`, `${path} anew`)), [dir]);
   assert.deepEqual(await filesOf('ftruncate', () => realDisk.truncate(fd, 2)), [path]);
   assert.equal(realDisk.size(path), 2);
   realDisk.close(fd);
   const deep = join(dir, 'a/b');
   assert.deepEqual((await filesOf('fsync', () => realDisk.makeDirectory(deep))).slice(0, 2), [dir, join(dir, 'a')]);
-  const backup = () => writeBackup(realDisk, join(deep, 'backup'), { store: 's', file: 1, first: 1 }, new State());
-  assert.deepEqual((await filesOf('fsync', backup)).at(-1), deep, 'the name of a backup is durable');
 }

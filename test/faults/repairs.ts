@@ -5,7 +5,7 @@ import { prove } from '../../src/store/record.ts';
 import type { Report } from './row.ts';
 import { DIR, type Random, type SimDisk } from './sim-disk.ts';
 import { recovered } from './workload.ts';
-import { damaged, FILE, tryCase, writtenFile } from './written-file.ts';
+import { damaged, FILE, writtenFile } from './written-file.ts';
 
 const FATES = 4;
 
@@ -34,7 +34,7 @@ export async function tryRepairs(report: Report, random: Random): Promise<void> 
     for (const moment of [...moments, disk]) {
       for (let i = 0; i < FATES && !report.isOver(); i++) {
         const what = `repair of what is damaged at ${end}`;
-        await tryCase(report, what, () => judge(moment.afterPowerLoss(random), bytes, proof.digest));
+        await report.attempt(what, () => judge(moment.afterPowerLoss(random), bytes, proof.digest));
       }
     }
   }

@@ -10,7 +10,7 @@ const MAX_FAILURES = 5;
 export class Report {
   cases = 0;
   readonly failures: string[] = [];
-  /** Why nothing was tried. */
+  /** Why something was not tried. */
   skipped: string | undefined;
   readonly seed: number;
 
@@ -25,5 +25,17 @@ export class Report {
   /** More failures tell nothing more. */
   isOver(): boolean {
     return this.failures.length >= MAX_FAILURES;
+  }
+
+  check(what: string, holds: boolean): void {
+    this.cases++;
+    if (!holds) this.fail(what);
+  }
+
+  /** One case; `judge` says what is wrong with the outcome, if anything. */
+  async attempt(what: string, judge: () => Promise<string | undefined>): Promise<void> {
+    this.cases++;
+    const wrong = await judge().catch((error) => error.message);
+    if (wrong !== undefined) this.fail(`${what}: ${wrong}`);
   }
 }

@@ -55,46 +55,24 @@ export class SimDisk implements Disk {
   /** Called before and after each call that changes anything; may throw in its place. */
   onCall: (call: string) => void = () => {};
 
-  list(): string[] {
-    return [...this.names.keys()];
-  }
-
-  size(path: string): number {
-    return this.bytes(basename(path)).length;
-  }
-
-  read(fd: number, bytes: Uint8Array, position: number): number {
-    return this.#file(fd).now.copy(bytes, 0, position);
-  }
+  list = (): string[] => [...this.names.keys()];
+  size = (path: string): number => this.bytes(basename(path)).length;
+  read = (fd: number, bytes: Uint8Array, position: number): number => this.#file(fd).now.copy(bytes, 0, position);
+  close = (fd: number): void => void this.#open.delete(fd);
+  openToWrite = async (path: string): Promise<number> => this.openToRead(path);
+  makeDirectory = async (): Promise<void> => {};
 
   openToRead(path: string): number {
-    const file = path === DIR ? new SimFile() : this.names.get(basename(path));
+    const file = this.names.get(basename(path));
     if (!file) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
     this.#open.set(this.#nextFd, file);
     return this.#nextFd++;
   }
 
-  async openToWrite(path: string): Promise<number> {
-    return this.openToRead(path);
-  }
-
-  close(fd: number): void {
-    this.#open.delete(fd);
-  }
-
   async create(path: string): Promise<number> {
-    const name = basename(path);
-    if (this.names.has(name)) throw Object.assign(new Error(`EEXIST: ${path}`), { code: 'EEXIST' });
-    return this.#call('create', () => {
-      this.#rename([[name, new SimFile()]]);
-      return this.openToRead(path);
-    });
-  }
-
-  async copyFile(from: string, to: string): Promise<void> {
-    const fd = await this.create(to);
-    await this.write(fd, this.bytes(basename(from)), 0);
-    this.close(fd);
+    this.#mustBeNew(path);
+    this.#call('create', () => this.#rename([[basename(path), new SimFile()]]));
+    return this.openToRead(path);
   }
 
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
@@ -113,51 +91,39 @@ export class SimDisk implements Disk {
     });
   }
 
-  /** What Linux does after a failed sync: the pages stay readable, are called clean, and never reach the disk. */
-  loseUnsynced(): void {
-    for (const file of this.names.values()) file.pending = [];
-  }
-
-  async syncDirectory(): Promise<void> {
-    this.#call('syncDirectory', () => {
-      this.durableNames = new Map(this.names);
-      this.pendingNames = [];
-    });
-  }
-
   async rename(from: string, to: string): Promise<void> {
-    this.#call('rename', () => {
-      const file = this.names.get(basename(from))!;
-      this.#rename([
-        [basename(from), undefined],
-        [basename(to), file],
-      ]);
-    });
+    this.#named('rename', [
+      [basename(from), undefined],
+      [basename(to), this.names.get(basename(from))],
+    ]);
   }
 
   async link(from: string, to: string): Promise<void> {
-    if (this.names.has(basename(to))) throw Object.assign(new Error(`EEXIST: ${to}`), { code: 'EEXIST' });
-    this.#call('link', () => this.#rename([[basename(to), this.names.get(basename(from))]]));
+    this.#mustBeNew(to);
+    this.#named('link', [[basename(to), this.names.get(basename(from))]]);
   }
 
   async unlink(path: string): Promise<void> {
     this.#call('unlink', () => this.#rename([[basename(path), undefined]]));
   }
 
-  async makeDirectory(): Promise<void> {}
+  /** What Linux does after a failed sync: the pages stay readable, are called clean, and never reach the disk. */
+  loseUnsynced(): void {
+    for (const file of this.names.values()) file.pending = [];
+  }
 
   /** The same disk as it is now, for another process to find: everything that was not synced still is not. */
   copy(): SimDisk {
     const copies = new Map<SimFile, SimFile>();
-    const copyOf = (file: SimFile) => {
-      const copy = copies.get(file) ?? Object.assign(new SimFile(), { ...file, pending: [...file.pending] });
-      copies.set(file, copy);
-      return copy;
-    };
+    for (const file of this.#reachable()) {
+      copies.set(file, Object.assign(new SimFile(), { ...file, pending: [...file.pending] }));
+    }
     const disk = new SimDisk();
-    for (const [name, file] of this.names) disk.names.set(name, copyOf(file));
-    for (const [name, file] of this.durableNames) disk.durableNames.set(name, copyOf(file));
-    disk.pendingNames = this.pendingNames.map((naming) => naming.map(([name, file]) => [name, file && copyOf(file)]));
+    for (const [name, file] of this.names) disk.names.set(name, copies.get(file)!);
+    for (const [name, file] of this.durableNames) disk.durableNames.set(name, copies.get(file)!);
+    disk.pendingNames = this.pendingNames.map((naming) =>
+      naming.map(([name, file]) => [name, file && copies.get(file)]),
+    );
     return disk;
   }
 
@@ -175,9 +141,7 @@ export class SimDisk implements Disk {
 
   /** How many things a crash would have to decide. */
   get undecided(): number {
-    let count = this.pendingNames.length;
-    for (const file of this.#reachable()) count += file.pending.length;
-    return count;
+    return [...this.#reachable()].reduce((count, { pending }) => count + pending.length, this.pendingNames.length);
   }
 
   /** What is found after the power failed now. */
@@ -189,19 +153,16 @@ export class SimDisk implements Disk {
     const mode = random();
     for (const naming of this.pendingNames) {
       if (mode < 0.3 || (mode < 0.7 && random() < 0.5)) continue;
-      for (const [name, file] of naming) {
-        if (file) disk.names.set(name, contents.get(file)!);
-        else disk.names.delete(name);
-      }
+      disk.#rename(naming.map(([name, file]) => [name, file && contents.get(file)]));
     }
+    disk.pendingNames = [];
     disk.durableNames = new Map(disk.names);
     return disk;
   }
 
   #reachable(): Set<SimFile> {
-    const files = new Set([...this.names.values(), ...this.durableNames.values()]);
-    for (const naming of this.pendingNames) for (const [, file] of naming) if (file) files.add(file);
-    return files;
+    const pending = this.pendingNames.flatMap((naming) => naming.flatMap(([, file]) => file ?? []));
+    return new Set([...this.names.values(), ...this.durableNames.values(), ...pending]);
   }
 
   #file(fd: number): SimFile {
@@ -210,11 +171,22 @@ export class SimDisk implements Disk {
     return file;
   }
 
-  #call<T>(name: string, work: () => T): T {
+  #mustBeNew(path: string): void {
+    if (this.names.has(basename(path))) throw Object.assign(new Error(`EEXIST: ${path}`), { code: 'EEXIST' });
+  }
+
+  #call(name: string, work: () => void): void {
     this.onCall(name);
-    const result = work();
+    work();
     this.onCall(`${name} done`);
-    return result;
+  }
+
+  #named(call: string, naming: Naming): void {
+    this.#call(call, () => this.#rename(naming));
+    this.#call('sync of the directory', () => {
+      this.durableNames = new Map(this.names);
+      this.pendingNames = [];
+    });
   }
 
   #change(file: SimFile, change: Change): void {

@@ -1,5 +1,5 @@
 /** A store on a simulated disk, worked on at random, with a photograph of the disk before and after every file call. */
-import { SetClock } from '../../src/clock.ts';
+
 import { LOCK } from '../../src/store/file/directory.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
 import { openStore } from '../../src/store/file/open.ts';
@@ -8,6 +8,7 @@ import type { MemoryStore } from '../../src/store/memory.ts';
 import { type Ahead, type ApiKey, type NewPet, type Operation, StoreError } from '../../src/store/model.ts';
 import { prove } from '../../src/store/record.ts';
 import { State } from '../../src/store/state.ts';
+import { SetClock } from '../clock.ts';
 import { DIR, type Random, SimDisk } from './sim-disk.ts';
 
 /** All operations that were accepted, in order. A refusal for want of room begins another one. */

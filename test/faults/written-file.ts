@@ -1,7 +1,6 @@
 /** A store with a file of several batches, to be damaged in every way. */
 import { DamagedError } from '../../src/store/file/format.ts';
 import { prove } from '../../src/store/record.ts';
-import type { Report } from './row.ts';
 import { SimDisk } from './sim-disk.ts';
 import { openSim, recovered } from './workload.ts';
 
@@ -63,16 +62,5 @@ export async function outcome(disk: SimDisk, digests: string[]): Promise<Outcome
   } catch (error) {
     if (error instanceof DamagedError) return { refused: error };
     throw error;
-  }
-}
-
-/** Counts one case; `judge` says what is wrong with the outcome, if anything. */
-export async function tryCase(report: Report, what: string, run: () => Promise<string | undefined>): Promise<void> {
-  report.cases++;
-  try {
-    const wrong = await run();
-    if (wrong !== undefined) report.fail(`${what}: ${wrong}`);
-  } catch (error) {
-    report.fail(`${what}: ${(error as Error).message}`);
   }
 }

@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Answered } from '../../src/exchange.ts';
 import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { assertCommon, assertError, closed, exchange, exchangeOne, type RawOptions } from '../raw.ts';
+import { assertCommon, assertError, closed, exchange, exchangeOne, type RawOptions, type RawReply } from '../raw.ts';
 import { startService, type TestService } from '../service.ts';
 
 let service: TestService;
@@ -22,6 +22,7 @@ after(() => service.close());
 const KEY = 'ps_live_KEY';
 const bytesOf = (text: string | Buffer) => (typeof text === 'string' ? text.replaceAll(KEY, key) : text);
 const ask = (text: string | Buffer, options: RawOptions = {}) => exchange(service.port, bytesOf(text), options);
+const told = (replies: RawReply[]) => replies.map(({ status, headers }) => `${status} ${headers.get('connection')}`);
 const askOne = (text: string | Buffer, options: RawOptions = {}) => exchangeOne(service.port, bytesOf(text), options);
 
 const get = (extra = '', target = '/v1/pets', version = '1.1') =>
@@ -33,14 +34,12 @@ const UPGRADE = 'Connection: Upgrade\r\nUpgrade: websocket\r\n';
 const PET = '{"name":"Rex","categoryId":3}';
 const addPet = (extra = '', pet = PET) => post(`${extra}Content-Length: ${pet.length}\r\n`, pet);
 const long = (n: number) => 'x'.repeat(n);
-const NO_CHUNK = '0\r\n\r\n';
 const HOST = 'HTTP/1.1\r\nHost: x\r\n';
 
-/** What ends its connection with a refusal, by its code. */
+/** What ends its connection with a refusal, by its code. What has two meanings is in smuggling.ts. */
 const TRAPS: Partial<Record<ErrorCode, Record<string, string | Buffer>>> = {
   bad_request: {
     'no Host': 'GET /v1/pets HTTP/1.1\r\n\r\n',
-    'two Hosts': get('Host: y\r\n'),
     'a Host that is none': 'GET /v1/pets HTTP/1.1\r\nHost: a b/c\r\n\r\n',
     'two Authorizations': get(`Authorization: Bearer ${KEY}\r\n`),
     'two Content-Types': addPet('Content-Type: text/plain\r\n'),
@@ -50,23 +49,11 @@ const TRAPS: Partial<Record<ErrorCode, Record<string, string | Buffer>>> = {
     'an unknown method': `BREW /v1/pets ${HOST}\r\n`,
     'no HTTP at all': 'hello\r\n\r\n',
     'a TLS hello': Buffer.from('160301020001000001fc0303', 'hex'),
-    'a bare line feed': 'GET /v1/pets HTTP/1.1\nHost: x\n\n',
     'a folded header': get('A: b\r\n  c\r\n'),
-    'a header without a name': get(': x\r\n'),
-    'a space before the colon': get('A : x\r\n'),
     'a NUL in a header': get('A: \0\r\n'),
     'a target that is no path': get('', 'pets'),
     'an absolute target of another host': get('', 'http://y/v1/pets'),
-    'two Content-Lengths': post('Content-Length: 5\r\nContent-Length: 6\r\n', PET),
-    'Content-Length and Transfer-Encoding': chunked(NO_CHUNK, 'Content-Length: 5\r\n'),
-    'a Content-Length that is no number': post('Content-Length: five\r\n', PET),
-    'Transfer-Encoding: gzip, chunked': post('Transfer-Encoding: gzip, chunked\r\n', NO_CHUNK),
-    'Transfer-Encoding: identity': post('Transfer-Encoding: identity\r\n'),
-    'Transfer-Encoding twice': chunked(NO_CHUNK, 'Transfer-Encoding: chunked\r\n'),
-    'Transfer-Encoding on HTTP/1.0': chunked(NO_CHUNK).replace('HTTP/1.1', 'HTTP/1.0'),
     'a body on GET': `${get('Content-Length: 2\r\n')}{}`,
-    'a chunked body on GET': get('Transfer-Encoding: chunked\r\n') + NO_CHUNK,
-    'a bad chunk size': chunked('zz\r\n{}\r\n0\r\n\r\n'),
   },
   headers_too_large: {
     'headers over 8 KiB': get(`A: ${long(9_000)}\r\n`),
@@ -117,6 +104,7 @@ test('what is unusual but right is served', async () => {
     ['an absolute target without a path', 'GET http://x HTTP/1.1\r\nHost: x\r\n\r\n', 200],
     ['an empty line first', `\r\n${get()}`, 200],
     ['a body of length 0 on GET', get('Content-Length: 0\r\n'), 200],
+    ['Expect in HTTP/1.0', addPet('Expect: 100-continue\r\n').replace('HTTP/1.1', 'HTTP/1.0'), 201],
     ['an upgrade nobody offers', get(UPGRADE), 200],
     ['OPTIONS *', 'OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n', 204],
     ['100 headers', get('A: b\r\n'.repeat(98)), 200],
@@ -129,34 +117,33 @@ test('what is unusual but right is served', async () => {
   }
 });
 
-test('HEAD is answered as GET, without the body', async () => {
-  const socket = net.connect(service.port, '127.0.0.1');
-  socket.write(bytesOf(get('Connection: close\r\n').replace('GET', 'HEAD')));
+/** All that comes back, as it comes. */
+async function* received(bytes: string, socket = net.connect(service.port, '127.0.0.1')): AsyncGenerator<string> {
+  socket.setEncoding('latin1').write(bytesOf(bytes));
   let text = '';
-  for await (const chunk of socket) text += chunk;
-  assert.match(text, /^HTTP\/1\.1 200 /);
-  assert.match(text, /\r\nContent-Length: [1-9]\d*\r\n/);
-  assert.ok(text.endsWith('\r\n\r\n'));
+  for await (const chunk of socket) yield (text += chunk);
+}
+
+test('HEAD is answered as GET, without the body', async () => {
+  const head = get('Connection: close\r\n').replace('GET', 'HEAD');
+  for await (const text of received(head))
+    assert.match(text, /^HTTP\/1\.1 200 [\s\S]*\r\nContent-Length: [1-9][\s\S]*\r\n\r\n$/);
 });
 
 test('100 Continue is sent when the body is wanted, and only then', async () => {
-  const head = post(`Expect: 100-continue\r\nContent-Length: ${PET.length}\r\nConnection: close\r\n`, '');
+  const head = post(`Expect: 100-continue\r\nContent-Length: ${PET.length}\r\nConnection: close\r\n`);
   const socket = net.connect(service.port, '127.0.0.1');
-  socket.write(bytesOf(head));
-  let text = '';
-  for await (const chunk of socket) {
-    text += chunk;
+  let all = '';
+  for await (const text of received(head, socket)) {
     if (text === 'HTTP/1.1 100 Continue\r\n\r\n') socket.write(PET);
+    all = text;
   }
-  assert.match(text, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+  assert.match(all, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
 });
 
 test('requests sent at once are answered in order, and a fault behind one does not cost it its reply', async () => {
   const replies = await ask(`${get()}${addPet()}${get()}garbage\r\n\r\n`);
-  assert.deepEqual(
-    replies.map((reply) => reply.status),
-    [200, 201, 200, 400],
-  );
+  assert.deepEqual(told(replies), ['200 keep-alive', '201 keep-alive', '200 keep-alive', '400 close']);
 });
 
 test('the reply to a body that is too large arrives, and no reset in its place', async () => {
@@ -194,11 +181,7 @@ test('a client that has ended its side after asking gets its reply', async () =>
 
 test('CONNECT waits for the reply before it, and a reset after it hurts nobody', async () => {
   const connect = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
-  const replies = await ask(addPet() + connect);
-  assert.deepEqual(
-    replies.map((reply) => reply.status),
-    [201, 405],
-  );
+  assert.deepEqual(told(await ask(addPet() + connect)), ['201 keep-alive', '405 close']);
   for (let i = 0; i < 10; i++) {
     const socket = net.connect({ port: service.port, host: '127.0.0.1', allowHalfOpen: true });
     await once(socket, 'connect');
@@ -210,24 +193,19 @@ test('CONNECT waits for the reply before it, and a reset after it hurts nobody',
 });
 
 test('what follows a request that ended the connection is ignored, and a flood of it ends it at once', async () => {
-  const refused = 'GET /v1/pets HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n';
+  const refused = get('Host: y\r\n');
   assertError(await askOne(refused + get().repeat(3)), 400, 'bad_request');
-  const socket = net.connect(service.port, '127.0.0.1');
+  const socket = net.connect(service.port, '127.0.0.1').resume();
   const began = performance.now();
   socket.write(bytesOf(refused + get().repeat(1_000)));
-  socket.resume();
   await closed(socket);
   assert.ok(performance.now() - began < 900, 'before the time to linger is over');
 });
 
 /** What comes first on a connection that ends with the reply to it. */
-const ENDING: [name: string, bytes: string | Buffer, status: number][] = [
+const ENDING: (readonly [name: string, bytes: string | Buffer, status: number])[] = [
   ...Object.entries(TRAPS).flatMap(([code, traps]) =>
-    Object.entries(traps).map(([name, bytes]): [string, string | Buffer, number] => [
-      name,
-      bytes,
-      CATALOGUE[code as ErrorCode],
-    ]),
+    Object.entries(traps).map(([name, bytes]) => [name, bytes, CATALOGUE[code as ErrorCode]] as const),
   ),
   ['a body that is too large and ends in the same packet', chunked(`10001\r\n${long(65_537)}\r\n0\r\n\r\n`), 413],
   ['Connection: close', get('Connection: close\r\n'), 200],
@@ -262,21 +240,9 @@ test('what comes behind the last request of a connection is not processed, at on
     // Which of its parts is too long is told by the first line of the packet, so 431 where another request begins it.
     if (name === 'a target over 8 KiB') return;
     const bytes = Buffer.concat([Buffer.from(bytesOf(first)), Buffer.from(later)]);
-    const alone = await ask(bytes, { later });
-    assert.deepEqual(
-      alone.map((reply) => reply.status),
-      [status],
-      name,
-    );
+    assert.deepEqual(told(await ask(bytes, { later })), [`${status} close`], name);
     const waiting = await ask(Buffer.concat([Buffer.from(bytesOf(addPet())), bytes]), { later });
-    assert.deepEqual(
-      waiting.map((reply) => [reply.status, reply.headers.get('connection')]),
-      [
-        [201, 'keep-alive'],
-        [status, 'close'],
-      ],
-      name,
-    );
+    assert.deepEqual(told(waiting), ['201 keep-alive', `${status} close`], name);
   });
   await Promise.all(checks);
   await assertNoneBehind();
@@ -284,9 +250,8 @@ test('what comes behind the last request of a connection is not processed, at on
 
 test('what was taken before a flood gets its reply', async (t) => {
   writeAfter(service, 100, t);
-  const flood = addPet() + get('Host: y\r\n') + get().repeat(2_000);
-  const statuses = (await ask(flood)).map((reply) => reply.status);
-  assert.deepEqual(statuses, [201, 400]);
+  const replies = ask(addPet() + get('Host: y\r\n'), { later: get().repeat(2_000) });
+  assert.deepEqual(told(await replies), ['201 keep-alive', '400 close']);
 });
 
 test('what was taken before the service ends gets its reply, also behind another', async (t) => {
@@ -297,31 +262,19 @@ test('what was taken before the service ends gets its reply, also behind another
   const replies = exchange(ending.port, addPet().replaceAll(KEY, text).repeat(2));
   await wait(50);
   await ending.app.drain(2_000);
-  assert.deepEqual(
-    (await replies).map((reply) => [reply.status, reply.headers.get('connection')]),
-    [
-      [201, 'keep-alive'],
-      [201, 'close'],
-    ],
-  );
+  assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
 });
 
 test('a packet behind an upgrade is not taken for a request', async () => {
   const inner = addPet('', BEHIND);
   const outer = post(`Content-Length: ${inner.length}\r\n`, '').replace('/pets', '/nothing');
-  const reply = await askOne(get(UPGRADE) + outer, { later: inner });
-  assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close']);
+  assert.deepEqual(told(await ask(get(UPGRADE) + outer, { later: inner })), ['200 close']);
 });
 
 test('every reply of the deprecated operation says so, also when the message is wrong', async () => {
   const reply = await askOne(get('Host: y\r\n', '/v1/pets/1'));
   assertError(reply, 400, 'bad_request');
   assert.match(reply.headers.get('sunset') ?? '', /2030/);
-});
-
-test('HTTP/1.0 knows no 100 Continue', async () => {
-  const bytes = addPet('Expect: 100-continue\r\n').replace('HTTP/1.1', 'HTTP/1.0');
-  assert.equal((await askOne(bytes)).status, 201);
 });
 
 test('an Idempotency-Key sent twice is told what is wrong with it', async () => {
@@ -332,7 +285,7 @@ test('an Idempotency-Key sent twice is told what is wrong with it', async () => 
 });
 
 test('a request that never ends or drips is told 408 in time, and a silent socket is closed', {
-  timeout: 40_000,
+  timeout: 240_000,
 }, async () => {
   const timed = async (bytes: string, drip?: string, onceAnswered = '') => {
     const began = performance.now();
@@ -368,13 +321,13 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
     assert.match(text, /^HTTP\/1\.1 408 /);
     assert.match(text, /"code":"request_timeout"/);
     assert.match(text, /X-RateLimit-Limit: \d+/);
-    assert.ok(seconds < 20, `after ${seconds} s`);
+    assert.ok(seconds < 60, `after ${seconds} s`);
   }
   await assertNoneBehind();
 });
 
 test('a request whose client is gone is told once, and one that was refused half-way not again', {
-  timeout: 20_000,
+  timeout: 240_000,
 }, async () => {
   const answers: string[] = [];
   let gone: Promise<unknown> | undefined;

@@ -71,9 +71,9 @@ const PROXIES: Proxy[] = [
     config: (port, to) => `
 defaults
   mode http
-  timeout connect 2s
-  timeout client 2s
-  timeout server 5s
+  timeout connect 60s
+  timeout client 60s
+  timeout server 60s
   http-reuse always
 frontend front
   bind 127.0.0.1:${port}
@@ -85,13 +85,16 @@ backend service
   },
 ];
 
+/** For what is surely answered, however busy the machine is. */
+const ANSWER_MAX_MS = 60_000;
+
 /** What comes back, until the other side ends or has said nothing for a while; it may end in any way. */
-async function send(port: number, bytes: string): Promise<string> {
+async function send(port: number, bytes: string, ms = 150): Promise<string> {
   const socket = net.connect(port, '127.0.0.1').on('error', () => {});
   let text = '';
   socket.setEncoding('latin1').on('data', (part) => (text += part));
   socket.write(Buffer.from(bytes, 'latin1'));
-  await Promise.race([new Promise((resolve) => socket.on('close', resolve)), wait(150)]);
+  await Promise.race([new Promise((resolve) => socket.on('close', resolve)), wait(ms, undefined, { ref: false })]);
   socket.destroy();
   return text;
 }
@@ -115,12 +118,12 @@ for (const { name, command, config } of PROXIES) {
     const [program, ...words] = command(join(dir, 'config'));
     const proxy = spawn(program, words, { stdio: ['ignore', 'ignore', 'inherit'] });
     t.after(() => proxy.kill('SIGKILL'));
-    while (!(await send(port, PROBE)).startsWith('HTTP/1.1 401')) await wait(20);
+    while (!(await send(port, PROBE, ANSWER_MAX_MS)).startsWith('HTTP/1.1 401')) await wait(20);
     for (let at = 0; at < CASES.length; at += BATCH) {
       const batch = CASES.slice(at, at + BATCH);
       await Promise.all(batch.map(({ bytes }) => send(port, bytes.replaceAll(KEY, text))));
       // Whoever comes next, on the connections that were used, gets the reply to what was asked.
-      for (const reply of await Promise.all([PROBE, PROBE, PROBE].map((probe) => send(port, probe)))) {
+      for (const reply of await Promise.all([PROBE, PROBE, PROBE].map((probe) => send(port, probe, ANSWER_MAX_MS)))) {
         assert.match(reply, /^HTTP\/1\.1 (?:401|429) /, batch.map((one) => one.name).join('; '));
       }
     }

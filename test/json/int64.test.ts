@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { MAX_INT64, MIN_INT64, parseInt64 } from '../../src/json/int64.ts';
 import { Decimal, readJson } from '../../src/json/reader.ts';
 
+const words = (text: string) => text.split(' ');
 const read = (text: string) => readJson(Buffer.from(text));
 const inRange = (value: bigint) => value >= MIN_INT64 && value <= MAX_INT64;
 const exact = (value: bigint) => (Number.isSafeInteger(Number(value)) ? Number(value) : value);
@@ -59,13 +60,9 @@ test('zeros cost no exactness, however many', () => {
 
 test('no other number is ever taken for an integer', () => {
   const cases = [
-    ...'1.5 -0.1 9223372036854775808 -9223372036854775809 9223372036854775807.5 1e19 1e400 1.0000000000000000001'.split(
-      ' ',
-    ),
-    ...'5e-400 1e-1 1e999999999 -1e-999999999 1e-99999999999999999999999 0.1e0 15e-1 9007199254740992.1 4.35'.split(
-      ' ',
-    ),
-    ...'123456789012345678.9 1e309 0.99999999999999999999'.split(' '),
+    ...words('1.5 -0.1 9223372036854775808 -9223372036854775809 9223372036854775807.5 1e19 1e400 1e309 4.35'),
+    ...words('1.0000000000000000001 5e-400 1e-1 1e999999999 -1e-999999999 1e-99999999999999999999999 0.1e0 15e-1'),
+    ...words('9007199254740992.1 123456789012345678.9 0.99999999999999999999'),
     ...[`1e${'9'.repeat(400)}`, `1e-${'9'.repeat(400)}`, '9'.repeat(60_000), `0.${'0'.repeat(60_000)}1e60000`],
   ];
   for (const text of cases) assert.deepEqual(read(text), new Decimal(text), text.slice(0, 40));
@@ -76,17 +73,6 @@ test('one text for each int64, and no other', () => {
     const got = parseInt64(edge.toString());
     assert.ok(Object.is(got, inRange(edge) ? exact(edge) : undefined), `${edge}: ${got}`);
   }
-  const others = ['', ' 1', '1 ', '1\n', ...'- +1 01 -01 00 -0 1.0 1e2 0x1 1_0 1n ١ NaN --1'.split(' ')];
+  const others = ['', ' 1', '1 ', '1\n', ...words('- +1 01 -01 00 -0 1.0 1e2 0x1 1_0 1n ١ NaN --1')];
   for (const text of [...others, '9'.repeat(21), `${'0'.repeat(30)}1`]) assert.equal(parseInt64(text), undefined, text);
-});
-
-test('what is written is read back the same', () => {
-  fc.assert(
-    fc.property(fc.bigInt({ min: MIN_INT64, max: MAX_INT64 }), (value) => {
-      const text = `${exact(value)}`;
-      assert.equal(text, value.toString());
-      assert.ok(Object.is(parseInt64(text), exact(value)) && Object.is(read(text), exact(value)));
-    }),
-    { numRuns: 2_000 },
-  );
 });

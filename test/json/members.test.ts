@@ -10,8 +10,10 @@ import { PET_STATUSES } from '../../src/store/model.ts';
 const NAME = { min: 1, max: 255 };
 const ID = { id: 'is given by the service; leave it out' };
 
+const membersOf = (text: string) => new Members(readJson(Buffer.from(text)));
+
 function readNewPet(text: string) {
-  const members = new Members(readJson(Buffer.from(text)));
+  const members = membersOf(text);
   const name = members.text('name', NAME);
   const categoryId = members.int64('categoryId');
   const status = members.oneOf('status', PET_STATUSES, 'available');
@@ -20,13 +22,16 @@ function readNewPet(text: string) {
 }
 
 function refusal(text: string): string {
-  try {
-    readNewPet(text);
-  } catch (error) {
-    assert.ok(error instanceof InvalidMembers, String(error));
-    return error.message;
-  }
-  assert.fail(`accepted: ${text}`);
+  let said = '';
+  assert.throws(
+    () => readNewPet(text),
+    (error: Error) => {
+      said = error.message;
+      return error instanceof InvalidMembers;
+    },
+    text,
+  );
+  return said;
 }
 
 const INTEGER = 'an integer from -9223372036854775808 to 9223372036854775807';
@@ -80,7 +85,7 @@ test('all that is wrong is named, with what would be right', () => {
 
 test('what may be said against an integer is named beside other violations, and alone refuses nothing', () => {
   const read = (text: string) => {
-    const members = new Members(readJson(Buffer.from(text)));
+    const members = membersOf(text);
     const id = members.int64('petId', (value) => (value === 7 ? undefined : `petId: there is no ${value}`));
     members.end();
     return id;
@@ -91,7 +96,7 @@ test('what may be said against an integer is named beside other violations, and 
 });
 
 test('without a fallback a choice is required', () => {
-  const members = new Members(readJson(Buffer.from('{}')));
+  const members = membersOf('{}');
   members.oneOf('status', ['delivered', 'cancelled']);
   assert.throws(() => members.end(), { message: 'status: is missing (one of "delivered", "cancelled")' });
 });
@@ -135,47 +140,35 @@ function write(value: unknown): string {
 
 test('valibot, as the operator’s side uses it, judges the same', () => {
   const some = <T>(weight: number, arbitrary: fc.Arbitrary<T>) => ({ weight, arbitrary });
-  const blank = fc.string({ unit: fc.constantFrom(...' \t\n\u00a0\u2003\ufeff\u0085x'), maxLength: 3 });
-  const ends = fc
-    .integer({ min: 253, max: 257 })
-    .chain((n) => fc.constantFrom(...'xé'.split('').map((c) => c.repeat(n)), '😀'.repeat(n)));
-  const anything = fc.jsonValue({ maxDepth: 1 });
+  const oneOf = <T>(...values: T[]) => fc.constantFrom<T[]>(...values);
+  const blank = fc.string({ unit: oneOf(...' \t\n\u00a0\u2003\ufeff\u0085x'), maxLength: 3 });
+  const ends = fc.tuple(oneOf('x', 'é', '😀'), fc.integer({ min: 253, max: 257 })).map(([c, n]) => c.repeat(n));
   const name = fc.oneof(
-    some(6, fc.string({ unit: 'binary', maxLength: 4 })),
-    some(2, blank),
-    some(2, ends),
-    some(1, anything),
+    ...[some<unknown>(6, fc.string({ unit: 'binary', maxLength: 4 })), some(2, blank), some(2, ends)],
+    some(1, fc.jsonValue({ maxDepth: 1 })),
   );
-  const edge = fc
-    .constantFrom(0n, 2n ** 53n, -(2n ** 53n), 2n ** 63n, -(2n ** 63n))
-    .chain((at) => fc.bigInt({ min: at - 2n, max: at + 2n }));
-  const noInteger = fc.constantFrom(1.5, -0.1, 1e-7, '1', null, true, [], {});
+  const edge = oneOf(0n, 2n ** 53n, -(2n ** 53n), 2n ** 63n, -(2n ** 63n)).chain((at) =>
+    fc.bigInt({ min: at - 2n, max: at + 2n }),
+  );
+  const noInteger = oneOf<unknown>(1.5, -0.1, 1e-7, '1', null, true, [], {});
   const categoryId = fc.oneof(some<unknown>(6, fc.integer()), some(3, edge), some(1, noInteger));
-  const noStatus = fc.constantFrom('Sold', '', null, 1, 'toString', ['sold']);
-  const status = fc.oneof(some<unknown>(6, fc.constantFrom(...PET_STATUSES)), some(1, noStatus));
-  const pet = fc.record({ name, categoryId, status }, { requiredKeys: [] });
-  const full = fc.record({ name, categoryId, status }, { requiredKeys: ['name', 'categoryId'] });
-  const more = fc.constantFrom('id', '__proto__', 'constructor', 'Name', '').map((extra) => [extra, 1] as const);
-  const other = fc.oneof(some(8, fc.constant(undefined)), some(1, more));
-  let accepted = 0;
-  let refused = 0;
-  fc.assert(
-    fc.property(fc.oneof(some<object>(5, full), some(1, pet)), other, (members, extra) => {
-      const value: Record<string, unknown> = { ...members };
-      if (extra) Object.defineProperty(value, extra[0], { value: extra[1], enumerable: true });
-      const theirs = v.safeParse(NewPet, value);
-      const text = write(value);
-      if (theirs.success) {
-        const { categoryId: sent, ...rest } = theirs.output;
-        const exact = Number.isSafeInteger(Number(sent)) ? Number(sent) : sent;
-        assert.deepEqual(readNewPet(text), { ...rest, categoryId: exact === 0 ? 0 : exact });
-        accepted++;
-      } else {
-        refusal(text);
-        refused++;
-      }
-    }),
-    { numRuns: 3_000 },
-  );
-  assert.ok(accepted > 500 && refused > 500, `one-sided: ${accepted} accepted, ${refused} refused`);
+  const noStatus = oneOf<unknown>('Sold', '', null, 1, 'toString', ['sold']);
+  const status = fc.oneof(some<unknown>(6, oneOf(...PET_STATUSES)), some(1, noStatus));
+  const pet = (requiredKeys: ('name' | 'categoryId')[]) => fc.record({ name, categoryId, status }, { requiredKeys });
+  const pets = fc.oneof(some<object>(5, pet(['name', 'categoryId'])), some(1, pet([])));
+  const other = fc.oneof(some(8, oneOf('')), some(1, oneOf('id', '__proto__', 'constructor', 'Name', ' ')));
+  const tally = { accepted: 0, refused: 0 };
+  const judge = (members: object, extra: string) => {
+    const value: Record<string, unknown> = { ...members };
+    if (extra !== '') Object.defineProperty(value, extra, { value: 1, enumerable: true });
+    const theirs = v.safeParse(NewPet, value);
+    const text = write(value);
+    tally[theirs.success ? 'accepted' : 'refused']++;
+    if (!theirs.success) return void refusal(text);
+    const sent = theirs.output.categoryId;
+    const exact = Number.isSafeInteger(Number(sent)) ? Number(sent) : sent;
+    assert.deepEqual(readNewPet(text), { ...theirs.output, categoryId: exact === 0 ? 0 : exact });
+  };
+  fc.assert(fc.property(pets, other, judge), { numRuns: 3_000 });
+  assert.ok(tally.accepted > 500 && tally.refused > 500, `one-sided: ${JSON.stringify(tally)}`);
 });

@@ -4,16 +4,14 @@ import fc from 'fast-check';
 import { Decimal, type JsonValue, MAX_DEPTH, MAX_VALUES, readJson } from '../../src/json/reader.ts';
 import { JsonError } from '../../src/json/text.ts';
 import { INVALID, VALID } from './cases.ts';
-import { EXTRA_RULES, NOT_UTF8, REFUSED, type Source } from './open-cases.ts';
+import { EXTRA_RULES, NOT_UTF8, REFUSED } from './open-cases.ts';
 
 const BODY_BYTES = 65_536;
 
-function read(source: Source): JsonValue {
-  return readJson(typeof source === 'string' ? Buffer.from(source) : source);
-}
+const read = (source: string | Uint8Array) => readJson(Buffer.from(source as string));
 
 /** The message of a refusal, and the place that it names. */
-function refusal(source: Source): { message: string; offset: number } {
+function refusal(source: string | Uint8Array): { message: string; offset: number } {
   let error: unknown;
   try {
     read(source);
@@ -66,18 +64,18 @@ test(`${INVALID.length} texts that are no JSON are refused with a position`, () 
 });
 
 test('what two readers could understand in two ways is refused, by name and place', () => {
-  for (const [text, says, offset] of REFUSED) {
-    const error = refusal(text);
-    assert.ok(error.message.includes(says), `${text}: ${error.message}`);
-    assert.equal(error.offset, offset, `${text}: ${error.message}`);
+  for (const [says, texts] of Object.entries(REFUSED)) {
+    for (const [text, offset] of Object.entries(texts)) {
+      const error = refusal(text);
+      assert.ok(error.message.includes(says) && error.offset === offset, `${text}: ${error.message}`);
+    }
   }
 });
 
 test('bytes that are not UTF-8 are refused at the first wrong one', () => {
-  for (const [bytes, offset] of NOT_UTF8) {
-    const error = refusal(bytes);
-    assert.match(error.message, /not UTF-8/, Buffer.from(bytes).toString('hex'));
-    assert.equal(error.offset, offset, Buffer.from(bytes).toString('hex'));
+  for (const [hex, offset] of Object.entries(NOT_UTF8)) {
+    const error = refusal(Buffer.from(hex, 'hex'));
+    assert.ok(error.message.includes('not UTF-8') && error.offset === offset, `${hex}: ${error.message}`);
   }
 });
 
@@ -97,12 +95,6 @@ test('a message says what is wrong and where', () => {
   for (const [text, message] of told) assert.equal(refusal(text).message, message);
   const long = JSON.stringify('x'.repeat(60_000));
   assert.match(refusal(`{${long}:1,${long}:2}`).message, /^the member name "x{40}"… is there twice/);
-});
-
-test('`__proto__` is a name like any other', () => {
-  const value = read('{"__proto__":{"admin":true}}') as Map<string, JsonValue>;
-  assert.deepEqual([...value.keys()], ['__proto__']);
-  assert.equal((value as unknown as { admin?: unknown }).admin, undefined);
 });
 
 test(`${MAX_DEPTH} deep is read, one more is refused at once`, () => {
@@ -144,7 +136,11 @@ test('what JSON.stringify writes is read back, with any white space', () => {
 });
 
 test('of damaged texts no more is read than JSON.parse reads, and no less but by a rule with a name', () => {
-  const seeds = [...VALID, ...REFUSED.map(([text]) => text), '{"name":"Rex","categoryId":3,"status":"sold"}'];
+  const seeds = [
+    ...VALID,
+    ...Object.values(REFUSED).flatMap(Object.keys),
+    '{"name":"Rex","categoryId":3,"status":"sold"}',
+  ];
   const piece = fc.constantFrom(
     ...'[]{}",:\\0123456789.eE+-truefalsn \n\t\u0000é😀\ufeff/bu',
     '\\u00',
@@ -179,17 +175,4 @@ test('of damaged texts no more is read than JSON.parse reads, and no less but by
     { numRuns: 8_000 },
   );
   assert.ok(both > 500 && neither > 500, `the changes are one-sided: ${both} read, ${neither} refused`);
-});
-
-test('random bytes are read as JSON.parse reads them, or refused', () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 12 }), (bytes) => {
-      try {
-        assert.ok(agrees(readJson(bytes), JSON.parse(Buffer.from(bytes).toString())));
-      } catch (error) {
-        if (!(error instanceof JsonError)) throw error;
-      }
-    }),
-    { numRuns: 3_000 },
-  );
 });

@@ -7,11 +7,8 @@ import { REX, type Said, startLab } from './service.ts';
 /** What is refused: the request, its status and code, and what the message names. */
 const REFUSED: [what: string, said: Said | undefined, status: number, code: string, ...told: RegExp[]][] = [
   ['GET /lab', {}, 404, 'not_found'],
-  ['GET /lab/', {}, 404, 'not_found'],
-  ['GET /lab/clock/', {}, 404, 'not_found'],
   ['GET /lab/Clock', {}, 404, 'not_found'],
   ['DELETE /lab/clock', {}, 405, 'method_not_allowed', /GET, HEAD, POST, OPTIONS/],
-  ['GET /lab/reset', {}, 405, 'method_not_allowed', /POST, OPTIONS/],
   ['PUT /lab/faults', {}, 405, 'method_not_allowed', /GET, HEAD, POST, DELETE, OPTIONS/],
   ['GET /lab/clock', { key: '' }, 401, 'missing_api_key'],
   ['GET /lab/clock', { key: 'ps_live_000000000000000000000000000000000000' }, 401, 'invalid_api_key'],
@@ -21,23 +18,20 @@ const REFUSED: [what: string, said: Said | undefined, status: number, code: stri
   ['POST /lab/clock', { body: {} }, 400, 'invalid_body', /advance: is missing/],
   ['POST /lab/clock', { body: { advance: 60 } }, 400, 'invalid_body', /advance: must be/],
   ['POST /lab/clock', { body: { advance: '60s', by: 1 } }, 400, 'invalid_body', /"by": is unknown/],
-  ...['0s', '-1s', '1.5h', '1w', '1 d', '60', 'soon'].map((advance): (typeof REFUSED)[0] => [
-    'POST /lab/clock',
-    { body: { advance } },
-    400,
-    'invalid_body',
-    /"90s", "5m"/,
-  ]),
+  ...['0s', '-1s', '1.5h', '1w', '1 d', '60', 'soon'].map((advance): (typeof REFUSED)[0] => {
+    return ['POST /lab/clock', { body: { advance } }, 400, 'invalid_body', /"90s", "5m"/];
+  }),
   ['POST /lab/clock', { body: { advance: '3651d' } }, 400, 'invalid_body', /3650d ahead in all; 315360000s are left/],
   ['POST /lab/clock', { body: '{}', headers: { 'content-type': 'text/plain' } }, 415, 'unsupported_media_type'],
   ['POST /lab/faults', { body: { kind: 'fire', times: 0 } }, 400, 'invalid_body', /kind: /, /times: /],
   ['GET /lab/requests?limit=0', {}, 400, 'invalid_parameter', /limit: must be an integer from 1 to 256/],
   ['GET /lab/requests?limit=257', {}, 400, 'invalid_parameter'],
-  ['GET /lab/requests?after=1', {}, 400, 'invalid_parameter'],
   ['GET /lab/grade?x', {}, 400, 'invalid_parameter'],
   ['POST /lab/drill', { body: { speed: 2 } }, 400, 'invalid_body', /"speed": is unknown/],
   ['POST /lab/reset', { body: [] }, 400, 'invalid_body', /must be a JSON object/],
   ['DELETE /lab/faults', { body: { id: 1 } }, 400, 'invalid_body'],
+  ['DELETE /lab/faults', { body: '{' }, 400, 'invalid_json'],
+  ['DELETE /lab/faults', { body: 'x'.repeat(70_000) }, 413, 'body_too_large'],
 ];
 
 test('what the lab refuses', async (t) => {
@@ -46,90 +40,72 @@ test('what the lab refuses', async (t) => {
   for (const [what, said, status, code, ...told] of REFUSED) {
     const key = said?.key === '' ? undefined : (said?.key ?? own);
     const got = await ask(what, { ...said, key });
-    assert.deepEqual(
-      [got.status, got.json.code, got.json.status],
-      [status, code, status],
-      `${what} ${JSON.stringify(said)}`,
-    );
+    assert.deepEqual([got.status, got.json.code], [status, code], `${what} ${JSON.stringify(said)}`);
     for (const one of told) assert.match(got.json.message, one, what);
     if (status === 405) assert.match(got.headers.get('allow')!, told[0]);
   }
 });
 
 test('what the lab says', async (t) => {
-  const { ask, must, makeKey } = await startLab(t);
+  const { ask, must, makeKey } = await startLab(t, { content: { categories: [], pets: [{ ...REX, status: 'sold' }] } });
   const key = await makeKey();
-  const rows: [what: string, body: unknown, status: number, json: unknown][] = [
-    ['GET /lab/clock', undefined, 200, { ahead: 0 }],
-    ['POST /lab/clock', { advance: '90s' }, 200, { ahead: 90 }],
-    ['POST /lab/clock', { advance: '5m' }, 200, { ahead: 390 }],
-    ['POST /lab/clock', { advance: '24h' }, 200, { ahead: 86_790 }],
-    ['POST /lab/clock', { advance: '30d' }, 200, { ahead: 2_678_790 }],
-    ['GET /lab/clock', undefined, 200, { ahead: 2_678_790 }],
-    ['GET /lab/faults', undefined, 200, []],
-    ['POST /lab/faults', { kind: 'delay' }, 201, { id: 1, kind: 'delay', times: 1, skip: 0, ms: 1_000 }],
-    [
-      'POST /lab/faults',
-      { kind: 'unavailable', operation: 'createPet', times: 3, skip: 2, seconds: 7 },
-      201,
-      { id: 2, kind: 'unavailable', operation: 'createPet', times: 3, skip: 2, seconds: 7 },
-    ],
-    [
-      'GET /lab/faults',
-      undefined,
-      200,
-      [
-        { id: 1, kind: 'delay', times: 1, skip: 0, ms: 1_000 },
-        { id: 2, kind: 'unavailable', operation: 'createPet', times: 3, skip: 2, seconds: 7 },
-      ],
-    ],
-    ['DELETE /lab/faults', undefined, 204, undefined],
-    ['GET /lab/faults', undefined, 200, []],
-    ['GET /lab/requests', undefined, 200, []],
-    ['POST /lab/reset', undefined, 204, undefined],
-    ['POST /lab/reset', {}, 204, undefined],
+  const slow = { id: 1, kind: 'delay', times: 1, skip: 0, ms: 1_000 };
+  const broken = { kind: 'unavailable', operation: 'createPet', times: 3, skip: 2, seconds: 7 };
+  const rows: [what: string, status: number, json: unknown, body?: unknown][] = [
+    ['GET /lab/clock', 200, { ahead: 0 }],
+    ['POST /lab/clock', 200, { ahead: 90 }, { advance: '90s' }],
+    ['POST /lab/clock', 200, { ahead: 390 }, { advance: '5m' }],
+    ['POST /lab/clock', 200, { ahead: 86_790 }, { advance: '24h' }],
+    ['POST /lab/clock', 200, { ahead: 2_678_790 }, { advance: '30d' }],
+    ['GET /lab/clock', 200, { ahead: 2_678_790 }],
+    ['HEAD /lab/clock', 200, undefined],
+    ['OPTIONS /lab/clock', 204, undefined],
+    ['GET /lab/faults', 200, []],
+    ['POST /lab/faults', 201, slow, { kind: 'delay' }],
+    ['POST /lab/faults', 201, { id: 2, ...broken }, broken],
+    ['GET /lab/faults', 200, [slow, { id: 2, ...broken }]],
+    ['DELETE /lab/faults', 204, undefined],
+    ['GET /lab/faults', 200, []],
+    ['GET /lab/requests', 200, []],
+    ['POST /lab/reset', 204, undefined],
+    ['POST /lab/reset', 204, undefined, {}],
+    ['GET /v1/pets', 200, [{ id: 1, ...REX, status: 'sold' }]],
   ];
-  for (const [what, body, status, json] of rows) {
+  for (const [what, status, json, body] of rows) {
     const got = await ask(what, { key, body });
     assert.deepEqual([got.status, got.json], [status, json], what);
-    assert.match(got.headers.get('x-request-id')!, /./);
   }
-  const { status, json } = await ask('POST /lab/drill', { key });
-  assert.equal(status, 201);
-  assert.ok(json.script.length > DRILL.length && json.script.every((line: unknown) => typeof line === 'string'));
+  const { json } = await must('POST /lab/drill', { key });
+  assert.ok(json.script.length > DRILL.length);
   assert.equal((await must('GET /lab/faults', { key })).json.length, DRILL.length);
-  const options = await ask('OPTIONS /lab/clock');
-  assert.deepEqual([options.status, options.headers.get('allow')], [204, 'GET, HEAD, POST, OPTIONS']);
-  assert.equal((await ask('HEAD /lab/grade', { key })).status, 200);
 });
 
 test('at most sixteen faults are armed; the seventeenth is refused, and so is a drill without room', async (t) => {
   const { ask, must, makeKey } = await startLab(t);
   const key = await makeKey();
   for (let n = 0; n < 16; n++) await must('POST /lab/faults', { key, body: { kind: 'delay' } });
-  for (const what of ['POST /lab/faults', 'POST /lab/drill']) {
-    const body = what === 'POST /lab/faults' ? { kind: 'delay' } : undefined;
-    const { status, json } = await ask(what, { key, body });
-    assert.deepEqual([status, json.code], [400, 'invalid_body'], what);
+  for (const [what, body] of [['POST /lab/faults', { kind: 'delay' }] as const, ['POST /lab/drill', undefined]]) {
+    const { status, json } = await ask(what as string, { key, body });
+    assert.deepEqual([status, json.code], [400, 'invalid_body'], `${what}`);
     assert.match(json.message, /at most 16 faults can be armed at once \(16 are\)/);
   }
   assert.equal((await must('GET /lab/faults', { key })).json.length, 16);
 });
 
-test('the lab costs nothing of the plan, and has a limit of its own: 600 a minute', async (t) => {
-  const { clock, ask, must, makeKey } = await startLab(t);
+test('the lab costs nothing of the plan, bans nobody, and has a limit of its own: 600 a minute', async (t) => {
+  const { clock, ask, must, makeKey } = await startLab(t, { banAfter: 2 });
   const [key, other] = [await makeKey({ perMinute: 2, perDay: 3 }), await makeKey()];
-  for (let n = 1; n <= 600; n++) {
+  for (let left = 599; left >= 0; left--) {
     const { headers } = await must('GET /lab/clock', { key });
-    assert.equal(headers.get('x-ratelimit-remaining'), String(600 - n));
+    assert.equal(headers.get('x-ratelimit-remaining'), String(left));
   }
-  const { status, headers, json } = await ask('GET /lab/clock', { key });
-  assert.deepEqual([status, json.code, headers.get('retry-after')], [429, 'rate_limited', '61']);
-  assert.deepEqual([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')], ['600', '0']);
+  for (let n = 0; n < 10; n++) {
+    const { status, headers, json } = await ask('GET /lab/clock', { key });
+    assert.deepEqual([status, json.code, headers.get('retry-after')], [429, 'rate_limited', '61']);
+    assert.deepEqual([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')], ['600', '0']);
+  }
   await must('GET /lab/clock', { key: other });
   assert.equal((await must('GET /v1/pets', { key })).headers.get('x-ratelimit-remaining'), '1');
-  for (let n = 0; n < 5_000; n++)
-    if ((await ask('GET /lab/clock', { key })).json.code !== 'rate_limited') assert.fail();
   clock.advance(60_000);
   await must('GET /lab/clock', { key });
   await must('GET /v1/pets', { key });
@@ -140,8 +116,7 @@ test('each key governs itself alone', async (t) => {
   const [key, other] = [await makeKey(), await makeKey()];
   await must('POST /lab/clock', { key, body: { advance: '1d' } });
   await must('POST /lab/faults', { key, body: { kind: 'unavailable' } });
-  const { headers } = await must('GET /v1/pets', { key: other });
-  assert.equal(headers.get('x-lab-clock'), null);
+  assert.equal((await must('GET /v1/pets', { key: other })).headers.get('x-lab-clock'), null);
   assert.deepEqual((await must('GET /lab/clock', { key: other })).json, { ahead: 0 });
   assert.deepEqual((await must('GET /lab/faults', { key: other })).json, []);
   assert.deepEqual((await must('GET /lab/requests', { key })).json, []);
@@ -151,11 +126,8 @@ test('each key governs itself alone', async (t) => {
 test('the record: the newest first, no body, no secret', async (t) => {
   const { clock, ask, must, makeKey } = await startLab(t);
   const key = await makeKey({ perMinute: 4 });
-  await must('POST /v1/pets', {
-    key,
-    body: { ...REX, name: 'Secret Name' },
-    headers: { 'idempotency-key': 'my-secret' },
-  });
+  const body = { ...REX, name: 'Secret Name' };
+  await must('POST /v1/pets', { key, body, headers: { 'idempotency-key': 'my-secret' } });
   clock.advance(1_000);
   await ask('GET /v1/nothing', { key });
   await ask(`GET /v1/pets?${'x'.repeat(1_000)}`, { key });
@@ -165,16 +137,9 @@ test('the record: the newest first, no body, no secret', async (t) => {
   const [limited, wrongMethod, long, nowhere, made] = json;
   assert.deepEqual(limited, {
     at: new Date(clock.wall()).toISOString(),
-    method: 'GET',
-    target: '/v1/pets?limit=5',
-    operation: 'listPets',
-    status: 429,
-    requestId: headers.get('x-request-id'),
-    connection: limited.connection,
-    idempotencyKey: false,
-    fault: null,
+    ...{ method: 'GET', target: '/v1/pets?limit=5', operation: 'listPets', status: 429 },
+    ...{ requestId: headers.get('x-request-id'), connection: limited.connection, idempotencyKey: false, fault: null },
   });
-  assert.ok(Number.isInteger(limited.connection));
   assert.deepEqual([wrongMethod.method, wrongMethod.operation, wrongMethod.status], ['PUT', null, 405]);
   assert.ok(long.target.length <= 201 && long.target.endsWith('…'));
   assert.deepEqual([nowhere.operation, nowhere.status], [null, 404]);

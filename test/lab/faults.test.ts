@@ -8,25 +8,22 @@ import { OPERATIONS } from '../../src/routes.ts';
 
 const NAMES = OPERATIONS.map(({ name }) => name);
 const read = (text: string) => readFault(readJson(Buffer.from(text)), NAMES);
-const fault = (kind: NewFault['kind'], more: Partial<NewFault> = {}): NewFault => ({
-  kind,
-  times: 1,
-  skip: 0,
-  ...more,
-});
+const fault = (kind: NewFault['kind'], more: Partial<NewFault> = {}): NewFault => {
+  return { kind, times: 1, skip: 0, ...more };
+};
 
-test('a fault as it is said', () => {
-  const rows: [text: string, expected: NewFault][] = [
-    ['{"kind":"drop_after"}', fault('drop_after', { operation: undefined, ms: undefined, seconds: undefined })],
-    ['{"kind":"delay"}', fault('delay', { operation: undefined, ms: 1_000, seconds: undefined })],
-    ['{"kind":"drip","ms":30000}', fault('drip', { operation: undefined, ms: 30_000, seconds: undefined })],
-    ['{"kind":"unavailable","seconds":9}', fault('unavailable', { operation: undefined, ms: undefined, seconds: 9 })],
-    [
-      '{"kind":"truncate","operation":"listPets","times":3,"skip":2}',
-      fault('truncate', { operation: 'listPets', times: 3, skip: 2, ms: undefined, seconds: undefined }),
-    ],
+test('a fault as it is said, and what is left out', () => {
+  const rows: [text: string, expected: Partial<NewFault>][] = [
+    ['{"kind":"drop_after"}', {}],
+    ['{"kind":"delay"}', { ms: 1_000 }],
+    ['{"kind":"drip","ms":30000}', { ms: 30_000 }],
+    ['{"kind":"unavailable","seconds":9}', { seconds: 9 }],
+    ['{"kind":"truncate","operation":"listPets","times":3,"skip":2}', { operation: 'listPets', times: 3, skip: 2 }],
   ];
-  for (const [text, expected] of rows) assert.deepEqual(read(text), expected, text);
+  for (const [text, more] of rows) {
+    const nothing = { operation: undefined, ms: undefined, seconds: undefined };
+    assert.deepEqual(read(text), fault(JSON.parse(text).kind, { ...nothing, ...more }), text);
+  }
 });
 
 test('what is wrong with a fault is told, all of it', () => {
@@ -37,17 +34,13 @@ test('what is wrong with a fault is told, all of it', () => {
     ['{"kind":"delay","operation":"feedPet"}', /operation: must be one of "listPets"/],
     ['{"kind":"delay","times":0,"skip":-1,"ms":30001}', /times: .*1 to 1000/, /skip: .*0 to 1000/, /ms: .*0 to 30000/],
     ['{"kind":"delay","times":1.5,"skip":"1"}', /times: /, /skip: /],
-    ['{"kind":"delay","times":null}', /times: /],
     ['{"kind":"unavailable","seconds":0}', /seconds: .*1 to 3600/],
     ['{"kind":"unavailable","ms":5}', /ms: is for delay and drip/],
     ['{"kind":"drop_after","seconds":5}', /seconds: is for unavailable/],
     ['{"kind":"delay","color":"red"}', /"color": is unknown/],
   ];
   for (const [text, ...told] of rows) {
-    assert.throws(
-      () => read(text),
-      (error: Error) => told.every((one) => one.test(error.message)) || assert.fail(`${text}: ${error.message}`),
-    );
+    for (const message of told) assert.throws(() => read(text), { message }, text);
   }
 });
 

@@ -17,13 +17,6 @@ function graded(bad: string[], unseen: string[] = []): Grade {
   return gradeOf(tallies);
 }
 
-test('the weights add up to a hundred', () => {
-  assert.equal(
-    CHECKS.reduce((sum, { weight }) => sum + weight, 0),
-    100,
-  );
-});
-
 test('score and grade', () => {
   const rows: [bad: string[], unseen: string[], grade: string | null, score: number, seen: number][] = [
     [[], [], 'A', 100, 100],
@@ -43,19 +36,12 @@ test('score and grade', () => {
     [[], ['retry_after', 'idempotency'], null, 100, 50],
     [['ban'], ['retry_after', 'herd', 'redundant', 'paging'], null, 100, 55],
     [['herd'], ['retry_after'], 'B', 86, 75],
+    [[], CHECKS.map(({ id }) => id), null, 0, 0],
   ];
   for (const [bad, unseen, ...expected] of rows) {
-    const { grade, score, seen } = graded(bad, unseen);
+    const { grade, score, seen, checks } = graded(bad, unseen);
+    for (const { id, why } of checks) assert.equal(why.startsWith('not seen: '), unseen.includes(id), why);
     assert.deepEqual([grade, score, seen], expected, `bad: ${bad}; unseen: ${unseen}`);
-  }
-});
-
-test('nothing seen is no grade, and every check says what is missing', () => {
-  const { grade, score, seen, checks } = gradeOf(newTallies());
-  assert.deepEqual([grade, score, seen], [null, 0, 0]);
-  for (const { verdict, why } of checks) {
-    assert.equal(verdict, 'unseen');
-    assert.match(why, /^not seen: /);
   }
 });
 
@@ -111,8 +97,5 @@ test('a grade as JUnit: every check a test, and the grade one', () => {
   assert.match(xml, /name="retry_after"><failure message="1 of 1 [^"]+; requests: r1"\/>/);
   assert.match(xml, /name="deprecated"><system-out>warning: /);
   assert.match(xml, /name="herd"><skipped message="not seen: /);
-  assert.match(
-    junitOf('k1', graded([]), true),
-    / failures="0" errors="0" skipped="0">\n {2}<testcase [^>]+name="grade"><\/testcase>/,
-  );
+  assert.match(junitOf('k1', graded([]), true), / failures="0" errors="0" skipped="0">\n.+ name="grade"><\/testcase>/);
 });

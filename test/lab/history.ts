@@ -31,8 +31,15 @@ export function history(...rows: Told[]): Recorded[] {
   });
 }
 
+export const get = (s: number, more: Partial<Told> = {}): Told => ({ s, ...more });
+/** The same target each time, as one asks that tries again. */
+export const again = (status: number, ...seconds: number[]): Told[] =>
+  seconds.map((s) => ({ s, target: '/v1/pets/9', status }));
+export const refused = (s: number, wait = 5, more: Partial<Told> = {}): Told => ({ s, status: 429, wait, ...more });
 export const post = (s: number, more: Partial<Told> = {}): Told => ({
   ...{ s, method: 'POST', target: '/v1/pets', operation: 'createPet', status: 201 },
   ...more,
 });
+/** On a connection that it opens. */
+export const on = (connection: number, s: number): Told => ({ s, connection, opens: true });
 export const lost = { status: null, isLost: true, isKept: false };

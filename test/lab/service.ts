@@ -1,4 +1,7 @@
-/** The service with its lab in this process: real sockets, a real store, a clock that the test sets. */
+/**
+ * The service with its lab in this process: real sockets, a real store, a clock that the test sets. Whatever a test
+ * asks, the reply is held to the OpenAPI document.
+ */
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -6,19 +9,15 @@ import { Addresses } from '../../src/access/addresses.ts';
 import { Callers } from '../../src/access/callers.ts';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { App } from '../../src/app.ts';
-import { SetClock } from '../../src/clock.ts';
-import type { Engine } from '../../src/engine.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { Category, NewPet } from '../../src/store/model.ts';
+import { openapiDocument } from '../../src/web/openapi.ts';
+import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
+import { checkReply } from '../web/schema.ts';
 
-export interface Got {
-  status: number;
-  headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it has asked for
-  json: any;
-}
+const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 
 export interface Said {
   key?: string;
@@ -26,25 +25,16 @@ export interface Said {
   headers?: Record<string, string>;
 }
 
-export interface LabService {
-  clock: SetClock;
-  engine: Engine;
-  lab: Lab;
-  port: number;
-  url: string;
-  makeKey(limits?: { perMinute?: number; perDay?: number }): Promise<string>;
-  /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
-  ask(what: string, said?: Said): Promise<Got>;
-  /** The same, and it must succeed. */
-  must(what: string, said?: Said): Promise<Got>;
-}
+export type LabService = Awaited<ReturnType<typeof startLab>>;
 
 const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
 
-export async function startLab(
-  t: TestContext,
-  { banAfter, content }: { banAfter?: number; content?: { categories: Category[]; pets: NewPet[] } } = {},
-): Promise<LabService> {
+interface LabOptions {
+  banAfter?: number;
+  content?: { categories: Category[]; pets: NewPet[] };
+}
+
+export async function startLab(t: TestContext, { banAfter, content }: LabOptions = {}) {
   const clock = new SetClock();
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
   const { store, limiter } = engine;
@@ -59,42 +49,32 @@ export async function startLab(
   });
   const { port } = app.server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const ask = async (what: string, { key, body, headers }: Said = {}): Promise<Got> => {
+  /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
+  const ask = async (what: string, { key, body, headers }: Said = {}) => {
     const [method, path] = what.split(' ');
-    const sent = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body);
-    const reply = await fetch(url + path, {
-      method,
-      body: sent,
-      headers: {
-        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        ...(sent === undefined ? {} : { 'content-type': 'application/json' }),
-        ...headers,
-      },
-    });
+    const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const authorization = key === undefined ? undefined : { authorization: `Bearer ${key}` };
+    const type = sent === undefined ? undefined : { 'content-type': 'application/json' };
+    const reply = await fetch(url + path, { method, body: sent, headers: { ...authorization, ...type, ...headers } });
     const text = await reply.text();
+    assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), [], what);
     return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
   };
   return {
     ...{ clock, engine, lab, port, url, ask },
-    async must(what, said) {
+    /** The same, and it must succeed. */
+    async must(what: string, said?: Said) {
       const got = await ask(what, said);
       assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
       return got;
     },
-    async makeKey({ perMinute = 1e6, perDay = 1e8 } = {}) {
+    async makeKey(limits?: { perMinute?: number; perDay?: number }) {
       const text = makeKey('staging');
       await store.write((ahead) => {
         const slot = ahead.keyCount();
-        const secrets = [{ digest: digestOf(text) }];
-        const rest = {
-          name: 'test',
-          plan: 'enterprise',
-          environment: 'staging',
-          createdAt: 0,
-          perMinute,
-          perDay,
-        } as const;
-        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, secrets, ...rest } };
+        const given = { perMinute: 1e6, perDay: 1e8, ...limits, secrets: [{ digest: digestOf(text) }] };
+        const rest = { name: 'test', plan: 'enterprise', environment: 'staging', createdAt: 0 } as const;
+        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, ...given, ...rest } };
       });
       return text;
     },

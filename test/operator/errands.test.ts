@@ -1,54 +1,22 @@
 /** Errands that change something, under faults: none leaves one guessing what was done. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { chmod, cp, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { backup } from '../../src/store/file/backup.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { command, injected, program, type Ran, serving, temporary, whyNoStrace } from '../program.ts';
+import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 const skip = whyNoStrace() ?? false;
-const TEST_MAX_MS = 240_000;
+const TEST_MAX_MS = 900_000;
 const ANIMALS = 1_200;
-const SECRET = /ps_live_\w{36}/;
-
-interface Key {
-  id: string;
-  plan: string;
-  revokedAt: string | null;
-  graceEndsAt: string[];
-}
 
 interface Found {
-  keys: Key[];
+  keys: { plan: string; revokedAt: string | null; graceEndsAt: string[] }[];
   pets: number;
 }
-
-/** What an errand has done, seen by others; `said`: what it printed. Gives what is wrong. */
-type Judge = (said: Ran, before: Found, after: Found) => boolean;
-
-const isDone = {
-  create: (before: Found, { keys }: Found) => keys.length === before.keys.length + 1,
-  rotate: (_: Found, { keys }: Found) => keys[0].graceEndsAt.length === 1,
-  revoke: (_: Found, { keys }: Found) => keys[0].revokedAt !== null,
-  plan: (_: Found, { keys }: Found) => keys[0].plan === 'pro',
-  import: (before: Found, { pets }: Found) => pets === before.pets + ANIMALS,
-  compact: () => true,
-};
-
-const printsSecret: Judge = ({ stdout }) => SECRET.test(stdout);
-const prints: Judge = ({ stdout }) => stdout !== '';
-
-const ERRANDS: [line: string, what: keyof typeof isDone, tellsDone: Judge][] = [
-  ['keys create --plan free', 'create', printsSecret],
-  ['keys rotate k1', 'rotate', printsSecret],
-  ['keys revoke k1', 'revoke', prints],
-  ['keys plan k1 pro', 'plan', prints],
-  ['import in', 'import', prints],
-  ['compact', 'compact', prints],
-];
 
 async function look(cwd: string): Promise<Found> {
   const json = async (line: string) => {
@@ -59,6 +27,16 @@ async function look(cwd: string): Promise<Found> {
   return { keys: await json('keys list'), pets: (await json('verify')).pets };
 }
 
+/** `told`: what it prints where it was done; `isDone`: seen by others. */
+const ERRANDS: [line: string, told: RegExp, isDone: (after: Found) => boolean][] = [
+  ['keys create --plan free', /ps_live_\w{36}/, ({ keys }) => keys.length === 2],
+  ['keys rotate k1', /ps_live_\w{36}/, ({ keys }) => keys[0].graceEndsAt.length === 1],
+  ['keys revoke k1', /./, ({ keys }) => keys[0].revokedAt !== null],
+  ['keys plan k1 pro', /./, ({ keys }) => keys[0].plan === 'pro'],
+  ['import in', /./, ({ pets }) => pets === ANIMALS],
+  ['compact', /./, () => true],
+];
+
 test('the disk fails at each sync: exit 1 and a sentence; what is told as done is done; the errand can be repeated', {
   skip,
   timeout: TEST_MAX_MS,
@@ -68,29 +46,25 @@ test('the disk fails at each sync: exit 1 and a sentence; what is told as done i
   await mkdir(base);
   await program(['keys', 'create', '--plan', 'free'], { cwd: base });
   await writeFile(path.join(base, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
-  const before = await look(base);
   let cases = 0;
-  for (const [line, what, tellsDone] of ERRANDS) {
+  for (const [line, told, isDone] of ERRANDS) {
     for (const call of line === 'compact' ? ['fdatasync', 'fsync'] : ['fdatasync']) {
       for (let n = 1; ; n++) {
-        const cwd = path.join(root, `${what}-${call}-${n}`);
+        const cwd = path.join(root, `${line}-${call}-${n}`);
         await cp(base, cwd, { recursive: true });
         const ran = await injected(`${call}:error=EIO:when=${n}`, line.split(' '), { cwd });
         const at = `${line}, ${call} ${n}: ${ran.stdout}${ran.stderr}`;
-        if (!ran.wasHit) {
-          assert.equal(ran.exit, 0, at);
-          break;
-        }
+        assert.ok(ran.exit === 0 || (ran.wasHit && ran.exit === 1 && /\S.*\n$/.test(ran.stderr)), at);
+        if (!ran.wasHit) break;
         cases++;
-        const after = await look(cwd);
         assert.doesNotMatch(ran.stderr, /\n {4}at /, at);
-        if (ran.exit !== 0) assert.ok(ran.exit === 1 && /\S.*\n$/.test(ran.stderr), at);
-        if (tellsDone(ran, before, after)) assert.ok(isDone[what](before, after), `told as done, and is not: ${at}`);
+        const after = await look(cwd);
+        if (told.test(ran.stdout)) assert.ok(isDone(after), `told as done, and is not: ${at}`);
         else assert.match(ran.stderr, /unknown|nothing was changed|not be|i\/o error/, at);
-        if (what === 'revoke' && after.keys[0].revokedAt !== null) continue; // that is said when it is repeated
+        if (after.keys[0].revokedAt !== null) continue; // that is said when it is repeated
         const again = await program(line.split(' '), { cwd });
         assert.equal(again.exit, 0, again.stderr);
-        if (what === 'import') assert.equal((await look(cwd)).pets, ANIMALS, `nothing twice: ${at}`);
+        if (line === 'import in') assert.ok(isDone(await look(cwd)), `nothing twice: ${at}`);
       }
     }
   }
@@ -128,7 +102,8 @@ test('a server that is killed under a command: the command says so, and what to 
   const server = await serving(t, [], { cwd });
   server.process.kill('SIGSTOP');
   const asked = program(['keys', 'create', '--plan', 'free'], { cwd });
-  await new Promise((resolve) => setTimeout(resolve, 1_000));
+  const socket = path.join(cwd, 'data/admin.sock');
+  while ((await readFile('/proc/net/unix', 'latin1')).split(socket).length <= 2) await wait(20); // none but the server's
   await server.kill();
   const { exit, stdout, stderr } = await asked;
   assert.deepEqual([exit, stdout], [1, '']);
@@ -164,22 +139,20 @@ test('a directory with other files and no store is left as it is, its mode too, 
   await program(['import', 'in'], { cwd });
   await program(['backup', 'b'], { cwd });
   await writeFile(path.join(foreign, 'log-of-something'), '');
-  for (const mode of [0o755, 0o1777, 0o700]) {
-    await chmod(foreign, mode);
-    for (const line of [
-      'serve --port 0',
-      'keys create --plan free',
-      'import in',
-      'restore b',
-      'verify',
-      'keys list',
-      'repair',
-    ]) {
-      const { exit, stdout, stderr } = await program([...line.split(' '), '--data', 'foreign'], { cwd });
-      assert.deepEqual([exit, stdout], [1, ''], line);
-      assert.match(stderr, /foreign holds other files and no store; it was left as it is|there is no store in foreign/);
-    }
-    assert.equal((await stat(foreign)).mode & 0o7777, mode);
+  await chmod(foreign, 0o1777);
+  for (const line of [
+    'serve --port 0',
+    'keys create --plan free',
+    'import in',
+    'restore b',
+    'verify',
+    'keys list',
+    'repair',
+  ]) {
+    const { exit, stdout, stderr } = await program([...line.split(' '), '--data', 'foreign'], { cwd });
+    assert.deepEqual([exit, stdout], [1, ''], line);
+    assert.match(stderr, /foreign holds other files and no store; it was left as it is|there is no store in foreign/);
+    assert.equal((await stat(foreign)).mode & 0o7777, 0o1777);
     assert.deepEqual(await readdir(foreign), ['log-of-something']);
   }
 });
@@ -198,13 +171,13 @@ test('restore makes a directory and files for their owner alone', async (t) => {
   }
 });
 
-test('a backup that is killed anywhere leaves nothing under its name, and one refused names the reason', {
-  skip,
-}, async (t) => {
+test('a backup that is refused, fails or is ended by a signal leaves nothing behind', { skip }, async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await mkdir(path.join(cwd, 'data', 'sub'));
   for (const [file, why] of [
     ['data/b', /^data\/b is inside the data directory\n$/],
+    ['data/sub/b', /^data\/sub\/b is inside the data directory\n$/],
     ['data', /^data exists\n$/],
     ['none/b', /^\S*none: no such file or directory\n$/],
   ] as const) {
@@ -212,38 +185,35 @@ test('a backup that is killed anywhere leaves nothing under its name, and one re
     assert.equal(exit, 1);
     assert.match(stderr, why);
   }
-  const files = ['data'];
-  for (const call of ['fdatasync', 'fsync', 'link']) {
-    const ran = await injected(`${call}:error=EIO:when=1`, ['backup', `b-${call}`], { cwd });
-    if (!ran.wasHit) continue;
-    assert.equal(ran.exit, 1, ran.stderr);
-    assert.deepEqual(
-      (await readdir(cwd)).filter((name) => name !== 'trace'),
-      files,
-      call,
-    );
+  const failures = ['fdatasync', 'fsync', 'link'].map((call) => `${call}:error=EIO:when=1`);
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => `fdatasync:signal=${signal}:when=1`);
+  for (const injection of [...failures, ...signals]) {
+    const ran = await injected(injection, ['backup', 'b'], { cwd });
+    if (!ran.wasHit && failures.includes(injection)) await rm(path.join(cwd, 'b'));
+    else assert.deepEqual([ran.exit, ran.stdout, await readdir(cwd)], [1, '', ['data', 'trace']], injection);
   }
 });
 
-test('who has no room is named: the disk of a backup, that of temporary files; and what is no file', async (t) => {
+test('who has no room is named; and what is no file', async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
-  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
   const words = (await command()).join(' ');
   const run = (line: string) =>
     spawnSync('bash', ['-c', `ulimit -f 0 && exec ${words} ${line}`], { cwd, encoding: 'utf8' }).stderr;
   assert.equal(run('backup b'), 'b: file too large\n');
-  assert.equal(run('import in'), `${tmpdir()}: file too large\n`);
   assert.equal(run('import data'), 'data is a directory\n');
 });
 
-test('a backup that a signal ends leaves nothing behind', { skip }, async (t) => {
+test('an import that finds no more room says how much it has imported; the same command completes it', async (t) => {
   const cwd = await temporary(t);
-  await program(['keys', 'create', '--plan', 'free'], { cwd });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
-    const { exit, stdout } = await injected(`fdatasync:signal=${signal}:when=1`, ['backup', 'b'], { cwd });
-    assert.deepEqual([exit, stdout, await readdir(cwd)], [1, '', ['data', 'trace']], signal);
-  }
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
+  const words = (await command()).join(' ');
+  const line = `ulimit -f 16 && exec ${words} import in`;
+  const { status, stderr } = spawnSync('bash', ['-c', line], { cwd, encoding: 'utf8' });
+  assert.deepEqual([status, /nothing was changed/.test(stderr)], [1, false]);
+  const told = Number(/; (\d+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1]);
+  const { exit, stdout } = await program(['import', 'in', '--json'], { cwd });
+  assert.deepEqual([exit, JSON.parse(stdout).already], [0, told], stderr);
 });
 
 test('a file that somebody else gives the name of a backup meanwhile is left as it is', async (t) => {
@@ -262,16 +232,14 @@ test('a file that somebody else gives the name of a backup meanwhile is left as 
 test('where no file descriptor is left the command says so', async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
-  const { command } = await import('../program.ts');
-  const [file, ...words] = await command();
-  const said: string[] = [];
+  const words = (await command()).join(' ');
+  let said = 0;
   for (let limit = 16; limit < 40; limit++) {
-    const line = `ulimit -n ${limit} && exec ${[file, ...words].join(' ')} keys revoke k1`;
+    const line = `ulimit -n ${limit} && exec ${words} keys revoke k1`;
     const { stderr, status } = spawnSync('sh', ['-c', line], { cwd, encoding: 'utf8' });
     if (status === 0) break;
-    if (stderr.includes('descriptors')) said.push(stderr);
+    said += Number(stderr.includes('descriptors'));
     assert.doesNotMatch(stderr, /src\/operator/, 'no stack of ours');
   }
-  t.diagnostic(`${said.length} times: ${said[0]}`);
-  assert.ok(said.length > 0);
+  assert.ok(said > 0);
 });

@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import http from 'node:http';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
-import type { KeyDetails } from '../../src/operator/keys.ts';
+import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { program, type Serving, serving, temporary } from '../program.ts';
 
 type NewSecret = KeyDetails & { key: string };
@@ -42,21 +42,11 @@ for (const [how, args] of [
     const second = await json<NewSecret>('create --plan free --environment staging');
     assert.equal(second.id, 'k2');
     assert.match(second.key, /^ps_test_/);
-    const listed = await json<KeyDetails[]>('list');
-    assert.deepEqual(
-      listed.map(({ id, name, plan, perMinute, perDay, environment }) => ({
-        id,
-        name,
-        plan,
-        perMinute,
-        perDay,
-        environment,
-      })),
-      [
-        { id: 'k1', name: 'Ünï', plan: 'enterprise', perMinute: 7, perDay: 70, environment: 'production' },
-        { id: 'k2', name: 'unnamed', plan: 'free', perMinute: 60, perDay: 1_000, environment: 'staging' },
-      ],
-    );
+    const listed = (await json<KeyDetails[]>('list')).map(({ id, name, plan, perMinute, perDay, environment }) => {
+      return [id, name, plan, perMinute, perDay, environment];
+    });
+    const expected = ['k1', 'Ünï', 'enterprise', 7, 70, 'production'];
+    assert.deepEqual(listed, [expected, ['k2', 'unnamed', 'free', 60, 1_000, 'staging']]);
     assert.match(
       (await run('list')).stdout,
       /^ID +NAME +PLAN +USED OF MINUTE +USED OF DAY [\s\S]*\nk1 +Ünï +enterprise +0\/7 +0\/70 /,
@@ -78,9 +68,7 @@ for (const [how, args] of [
     assert.equal((await run('lift k1')).exit, 0);
     assert.match((await run('revoke k1')).stdout, /^id +k1\n[\s\S]*^revoked at +\d{4}-/m);
     assert.notEqual((await json<KeyDetails[]>('list'))[0].revokedAt, null);
-    const { minute, day, remaining, strikes, bannedUntil, graceEndsAt: ends } = await json<KeyDetails>('show k1');
-    const nothing = (limit: number) => ({ limit, remaining: 0, resetsAt: null });
-    assert.deepEqual([minute, day], [nothing(1_000), nothing(100_000)]);
+    const { remaining, strikes, bannedUntil, graceEndsAt: ends } = await json<KeyDetails>('show k1');
     assert.deepEqual([remaining, strikes, bannedUntil, ends], [0, 0, null, []]);
     for (const line of ['revoke k1', 'rotate k1', 'plan k1 pro', 'show k3', 'revoke k3']) {
       const ran = await run(line);
@@ -119,14 +107,9 @@ test('an older secret ends at its own grace or at the new one, whichever is soon
   assert.deepEqual(await hoursLeft(), [24, 1, 1]);
   await json('rotate k1');
   assert.match((await run('rotate k1')).stderr, /^k1 has 5 secrets that work/);
-  const help = (await run('rotate --help')).stdout.replace(/\s+/g, ' ');
-  assert.match(
-    help,
-    /until the grace of this rotation ends, or that of an earlier one, whichever is sooner; at most 5 /,
-  );
 });
 
-test('the first key is made where none lets anybody in', async (t) => {
+test('a first key is made where none lets anybody in; a new key is for the environment of the server', async (t) => {
   const { data, server, run } = await keysIn(t, ['--first-key', 'free']);
   await run('revoke k1');
   await server.stop();
@@ -135,7 +118,9 @@ test('the first key is made where none lets anybody in', async (t) => {
   await again.stop();
   const staging = ['--data', data, '--first-key', 'free', '--environment', 'staging'];
   const other = await serving(t, staging);
-  assert.match(other.key, /^ps_test_/);
+  const made = JSON.parse((await run('create --plan free --json')).stdout);
+  for (const key of [other.key, made.key])
+    assert.deepEqual([key.slice(0, 8), await status(other, key)], ['ps_test_', 200]);
   await other.stop();
   assert.equal((await serving(t, staging)).key, '');
 });
@@ -205,14 +190,6 @@ test('a ban is shown, outlives a kill, and is lifted at once', async (t) => {
   assert.equal(await status(next, made.key), 200);
   await next.kill();
   assert.equal((await json<KeyDetails>('show k1')).bannedUntil, null, 'lifting is on disk when the command returns');
-});
-
-test('a new key is for the environment of the running server', async (t) => {
-  const { json, server } = await keysIn(t, ['--environment', 'staging', '--first-key', 'free']);
-  assert.match(server.key, /^ps_test_/);
-  const made = await json<NewSecret>('create --plan free');
-  assert.match(made.key, /^ps_test_/);
-  assert.equal(await status(server, made.key), 200);
 });
 
 test('a secret is printed once by the command that makes it, and appears nowhere else', async (t) => {

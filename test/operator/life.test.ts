@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
@@ -7,15 +6,13 @@ import { createServer } from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { command, program, serveProgram, serving, temporary, whyNoStrace } from '../program.ts';
+import { program, serveProgram, serving, temporary } from '../program.ts';
 
 const SEED = `{"categories":[{"id":1,"name":"Dogs"}],
   "pets":[{"name":"Rex","categoryId":9007199254740993},{"name":"Bo","categoryId":1,"status":"sold"}]}`;
 
-const list = async (url: string, key: string) => {
-  const reply = await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } });
-  return { status: reply.status, text: await reply.text() };
-};
+const list = async (url: string, key: string) =>
+  (await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).text();
 
 test('the first line says where it listens; the seed and the first key come once', async (t) => {
   const cwd = await temporary(t);
@@ -27,22 +24,15 @@ test('the first line says where it listens; the seed and the first key come once
   const [, key, curl] = server.stdout().split('\n');
   assert.equal(key, server.key);
   assert.equal(curl, `curl -s -H 'Authorization: Bearer ${key}' ${server.url}/pets`);
-  const pets = (await list(server.url, key)).text;
+  const pets = await list(server.url, key);
   assert.match(pets, /"name":"Rex","categoryId":9007199254740993,"status":"available"/);
   assert.equal((await stat(path.join(cwd, 'data'))).mode & 0o777, 0o700);
   assert.equal((await server.stop()).exit, 0);
 
   await writeFile(path.join(cwd, 'data/seed.json'), 'no longer read');
-  const again = await serving(t, args, { cwd });
-  assert.equal(again.stdout(), `petstore listening on ${again.url}\n`);
-  assert.equal((await list(again.url, key)).text, pets);
-});
-
-test('on ::1 the address is bracketed', async (t) => {
-  const cwd = await temporary(t);
-  const server = await serving(t, ['--host', '::1', '--first-key', 'free'], { cwd });
-  assert.match(server.url, /^http:\/\/\[::1\]:\d+\/v1$/);
-  assert.equal((await list(server.url, server.key)).status, 200);
+  const again = await serving(t, [...args, '--host', '::1'], { cwd });
+  assert.match(again.stdout(), /^petstore listening on http:\/\/\[::1\]:\d+\/v1\n$/);
+  assert.equal(await list(again.url, key), pets);
 });
 
 test('a port in use is told, with exit 1', async (t) => {
@@ -59,34 +49,6 @@ test('a port in use is told, with exit 1', async (t) => {
   assert.deepEqual(await readdir(path.join(cwd, 'data')), files, 'a start that failed leaves a clean store');
 });
 
-test('a store that does not close hides no failure of the start', { skip: whyNoStrace() ?? false }, async (t) => {
-  const cwd = await temporary(t);
-  await (await serving(t, [], { cwd })).stop();
-  const other = createServer().listen(0, '127.0.0.1');
-  t.after(() => other.close());
-  await once(other, 'listening');
-  const { port } = other.address() as { port: number };
-  /** One thread, so that calls are counted. */
-  const traced = async (...injection: string[]) => {
-    const strace = ['-f', '-qq', '-o', path.join(cwd, 'trace'), '-e', 'trace=fdatasync', ...injection];
-    const child = spawn('strace', [...strace, ...(await command()), 'serve', '--port', String(port)], {
-      cwd,
-      env: { ...process.env, UV_THREADPOOL_SIZE: '1' },
-    });
-    let stderr = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-    assert.deepEqual(await once(child, 'close'), [1, null]);
-    return stderr;
-  };
-  await traced();
-  const calls = (await readFile(path.join(cwd, 'trace'), 'utf8')).match(/fdatasync\(/g)?.length; // the last closes the file
-  const stderr = await traced('-e', `inject=fdatasync:error=EIO:when=${calls}`);
-  const [logged, said, ...more] = stderr.trimEnd().split('\n');
-  assert.match(logged, /"level":"error","message":"the store could not be closed","error":"Error: .*EIO/);
-  assert.match(said, new RegExp(`"level":"error","message":"127.0.0.1:${port} is in use by another program"}$`));
-  assert.deepEqual(more, []);
-});
-
 test('a second server is refused with exit 4, also while the first is stopped; commands then say so too', async (t) => {
   const cwd = await temporary(t);
   const server = await serving(t, [], { cwd });
@@ -96,12 +58,14 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   assert.match(refused.stderr, /data is in use/);
   server.process.kill('SIGSTOP');
   assert.equal((await second()).exit, 4);
-  const asked = await program(['keys', 'list'], { cwd });
+  const asked = await program(['keys', 'create', '--plan', 'free'], { cwd });
   assert.equal(asked.exit, 4);
   assert.match(asked.stderr, /in use by a server that does not answer/);
   assert.equal((await program(['repair'], { cwd })).exit, 4);
   server.process.kill('SIGCONT');
-  assert.equal((await program(['keys', 'list'], { cwd })).exit, 0);
+  const { exit, stdout } = await program(['keys', 'list'], { cwd });
+  assert.equal(exit, 0);
+  assert.match(stdout, /^There are no keys/, 'what was given up is not done later');
   assert.equal((await server.stop()).exit, 0);
 });
 
@@ -125,94 +89,62 @@ test('a data directory whose socket has too long a path for the kernel is refuse
   }
 });
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  test(`${signal}, also twice at once, ends it with exit 0, and what was asked before is answered`, async (t) => {
-    const cwd = await temporary(t);
-    const server = await serving(t, ['--first-key', 'pro'], { cwd });
-    const { hostname, port } = new URL(server.url);
-    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', 'content-length': 30 };
-    const request = http.request({ hostname, port, path: '/v1/pets', method: 'POST', headers });
-    request.write('{"name":"half","');
-    await wait(100);
-    server.process.kill(signal);
-    await wait(5);
-    server.process.kill(signal); // as Ctrl-C under `npm start` does
-    await wait(200);
-    request.end('categoryId":1}');
-    const [reply] = (await once(request, 'response')) as [http.IncomingMessage];
-    assert.equal(reply.statusCode, 201);
-    assert.equal(reply.headers.connection, 'close');
-    reply.resume();
-    const ended = await server.ended;
-    assert.deepEqual([ended.exit, ended.signal], [0, null]);
-    assert.match(ended.stderr, /"message":"stopping","signal":"SIG(TERM|INT)"[\s\S]*"message":"stopped"/);
-    assert.match((await program(['export'], { cwd })).stdout, /"name":"half"/);
-  });
-}
-
-test('a second signal, a second later, ends it at once, whatever is under way', async (t) => {
-  const cwd = await temporary(t);
-  const server = await serving(t, ['--first-key', 'pro'], { cwd });
-  const { hostname, port } = new URL(server.url);
-  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', 'content-length': 30 };
-  const request = http.request({ hostname, port, path: '/v1/pets', method: 'POST', headers });
-  request.on('error', () => {});
-  request.write('{"name":"half","');
-  await wait(100);
-  server.process.kill('SIGTERM');
-  await wait(1_200);
-  assert.equal(server.process.exitCode, null);
-  const began = performance.now();
-  server.process.kill('SIGTERM');
-  const ended = await server.ended;
-  assert.equal(ended.signal, 'SIGTERM');
-  assert.ok(performance.now() - began < 2_000);
-});
-
-test('under load every request that was sent gets 2xx or a clean refusal when it is stopped', async (t) => {
+test('under load, SIGTERM ends it with exit 0: what it took is answered, and what it did not take left no trace', async (t) => {
   const cwd = await temporary(t);
   const server = await serving(t, [], { cwd });
   const words = 'keys create --plan enterprise --per-minute 1000000 --per-day 1000000 --json'.split(' ');
   const { key } = JSON.parse((await program(words, { cwd })).stdout);
   const agent = new http.Agent({ keepAlive: true, maxSockets: 32 });
   t.after(() => agent.destroy());
-  const tally = { good: 0, refused: 0, notConnected: 0, lost: [] as string[] };
-  let stopping = false;
-  const worker = async (number: number) => {
-    for (let i = 0; !stopping || i % 8 !== 0; i++) {
-      const outcome = await ask(agent, server.url, key, number % 2 === 0);
-      if (outcome === 'ECONNREFUSED') {
-        tally.notConnected++;
-        return;
-      }
-      if (outcome === 503) tally.refused++;
-      else if (outcome === 200 || outcome === 201) tally.good++;
-      else tally.lost.push(String(outcome));
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const ask = (method: string, length: object, send: (request: http.ClientRequest) => void) =>
+    new Promise<number | string>((resolve) => {
+      const options = { agent, method, headers: { ...headers, ...length } };
+      const request = http.request(`${server.url}/pets`, options, (reply) => {
+        reply.resume().on('end', () => resolve(reply.statusCode!));
+        reply.on('error', (error) => resolve(`reply: ${error.message}`));
+      });
+      request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+      send(request);
+    });
+  let isStopping = false;
+  const half = ask('POST', { 'content-length': 30 }, async (request) => {
+    request.write('{"name":"half","');
+    while (!isStopping) await wait(10);
+    await wait(100);
+    request.end('categoryId":1}');
+  });
+  const outcomes = new Map<number | string, number>();
+  const names = { answered: new Set<string>(), reset: new Set<string>() };
+  const worker = async (_: unknown, number: number) => {
+    for (let i = 0, outcome: number | string = 200; outcome !== 'ECONNREFUSED'; i++) {
+      const name = `${number}-${i}`;
+      const body = number % 2 ? `{"name":"${name}","categoryId":1}` : undefined;
+      outcome = await ask(body ? 'POST' : 'GET', {}, (request) => void request.end(body));
+      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      if (outcome === 201) names.answered.add(name);
+      // On a connection that the kernel had not handed over yet, or that was closed as idle.
+      if (outcome === 'ECONNRESET' && isStopping) names.reset.add(name);
+      else if (![200, 201, 503, 'ECONNREFUSED'].includes(outcome)) assert.fail(`a request came to ${outcome}`);
     }
   };
-  const workers = Array.from({ length: 24 }, (_, number) => worker(number));
-  await wait(400);
+  const workers = Array.from({ length: 24 }, worker);
+  while (Math.min(outcomes.get(200) ?? 0, outcomes.get(201) ?? 0) <= 24) await wait(5);
   server.process.kill('SIGTERM');
-  await wait(30);
-  stopping = true;
+  isStopping = true;
+  await wait(5);
+  server.process.kill('SIGINT'); // the same wish, as Ctrl-C under `npm start`
   await Promise.all(workers);
   const ended = await server.ended;
-  assert.equal(ended.exit, 0, ended.stderr);
-  assert.deepEqual(tally.lost, []);
-  assert.ok(tally.good > 100, JSON.stringify(tally));
+  assert.deepEqual([ended.exit, ended.signal], [0, null], ended.stderr);
+  assert.match(ended.stderr, /"message":"stopping","signal":"SIGTERM"[\s\S]*"message":"stopped"/);
+  assert.equal(await half, 201);
+  const lines = (await program(['export'], { cwd })).stdout.trim().split('\n');
+  const kept = new Set(lines.map((line): string => JSON.parse(line).name));
+  assert.ok(kept.has('half'));
+  for (const name of names.answered) assert.ok(kept.has(name), `${name} was acknowledged`);
+  for (const name of names.reset) assert.ok(!kept.has(name), `${name} was kept, and not answered`);
 });
-
-function ask(agent: http.Agent, url: string, key: string, write: boolean): Promise<number | string> {
-  return new Promise((resolve) => {
-    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    const request = http.request(`${url}/pets`, { agent, method: write ? 'POST' : 'GET', headers }, (reply) => {
-      reply.resume().on('end', () => resolve(reply.statusCode!));
-      reply.on('error', (error) => resolve(`reply: ${error.message}`));
-    });
-    request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
-    request.end(write ? '{"name":"Rex","categoryId":1}' : undefined);
-  });
-}
 
 test('damage is refused with exit 3 by every command that reads; repair cuts it and says what was lost', async (t) => {
   const cwd = await temporary(t);
@@ -235,8 +167,9 @@ test('damage is refused with exit 3 by every command that reads; repair cuts it 
   }
   const { exit, stdout } = await program(['repair'], { cwd });
   assert.equal(exit, 0);
+  assert.match(stdout, /^damage +\S+\.jsonl, offset \d+: the checksum is wrong$/m);
   assert.match(stdout, /^kept beside +\S+\.damaged$/m);
-  assert.match(stdout, /^lost batches +3\nlost bytes +\d/m);
+  assert.match(stdout, /^lost batches +[3-9]\nlost bytes +\d/m, 'on a slow machine usage has batches of its own');
   assert.match(stdout, /^pets +2$/m);
   const kept = (await readdir(data)).filter((name) => name.includes('.damaged'));
   assert.equal(kept.length, 1);

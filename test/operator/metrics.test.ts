@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
-import { Metrics } from '../../src/operator/metrics.ts';
 import { freePort, program, type Serving, serving, temporary } from '../program.ts';
 
 const promtool = spawnSync('promtool', ['--version']).error === undefined;
@@ -28,7 +26,6 @@ test('the metrics tell what happened, in a form that Prometheus accepts', async 
   for (let i = 0; i < 3; i++) statuses.push((await ask()).status);
   assert.deepEqual(statuses, [201, 400, 200, 429, 429]);
   await fetch(`${server.url}/secret-path-of-a-client`);
-  await wait(1_300); // usage is written once a second, and bans are counted then
 
   const reply = await fetch(address);
   assert.equal(reply.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
@@ -38,20 +35,22 @@ test('the metrics tell what happened, in a form that Prometheus accepts', async 
     assert.ok(line !== undefined, `${name} is missing in\n${text}`);
     return Number(line.split(' ').at(-1));
   };
-  assert.equal(value('petstore_requests_total{route="createPet",status="201"}'), 1);
-  assert.equal(value('petstore_requests_total{route="createPet",status="400"}'), 1);
-  assert.equal(value('petstore_requests_total{route="listPets",status="200"}'), 1);
-  assert.equal(value('petstore_requests_total{route="listPets",status="429"}'), 2);
-  assert.equal(value('petstore_requests_total{route="other",status="401"}'), 1);
+  for (const [name, expected] of Object.entries({
+    'petstore_requests_total{route="createPet",status="201"}': 1,
+    'petstore_requests_total{route="createPet",status="400"}': 1,
+    'petstore_requests_total{route="listPets",status="200"}': 1,
+    'petstore_requests_total{route="listPets",status="429"}': 2,
+    'petstore_requests_total{route="other",status="401"}': 1,
+    'petstore_request_duration_seconds_count{route="listPets"}': 3,
+    'petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}': 3,
+    petstore_bans_total: 1,
+    petstore_animals: 1,
+    petstore_keys: 1,
+  }))
+    assert.equal(value(name), expected, name);
+  for (const name of ['petstore_log_batch_duration_seconds_sum', 'petstore_event_loop_delay_max_seconds'])
+    assert.ok(value(name) > 0, name);
   assert.ok(!text.includes('secret-path'), 'what a client chose is no label');
-  assert.equal(value('petstore_bans_total'), 1);
-  assert.equal(value('petstore_animals'), 1);
-  assert.equal(value('petstore_keys'), 1);
-  assert.equal(value('petstore_request_duration_seconds_count{route="listPets"}'), 3);
-  assert.equal(value('petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}'), 3);
-  assert.ok(value('petstore_log_batch_duration_seconds_sum') > 0);
-  assert.ok(value('process_resident_memory_bytes') > 10e6);
-  assert.ok(value('petstore_event_loop_delay_max_seconds') > 0);
 
   if (!promtool) return t.diagnostic('not checked with promtool, which is not on this machine (Debian: prometheus)');
   const checked = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
@@ -74,16 +73,4 @@ test('the listener of the metrics serves nothing else, and the API serves no met
   assert.equal(taken.exit, 1);
   assert.match(taken.stderr, new RegExp(`${address} is in use`));
   assert.equal((await server.stop()).exit, 0);
-});
-
-test('counting a reply costs less than a microsecond', () => {
-  const metrics = new Metrics();
-  const best = Math.min(
-    ...Array.from({ length: 5 }, () => {
-      const began = performance.now();
-      for (let i = 0; i < 100_000; i++) metrics.replied(i % 3 === 0 ? 'listPets' : 'createPet', 200, i % 50);
-      return (performance.now() - began) / 100_000;
-    }),
-  );
-  assert.ok(best < 0.001, `${best * 1_000} microseconds`);
 });

@@ -3,12 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { open, readdir, readFile, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { systemClock } from '../../src/clock.ts';
-import { openFileEngine } from '../../src/operator/file-engine.ts';
-import { importAnimals, TURN_LINES } from '../../src/operator/import.ts';
 import { command, program, serving, temporary } from '../program.ts';
 
 const LINES = [
@@ -41,30 +37,25 @@ for (const running of [true, false]) {
     // What was exported can be imported, and exports as the same but for the ids.
     await writeFile(path.join(cwd, 'out'), EXPORTED);
     const again = await program(['import', 'out', '--json'], { cwd });
-    assert.deepEqual(JSON.parse(again.stdout), {
-      added: 3,
-      already: 0,
-      firstId: 4,
-      lastId: 6,
-      skipped: 0,
-      badLines: [],
-    });
+    const counts = { added: 3, already: 0, firstId: 4, lastId: 6, skipped: 0, badLines: [] };
+    assert.deepEqual(JSON.parse(again.stdout), counts);
     const all = (await program(['export'], { cwd })).stdout;
     assert.equal(all, EXPORTED + EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3}`));
   });
 }
 
+const NAME_RULE = 'name must be text of 1 to 255 characters, not only white space';
 const BAD = [
-  ['{"name":"","categoryId":1}', 'name must be text of 1 to 255 characters, not only white space'],
-  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name must be text of 1 to 255 characters, not only white space'],
-  ['{"name":"\\u0085\\u3000","categoryId":1}', 'name must be text of 1 to 255 characters, not only white space'],
+  ['{"name":"","categoryId":1}', NAME_RULE],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, NAME_RULE],
+  ['{"name":"\\u0085\\u3000","categoryId":1}', NAME_RULE],
   ['{"name":"a","categoryId":1.5}', 'categoryId must be a 64-bit integer'],
   ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be a 64-bit integer'],
   ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be a 64-bit integer; status must be'],
   ['{"name":"a","categoryId":1,"legs":4}', 'legs is unknown'],
   ['{"eyes":2,"legs":4}', 'name is missing; categoryId is missing; eyes is unknown; legs is unknown'],
   ['[1]', 'must be a JSON object'],
-  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '__proto__ is unknown'],
+  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '"__proto__" is unknown'],
   ['{"name":"a","name":"b","categoryId":1}', 'name'],
   ['{"name":"a","categoryId":1', ''],
   [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'longer than 65536 bytes'],
@@ -89,67 +80,52 @@ test('bad lines are told by number and reason, and nothing is added unless they 
   assert.match(skipped.stderr, /^line 2: /);
 });
 
-test('however many lines are bad, every one is told, also in JSON', async (t) => {
+test('however many lines are bad, every one is told, also in JSON, and also where nobody reads it', async (t) => {
   const cwd = await temporary(t);
   await writeFile(path.join(cwd, 'in'), `${'no\n'.repeat(1_234)}{"name":"\\ufeff","categoryId":1}\n`);
   const all = Array.from({ length: 1_234 }, (_, at) => at + 1);
-  const { exit, stdout, stderr } = await program(['import', 'in', '--json'], { cwd });
-  assert.deepEqual([exit, stdout], [1, '']);
+  const { stderr } = await program(['import', 'in', '--json'], { cwd });
   const told = Array.from(stderr.matchAll(/^line (\d+): \S/gm), ([, number]) => Number(number));
   assert.deepEqual(told, all);
   assert.match(stderr, /Nothing imported: 1,234 bad lines\. Use --skip-bad to import the other one\n/);
 
-  const skipped = await program(['import', 'in', '--json', '--skip-bad'], { cwd });
-  assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
-  const { badLines, ...counts } = JSON.parse(skipped.stdout);
-  assert.deepEqual(counts, { added: 1, already: 0, firstId: 1, lastId: 1, skipped: 1_234 });
-  assert.deepEqual(
-    badLines.map(({ line }: { line: number }) => line),
-    all,
-  );
-  assert.match(badLines[1_233].reason, /^not JSON; import takes JSON lines such as \{/);
-});
-
-test('who stops reading the bad lines does not end an import', async (t) => {
-  const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'in'), `${'no\n'.repeat(1_000)}{"name":"good","categoryId":1}\n`);
   const [file, ...words] = await command();
   const child = spawn(file, [...words, 'import', 'in', '--skip-bad'], { cwd, stdio: ['ignore', 'pipe', 'pipe'] });
   child.stderr.destroy();
-  let stdout = '';
-  child.stdout.on('data', (text) => (stdout += text));
-  const [exit] = await once(child, 'close');
-  assert.deepEqual([exit, stdout], [0, '1 animal imported, id 1; 1,000 lines skipped\n']);
+  const [[text], [exit]] = await Promise.all([once(child.stdout, 'data'), once(child, 'close')]);
+  assert.deepEqual([exit, String(text)], [0, '1 animal imported, id 1; 1,234 lines skipped\n']);
+
+  const skipped = await program(['import', 'in', '--json', '--skip-bad'], { cwd });
+  assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
+  const { badLines, ...counts } = JSON.parse(skipped.stdout);
+  assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: 1_234 });
+  assert.equal(badLines.length, 1_234);
+  assert.match(badLines[1_233].reason, /^not JSON; import takes JSON lines such as \{/);
 });
 
-test('a seed that is not what it should be is told with its place, and nothing of it is kept', async (t) => {
+test('a seed that is not what it should be is told with its place, 20 faults of it, and nothing is kept', async (t) => {
   const cwd = await temporary(t);
   for (const [text, why] of [
-    ['[]', 'must be a JSON object'],
-    ['{"pets":[{"name":"a","categoryId":1},{"name":"","status":"x"}]}', 'pets.1: name must be'],
-    ['{"pets":[1,{"name":"a"}]}', 'pets.0: must be a JSON object; pets.1: categoryId is missing'],
-    ['{"categories":[{"id":"1","name":"a"}]}', 'categories.0: id must be a 64-bit integer'],
-    ['{"categories":[{"id":1,"name":"a","x":1,"y":2}]}', 'categories.0: x is unknown; y is unknown'],
-    ['{"categories":1,"pets":null}', 'categories must be a JSON array; pets must be a JSON array'],
-    ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', 'zoo is unknown; categories.0: id must be'],
-    ['{', ''],
-  ]) {
+    ['[]', /^must be a JSON object$/],
+    ['{"pets":[{"name":"a","categoryId":1},{"name":"","status":"x"}]}', /^pets\.1\.name must be/],
+    ['{"pets":[1,{"name":"a"}]}', /^pets\.0 must be a JSON object; pets\.1\.categoryId is missing$/],
+    ['{"categories":[{"id":1,"name":"a","x":1,"y":2}]}', /^categories\.0\.x is unknown; categories\.0\.y is unknown$/],
+    ['{"categories":1,"pets":null}', /^categories must be a JSON array; pets must be a JSON array$/],
+    ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', /^categories\.0\.id must be a 64-bit integer; zoo is unknown$/],
+    [
+      `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`,
+      /^pets\.0\.name .*; pets\.9\.categoryId [^;]+; and 5,982 more faults$/,
+    ],
+    ['{', /column 2/],
+  ] as const) {
     await writeFile(path.join(cwd, 'seed'), text);
     const { exit, stdout, stderr } = await program(['serve', '--port', '0', '--seed', 'seed'], { cwd });
     assert.deepEqual([exit, stdout], [1, ''], text);
     const { level, message, error } = JSON.parse(stderr);
     assert.deepEqual([level, error], ['error', undefined]);
-    assert.ok(message.startsWith(`seed seed: ${why}`), stderr);
+    assert.match(message.slice('seed seed: '.length), why);
   }
   assert.match((await program(['verify'], { cwd })).stdout, /^pets +0$/m);
-});
-
-test('a faulty seed of any size says its first 20 faults', async (t) => {
-  const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'seed'), `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`);
-  const { exit, stderr } = await program(['serve', '--port', '0', '--seed', 'seed'], { cwd });
-  assert.equal(exit, 1);
-  assert.match(JSON.parse(stderr).message, /^seed seed: pets\.0: .*; pets\.19: [^;]+; [^;]+; and 2,981 more faults$/);
 });
 
 test('what is no file of JSON lines is told in a sentence', async (t) => {
@@ -174,62 +150,30 @@ for (const running of [true, false]) {
     const [file, ...words] = await command();
     const child = spawn(file, [...words, 'import', '-'], { cwd, stdio: ['pipe', 'ignore', 'ignore'] });
     child.stdin.end(input);
-    const file1 = path.join(cwd, 'data', 'store-000001.jsonl');
-    while (child.exitCode === null && !(existsSync(file1) && (await readFile(file1, 'utf8')).includes('"addPets"')))
-      await tick();
+    const store = path.join(cwd, 'data', 'store-000001.jsonl');
+    while (child.exitCode === null && !(existsSync(store) && (await readFile(store, 'utf8')).includes('"addPets"')))
+      await new Promise((resolve) => setTimeout(resolve, 2));
     child.kill('SIGKILL');
     await once(child, 'exit');
     assert.equal(child.signalCode, 'SIGKILL', 'it was killed before its end');
     const again = await program(['import', '-', '--json'], { cwd, input });
     const { added, already, skipped } = JSON.parse(again.stdout);
     assert.deepEqual([added + already, skipped], [30_000, 0], again.stderr);
-    assert.ok(added > 0);
+    assert.ok(added > 0 && already > 0);
     const third = await program(['import', '-'], { cwd, input });
     assert.match(third.stdout, /^0 animals imported, ids 1 to 30000; 30,000 of this input had been imported before\n$/);
     assert.match((await program(['verify'], { cwd })).stdout, /^pets +30,000$/m);
-    assert.equal((await server?.stop())?.exit ?? 0, 0);
-    const left = (await readdir(tmpdir())).filter((name) => name.startsWith('petstore-import-'));
-    assert.deepEqual(left, [], 'nothing stays behind');
+    if (server === undefined) return;
+    const batches = (await readFile(store, 'utf8')).matchAll(/"op":"addPets".*/g);
+    const sizes = Array.from(batches, ([batch]) => batch.match(/"name"/g)!.length);
+    assert.ok(Math.max(...sizes) <= 250, 'requests have their turn between small batches');
+    assert.equal((await server.stop()).exit, 0);
   });
-}
-
-test('between two turns of the event loop an import reads a few lines, so that no request waits for it', async (t) => {
-  const log = { info: () => {}, warn: () => {}, error: () => {} };
-  const engine = await openFileEngine(await temporary(t), { clock: systemClock, log });
-  t.after(() => engine.close());
-  let read = 0;
-  async function* lines() {
-    yield Buffer.from('{"digest":"0","count":5000}');
-    for (; read < 5_000; read++) yield Buffer.from('{"name":"Rex","categoryId":1}');
-  }
-  let isDone = false;
-  const readInTurns: number[] = [];
-  const look = (before: number) => {
-    readInTurns.push(read - before);
-    if (!isDone) setImmediate(look, read);
-  };
-  setImmediate(look, 0);
-  const { added } = await importAnimals({ engine }, undefined, { input: lines() });
-  isDone = true;
-  assert.equal(added, 5_000);
-  assert.ok(Math.max(...readInTurns) <= TURN_LINES, readInTurns.join());
-});
-
-const tick = () => new Promise((resolve) => setTimeout(resolve, 2));
-
-async function writeLines(file: string, count: number): Promise<void> {
-  const handle = await open(file, 'w');
-  for (let at = 0; at < count; at += 1_000) {
-    let text = '';
-    for (let i = at; i < Math.min(count, at + 1_000); i++) text += `{"name":"animal ${i}","categoryId":${i % 9}}\n`;
-    await handle.write(text);
-  }
-  await handle.close();
 }
 
 test('who stops reading an export ends it, without an error, and the store is closed', async (t) => {
   const cwd = await temporary(t);
-  await writeLines(path.join(cwd, 'in'), 20_000);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(20_000));
   await program(['import', 'in'], { cwd });
   const files = await readdir(path.join(cwd, 'data'));
   const [file, ...words] = await command();
@@ -244,7 +188,9 @@ test('who stops reading an export ends it, without an error, and the store is cl
   assert.deepEqual(await readdir(path.join(cwd, 'data')), files, 'not as after a crash');
 });
 
-test('what cannot be printed is told, and the store is closed', { skip: !existsSync('/dev/full') }, async (t) => {
+test('what cannot be printed is told, and the store is closed', {
+  skip: !existsSync('/dev/full') && 'there is no /dev/full on this machine',
+}, async (t) => {
   const cwd = await temporary(t);
   await writeFile(path.join(cwd, 'in'), LINES);
   await program(['import', 'in'], { cwd });

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { Callers, isRefusal } from '../../src/access/callers.ts';
-import { SetClock } from '../../src/clock.ts';
+import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/context.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
-import { createKey, rotateKey, showKey } from '../../src/operator/keys.ts';
+import { KEY_COMMANDS } from '../../src/operator/keys.ts';
+import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
 
 const HOUR = 3_600_000;
 const YEAR = 365 * 24 * HOUR;
-const id = 'k1';
 const log = { info() {}, warn() {}, error() {} };
 
 /** What `work` comes to, on the store as it is opened with the clock at `wall`. */
@@ -20,6 +20,16 @@ async function withClock<R>(data: string, wall: number, work: (context: Context,
   return work({ engine, clock, environment: 'production' }, clock).finally(() => engine.close());
 }
 
+/** What a command does where the store is. */
+function call(context: Context, name: string, ...words: string[]): Promise<Record<string, unknown>> {
+  const io = { input: (async function* () {})(), tell: async () => {} };
+  const command = KEY_COMMANDS.find((one) => one.name === name)!;
+  return command.call!(context, read(command, words, {}), io) as Promise<Record<string, unknown>>;
+}
+
+const create = (context: Context) => call(context, 'keys create', '--plan', 'free');
+const rotate = (context: Context) => call(context, 'keys rotate', 'k1', '--grace', '1h');
+
 async function started(t: TestContext) {
   const now = Date.UTC(2026, 0, 1);
   return { data: await temporary(t), now };
@@ -28,8 +38,8 @@ async function started(t: TestContext) {
 test('a clock that is set back at a start gives an old secret no longer grace, also where no request ever came', async (t) => {
   const { data, now } = await started(t);
   const secret = await withClock(data, now, async (context) => {
-    const { key } = await createKey(context, { plan: 'free', name: 'a' });
-    await rotateKey(context, { id, grace: HOUR });
+    const { key } = await create(context);
+    await rotate(context);
     return key;
   });
   await withClock(data, now - YEAR, async ({ engine }, clock) => {
@@ -42,10 +52,10 @@ test('a clock that is set back at a start gives an old secret no longer grace, a
 
 test('the end of a grace is told as the machine counts, also where the store counts otherwise', async (t) => {
   const { data, now } = await started(t);
-  await withClock(data, now + YEAR, (context) => createKey(context, { plan: 'free', name: 'a' }));
+  await withClock(data, now + YEAR, create);
   await withClock(data, now, async (context) => {
-    const { oldSecretEndsAt } = await rotateKey(context, { id, grace: HOUR });
+    const { oldSecretEndsAt } = await rotate(context);
     assert.equal(oldSecretEndsAt, new Date(now + HOUR).toISOString());
-    assert.deepEqual((await showKey(context, { id })).graceEndsAt, [oldSecretEndsAt]);
+    assert.deepEqual((await call(context, 'keys show', 'k1')).graceEndsAt, [oldSecretEndsAt]);
   });
 });

@@ -7,13 +7,14 @@ import { once } from 'node:events';
 import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { after, before, describe } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Row } from '../../src/postgres/link.ts';
 import { freePort } from '../program.ts';
 
-const START_MAX_MS = 20_000;
+const START_MAX_MS = 120_000;
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const user = process.getuid?.() === 0 ? NOBODY : {};
 /** Kills the server when our end of its standard input is closed. */
@@ -176,4 +177,16 @@ function own(place: string, isDeep = false): void {
   if (user !== NOBODY || !existsSync(place)) return;
   execFileSync('chown', [...(isDeep ? ['-R'] : []), `${NOBODY.uid}:${NOBODY.gid}`, place]);
   chmodSync(place, 0o700);
+}
+
+/** A suite with one server for all its tests. */
+export function onDatabase(name: string, tests: (database: () => Database) => void): void {
+  describe(name, { skip: missing }, () => {
+    let database: Database;
+    before(async () => {
+      database = await Database.start();
+    });
+    after(() => database.stop());
+    tests(() => database);
+  });
 }

@@ -1,25 +1,19 @@
 /** The engine on PostgreSQL as the program uses it: opened by URL, verified, compacted, moved to a directory and back. */
 import assert from 'node:assert/strict';
 import path from 'node:path';
-import { after, before, describe, it, type TestContext } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { systemClock as clock } from '../../src/clock.ts';
 import type { Engine } from '../../src/engine.ts';
 import { openPostgres, restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { backup, restore } from '../../src/store/file/backup.ts';
-import { temporary } from '../program.ts';
-import { Database, missing } from './database.ts';
+import { program, temporary } from '../program.ts';
+import { onDatabase } from './database.ts';
 import { addPet, orderPet, setKey } from './replicas.ts';
 
-describe('the engine on PostgreSQL', { skip: missing }, () => {
-  let database: Database;
+onDatabase('the engine on PostgreSQL', (database) => {
   let schemas = 0;
-  before(async () => {
-    database = await Database.start();
-  });
-  after(() => database.stop());
-
-  const newUrl = () => database.url(`e${++schemas}`);
+  const newUrl = () => database().url(`e${++schemas}`);
 
   async function opened(t: TestContext, url: string, fatal?: unknown[]): Promise<Engine & { warned: string[] }> {
     const warned: string[] = [];
@@ -93,30 +87,44 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
       engine.store.read.pets(0, 9).items.map(({ name }) => name),
       ['before 1', 'before 2', 'before 3'],
     );
-    const left = await database.query(`SELECT (SELECT array_agg(batch ORDER BY batch) FROM e${schemas}.log) AS log,
+    const left = await database().query(`SELECT (SELECT array_agg(batch ORDER BY batch) FROM e${schemas}.log) AS log,
       (SELECT array_agg(DISTINCT batch) FROM e${schemas}.snapshot) AS snapshots, (SELECT count(*) FROM e${schemas}.work) AS work`);
     assert.deepEqual(left, [{ log: ['2', '3'], snapshots: ['2', '3'], work: '0' }]);
-    await database.query(`INSERT INTO e${schemas}.work VALUES ('snapshot', 'other', now() + interval '1 minute')`);
+    await database().query(`INSERT INTO e${schemas}.work VALUES ('snapshot', 'other', now() + interval '1 minute')`);
     await assert.rejects(engine.upkeep.compact(), /another process/);
   });
 
-  it('verify finds what does not fit: limits against keys, a changed line', async (t) => {
+  it('verify finds what does not fit, and ends with the status of damage', async (t) => {
     const url = newUrl();
     const engine = await opened(t, url);
     await filled(engine);
-    await database.query(`UPDATE e${schemas}.limits SET per_day = 10 WHERE slot = 1`);
-    await assert.rejects(engine.upkeep.verify(), /key k2/);
-    await database.query(`UPDATE e${schemas}.log SET body = replace(body, 'n 7', 'n 8')`);
-    await assert.rejects(opened(t, url), /checksum/);
+    await engine.close();
+    const damages: [change: string, back: string, what: RegExp][] = [
+      ['limits SET per_day = 10 WHERE slot = 1', 'limits SET per_day = 9 WHERE slot = 1', /key k2 and its row/],
+      ["head SET id = 'x' || id", 'head SET id = substr(id, 2)', /the head is not the last batch/],
+      ['log SET batch = 99 WHERE batch = 7', 'log SET batch = 7 WHERE batch = 99', /batch 7 is missing/],
+      ["log SET body = replace(body, 'n 7', 'n 8')", '', /batch 8: a checksum is wrong/],
+    ];
+    for (const [change, back, what] of damages) {
+      await database().query(`UPDATE e${schemas}.${change}`);
+      const { exit, stderr } = await program(['verify', '--store', url]);
+      assert.deepEqual([exit, what.test(stderr), /damaged data/.test(stderr)], [3, true, true], stderr);
+      if (back !== '') await database().query(`UPDATE e${schemas}.${back}`);
+    }
+    await database().query(`DELETE FROM e${schemas}.log WHERE batch = 0`);
+    assert.equal((await program(['verify', '--store', url])).exit, 3);
   });
 
   it("the lab's clock moves one key; its reset fills the store anew", async (t) => {
     const engine = await opened(t, newUrl());
-    const [key] = await filled(engine);
+    const [key, other] = await filled(engine);
+    for (let n = 0; n < 3; n++) await engine.limiter.take(other);
     await engine.advance(key, 121_000);
-    assert.equal((await engine.limiter.take(key)).verdict, 'admitted');
+    const verdicts = [key, other].map(async (one) => (await engine.limiter.take(one)).verdict);
+    assert.deepEqual(await Promise.all(verdicts), ['admitted', 'limited']);
+    assert.equal(engine.store.read.key(key.id)!.ahead, 121_000);
     const pets = [{ name: 'first', categoryId: 1, status: 'available' as const }];
-    const batch = () => [...engine.metrics()].find(({ name }) => name === 'petstore_postgres_batch')!.value;
+    const batch = () => [...engine.metrics()].find(({ name }) => name === 'petstore_postgres_batches_total')!.value;
     const before = batch();
     await engine.reset(engine.store.read.key(key.id)!, { categories: [], pets });
     assert.equal(batch(), before + 1, 'one record: a crash leaves no half of it');
@@ -133,15 +141,14 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
     assert.match(engine.warned.join(), /no synchronous standby/);
     await filled(engine);
     const metrics = new Map([...engine.metrics()].map(({ name, value }) => [name, value]));
-    assert.equal(metrics.get('petstore_postgres_batch'), 45);
-    assert.equal(metrics.get('petstore_postgres_takes_total'), 15);
+    assert.deepEqual([metrics.get('petstore_postgres_batches_total'), metrics.get('petstore_postgres_up')], [45, 1]);
   });
 
   it('refuses a store that a newer program wrote, a database that is not there, and a URL that says too little', async (t) => {
     const url = newUrl();
     await (await opened(t, url)).close();
-    await database.query(`UPDATE e${schemas}.meta SET format = 2`);
-    await assert.rejects(opened(t, url), /format 2/);
+    await database().query(`UPDATE e${schemas}.meta SET format = 2`);
+    await assert.rejects(opened(t, url), /newer version of petstore.* format 2/);
     const wrong = [
       ['mysql://a/b', /must look like/],
       ['postgres://host', /must look like/],
@@ -150,7 +157,8 @@ describe('the engine on PostgreSQL', { skip: missing }, () => {
       ['postgres://host/b?sslmode=maybe', /sslmode must be/],
       ['postgres://host/b?other=1', /not other/],
       ['postgres://u:p%zz@host/b', /%/],
-      ['postgres://host:99999/b', /no host/],
+      ['postgres://host:99999/b', /must look like/],
+      ['postgres://a,,c/b', /must look like/],
     ] as const;
     for (const [text, why] of wrong) assert.throws(() => serverOf(text), why, text);
     assert.deepEqual(serverOf('postgresql://u%40x:p%2F@a,[::1]:7,%2Frun%2Fpg/shop?schema=dogs&sslmode=require'), {

@@ -4,10 +4,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { after, before, describe, it } from 'node:test';
+import { it } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import pg from 'pg';
 import { program, type Serving, serving, temporary } from '../program.ts';
-import { Database, missing } from './database.ts';
+import { onDatabase } from './database.ts';
+import { replica } from './replicas.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
@@ -15,16 +18,7 @@ const KILLS = SCALE > 1 ? 10 : 3;
 
 it('without --store nothing of the engine on PostgreSQL is loaded', async (t) => {
   const dir = await temporary(t);
-  const words = [
-    '--import',
-    'tsx',
-    path.join(ROOT, 'src/main.ts'),
-    'serve',
-    '--port',
-    '0',
-    '--data',
-    path.join(dir, 'data'),
-  ];
+  const words = `--import tsx ${ROOT}src/main.ts serve --port 0 --data ${dir}/data`.split(' ');
   const env = { ...process.env, NODE_V8_COVERAGE: path.join(dir, 'loaded') };
   const child = spawn(process.execPath, words, { env, cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');
@@ -42,13 +36,12 @@ it('without --store nothing of the engine on PostgreSQL is loaded', async (t) =>
   );
 });
 
-describe('the program on PostgreSQL', { skip: missing }, () => {
-  let database: Database;
-  before(async () => {
-    database = await Database.start();
-  });
-  after(() => database.stop());
-
+onDatabase('the program on PostgreSQL', (database) => {
+  const makeKey = async (store: string[], perMinute: number, perDay: number): Promise<string> => {
+    const limits = ['--per-minute', String(perMinute), '--per-day', String(perDay)];
+    const made = await program(['keys', 'create', '--plan', 'enterprise', ...limits, '--json', ...store]);
+    return JSON.parse(made.stdout).key;
+  };
   const ask = (server: Serving, target: string, key: string, init: RequestInit = {}) =>
     fetch(server.url + target, { ...init, headers: { authorization: `Bearer ${key}`, ...init.headers } });
   const post = (server: Serving, key: string, name: string) =>
@@ -60,7 +53,7 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
 
   it('every command works beside two servers, and what it did is in force at once', async (t) => {
     const dir = await temporary(t);
-    const store = ['--store', database.url('commands')];
+    const store = ['--store', database().url('commands')];
     const seed = path.join(ROOT, 'data/seed.json');
     const starting = [1, 2].map(() => serving(t, [...store, '--seed', seed, '--first-key', 'pro']));
     const [a, b] = await Promise.all(starting); // both at once: one makes the tables, one seeds, one makes the key
@@ -104,8 +97,24 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
     for (const server of [a, b]) assert.equal((await server.stop()).exit, 0);
   });
 
+  it('a key that ends at one replica is refused by the next request at another', async (t) => {
+    const store = ['--store', database().url('ended')];
+    const server = await serving(t, store);
+    const beside = await replica(t, store[1]);
+    for (let n = 0; n < 5; n++) {
+      const key = await makeKey(store, 100, 100);
+      assert.equal((await ask(server, '/pets', key)).status, 200);
+      await beside.limiter.fresh();
+      await beside.store.write((ahead) => {
+        const last = [...ahead.keys()].at(-1)!;
+        return { op: 'setKey', key: { ...last, secrets: [] } };
+      });
+      assert.equal((await ask(server, '/pets', key)).status, 401);
+    }
+  });
+
   it('the lab of one server sees at once what was done at another', async (t) => {
-    const store = ['--store', database.url('lab')];
+    const store = ['--store', database().url('lab')];
     const lab = [...store, '--lab', '--environment', 'staging'];
     const create = ['keys', 'create', '--plan', 'free', '--environment', 'staging', '--json', ...store];
     const [a, b] = await Promise.all([1, 2].map(() => serving(t, lab)));
@@ -127,10 +136,36 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
     for (const server of [a, b]) assert.equal((await clock(server, key)).status, 401);
   });
 
+  it('a server has a long log compacted, names who holds others up, and ends when its history is another one', async (t) => {
+    const url = database().url('long');
+    const writer = await replica(t, url);
+    const name = 'n'.repeat(2 ** 20);
+    for (let n = 0; n < 66; n++) {
+      await writer.store.write(() => ({ op: 'setCategory', category: { id: n, name } }));
+    }
+    await writer.close();
+    const client = new pg.Client({ host: '127.0.0.1', port: database().port, user: 'petstore', database: 'postgres' });
+    await client.connect();
+    await client.query('BEGIN');
+    const [{ pid }] = (await client.query('SELECT pg_backend_pid() AS pid')).rows;
+    await wait(5_100);
+    const server = await serving(t, ['--store', url]);
+    const until = async (what: () => unknown) => {
+      while (!(await what())) await wait(50);
+    };
+    await until(async () => (await database().query('SELECT batch FROM long.snapshots')).length > 0);
+    await until(() => server.stderr().includes(`process ${pid} of petstore`));
+    await client.end();
+    await database().query("UPDATE long.log SET id = 'other' WHERE batch = 66; UPDATE long.head SET id = 'other'");
+    const { exit, stderr } = await server.ended;
+    assert.equal(exit, 1);
+    assert.match(stderr, /the log in the database is not the one/);
+    assert.doesNotMatch(stderr, /disk/);
+  });
+
   it('four servers share one key: 1,000 a minute are 1,000, and each remaining is told once', async (t) => {
-    const store = ['--store', database.url('shared')];
-    const created = ['keys', 'create', '--plan', 'enterprise', '--per-minute', '1000', '--per-day', '5000', '--json'];
-    const { key } = JSON.parse((await program([...created, ...store])).stdout);
+    const store = ['--store', database().url('shared')];
+    const key = await makeKey(store, 1_000, 5_000);
     const servers = await Promise.all([1, 2, 3, 4].map(() => serving(t, store)));
     const told: number[] = [];
     let refused = 0;
@@ -151,19 +186,8 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
   });
 
   it(`kill -9 of a server ${KILLS} times, then of the database: nothing acknowledged is lost or doubled`, async (t) => {
-    const store = ['--store', database.url('kills')];
-    const created = [
-      'keys',
-      'create',
-      '--plan',
-      'enterprise',
-      '--per-minute',
-      '1000000',
-      '--per-day',
-      '1000000',
-      '--json',
-    ];
-    const { key } = JSON.parse((await program([...created, ...store])).stdout);
+    const store = ['--store', database().url('kills')];
+    const key = await makeKey(store, 1_000_000, 1_000_000);
     const servers = await Promise.all([1, 2].map(() => serving(t, store)));
     const acknowledged = new Map<string, number>();
     let isOver = false;
@@ -186,19 +210,19 @@ describe('the program on PostgreSQL', { skip: missing }, () => {
       const before = acknowledged.size;
       await servers[kill % 2].kill();
       servers[kill % 2] = await serving(t, store);
-      while (acknowledged.size < before + 50) await new Promise((resolve) => setTimeout(resolve, 10));
+      while (acknowledged.size < before + 50) await wait(10);
     }
-    await database.kill();
+    await database().kill();
     const healthy = await fetch(new URL('/healthz', servers[0].url));
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    await wait(1_100);
     const ready = await fetch(new URL('/readyz', servers[0].url));
     assert.deepEqual([healthy.status, ready.status], [200, 503]);
     const reply = await ask(servers[0], '/pets', key);
     assert.deepEqual([reply.status, reply.headers.get('retry-after')], [503, '1']);
     assert.equal(((await reply.json()) as { code: string }).code, 'unavailable');
-    await database.start();
+    await database().start();
     for (const before = acknowledged.size; acknowledged.size < before + 50; ) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await wait(10);
     }
     isOver = true;
     await clients;

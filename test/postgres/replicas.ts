@@ -4,8 +4,8 @@ import { systemClock } from '../../src/clock.ts';
 import { PostgresJournal } from '../../src/postgres/journal.ts';
 import { PostgresLimiter } from '../../src/postgres/limiter.ts';
 import { Link } from '../../src/postgres/link.ts';
-import { openSchema } from '../../src/postgres/schema.ts';
 import { serverOf } from '../../src/postgres/server.ts';
+import { openSchema } from '../../src/postgres/tables.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { ApiKey, Store } from '../../src/store/model.ts';
 

@@ -60,7 +60,7 @@ describe('the wire to the database', { skip: missing }, () => {
     const write = addPet(silenced.store, 'kept in the end');
     await assert.rejects(silenced.limiter.take(key), { failure: 'unavailable' });
     const waited = performance.now() - began;
-    assert.ok(waited > 1_900 && waited < 3_500, `${waited} ms`);
+    assert.ok(waited > 1_900 && waited < 20_000, `${waited} ms`);
     assert.ok(!silenced.limiter.isReady());
     proxy.isSilent = false;
     assert.equal(await write, 1);

@@ -1,17 +1,16 @@
 /** The handlers on a store in memory, and on two that share one journal: what is decided is decided once. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { SetClock } from '../../src/clock.ts';
 import { ApiError } from '../../src/http/errors.ts';
 import type { Reply } from '../../src/http/reply.ts';
 import { readJson } from '../../src/json/reader.ts';
 import { ReplyCache } from '../../src/shop/cache.ts';
 import type { Call, Handler, Shop } from '../../src/shop/call.ts';
 import { putCategory } from '../../src/shop/categories.ts';
-import { createOrder, getOrder, updateOrder } from '../../src/shop/orders.ts';
+import { createOrder, updateOrder } from '../../src/shop/orders.ts';
 import { createPet, getPet } from '../../src/shop/pets.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { StoreError } from '../../src/store/model.ts';
+import { SetClock } from '../clock.ts';
 import { SharedList } from '../store/shared-journal.ts';
 
 const caller = { id: 'k1' } as Call['caller'];
@@ -59,16 +58,6 @@ test('the first reply again, whatever happened to the animal and the order since
   assert.equal(isReplay(await ask(shop, createPet, rex, once)), false);
 });
 
-test('what is under way under the same Idempotency-Key is told at once', async () => {
-  const shop = await open();
-  const once = { idempotencyKey: 'a' };
-  const first = ask(shop, createPet, rex, once);
-  const inFlight = (error: Error) => error instanceof StoreError && error.failure === 'in_flight';
-  await assert.rejects(ask(shop, createPet, rex, once), inFlight);
-  assert.equal(shop.store.read.counts().pets, 0, 'the first is not durable yet');
-  assert.equal((await first).status, 201);
-});
-
 test('two services on one journal: one thing for an Idempotency-Key, one order for an animal', async () => {
   const list = new SharedList();
   const shops = [await open(list), await open(list)];
@@ -101,35 +90,6 @@ test('a key that ended while the body came writes nothing, whatever the body say
   for (const [handler, body, param] of calls) await assert.rejects(ask(shop, handler, body, { param, recheck }), ended);
   const { pets, orders, categories } = shop.store.read.counts();
   assert.deepEqual([pets, orders, categories], [1, 0, 0]);
-});
-
-test('an order by its id', async () => {
-  const shop = await open();
-  await ask(shop, createPet, rex);
-  const made = await ask(shop, createOrder, '{"petId":1}');
-  assert.equal(text(await ask(shop, getOrder, undefined, { param: '1' })), text(made));
-  for (const param of ['0', '2', '-1', '1.0', 'x', '9007199254740993']) {
-    await assert.rejects(ask(shop, getOrder, undefined, { param }), refused('not_found'), param);
-  }
-  await assert.rejects(ask(shop, getOrder, undefined, { param: '1', query: 'x=1' }), refused('invalid_parameter'));
-});
-
-test('what is not there is named beside what else is wrong, and refused alone', async () => {
-  const shop = await open(undefined, 'known');
-  const says = (body: string, handler: Handler) => ask(shop, handler, body).then(text, (error: Error) => error.message);
-  const missing = 'categoryId: there is no category 5';
-  assert.equal(await says('{"name":"Rex","categoryId":5}', createPet), missing);
-  assert.equal(
-    await says('{"name":"","categoryId":5}', createPet),
-    `${missing}; name: must be 1–255 characters (got 0)`,
-  );
-  assert.equal(await says('{"petId":5}', createOrder), 'petId: there is no animal 5');
-  assert.equal(
-    await says('{"petId":5,"x":1}', createOrder),
-    'petId: there is no animal 5; "x": is unknown; leave it out',
-  );
-  await ask(shop, putCategory, '{"name":"Dogs"}', { param: '5' });
-  assert.match(await says('{"name":"Rex","categoryId":5}', createPet), /^\{"id":1,/);
 });
 
 test('for a key whose time was let pass, the date of removal comes earlier', async () => {

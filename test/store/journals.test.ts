@@ -1,8 +1,8 @@
 /** Both journals that need nothing else: the file, and a list in memory that three stores collide on. */
 import { join } from 'node:path';
-import { SetClock } from '../../src/clock.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
+import { SetClock } from '../clock.ts';
 import { folder } from '../faults/folder.ts';
 import { testJournal } from './journal-contract.ts';
 import { SharedList } from './shared-journal.ts';

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { SetClock } from '../../src/clock.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
 import { openStore, readStore } from '../../src/store/file/open.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import type { ApiKey, Operation, Pet, PetStatus, Store } from '../../src/store/model.ts';
+import { SetClock } from '../clock.ts';
 
 export interface Opened {
   store: MemoryStore;

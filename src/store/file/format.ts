@@ -11,7 +11,8 @@ import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
 import { shellWord } from '../../shell.ts';
-import type { Operation } from '../model.ts';
+import { type Operation, StoreError } from '../model.ts';
+import type { Counters } from '../operations.ts';
 import { encode, encodeState, NewerError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
@@ -31,6 +32,8 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
+  /** The next ids when the file was begun: a repair leaps from there. Taken from the state that is written. */
+  counters?: Counters;
 }
 
 /** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
@@ -38,12 +41,9 @@ export class DamagedError extends Error {
   readonly file: string;
   readonly offset: number;
   readonly what: string;
-  /** Whether repair can cut there. */
-  readonly canBeCut: boolean;
 
-  constructor(file: string, offset: number, what: string, advice?: string) {
-    super(`damaged data: ${file}, offset ${offset}: ${what}. Nothing was changed. ${advice ?? adviceFor(file)}`);
-    this.canBeCut = advice === undefined;
+  constructor(file: string, offset: number, what: string, advice = adviceFor(file)) {
+    super(`damaged data: ${file}, offset ${offset}: ${what}. Nothing was changed. ${advice}`);
     this.file = file;
     this.offset = offset;
     this.what = what;
@@ -77,7 +77,7 @@ export function isSealed(line: Buffer): boolean {
 }
 
 /** What stands before an operation. */
-export const placeOf = (batch: number, n: number, isLast: boolean): string =>
+const placeOf = (batch: number, n: number, isLast: boolean): string =>
   `"batch":${digits(batch)},"n":${n},${isLast ? '"last":true,' : ''}`;
 
 /** `close`: the store was closed, and everything is durable that stands before. */
@@ -85,7 +85,11 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
   let text = '';
   for (const [n, operation] of operations.entries()) {
     const body = operation.op === 'close' ? '"op":"close"}' : encode(operation);
-    text += seal(placeOf(batch, n, n === operations.length - 1) + body);
+    const line = seal(placeOf(batch, n, n === operations.length - 1) + body);
+    if (3 * line.length > MAX_LINE_BYTES && Buffer.byteLength(line) > MAX_LINE_BYTES) {
+      throw new StoreError('rejected', 'the operation is too large for one record');
+    }
+    text += line;
   }
   return Buffer.from(text);
 }
@@ -94,15 +98,17 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
 export function readHeader(path: string, line: Buffer): Header {
   const { petstore, version, ...header } = JSON.parse(line.toString());
   if (petstore !== 'store') throw new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
-  if (version > FORMAT_VERSION) throw new NewerError(`${path} has format version ${version}`);
+  if (version > FORMAT_VERSION) throw new NewerError(`it has format version ${version}`);
   return header;
 }
 
 /** A new file with a whole state, durable but for its name. Gives its length. */
 export async function writeState(disk: Disk, path: string, header: Header, state: State): Promise<number> {
   const { store, file, first } = header;
+  const { counters } = state;
+  const head = { petstore: 'store', version: FORMAT_VERSION, store, file, first, counters };
   const fd = await disk.create(path);
-  let text = seal(`"petstore":"store","version":${FORMAT_VERSION},"store":"${store}","file":${file},"first":${first}}`);
+  let text = seal(JSON.stringify(head).slice(1));
   let length = 0;
   // Made durable piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
   const flush = async () => {

@@ -1,11 +1,11 @@
 import { type Journal, type Operation, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
-import { newStoreId } from './directory.ts';
+import { dropOthers, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
 import type { Lock } from './lock.ts';
 import type { Progress } from './read.ts';
-import { compactFile, copyTail, dropOthers, type Extent, giveName, recover, writeWhole } from './rewrite.ts';
+import { compactFile, copyTail, type Extent, type Growing, goOnIn, recover } from './rewrite.ts';
 
 /** A file is compacted when it is larger than this, and than twice what it began with. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
@@ -21,7 +21,7 @@ export interface FileJournalOptions {
   /** Freed when the journal is closed. */
   lock?: Lock;
   /** Told after each batch, for the metrics. */
-  observe?: { batch(records: number, bytes: number, ms: number): void };
+  observe?: { batch(records: number, ms: number): void };
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
   onFatal?: (error: StoreError) => void;
   /** Something the operator should read: what recovery found, a compaction that failed. */
@@ -30,12 +30,9 @@ export interface FileJournalOptions {
 }
 
 /** The file that is written. */
-interface Current {
+interface Current extends Growing {
   store: string;
   file: number;
-  fd: number;
-  /** Bytes that are durable. */
-  length: number;
   /** How long it was when it was begun. */
   began: number;
 }
@@ -63,7 +60,7 @@ export class FileJournal implements Journal {
   readonly #options: FileJournalOptions;
   #current: Current | undefined;
   #batch = 1;
-  /** Begins the first file of this process; there until that is done. */
+  /** Begins a file of our own, where the one that was read is not to be written on. */
   #begin: (() => Promise<void>) | undefined;
   #triedAt = Number.NEGATIVE_INFINITY;
   #failure: StoreError | undefined;
@@ -77,28 +74,26 @@ export class FileJournal implements Journal {
   }
 
   async replay(state: State): Promise<void> {
-    const found = await recover(this.#disk, this.#dir, state, { progress: this.#options.onProgress });
+    const [disk, dir, { onNotice, onProgress: progress }] = [this.#disk, this.#dir, this.#options];
+    const found = await recover(disk, dir, state, { progress });
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
-    const { length = 0 } = found ?? {};
     this.#batch = found?.batch ?? 1;
-    if (found?.torn) this.#options.onNotice?.(found.torn);
+    if (found?.torn) onNotice?.(found.torn);
     if (found?.isClosed) {
-      const fd = await this.#disk.openToWrite(this.#path(file));
-      this.#current = { store, file, fd, length, began: length };
-      await this.#disk.truncate(fd, length); // it may be in the page cache alone, and nothing may follow on it
-      await this.#disk.sync(fd);
-      return this.#dropOthers(this.#current);
+      const { length } = found;
+      const { fd } = (this.#current = await this.#open({ store, file }, length));
+      await disk.truncate(fd, length); // the closing line may be in the page cache alone: nothing may follow on it
+      await disk.sync(fd);
+      return dropOthers(disk, dir, this.#current);
     }
-    this.#begin = () => this.#beginFile({ store, file: file + 1, first: this.#batch }, state);
+    const header = { store, file: file + 1, first: this.#batch };
+    this.#begin = async () => {
+      this.#current = await this.#open(header, await goOnIn(disk, dir, header, state));
+    };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;
-      this.#options.onNotice?.(`there is no room to write; what is there is served: ${error.message}`);
+      onNotice?.(`there is no room to write; what is there is served: ${error.message}`);
     });
-  }
-
-  /** What is durable; undefined while nothing can be written. */
-  get extent(): Extent | undefined {
-    return this.#current && { file: this.#current.file, length: this.#current.length };
   }
 
   append(batch: Operation[]): Promise<undefined> {
@@ -107,7 +102,7 @@ export class FileJournal implements Journal {
       const bytes = encodeBatch(this.#batch + 1, batch);
       const began = performance.now();
       await this.#write(current, bytes);
-      this.#options.observe?.batch(batch.length, bytes.length, performance.now() - began);
+      this.#options.observe?.batch(batch.length, performance.now() - began);
       this.#compactWhenLarge(current);
       return undefined;
     });
@@ -136,82 +131,65 @@ export class FileJournal implements Journal {
     }
   }
 
+  async #open({ store, file }: Pick<Header, 'store' | 'file'>, length: number, ending = ''): Promise<Current> {
+    const fd = await this.#disk.openToWrite(this.#path(file) + ending);
+    return { store, file, fd, length, began: length };
+  }
+
   async #writable(): Promise<Current> {
     if (this.#failure) throw new StoreError('closed', `nothing more is kept: ${this.#failure.message}`);
-    if (this.#begin) {
-      const now = performance.now();
-      if (now - this.#triedAt < RETRY_MS) throw new StoreError('full', 'there is no room for a new file');
-      this.#triedAt = now;
-      await this.#begin().catch((error) => {
-        throw isNoRoom(error) ? new StoreError('full', error.message) : this.#fail(error);
-      });
-    }
-    return this.#current!;
-  }
-
-  async #beginFile(header: Header, state: State): Promise<void> {
-    const path = this.#path(header.file);
-    const length = await writeWhole(this.#disk, `${path}.tmp`, header, state);
-    const fd = await this.#disk.openToWrite(`${path}.tmp`);
-    await this.#goOnIn({ ...header, fd, length, began: length });
-    this.#begin = undefined;
-  }
-
-  /** The file is whole and durable; from here on it has its name, and counts. */
-  async #goOnIn(next: Current): Promise<void> {
-    const path = this.#path(next.file);
-    await giveName(this.#disk, `${path}.tmp`, path);
-    if (this.#current) this.#disk.close(this.#current.fd);
-    this.#current = next;
-    await this.#dropOthers(next);
-  }
-
-  /**
-   * Where there is no room to say that older files do not count, they stay: the next start or compaction tries again.
-   */
-  async #dropOthers(current: Current): Promise<void> {
-    try {
-      await dropOthers(this.#disk, this.#dir, current);
-    } catch (error) {
-      if (!isNoRoom(error) && !isOpenFailure(error)) throw this.#fail(error);
-      this.#options.onNotice?.(`older files stay behind: ${(error as Error).message}`);
-    }
+    if (this.#current) return this.#current;
+    const now = performance.now();
+    if (now - this.#triedAt < RETRY_MS) throw new StoreError('full', 'there is no room for a new file');
+    this.#triedAt = now;
+    await this.#begin!().catch((error) => {
+      throw isNoRoom(error) ? new StoreError('full', error.message) : this.#fail(error);
+    });
+    return this.#writable();
   }
 
   #compactWhenLarge(current: Current): void {
     const limit = Math.max(this.#options.minCompactionBytes ?? MIN_COMPACTION_BYTES, 2 * current.began);
     if (current.length < limit || this.#compaction || this.#closing.signal.aborted) return;
     this.compact().catch((error: Error) => {
-      if (this.#closing.signal.aborted) return;
       current.began = current.length; // not again with every batch
+      if (this.#closing.signal.aborted) return;
       this.#options.onNotice?.(`compaction failed, and will be tried again: ${error.message}`);
     });
   }
 
   async #compact(): Promise<void> {
-    const disk = this.#disk;
+    const [disk, dir] = [this.#disk, this.#dir];
+    const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
     const from = await this.#inTurn(() => this.#writable());
-    const unfinished = `${this.#path(from.file + 1)}.tmp`;
-    let fd: number | undefined;
+    const { store, file, length } = from;
+    const path = this.#path(file + 1);
+    let next: Current | undefined;
     try {
-      const compact = this.#options.compact ?? ((dir: string, extent: Extent) => compactFile(disk, dir, extent));
-      const { length } = from;
-      await compact(this.#dir, { file: from.file, length }, this.#closing.signal);
-      const began = disk.size(unfinished);
-      fd = await disk.openToWrite(unfinished);
-      const next = { store: from.store, file: from.file + 1, fd, length: began, began };
+      await compact(dir, { file, length }, this.#closing.signal);
+      next = await this.#open({ store, file: file + 1 }, disk.size(`${path}.tmp`), '.tmp');
       const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);
       await this.#inTurn(async () => {
         await this.#writable();
-        await copyTail(disk, from, copied, next, 0);
-        await this.#goOnIn(next).catch((error) => {
-          throw isOpenFailure(error) ? error : this.#fail(error);
-        });
+        await copyTail(disk, from, copied, next!, 0);
+        await this.#goOnIn(next!, path);
       });
     } catch (error) {
-      if (fd !== undefined) disk.close(fd);
-      if (!this.#failure) await disk.unlink(unfinished).catch(() => {}); // it takes room that others need
+      if (next && next !== this.#current) disk.close(next.fd);
+      await disk.unlink(`${path}.tmp`).catch(() => {}); // it takes room that others need
       throw error;
+    }
+  }
+
+  /** The file is whole and durable; from here on it has its name, and counts. */
+  async #goOnIn(next: Current, path: string): Promise<void> {
+    try {
+      await this.#disk.rename(`${path}.tmp`, path);
+      this.#disk.close(this.#current!.fd);
+      this.#current = next;
+      await dropOthers(this.#disk, this.#dir, next);
+    } catch (error) {
+      throw isOpenFailure(error) ? error : this.#fail(error);
     }
   }
 

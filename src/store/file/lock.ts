@@ -15,9 +15,6 @@ export interface Lock {
   notice?: string;
 }
 
-/** `flock`: could not take the lock. */
-const HELD = 1;
-
 /**
  * One process at a time, by flock(1): a child inherits our open LOCK file and locks it. The lock belongs to the open
  * file, so it stays when the child ends, holds while we are stopped, and is freed by the kernel however we die. Where
@@ -30,7 +27,8 @@ export async function takeLock(dir: string, isAlive = async () => false): Promis
   const fd = fs.openSync(path, 'a', 0o600);
   const release = () => fs.closeSync(fd);
   const { status, signal, error } = flock(fd);
-  if (status === HELD || (await isAlive())) {
+  const isHeld = status === 1;
+  if (isHeld || (await isAlive())) {
     release();
     throw new InUseError(dir);
   }

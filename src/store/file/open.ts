@@ -4,33 +4,31 @@ import { MemoryStore } from '../memory.ts';
 import type { Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
-import { holdsStore, LOCK } from './directory.ts';
+import { refuseForeign } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { FileJournal, type FileJournalOptions } from './journal.ts';
 import { takeLock } from './lock.ts';
-import type { Progress } from './read.ts';
-import { type Extent, recover } from './rewrite.ts';
+import type { Found, Progress } from './read.ts';
+import { recover } from './rewrite.ts';
 
-/** Of a start that was cut off, of a file system of its own, and the seed that a clone has in `data/`. */
-const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
-
-interface OpenOptions extends Omit<FileJournalOptions, 'lock'> {
-  clock?: Clock;
+/** Of everything that is done to a directory. */
+export interface DirectoryOptions {
+  disk?: Disk;
   /** Whether another process answers for this directory: where there is no flock program, or was none for that one. */
   isAlive?: () => Promise<boolean>;
-  disk?: Disk;
   /** False on a disk that is simulated, or where the lock is held already. */
   lock?: boolean;
+  progress?: Progress;
 }
+
+type OpenOptions = Omit<FileJournalOptions, 'lock'> & DirectoryOptions & { clock?: Clock };
 
 /** Takes the lock, recovers what is there, and resolves when it is safe to serve. Closing the store frees the lock. */
 export async function openStore(
   dir: string,
   { clock = systemClock, isAlive, disk = realDisk, lock = true, ...options }: OpenOptions = {},
 ): Promise<{ store: MemoryStore; journal: FileJournal }> {
-  refuseForeign(disk, dir);
-  await disk.makeDirectory(dir);
-  const taken = lock ? await takeLock(dir, isAlive) : undefined;
+  const taken = await claim(disk, dir, isAlive, lock);
   try {
     if (taken?.notice) options.onNotice?.(taken.notice);
     const journal = new FileJournal(disk, dir, { ...options, lock: taken });
@@ -41,18 +39,11 @@ export async function openStore(
   }
 }
 
-/** A mistyped directory must not become a store. It is left as it is. */
-export function refuseForeign(disk: Disk, dir: string): void {
-  const others = disk.list(dir).filter((name) => !NOBODYS.includes(name));
-  if (others.length === 0 || holdsStore(disk, dir)) return;
-  throw new Error(`${dir} holds other files and no store; it was left as it is. Name another directory.`);
-}
-
-export interface ReadOptions {
-  /** Of a running server: what it says is durable. By default, all there is. */
-  extent?: Extent;
-  progress?: Progress;
-  disk?: Disk;
+/** Makes the directory, and takes the lock. */
+export async function claim(disk: Disk, dir: string, isAlive?: () => Promise<boolean>, lock = true) {
+  refuseForeign(disk, dir);
+  await disk.makeDirectory(dir);
+  return lock ? takeLock(dir, isAlive) : undefined;
 }
 
 /**
@@ -61,12 +52,11 @@ export interface ReadOptions {
  */
 export async function readStore(
   dir: string,
-  { disk = realDisk, ...options }: ReadOptions = {},
-): Promise<{ state: State; proof: Proof; notices: string[]; store: string; batch: number; file: number }> {
+  { disk = realDisk, progress }: DirectoryOptions = {},
+): Promise<{ found: Found; state: State; proof: Proof; notices: string[] }> {
   const state = new State();
-  const found = await recover(disk, dir, state, options);
+  const found = await recover(disk, dir, state, { progress });
   if (!found) throw new Error(`there is no store in ${dir}`);
   state.check();
-  const { store, file } = found.header;
-  return { state, proof: prove(state), notices: found.torn ? [found.torn] : [], store, batch: found.batch, file };
+  return { found, state, proof: prove(state), notices: found.torn ? [found.torn] : [] };
 }

@@ -1,6 +1,7 @@
+/** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
 import type { Operation } from '../model.ts';
 import { decode, type Entry, NewerError, StateLoader } from '../record.ts';
-import type { Part, State } from '../state.ts';
+import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
   BEYOND_REPAIR,
@@ -9,12 +10,12 @@ import {
   isSealed,
   MAX_BATCH_BYTES,
   MAX_LINE_BYTES,
-  placeOf,
   readHeader,
-  SEAL_BYTES,
 } from './format.ts';
 
 const READ_BYTES = 1024 * 1024;
+/** So far behind a bad place it is looked what stands there. */
+const LOOK_BYTES = 256 * 1024 * 1024;
 const SECTOR_BYTES = 512;
 const LINE_FEED = 10;
 
@@ -24,34 +25,33 @@ export type Progress = (bytesDone: number, bytesTotal: number) => void;
 /** What a file holds, up to its last whole batch. */
 export interface Found {
   header: Header;
+  /** The last whole batch; before the first one is whole, the one before that. */
   batch: number;
-  /** Where that batch ends. */
+  /** Where it ends. */
   length: number;
-  /** Behind it, it says that the store was closed: everything before is durable. */
+  /** Behind it, the file says that the store was closed: everything before is durable. */
   isClosed: boolean;
-  /** Good lines that stand behind it, of a batch that is not whole. */
-  lines: number;
   /** What a crash has left behind it, and is dropped. */
   torn?: string;
-  /** Only where it was asked for; else it is thrown. */
-  damage?: DamagedError;
+  /** Where the file can be cut, and what is lost then. Only for who salvages: for others it is thrown. */
+  damage?: { error: DamagedError; batches: number; bytes: number };
 }
 
 /** A line as JSON.parse gives it. */
-export type Line = { batch: number; n: number; last?: boolean } & (Entry | { op: 'close' });
+type Line = { batch: number; n: number; last?: boolean } & (Entry | { op: 'close' });
 
 /** Takes the lines of a file in, one after the other. */
 class Reader {
-  readonly found: Found = { header: { store: '', file: 0, first: 0 }, batch: 0, length: 0, isClosed: false, lines: 0 };
+  readonly found: Found = { header: { store: '', file: 0, first: 0 }, batch: 0, length: 0, isClosed: false };
   readonly #path: string;
   readonly #state: State | undefined;
   readonly #loader: StateLoader;
+  /** Of the batch that is not whole yet. */
+  #lines = 0;
   #operations: Operation[] = [];
 
   constructor(path: string, state: State | undefined) {
-    this.#path = path;
-    this.#state = state;
-    this.#loader = new StateLoader(state);
+    [this.#path, this.#state, this.#loader] = [path, state, new StateLoader(state)];
   }
 
   /** Says why, where the line is not what should stand there. */
@@ -60,55 +60,53 @@ class Reader {
     const { found } = this;
     if (offset === 0) {
       found.header = readHeader(this.#path, bytes);
+      found.batch = found.header.first - 1;
       return undefined;
     }
     if (found.isClosed) return 'more follows after the store was closed';
     const line: Line = JSON.parse(bytes.toString());
-    const isNext = line.n === found.lines && line.batch === (found.batch === 0 ? found.header.first : found.batch + 1);
-    if (!isNext) return `here stands line ${line.n} of batch ${line.batch}`;
-    if (line.op === 'close') {
-      found.isClosed = true;
-      return undefined;
-    }
-    try {
-      if (found.batch === 0) this.#load(line, bytes);
-      else this.#operations.push(decode(line) as Operation);
-      if (line.last) this.#state?.take(this.#operations);
-    } catch (error) {
-      if (error instanceof NewerError) throw new NewerError(`${this.#path}, offset ${offset}: ${error.what}`);
-      throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
-    }
-    found.lines++;
-    if (!line.last) return undefined;
-    found.lines = 0;
-    this.#operations = [];
-    found.batch = line.batch;
-    found.length = offset + bytes.length + 1;
+    const { n, batch } = line;
+    if (n !== this.#lines || batch !== found.batch + 1) return `here stands line ${n} of batch ${batch}`;
+    if (line.op === 'close') found.isClosed = true;
+    else this.#accept(line, bytes, offset);
     return undefined;
   }
 
   /** Why the file may not end here. */
   get missing(): string | undefined {
-    if (this.found.batch === 0) return 'the file ends within its first batch';
-    return this.found.lines === 0 ? undefined : `the file ends within batch ${this.found.batch + 1}`;
+    if (this.found.length === 0) return 'the file ends within its first batch';
+    return this.#lines === 0 ? undefined : `the file ends within batch ${this.found.batch + 1}`;
   }
 
-  #load(line: Line, bytes: Buffer): void {
-    const place = placeOf(line.batch, line.n, line.last === true);
-    const proof = this.#loader.take(decode(line as Entry) as Part, bytes.subarray(SEAL_BYTES + place.length));
-    if ((proof !== undefined) !== (line.last === true)) throw new Error('the state does not end with its proof');
+  #accept(line: Line & Entry, bytes: Buffer, offset: number): void {
+    const { found } = this;
+    const entry = decode(line);
+    try {
+      if (found.length > 0) this.#operations.push(entry as Operation);
+      else this.#loader.take(entry, bytes.subarray(bytes.indexOf('"op"')));
+      if (found.length === 0 && (entry.op === 'proof') !== (line.last === true))
+        throw new Error('the proof is not last');
+      if (line.last) this.#state?.take(this.#operations);
+    } catch (error) {
+      throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
+    }
+    this.#lines++;
+    if (!line.last) return;
+    [this.#lines, this.#operations] = [0, []];
+    [found.batch, found.length] = [line.batch, offset + bytes.length + 1];
   }
 }
 
-interface ReadFileOptions {
+export interface ReadFileOptions {
+  /** Only so much of it. */
   length?: number;
   salvage?: boolean;
   progress?: Progress;
 }
 
 /**
- * Reads a file once, front to back (to `length`, if that is given), into an empty state, or only to check it. At the
- * first place that is not as it was written, it tells torn from damaged:
+ * Reads a file once, front to back, into an empty state, or only to check it. At the first place that is not as it was
+ * written, it tells torn from damaged:
  *
  * - A good line of a later batch after it proves that what is missing here was durable, and may have been acknowledged:
  *   damage. So is anything in the first batch, which was durable before the file had its name.
@@ -116,7 +114,7 @@ interface ReadFileOptions {
  *   zeros: nobody was promised anything, and it is dropped. Whatever else stands there (a changed byte, a line doubled)
  *   no crash has made: damage.
  *
- * With `salvage` damage is told and not thrown: the state then holds what stands before.
+ * With `salvage` damage behind the header is told and not thrown: the state then holds what stands before.
  */
 export async function readFile(
   disk: Disk,
@@ -127,92 +125,73 @@ export async function readFile(
   const size = Math.min(length, disk.size(path));
   const fd = disk.openToRead(path);
   const reader = new Reader(path, state);
+  const { found } = reader;
   try {
-    const bad = await readLines(disk, fd, size, (bytes, offset) => reader.take(bytes, offset), progress);
-    const why = bad?.why ?? reader.missing;
-    if (why === undefined) return reader.found;
-    const offset = bad?.offset ?? size;
-    if (reader.found.batch === 0) {
-      const canBeCut = reader.found.lines > 0 && (await isBounded(disk, fd, size, offset));
-      throw new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
+    const { offset, why = reader.missing } = await readLines(disk, fd, size, reader, progress);
+    if (why === undefined) return found;
+    const rest = Buffer.alloc(Math.min(size - offset, LOOK_BYTES));
+    disk.read(fd, rest, offset);
+    const { isTorn, lastBatch } = judge(rest, offset, found);
+    if (isTorn) {
+      return { ...found, torn: `${path}, offset ${found.length}: ${why}; a crash left this, and it is dropped` };
     }
-    const torn = tornAt(disk, fd, path, reader.found, offset, size, why);
-    return { ...reader.found, torn };
+    const canBeCut = found.header.store !== '';
+    const error = new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
+    if (!salvage || !canBeCut) throw error;
+    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: size - offset } };
   } catch (error) {
-    if (salvage && error instanceof DamagedError && error.canBeCut) return { ...reader.found, damage: error };
-    throw error;
+    throw error instanceof NewerError ? new NewerError(`${path}: ${error.what}`) : error;
   } finally {
     disk.close(fd);
   }
 }
 
-/**
- * Gives each line that ends with a line feed to `take`, until it says what is wrong. Others have their turn after every
- * MiB: a server that recovers says so to whoever asks.
- */
-export async function readLines(
-  disk: Disk,
-  fd: number,
-  size: number,
-  take: (bytes: Buffer, offset: number) => string | undefined,
-  progress?: Progress,
-): Promise<{ offset: number; why: string } | undefined> {
+/** Up to where all is well, and what is wrong there. */
+async function readLines(disk: Disk, fd: number, size: number, reader: Reader, progress?: Progress) {
   let rest = Buffer.alloc(0);
-  for (let position = 0; position < size; ) {
-    const more = Buffer.allocUnsafe(Math.min(READ_BYTES, size - position));
-    const count = disk.read(fd, more, position);
-    if (count === 0) break;
-    const offset = position - rest.length;
-    position += count;
-    const bytes = Buffer.concat([rest, more.subarray(0, count)]);
+  let offset = 0;
+  for (let position = 0; position < size && rest.length <= MAX_LINE_BYTES; ) {
+    const bytes = Buffer.alloc(rest.length + Math.min(READ_BYTES, size - position));
+    bytes.set(rest);
+    disk.read(fd, bytes.subarray(rest.length), position); // what was cut off meanwhile is zeros
+    position += bytes.length - rest.length;
     let from = 0;
     for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, from)) {
-      const why = take(bytes.subarray(from, feed), offset + from);
-      if (why !== undefined) return { offset: offset + from, why };
+      const why = reader.take(bytes.subarray(from, feed), offset);
+      if (why !== undefined) return { offset, why };
+      offset += feed + 1 - from;
       from = feed + 1;
     }
     rest = bytes.subarray(from);
-    if (rest.length > MAX_LINE_BYTES) return { offset: offset + from, why: 'the line is too long' };
     progress?.(position, size);
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => setImmediate(resolve)); // a server that recovers says so to whoever asks
   }
-  return rest.length === 0 ? undefined : { offset: size - rest.length, why: 'the line is cut off' };
+  return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };
 }
 
-/**
- * Whether the state with which the file began tells behind `from` what it held: where that is gone, anything may be.
- */
-async function isBounded(disk: Disk, fd: number, size: number, from: number): Promise<boolean> {
-  let isFound = false;
-  await readLines(disk, fd, size, (bytes, offset) => {
-    isFound ||= offset >= from && isSealed(bytes) && JSON.parse(bytes.toString()).op === 'proof';
-    return undefined;
-  });
-  return isFound;
-}
-
-/** In words what a crash has left from `offset` on; throws when no crash leaves this. */
-function tornAt(disk: Disk, fd: number, path: string, found: Found, offset: number, size: number, why: string): string {
-  const damaged = (what: string) => new DamagedError(path, offset, what);
-  if (found.isClosed || size - offset > MAX_BATCH_BYTES) throw damaged(why);
-  const rest = Buffer.alloc(size - offset);
-  disk.read(fd, rest, offset);
+/** Of what stands from the first bad place on: whether a crash may have left it, and the highest batch it tells. */
+function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; lastBatch: number } {
+  const { batch, length, isClosed } = found;
+  let isTorn = length > 0 && !isClosed && rest.length <= MAX_BATCH_BYTES;
+  let lastBatch = batch;
   for (let from = 0; from < rest.length; ) {
     const feed = rest.indexOf(LINE_FEED, from);
     const line = rest.subarray(from, feed === -1 ? rest.length : feed);
     const record = line.subarray(line.lastIndexOf(0) + 1); // it may begin where zeros end
-    if (isSealed(record) && batchOf(record) !== found.batch + 1) throw damaged(`${why}, and more follows`);
-    const isUnwritten = line.at(-1) === 0 && (size - 1) % SECTOR_BYTES === 0; // the line feed had a sector of its own
-    if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) throw damaged('a line feed is wrong');
+    if (isSealed(record)) {
+      const told: Line = JSON.parse(record.toString());
+      if (told.batch !== undefined && told.op !== 'close') decode(told);
+      if (told.batch !== batch + 1) isTorn = false; // the one that should stand here was durable
+      lastBatch = Math.max(lastBatch, told.batch ?? 0);
+    }
+    // A crash leaves sectors out, and changes no byte: a line whose line feed alone is wrong it has not made, unless
+    // that is a zero which begins a sector.
+    const isUnwritten = line.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
+    if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) isTorn = false;
     from = feed === -1 ? rest.length : feed + 1;
   }
-  const isCutOff = rest.at(-1) !== LINE_FEED;
-  if (!isCutOff && !hasUnwrittenSector(rest, offset)) throw damaged(why);
-  const left = isCutOff ? why : 'sectors were never written';
-  return `${path}, offset ${found.length}: ${left}; a crash left this, and it is dropped`;
+  return { isTorn: isTorn && (rest.at(-1) !== LINE_FEED || hasUnwrittenSector(rest, offset)), lastBatch };
 }
-
-const batchOf = (record: Buffer): number => JSON.parse(record.toString()).batch;
 
 function hasUnwrittenSector(bytes: Buffer, offset: number): boolean {
   for (let from = 0; from < bytes.length; ) {

@@ -2,20 +2,13 @@
  * Compaction, backup, the start after a crash, restore and repair are one thing: a state becomes the first batch of a
  * new file under a temporary name, durable and read back; then the file has its name, and that is made durable.
  */
-import { dirname } from 'node:path';
 import { State } from '../state.ts';
-import { checkHeader, currentFile, removeOthers, writeMark } from './directory.ts';
+import { checkHeader, currentFile, dropOthers } from './directory.ts';
 import type { Disk } from './disk.ts';
 import { fileName, type Header, writeState } from './format.ts';
-import { type Found, type Progress, readFile } from './read.ts';
+import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
 const COPY_BYTES = 4 * 1024 * 1024;
-
-/** An open file, and how much of it is durable. */
-interface Growing {
-  fd: number;
-  length: number;
-}
 
 /** Which file, and how much of it: what a running store has made durable. */
 export interface Extent {
@@ -23,32 +16,40 @@ export interface Extent {
   length: number;
 }
 
-/** What is in the current file, or in the extent; undefined where there never was a store. */
+/** What is in the current file; undefined where there never was a store. */
 export async function recover(
   disk: Disk,
   dir: string,
-  state: State | undefined,
-  { extent, ...options }: { extent?: Extent; salvage?: boolean; progress?: Progress } = {},
+  state: State,
+  options?: ReadFileOptions,
 ): Promise<Found | undefined> {
-  const file = extent?.file ?? currentFile(disk, dir);
+  const file = currentFile(disk, dir);
   if (file === undefined) return undefined;
-  const found = await readFile(disk, `${dir}/${fileName(file)}`, state, { length: extent?.length, ...options });
-  checkHeader(disk, dir, file, found.header);
-  return found;
+  try {
+    const found = await readFile(disk, `${dir}/${fileName(file)}`, state, options);
+    checkHeader(disk, dir, file, found.header);
+    return found;
+  } catch (error) {
+    const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT' && currentFile(disk, dir) !== file;
+    if (isGone) return recover(disk, dir, state, options); // a server beside us has just compacted it
+    throw error;
+  }
 }
 
 /** The child's work in a compaction: the state of the extent, under the temporary name of the next file. */
-export async function compactFile(disk: Disk, dir: string, extent: Extent): Promise<void> {
+export async function compactFile(disk: Disk, dir: string, { file, length }: Extent): Promise<void> {
   const state = new State();
-  const found = await recover(disk, dir, state, { extent });
-  const header = { ...found!.header, file: extent.file + 1, first: found!.batch };
-  await writeWhole(disk, `${dir}/${fileName(header.file)}.tmp`, header, state);
+  const { header, batch } = await readFile(disk, `${dir}/${fileName(file)}`, state, { length });
+  await writeWhole(disk, `${dir}/${fileName(file + 1)}.tmp`, { ...header, file: file + 1, first: batch }, state);
 }
 
-/**
- * What was appended to a file since `copied`, copied to the end of another until so much is left, and made durable.
- * Gives how far that is.
- */
+/** An open file, and how much of it is durable. */
+export interface Growing {
+  fd: number;
+  length: number;
+}
+
+/** What `from` holds behind `copied` goes to the end of `to`, until so much is left. Gives how far that is. */
 export async function copyTail(disk: Disk, from: Growing, copied: number, to: Growing, leave: number): Promise<number> {
   while (from.length - copied > leave) {
     const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
@@ -63,25 +64,15 @@ export async function copyTail(disk: Disk, from: Growing, copied: number, to: Gr
 
 /** A whole new file, durable but for its name. Gives its length. Where it fails, it takes no room. */
 export async function writeWhole(disk: Disk, path: string, header: Header, state: State): Promise<number> {
-  await disk.unlink(path).catch(ignoreMissing);
+  const remove = () => disk.unlink(path).catch(() => {});
+  await remove();
   try {
     const length = await writeState(disk, path, header, state);
     await readFile(disk, path);
     return length;
   } catch (error) {
-    await disk.unlink(path).catch(ignoreMissing);
+    await remove();
     throw error;
-  }
-}
-
-/** From here on the file counts. */
-export async function giveName(disk: Disk, unfinished: string, path: string): Promise<void> {
-  const directory = disk.openToRead(dirname(path)); // first, for afterwards there may be no descriptor left
-  try {
-    await disk.rename(unfinished, path);
-    await disk.syncDirectory(directory);
-  } finally {
-    disk.close(directory);
   }
 }
 
@@ -89,21 +80,7 @@ export async function giveName(disk: Disk, unfinished: string, path: string): Pr
 export async function goOnIn(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
   const path = `${dir}/${fileName(header.file)}`;
   const length = await writeWhole(disk, `${path}.tmp`, header, state);
-  await giveName(disk, `${path}.tmp`, path);
+  await disk.rename(`${path}.tmp`, path);
   await dropOthers(disk, dir, header);
   return length;
-}
-
-/** First `LOCK` says that no older file counts; only then they go. */
-export async function dropOthers(
-  disk: Disk,
-  dir: string,
-  { store, file }: Pick<Header, 'store' | 'file'>,
-): Promise<void> {
-  await writeMark(disk, dir, { store, lowest: file });
-  await removeOthers(disk, dir, file);
-}
-
-function ignoreMissing(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'ENOENT') throw error;
 }

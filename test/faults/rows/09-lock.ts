@@ -1,14 +1,9 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { InUseError } from '../../../src/store/file/lock.ts';
 import { openStore } from '../../../src/store/file/open.ts';
-import { bundle, driverSource } from '../bundle.ts';
-import { folder } from '../folder.ts';
+import { withDriver } from '../bundle.ts';
 import type { Row } from '../row.ts';
-
-async function opened(child: ChildProcess): Promise<void> {
-  for await (const text of child.stdout!.setEncoding('utf8')) if (text.includes('open')) return;
-  throw new Error('the holder ended');
-}
 
 async function isRefused(dir: string): Promise<boolean> {
   try {
@@ -24,28 +19,21 @@ export const row: Row = {
   number: 9,
   name: 'a second process, also while the first is stopped',
   async run(scale, report) {
-    if (spawnSync('flock', ['--version']).error) {
-      report.skipped = 'flock is not installed';
-      return;
-    }
-    const { dir, remove } = folder();
-    const driver = await bundle(driverSource(), dir);
-    const data = `${dir}/data`;
-    try {
+    if (spawnSync('flock', ['--version']).error) report.skipped = 'flock is not installed';
+    if (report.skipped) return;
+    await withDriver(async (driver, dir) => {
+      const data = `${dir}/data`;
       for (let i = 0; i < 3 * scale; i++) {
         const child = spawn(process.execPath, [driver, data, 'hold'], { stdio: ['ignore', 'pipe', 'inherit'] });
-        const ended = new Promise((resolve) => child.on('exit', resolve));
-        await opened(child);
-        report.cases += 3;
-        if (!(await isRefused(data))) report.fail('not refused while another has it');
+        const ended = once(child, 'exit');
+        await Promise.race([once(child.stdout, 'data'), ended]); // it says that it is open
+        report.check('not refused while another has it', await isRefused(data));
         child.kill('SIGSTOP');
-        if (!(await isRefused(data))) report.fail('not refused while the holder is stopped');
+        report.check('not refused while the holder is stopped', await isRefused(data));
         child.kill('SIGKILL');
         await ended;
-        if (await isRefused(data)) report.fail('refused after the holder was killed');
+        report.check('refused after the holder was killed', !(await isRefused(data)));
       }
-    } finally {
-      remove();
-    }
+    });
   },
 };

@@ -5,8 +5,8 @@ import { prove } from '../../../src/store/record.ts';
 import { State } from '../../../src/store/state.ts';
 import type { Row } from '../row.ts';
 import { DIR, type Random, SimDisk, seeded } from '../sim-disk.ts';
-import { openSim, recovered } from '../workload.ts';
-import { damaged, tryCase } from '../written-file.ts';
+import { aKey, openSim, recovered } from '../workload.ts';
+import { damaged } from '../written-file.ts';
 
 const DAMAGES = 500;
 const OLDER = 'store-000001.jsonl';
@@ -14,36 +14,23 @@ const FILE = 'store-000002.jsonl';
 const SECTOR_BYTES = 512;
 const AT = 1_767_225_600_000;
 
-const pet = (id: number) => ({ id, name: `n${id}`, categoryId: 2n ** 60n, status: 'available' as const });
-const secret = (slot: number, n: number, endsAt?: number) => ({ digest: `secret ${n} of ${slot}`, endsAt });
-
-function setKey(slot: number, changed: Partial<ApiKey> = {}): Operation {
-  const about = { name: 'a', plan: 'free' as const, environment: 'staging' as const, createdAt: 1 };
-  const limits = { perMinute: 60, perDay: 1000 };
-  return {
-    op: 'setKey',
-    key: { id: `k${slot + 1}`, slot, ...about, ...limits, secrets: [secret(slot, 1)], ...changed },
-  };
-}
-
+const pets = (count: number) =>
+  Array.from({ length: count }, () => ({ name: 'n', categoryId: 2n ** 60n, status: 'available' as const }));
 const addPet = (id: number): Operation => ({
   op: 'addPet',
-  pet: pet(id),
+  pet: { id, ...pets(1)[0] },
   once: { caller: 'k1', key: `once-${id}`, at: AT + id },
 });
-const placeOrder = (id: number): Operation => ({
-  op: 'placeOrder',
-  order: { id, petId: id * 2, status: 'placed', placedAt: AT },
-});
+const placeOrder = (id: number): Operation => {
+  return { op: 'placeOrder', order: { id, petId: id * 2, status: 'placed', placedAt: AT } };
+};
+const setKey = (slot: number, changed: Partial<ApiKey> = {}): Operation => {
+  return { op: 'setKey', key: { ...aKey(slot, () => slot), ...changed } };
+};
 
 /** Folded into the first batch; and behind it, where keys end, and secrets of them. */
 const FIRST: Operation[] = [
-  {
-    op: 'fill',
-    at: AT,
-    categories: [{ id: 1, name: 'one' }],
-    pets: Array.from({ length: 1_500 }, (_, i) => pet(i + 1)),
-  },
+  { op: 'fill', at: AT, categories: [{ id: 1, name: 'one' }], pets: pets(1_500) },
   ...[0, 1, 2, 3].map((slot) => setKey(slot)),
   ...[1, 2, 3].map(placeOrder),
   setKey(3, { revokedAt: AT }),
@@ -52,9 +39,9 @@ const THEN: Operation[] = [
   addPet(1_501),
   setKey(0, { revokedAt: AT }),
   addPet(1_502),
-  { op: 'addPets', first: 1_503, pets: [pet(0), pet(0), pet(0)].map(({ id: _, ...one }) => one) },
+  { op: 'addPets', first: 1_503, pets: pets(3) },
   setKey(4),
-  setKey(1, { secrets: [secret(1, 2), secret(1, 1, AT)] }),
+  setKey(1, { secrets: [{ digest: 'new' }, { digest: 'd1', endsAt: AT }] }),
   placeOrder(4),
   { op: 'closeOrder', id: 1, status: 'delivered' },
   setKey(4, { revokedAt: AT }),
@@ -91,57 +78,47 @@ async function build(): Promise<Store> {
   return { disk, older, bytes: disk.bytes(FILE), digests, whole };
 }
 
+const place = (random: Random, size: number) => Math.floor(random() * size);
+const withBytes = (bytes: Buffer, at: number, length: number, byte: (old: number) => number) =>
+  Buffer.from(bytes.map((old, i) => (i >= at && i < at + length ? byte(old) : old)));
+
 type Damage = (bytes: Buffer, random: Random) => Buffer | undefined;
 
-const place = (random: Random, size: number) => Math.floor(random() * size);
-const linesOf = (bytes: Buffer) => bytes.toString('latin1').split(/(?<=\n)/);
-const joined = (lines: string[]) => Buffer.from(lines.join(''), 'latin1');
+/** What becomes of the file's lines. */
+const lines =
+  (change: (lines: string[], at: number, other: number) => string[]): Damage =>
+  (bytes, random) => {
+    const all = bytes.toString('latin1').split(/(?<=\n)/);
+    return Buffer.from(change(all, place(random, all.length), place(random, all.length)).join(''), 'latin1');
+  };
 
-function overwritten(bytes: Buffer, at: number, length: number, random: Random): Buffer {
-  const other = Buffer.from(bytes);
-  for (let i = at; i < Math.min(bytes.length, at + length); i++) other[i] = place(random, 256);
-  return other;
-}
+const flipped = (bytes: Buffer, at: number, random: Random) =>
+  withBytes(bytes, at, 1, (old) => old ^ (1 << place(random, 8)));
 
 const DAMAGES_BY_NAME: Record<string, Damage> = {
-  bit: (bytes, random) => {
-    const flipped = Buffer.from(bytes);
-    flipped[place(random, bytes.length)] ^= 1 << place(random, 8);
-    return flipped;
-  },
+  bit: (bytes, random) => flipped(bytes, place(random, bytes.length), random),
   'bit where the last ids stand': (bytes, random) => {
-    const flipped = Buffer.from(bytes);
     const id = ['"id":1506', '"order":{"id":5', '"id":"k5"'][place(random, 3)];
-    flipped[bytes.indexOf(id) + place(random, id.length)] ^= 1 << place(random, 8);
-    return flipped;
+    return flipped(bytes, bytes.indexOf(id) + place(random, id.length), random);
   },
-  bytes: (bytes, random) => overwritten(bytes, place(random, bytes.length), 1 + place(random, 300), random),
+  bytes: (bytes, random) =>
+    withBytes(bytes, place(random, bytes.length), 1 + place(random, 300), () => place(random, 256)),
   'bytes removed': (bytes, random) => {
     const from = place(random, bytes.length - 1);
     return Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + 1 + place(random, 300))]);
   },
   sectors: (bytes, random) => {
     const from = place(random, bytes.length / SECTOR_BYTES) * SECTOR_BYTES;
-    const end = Math.min(bytes.length, from + SECTOR_BYTES * (1 + place(random, 4)));
-    return Buffer.from(bytes).fill(0, from, end);
+    return withBytes(bytes, from, SECTOR_BYTES * (1 + place(random, 4)), () => 0);
   },
-  'line dropped': (bytes, random) => joined(linesOf(bytes).toSpliced(place(random, linesOf(bytes).length), 1)),
-  'lines dropped': (bytes, random) => {
-    const lines = linesOf(bytes);
-    return joined(lines.toSpliced(place(random, lines.length), 1 + place(random, 5)));
+  'line dropped': lines((all, at) => all.toSpliced(at, 1)),
+  'lines dropped': lines((all, at, other) => all.toSpliced(at, 1 + (other % 5))),
+  'line doubled': lines((all, at, other) => all.toSpliced(other, 0, all[at])),
+  'lines swapped': lines((all, a, b) => all.with(a, all[b]).with(b, all[a])),
+  'garbage behind': (bytes, random) => {
+    const garbage = Buffer.alloc(1 + place(random, 900)).map(() => place(random, 256));
+    return Buffer.concat([bytes, garbage]);
   },
-  'line doubled': (bytes, random) => {
-    const lines = linesOf(bytes);
-    const at = place(random, lines.length);
-    return joined(lines.toSpliced(place(random, lines.length), 0, lines[at]));
-  },
-  'lines swapped': (bytes, random) => {
-    const lines = linesOf(bytes);
-    const [a, b] = [place(random, lines.length), place(random, lines.length)];
-    return joined(lines.with(a, lines[b]).with(b, lines[a]));
-  },
-  'garbage behind': (bytes, random) =>
-    Buffer.concat([bytes, overwritten(Buffer.alloc(1 + place(random, 900)), 0, 900, random)]),
   cut: (bytes, random) => bytes.subarray(0, place(random, bytes.length)),
   emptied: () => Buffer.alloc(0),
   missing: () => undefined,
@@ -163,33 +140,8 @@ async function judge(store: Store, disk: SimDisk, name: string): Promise<Damaged
   }
 }
 
-/** No id is given again, and what was ended works no more. */
-async function judgeRepaired({ whole }: Store, disk: SimDisk): Promise<string | undefined> {
-  const { store } = await openSim(disk);
-  const { pet: added } = await store.write((ahead) => ({ op: 'addPet' as const, pet: pet(ahead.nextPetId()) }));
-  if (added.id < whole.counters.nextPetId) return `animal ${added.id} is given again`;
-  const { next } = await new Promise<{ next: number[] }>((resolve) => {
-    void store.write((ahead) => {
-      resolve({ next: [ahead.nextOrderId(), ahead.keyCount()] });
-      return { op: 'addPet', pet: pet(ahead.nextPetId()) };
-    });
-  });
-  if (next[0] < whole.counters.nextOrderId || next[1] < whole.counters.nextSlot) return `next are ${next}`;
-  for (const { id, revokedAt, secrets } of store.read.keys()) {
-    const then = whole.key(id);
-    if (revokedAt === undefined && (then?.revokedAt || secrets.some(({ digest }) => isEnded(digest, then!)))) {
-      return `${id} works again`;
-    }
-  }
-  store.check();
-  await store.close();
-  return undefined;
-}
-
-const isEnded = (digest: string, { secrets }: ApiKey) =>
-  !secrets.some((one) => one.digest === digest && one.endsAt === undefined);
-
-async function tryRepair(store: Store, disk: SimDisk): Promise<string | undefined> {
+/** Repaired, no id is given again, and what was ended works no more; or nothing was changed. */
+async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | undefined> {
   const before = [...disk.names.values()].map(({ now }) => now);
   try {
     const { damage, lostBytes, lostBatches } = await repair(DIR, { disk, lock: false });
@@ -198,7 +150,17 @@ async function tryRepair(store: Store, disk: SimDisk): Promise<string | undefine
     const isUntouched = [...disk.names.values()].every(({ now }, i) => now === before[i]);
     return error instanceof DamagedError && isUntouched ? undefined : (error as Error).message;
   }
-  return judgeRepaired(store, disk);
+  const state = await recovered(disk);
+  state.check();
+  for (const name of ['nextPetId', 'nextOrderId', 'nextSlot'] as const) {
+    if (state.counters[name] < whole.counters[name]) return `${name} is ${state.counters[name]}`;
+  }
+  const working = [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined);
+  if (working.length > 0) return `${working[0].id} works`;
+  const { store } = await openSim(disk);
+  await store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.nextPetId(), ...pets(1)[0] } }));
+  store.check();
+  return store.close().then(() => undefined);
 }
 
 export const row: Row = {
@@ -216,10 +178,10 @@ export const row: Row = {
       if (bytes === undefined) disk.names.delete(FILE);
       if (name === 'older') disk.replace(OLDER, store.older);
       if (bytes?.equals(store.bytes)) continue;
-      await tryCase(report, `${name}, seed ${seed}`, async () => {
+      await report.attempt(`${name}, seed ${seed}`, async () => {
         const found = await judge(store, disk, name);
         if (!(found instanceof DamagedError)) return found;
-        return random() < 1 / 3 ? tryRepair(store, disk) : undefined;
+        return random() < 1 / 3 ? judgeRepair(store, disk) : undefined;
       });
     }
   },

@@ -1,3 +1,4 @@
+/** The harness itself, for as long as its shortest run takes. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -13,7 +14,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-test-'));
 after(() => rmSync(folder, { recursive: true }));
 
 function bench(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const options = { env: { ...process.env, TMPDIR: folder }, timeout: 120_000 };
+  const options = { env: { ...process.env, TMPDIR: folder } };
   return new Promise((resolve) => {
     execFile(process.execPath, ['--import', 'tsx', MAIN, ...args], options, (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
@@ -43,9 +44,9 @@ test('the harness measures the service beside others, and leaves nothing behind'
 });
 
 test('what it does not know it names, with status 2', async () => {
-  const [suite, option, value] = await Promise.all([bench('lists'), bench('--fast'), bench('list', '--seconds', 'x')]);
-  assert.deepEqual([suite.code, option.code, value.code], [2, 2, 2]);
-  assert.match(suite.stderr, /no suite lists/);
-  assert.match(option.stderr, /--fast/);
-  assert.match(value.stderr, /--seconds/);
+  for (const [word, ...more] of [['lists'], ['--fast'], ['--seconds', 'x', 'list']]) {
+    const { code, stderr } = await bench(word, ...more);
+    assert.equal(code, 2, stderr);
+    assert.ok(stderr.includes(word), stderr);
+  }
 });

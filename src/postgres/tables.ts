@@ -1,0 +1,159 @@
+/**
+ * The tables of a store; and the whole state as rows, so that nobody has to read the log from its beginning, and its
+ * beginning can go. One schema, one store.
+ */
+import { randomBytes } from 'node:crypto';
+import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.ts';
+import { decode, type Entry, encodeState, NewerError, StateLoader } from '../store/record.ts';
+import type { State } from '../store/state.ts';
+import { type Link, LinkError, type Row } from './link.ts';
+import { FENCE_SLOT, SERVER } from './sql.ts';
+
+/** What a program must know to read the log. Raised when it may hold what older programs do not know. */
+const FORMAT = 1;
+const OLDEST_VERSION = 150_000;
+
+/** No second index on `limits`, and room in each page: every update stays in its page (HOT). */
+const TABLES = `
+CREATE TABLE meta (one int PRIMARY KEY CHECK (one = 1), store text NOT NULL, format int NOT NULL);
+CREATE TABLE head (one int PRIMARY KEY CHECK (one = 1), batch bigint NOT NULL, id text NOT NULL) WITH (fillfactor = 10);
+CREATE TABLE log (batch bigint PRIMARY KEY, id text NOT NULL, body text NOT NULL);
+CREATE TABLE limits (slot int PRIMARY KEY, per_minute int NOT NULL, per_day int NOT NULL,
+  minute_used int NOT NULL DEFAULT 0, day_used int NOT NULL DEFAULT 0,
+  strikes int NOT NULL DEFAULT 0, ban_step int NOT NULL DEFAULT 0,
+  minute_ends timestamptz NOT NULL DEFAULT 'epoch', day_ends timestamptz NOT NULL DEFAULT 'epoch',
+  ban_ends timestamptz NOT NULL DEFAULT 'epoch') WITH (fillfactor = 50);
+CREATE TABLE snapshot (batch bigint, part int, body text NOT NULL, PRIMARY KEY (batch, part));
+CREATE TABLE snapshots (batch bigint PRIMARY KEY, id text NOT NULL, parts int NOT NULL, proof text NOT NULL);
+CREATE TABLE work (name text PRIMARY KEY, by text NOT NULL, until timestamptz NOT NULL);
+INSERT INTO limits (slot, per_minute, per_day) VALUES (${FENCE_SLOT}, 0, 0);`;
+const FOUND = `SELECT to_regnamespace($1) IS NOT NULL AS has_schema, to_regclass($1 || '.meta') IS NOT NULL AS has_tables`;
+
+const PART_CHARACTERS = 1024 * 1024;
+const ROWS_TRIMMED_AT_ONCE = 1_000;
+
+const BEGINNING = `SELECT batch, id, parts FROM snapshots UNION ALL SELECT batch, id, 0 FROM log WHERE batch = 0
+  ORDER BY batch DESC, parts DESC LIMIT 1`;
+const PART = 'SELECT body FROM snapshot WHERE batch = $1 AND part = $2';
+/** Whoever has it makes the snapshot. One who does not say for a minute that he still does has died. */
+const TAKE_WORK = `INSERT INTO work VALUES ('snapshot', $1, now() + interval '1 minute') ON CONFLICT (name)
+  DO UPDATE SET by = excluded.by, until = excluded.until WHERE work.until < now() OR work.by = excluded.by`;
+/** Two snapshots are kept, and the log from the older one on. */
+const TRIM = [
+  'DELETE FROM snapshots WHERE batch < (SELECT batch FROM snapshots ORDER BY batch DESC OFFSET 1 LIMIT 1)',
+  'DELETE FROM snapshot s WHERE NOT EXISTS (SELECT 1 FROM snapshots n WHERE n.batch = s.batch)',
+  `DELETE FROM log WHERE batch IN (SELECT batch FROM log
+    WHERE batch < (SELECT min(batch) FROM snapshots HAVING count(*) > 1) ORDER BY batch LIMIT ${ROWS_TRIMMED_AT_ONCE})`,
+];
+
+/** The batches of two histories differ in their ids, though they have the same numbers. */
+export const newId = () => randomBytes(9).toString('base64url');
+
+/** Whoever finds no tables makes them. Ten seconds are tried for the database to be there. */
+export async function openSchema(link: Link, schema: string, tries = 5): Promise<void> {
+  try {
+    const [{ version }] = await link.rows({ text: SERVER });
+    if (version < OLDEST_VERSION) throw new Error(`PostgreSQL 15 or newer is needed, not ${version}`);
+    const [{ has_schema, has_tables }] = await link.rows({ text: FOUND, values: [schema] });
+    if (!has_tables) {
+      const id = newId();
+      const first = `INSERT INTO meta VALUES (1, '${id}', ${FORMAT}); INSERT INTO head VALUES (1, 0, '${id}');
+        INSERT INTO log VALUES (0, '${id}', '')`;
+      // One text, and so all of it or nothing.
+      await link.ask([{ text: `${has_schema ? '' : `CREATE SCHEMA ${schema};`} ${TABLES} ${first}` }]);
+    }
+    const [{ format }] = await link.rows({ text: 'SELECT format FROM meta' });
+    if (format !== FORMAT) throw new NewerError(`the store in schema ${schema} has format ${format}`);
+  } catch (error) {
+    if (!(error instanceof LinkError) || tries === 1) throw error;
+    await openSchema(link, schema, tries - 1); // of several who find no tables at once, one makes them
+  }
+}
+
+/** A place in the one history of a store. */
+export interface Place {
+  batch: number;
+  id: string;
+}
+
+export function damaged(what: string): DamagedError {
+  const advice = 'Restore a backup into another schema.';
+  return Object.assign(new DamagedError('', 0, what, advice), {
+    message: `damaged data in the database: ${what}. Nothing was changed. ${advice}`,
+  });
+}
+
+/** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */
+export function* decodeLines(text: string, what: string): Generator<{ entry: Entry; encoded: string }> {
+  for (const line of text.split('\n').slice(0, -1)) {
+    if (!isSealed(Buffer.from(line))) throw damaged(`${what}: a checksum is wrong`);
+    yield { entry: decode(JSON.parse(line)), encoded: line.slice(SEAL_BYTES) };
+  }
+}
+
+/** Reads the newest into an empty state. Gives where that stands: before all batches, if there is none. */
+export async function loadSnapshot(link: Link, state: State): Promise<Place> {
+  const [newest] = await link.rows({ text: BEGINNING });
+  if (newest === undefined) throw damaged('the log does not begin');
+  const { batch, id, parts } = newest;
+  const loader = new StateLoader(state);
+  let isWhole = parts === 0;
+  for (let part = 0; part < parts; part++) {
+    const [row] = await link.rows({ name: 'part', text: PART, values: [batch, part] });
+    for (const { entry, encoded } of decodeLines(row?.body ?? '', `snapshot ${batch}`)) {
+      try {
+        isWhole = loader.take(entry, encoded) !== undefined;
+      } catch (error) {
+        throw damaged((error as Error).message);
+      }
+    }
+  }
+  if (!isWhole) throw damaged(`snapshot ${batch} does not end with its proof`);
+  return { batch: Number(batch), id };
+}
+
+/** Puts a state that is as it was at a batch. It counts once it has its row in `snapshots`, which is written last. */
+export async function writeSnapshot(link: Link, state: State, at: Place, goOn = async () => {}): Promise<void> {
+  const parts = [''];
+  let proof = '';
+  for (const body of encodeState(state)) {
+    if (parts[parts.length - 1].length >= PART_CHARACTERS) parts.push('');
+    parts[parts.length - 1] += proof = seal(body);
+  }
+  await link.rows({ text: 'DELETE FROM snapshot WHERE batch = $1', values: [at.batch] }); // of one that was cut off
+  for (const [part, text] of parts.entries()) {
+    await goOn();
+    await link.rows({ name: 'put', text: 'INSERT INTO snapshot VALUES ($1, $2, $3)', values: [at.batch, part, text] });
+  }
+  const row = [at.batch, at.id, parts.length, proof];
+  await link.rows({ text: 'INSERT INTO snapshots VALUES ($1, $2, $3, $4)', values: row });
+}
+
+/** A snapshot of a state that stands still; then what nobody needs any more goes. */
+export async function makeSnapshot(link: Link, state: State, at: Place): Promise<void> {
+  const work = { name: 'work', text: TAKE_WORK, values: [newId()] };
+  const goOn = async () => {
+    const [{ rowCount }] = await link.ask([work]);
+    if (rowCount !== 1) throw new Error('another process is making a snapshot');
+  };
+  await goOn();
+  const [newest] = await link.rows({ text: BEGINNING });
+  if (newest?.id !== at.id) await writeSnapshot(link, state, at, goOn);
+  for (const text of TRIM) {
+    do await goOn();
+    while ((await link.ask([{ text }]))[0].rowCount === ROWS_TRIMMED_AT_ONCE);
+  }
+  await link.rows({ text: 'DELETE FROM work WHERE by = $1', values: work.values });
+}
+
+/** Takes into a state what the rows of limits say that callers have used. Throws where they do not fit the keys. */
+export function putUsage(state: State, limits: Row[]): void {
+  const rows = new Map(limits.map((row) => [row.slot as number, row]));
+  state.usageTable.clear();
+  for (const { id: key, slot, ...limit } of state.keys()) {
+    const { perMinute, perDay, dayUsed, dayEndsAt, banStep, banEndsAt } = rows.get(slot) ?? {};
+    const isSame = perMinute === limit.perMinute && perDay === limit.perDay;
+    if (!isSame) throw damaged(`key ${key} and its row of limits differ`);
+    state.usageTable.set(key, { key, dayUsed, dayEndsAt, banStep, banEndsAt });
+  }
+}
