@@ -1,12 +1,14 @@
-/** A client of others in the drill, in real time: undici's RetryAgent, used with care. */
+/** Clients of others in the drill, in real time: undici's RetryAgent with care, and urllib3 where it is installed. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { Agent, RetryAgent, request } from 'undici';
 import { serving, temporary } from '../program.ts';
 import { shop } from './clients.ts';
 
-test('undici with its RetryAgent, and an Idempotency-Key for each thing that is made: an A', async (t) => {
+async function start(t: TestContext) {
   const data = await temporary(t);
   const seed = new URL('../../data/seed.json', import.meta.url).pathname;
   const words = ['--lab', '--environment', 'staging', '--first-key', 'business', '--seed', seed, '--data', data];
@@ -17,6 +19,11 @@ test('undici with its RetryAgent, and an Idempotency-Key for each thing that is 
     return (await reply.json()) as { grade: string; seen: number };
   };
   await lab('POST', 'drill');
+  return { origin, key, lab };
+}
+
+test('undici with its RetryAgent, and an Idempotency-Key for each thing that is made: an A', async (t) => {
+  const { origin, key, lab } = await start(t);
   const retried = { methods: ['GET', 'POST'] as ('GET' | 'POST')[], statusCodes: [429, 500, 502, 503, 504] };
   const dispatcher = new RetryAgent(new Agent({ connections: 1 }), {
     ...retried,
@@ -45,4 +52,40 @@ test('undici with its RetryAgent, and an Idempotency-Key for each thing that is 
   const graded = await lab('GET', 'grade');
   assert.deepEqual(await lab('GET', 'faults'), []);
   assert.deepEqual([graded.grade, graded.seen], ['A', 90], JSON.stringify(graded, null, 2));
+});
+
+const URLLIB3 = `
+import json, sys, uuid
+from urllib3 import PoolManager, Retry
+origin, key = sys.argv[1:]
+retry = Retry(total=6, backoff_factor=0.2, status_forcelist=[429, 500, 502, 503, 504], allowed_methods=None, raise_on_status=False)
+http = PoolManager(retries=retry, maxsize=1)
+def ask(method, path, body=None):
+    headers = {'Authorization': 'Bearer ' + key, 'Content-Type': 'application/json', 'Idempotency-Key': str(uuid.uuid4())}
+    return http.request(method, origin + path, headers=headers, body=body and json.dumps(body))
+def list_all():
+    path = '/v1/pets?limit=10'
+    while path:
+        try:
+            reply = ask('GET', path)
+        except Exception:
+            reply = ask('GET', path)
+        link = reply.headers.get('Link', '')
+        path = link[1:link.index('>')] if 'rel="next"' in link else None
+for round in range(6):
+    list_all()
+    pet = ask('POST', '/v1/pets', {'name': 'Rex', 'categoryId': round}).json()
+    ask('POST', '/v1/store/orders', {'petId': pet['id']})
+ask('POST', '/v1/store/orders', {'petId': 9007199254740991})
+list_all()
+`;
+
+test('Python with urllib3 and its Retry: an A', async (t) => {
+  const run = promisify(execFile);
+  const version = await run('python3', ['-c', 'import urllib3; print(urllib3.__version__)']).catch(() => undefined);
+  if (version === undefined) return t.skip('python3 with urllib3 is not installed');
+  const { origin, key, lab } = await start(t);
+  await run('python3', ['-c', URLLIB3, origin, key]);
+  const graded = await lab('GET', 'grade');
+  assert.equal(graded.grade, 'A', JSON.stringify(graded, null, 2));
 });
