@@ -144,7 +144,6 @@ const FOR_TESTS: Record<string, string[]> = {
     'MAX_DEPTH',
     'MAX_KNOWN_HEADERS',
     'MAX_REPLY_BYTES',
-    'MAX_SLOTS',
     'MAX_VALUES',
     'MAX_VIOLATIONS_NAMED',
   ],

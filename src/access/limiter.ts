@@ -4,12 +4,11 @@
  * the letter. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
  */
 import type { Clock } from '../clock.ts';
-import type { Usage } from '../store/model.ts';
+import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
 import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
 import { steadyOffset } from './wall.ts';
 
-export const MAX_SLOTS = 2 ** 24;
 /** How long the first ban lasts, the second and so on; the last comes again and again. A day forgives one. */
 const BAN_MINUTES = [2, 8, 32, 128, 512, 1_440];
 const MAX_BANS = BAN_MINUTES.length;

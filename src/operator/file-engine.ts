@@ -6,15 +6,13 @@ import { type Disk, realDisk } from '../store/file/disk.ts';
 import { openStore, readStore } from '../store/file/open.ts';
 import { recover } from '../store/file/rewrite.ts';
 import { MemoryStore } from '../store/memory.ts';
-import { type ApiKey, type Category, type Journal, type NewPet, StoreError } from '../store/model.ts';
+import { type ApiKey, type Category, type Journal, type NewPet, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
 import { EXIT } from './exit.ts';
 import type { At } from './progress.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
-
-const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
 class FileEngine implements Engine {
   readonly store: MemoryStore;

@@ -4,7 +4,7 @@ import type { Engine, EngineOptions, Metric } from '../engine.ts';
 import { readBackup, writeBackup } from '../store/file/backup.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { MemoryStore } from '../store/memory.ts';
-import type { Proof } from '../store/model.ts';
+import { type Proof, UNUSED } from '../store/model.ts';
 import { prove } from '../store/record.ts';
 import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
@@ -20,7 +20,6 @@ const MIN_LOG_BYTES = 64 * 1024 * 1024;
 /** How often somebody else may write between two statements until one stands still. */
 const STAND_STILL_TRIES = 1_000;
 const KEYS_AT_ONCE = 10_000;
-const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
 const HELP = {
   batches: 'Batches appended by this replica.',

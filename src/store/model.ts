@@ -38,6 +38,9 @@ export interface Category {
   name: string;
 }
 
+/** Beyond these slots no key can be counted: the limiter's arrays end there, and a repair must not leap past them. */
+export const MAX_SLOTS = 2 ** 24;
+
 export interface ApiKey {
   /** `k1`, `k2`, …: in order of creation, never given twice. */
   id: string;
@@ -65,6 +68,9 @@ export interface Usage {
   banStep: number;
   banEndsAt: number;
 }
+
+/** Of a key that has used nothing, and against which no ban stands. */
+export const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
 /** The `Idempotency-Key` under which a thing was made: the caller's key id, its text, the moment in store time. */
 export interface Once {

@@ -1,12 +1,12 @@
 /** The limiter of one process: what it promises. */
 import assert from 'node:assert/strict';
 import { beforeEach, it } from 'node:test';
-import { MAX_SLOTS, SlotLimiter } from '../../src/access/limiter.ts';
+import { SlotLimiter } from '../../src/access/limiter.ts';
 import type { Decision, Limited, Looked } from '../../src/access/limits.ts';
 import { DAY_MS, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import { MAX_SLOTS, UNUSED } from '../../src/store/model.ts';
 import { SetClock } from '../clock.ts';
 
-const nothing = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 const free: Limited = { slot: 0, perMinute: 60, perDay: 1_000 };
 const small: Limited = { slot: 3, perMinute: 2, perDay: 5 };
 
@@ -132,15 +132,15 @@ it('writes down nothing of what has expired, drops it when it is put back, and c
   take(limiter, small, 3);
   const old = limiter.counted(small);
   clock.advance(2 * DAY_MS);
-  assert.deepEqual(limiter.counted(small), nothing);
+  assert.deepEqual(limiter.counted(small), UNUSED);
   const next = fresh();
   next.restore(small, old);
-  assert.deepEqual([next.counted(small), next.look(small).day.remaining, next.changed(10)], [nothing, 5, []]);
+  assert.deepEqual([next.counted(small), next.look(small).day.remaining, next.changed(10)], [UNUSED, 5, []]);
   const far = unix() + 400 * DAY_MS;
   next.restore(small, { dayUsed: 5, dayEndsAt: far, banStep: 200, banEndsAt: far });
   const { at, day, banEndsAt, bans } = next.look(small);
   assert.deepEqual([day.endsAt - at, banEndsAt - at, bans], [DAY_MS, DAY_MS, 6]);
-  next.restore(small, { ...nothing, banStep: 1, banEndsAt: far });
+  next.restore(small, { ...UNUSED, banStep: 1, banEndsAt: far });
   assert.equal(next.look(small).banEndsAt - at, 2 * MINUTE_MS);
 });
 

@@ -1,4 +1,5 @@
 import { MAX_KEYS } from '../ahead.ts';
+import { MAX_SLOTS } from '../model.ts';
 import type { Counters } from '../operations.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
@@ -11,8 +12,6 @@ import { goOnIn, recover } from './rewrite.ts';
 
 /** More are never given in the life of a file: no memory holds so many animals or orders. */
 const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
-/** A key's slot is also a place in the limiter's arrays, which have so many. */
-const MAX_SLOTS = 2 ** 24;
 
 /**
  * Blunt: keeps what stands before the damage, and nothing that stands behind it. But what was given there somebody may
