@@ -5,6 +5,8 @@ import { type Connection, connectionOf } from './connection.ts';
 import { badRequest, bodyTooLarge, MAX_BODY_BYTES } from './errors.ts';
 import { readsItself } from './private.ts';
 
+const nobodyWaits = () => {};
+
 /**
  * A request whose body is gathered as the parser finds it. A stream costs every request three microseconds, also where
  * there is no body, and would end up in one Buffer all the same.
@@ -13,15 +15,8 @@ export class Incoming extends IncomingMessage {
   readonly from: Connection;
   #parts: Uint8Array[] = [];
   #bytes = 0;
-  #reader: { resolve(body: Uint8Array): void; reject(error: Error): void } | undefined;
-
-  static {
-    // Nothing is left to read of what was gathered. (The type has a property here, which no getter may stand for.)
-    const readableEnded = function (this: Incoming) {
-      return this.complete;
-    };
-    Object.defineProperty(Incoming.prototype, 'readableEnded', { get: readableEnded });
-  }
+  /** Lets whoever waits for the body know how it stands with it. */
+  #tell = nobodyWaits;
 
   constructor(socket: Socket) {
     super(socket);
@@ -36,10 +31,23 @@ export class Incoming extends IncomingMessage {
 
   set upgrade(_: boolean) {}
 
+  // @ts-expect-error: the type has a property here, which no getter may stand for.
+  override get readableEnded(): boolean {
+    return this.complete; // nothing is left to read of what was gathered
+  }
+
   /** The whole body, once it has come; refused as soon as it is known to be too long. */
   body(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      this.#reader = { resolve, reject };
+      this.#tell = () => {
+        const parts = this.#parts;
+        if (this.#bytes > MAX_BODY_BYTES) reject(bodyTooLarge());
+        // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
+        else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
+        // Where it was refused while it came (408), it must not be done any more.
+        else if (this.complete && this.from.refusal !== 'sent')
+          resolve(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+      };
       this.#tell();
     });
   }
@@ -60,20 +68,6 @@ export class Incoming extends IncomingMessage {
     this.#tell();
     super._destroy(error, done);
   }
-
-  #tell(): void {
-    if (this.#reader === undefined) return;
-    const { resolve, reject } = this.#reader;
-    if (this.#bytes > MAX_BODY_BYTES) reject(bodyTooLarge());
-    // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
-    else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
-    // Where it was refused while it came (408), it must not be done any more.
-    else if (this.complete && this.from.refusal !== 'sent') resolve(joined(this.#parts));
-  }
-}
-
-function joined(parts: Uint8Array[]): Uint8Array {
-  return parts.length === 1 ? parts[0] : Buffer.concat(parts);
 }
 
 /**
