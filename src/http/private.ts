@@ -4,7 +4,7 @@
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { Writable } from 'node:stream';
+import { PassThrough } from 'node:stream';
 
 interface Internals {
   /** Somebody reads the body. Where nobody does, node:http reads it to its end as a stream, after the reply. */
@@ -27,17 +27,13 @@ export function endWhole(res: ServerResponse, text: string): void {
 export const CAN_END_WHOLE = isSentWhole();
 
 function isSentWhole(): boolean {
-  let sent = '';
-  const write = (part: string, _encoding: string, done: () => void) => {
-    sent += part;
-    done();
-  };
+  const wire = new PassThrough();
   try {
     const res = new ServerResponse(new IncomingMessage(new Socket()));
-    res.assignSocket(new Writable({ decodeStrings: false, write }) as Socket);
+    res.assignSocket(wire as unknown as Socket);
     endWhole(res, 'head and body');
   } catch {
     return false;
   }
-  return sent === 'head and body';
+  return String(wire.read()) === 'head and body';
 }
