@@ -206,8 +206,9 @@ export class App {
   #refuseRaw(connection: Connection, error: ApiError): void {
     const id = this.#requestId();
     const limits = this.#gate.limitsWithoutKey(undefined, connection.socket);
-    sendRaw(connection, errorReply(error), this.#about(id, limits, this.#cors));
-    this.#tell(connection, id, error.status);
+    const reply = errorReply(error);
+    sendRaw(connection, reply, this.#about(id, limits, this.#cors));
+    this.#tell(connection, id, reply.status);
   }
 
   #about(id: string, limits: About['limits'], extra: readonly string[]): About {

@@ -86,7 +86,7 @@ export class Gate {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {
       this.#newestMessage = message;
-      this.#newest = kept(errorReply({ code, message, status: 429, headers: ['Retry-After', String(seconds)] }));
+      this.#newest = kept(errorReply({ code, message, headers: ['Retry-After', String(seconds)] }));
     }
     return this.#newest as Reply;
   }

@@ -34,14 +34,12 @@ export type ErrorCode = keyof typeof CATALOGUE;
 
 export class ApiError extends Error {
   readonly code: ErrorCode;
-  readonly status: number;
   /** Headers that belong to this error, as a flat list: name, value, name, value. */
   readonly headers: string[];
 
   constructor(code: ErrorCode, message: string, headers: string[] = []) {
     super(message);
     this.code = code;
-    this.status = CATALOGUE[code];
     this.headers = headers;
   }
 }

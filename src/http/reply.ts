@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
 import { digits } from '../digits.ts';
 import type { Connection, Outgoing } from './connection.ts';
-import type { ApiError } from './errors.ts';
+import { type ApiError, CATALOGUE } from './errors.ts';
 import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
 import { expectOf, isEmpty } from './request.ts';
@@ -50,9 +50,9 @@ export function withBody(status: number, type: string, text: string, headers: st
   return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
 }
 
-export function errorReply(error: Pick<ApiError, 'code' | 'message' | 'status' | 'headers'>): Reply {
-  const { code, message, status } = error;
-  return jsonReply(status, JSON.stringify({ code, message, status }), error.headers);
+export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | 'message' | 'headers'>): Reply {
+  const status = CATALOGUE[code];
+  return jsonReply(status, JSON.stringify({ code, message, status }), headers);
 }
 
 /** A reply that will be sent more than once: its lines are put together now. */
