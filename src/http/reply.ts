@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
 import { digits } from '../digits.ts';
 import type { Connection, Outgoing } from './connection.ts';
-import { type ApiError, CATALOGUE } from './errors.ts';
+import { type ApiError, CATALOGUE, MAX_BODY_BYTES } from './errors.ts';
 import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
 import { expectOf, isEmpty } from './request.ts';
@@ -29,9 +29,7 @@ export interface About {
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-const ALWAYS = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
-/** A body that nobody wants is read to its end, and the connection kept, up to this size. */
-const MAX_DISCARDED_BYTES = 65_536;
+const ALWAYS = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 /** How long a client may leave a connection unused, and how it is told. */
 export const KEEP_ALIVE_MS = 5_000;
 const IDS_PER_BLOCK = 10_000;
@@ -65,7 +63,7 @@ export function kept(reply: Reply): Reply {
 /** The head of a reply but for what is about the connection. */
 function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
-${limits}${ALWAYS_LINES}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+${limits}${ALWAYS}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
 /** The same as `writeHead` takes it. */
@@ -84,48 +82,42 @@ function linesOf(headers: readonly string[]): string {
   return lines;
 }
 
-const ALWAYS_LINES = linesOf(ALWAYS);
-
 /** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
 export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): boolean {
   if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
   if (res.destroyed) return true;
   const body = req.method === 'HEAD' ? '' : reply.body;
-  if (CAN_END_WHOLE && staysOpen(req, res, reply)) {
+  const isEarly = !req.complete && !isEmpty(req);
+  if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
     const text = headOf(reply, about) + STAYS + body;
     req.from.send(res, text.length);
     endWhole(res, text);
     return true;
   }
   const headers = headersOf(reply, about);
-  if (!req.complete && !isEmpty(req)) endEarly(req, res, headers);
+  if (isEarly && isRestUnwanted(req) && !headers.includes('Connection')) headers.push('Connection', 'close');
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
+  if (isEarly) req.discard();
   res.writeHead(reply.status, headers);
   req.from.send(res, headers.join().length + body.length);
-  if (body === '') res.end();
-  else res.end(body, 'latin1');
+  res.end(body, 'latin1');
   return true;
 }
 
 /** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
-  if (!res.shouldKeepAlive || req.httpVersionMinor === 0 || req.headers.expect !== undefined) return false;
-  return (req.complete || isEmpty(req)) && !reply.headers.includes('Connection');
+  const isExpecting = req.headers.expect !== undefined;
+  return res.shouldKeepAlive && req.httpVersionMinor === 1 && !isExpecting && !reply.headers.includes('Connection');
 }
 
 /**
- * A reply to a request whose body has not all come. If that is too long to be read only to be thrown away (or, after
- * an `Expect`, may never come), the connection ends.
+ * Whether what still comes of a body is more than is read only to be thrown away (or, after an `Expect`, may never
+ * come): then the connection ends. Else it is read to its end, and the connection kept.
  */
-function endEarly(req: Incoming, res: Outgoing, headers: string[]): void {
-  req.discard();
-  req.from.early = req;
+function isRestUnwanted(req: Incoming): boolean {
   const length = Number(req.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  const isEnding = headers.includes('Connection') || !res.shouldKeepAlive;
-  const mustEnd = length > MAX_DISCARDED_BYTES || expectOf(req) !== undefined;
-  if (isEnding || mustEnd) req.from.lingerOnClose();
-  if (mustEnd && !isEnding) headers.push('Connection', 'close');
+  return length > MAX_BODY_BYTES || expectOf(req) !== undefined;
 }
 
 /** Answers on a connection of which node's parser has given up; nothing more can be read from it. */
