@@ -80,12 +80,11 @@ export class App {
     };
     this.#gate = new Gate({ addresses, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
-    const { server, connections } = createServer(
+    this.#connections = createServer(
       (req, res) => this.#handle(req, res),
       (connection, error) => this.#refuseRaw(connection, error),
     );
-    this.server = server;
-    this.#connections = connections;
+    this.server = this.#connections.server;
   }
 
   /** From now on requests are served; until then they are told to come back. */

@@ -4,6 +4,7 @@
  */
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { setImmediate as immediate } from 'node:timers/promises';
 
 /** Of one connection: requests that are not answered in full. No browser pipelines, load generators send 16 at once. */
@@ -26,9 +27,10 @@ const LINGER_MS = 1_000;
 const IDLE_GRACE_MS = 300;
 const DRAIN_POLL_MS = 20;
 
-const known = new WeakMap<Socket, Connection>();
+const known = new WeakMap<Duplex, Connection>();
 
-export const connectionOf = (socket: Socket): Connection => known.get(socket) as Connection;
+/** Of a socket of our server, as whatever node:http hands it over. */
+export const connectionOf = (socket: Duplex): Connection => known.get(socket) as Connection;
 
 export class Outgoing extends ServerResponse {
   /** How many of the unsent bytes of its connection are its own. */
@@ -51,7 +53,7 @@ export class Connection {
   #unsent = 0;
   #ignoredPackets = 0;
   #stuck = { bytes: 0, since: 0 };
-  /** The oldest reply has left. */
+  /** The oldest reply has left, or never will. */
   readonly #settle = () => {
     const res = this.pending.shift();
     if (res === undefined) return; // the connection is closed
@@ -67,8 +69,7 @@ export class Connection {
     known.set(socket, this);
     void socket.remoteAddress; // keeps it: a client that is gone can be told by it
     socket.once('close', () => {
-      all.unanswered -= this.pending.splice(0).length;
-      all.unsent -= this.#unsent;
+      while (this.pending.length > 0) this.#settle();
       all.open.delete(this);
     });
   }
@@ -106,7 +107,7 @@ export class Connection {
     else this.socket.on('error', () => {})[this.pending.length > 0 ? 'pause' : 'resume']();
   }
 
-  /** One more packet behind what was no request. */
+  /** One more packet behind what was no request: node:http tells of each as of a fault. */
   ignorePacket(): void {
     if (++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
   }
@@ -134,10 +135,10 @@ export class Connection {
 }
 
 export class Connections {
+  readonly server: Server;
   readonly open = new Set<Connection>();
   unanswered = 0;
   unsent = 0;
-  readonly #server: Server;
   #count = 0;
 
   /**
@@ -145,7 +146,7 @@ export class Connections {
    * anew for every request, which costs each of them two hundredths of its time.
    */
   constructor(server: Server, now: () => number, unreadMs = UNREAD_REPLY_MS) {
-    this.#server = server;
+    this.server = server;
     server.on('connection', (socket: Socket) => this.open.add(new Connection(++this.#count, socket, this)));
     const everyMs = Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2);
     const look = () => {
@@ -168,10 +169,10 @@ export class Connections {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
       // A connection becomes idle when its last reply is done, so this is asked again until none is left.
-      else if (ms >= IDLE_GRACE_MS) this.#server.closeIdleConnections();
+      else if (ms >= IDLE_GRACE_MS) this.server.closeIdleConnections();
     }, DRAIN_POLL_MS);
     // node:http's own close() cuts idle connections at once; net's only stops listening.
-    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.#server, resolve));
+    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
     clearInterval(poll);
   }
 }

@@ -1,6 +1,5 @@
 /** node:http with every setting said, and a reply of ours in each place where it would answer by itself. */
 import http, { type IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Connection, Connections, connectionOf, Outgoing } from './connection.ts';
 import { ApiError, badRequest } from './errors.ts';
@@ -17,13 +16,8 @@ const MAX_CONNECTIONS = 10_000;
 
 const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 
-/**
- * `handle` answers a request that node:http could read, `refuse` on a connection on which there was none, or half of one.
- */
-export function createServer(
-  handle: (req: Incoming, res: Outgoing) => void,
-  refuse: Refuse,
-): { server: http.Server; connections: Connections } {
+/** `handle` answers a request that node:http could read, `refuse` where on a connection there was none, or half of one. */
+export function createServer(handle: (req: Incoming, res: Outgoing) => void, refuse: Refuse): Connections {
   const server = http.createServer({
     IncomingMessage: Message,
     ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
@@ -56,24 +50,22 @@ export function createServer(
       if (!from.isEnding && !from.socket.destroyed) begin(req, res);
     });
   };
-  server.on('request', onRequest);
-  server.on('checkContinue', onRequest); // `100 Continue` is sent when, and only if, the body is wanted
-  server.on('checkExpectation', onRequest);
-  server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket as Socket).endFlood());
+  // `100 Continue` is sent when, and only if, the body is wanted.
+  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
+  server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket).endFlood());
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
     socket.on('error', () => {}); // node:http has stopped listening: a reset would end the process
     const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
-    refuseWhenDue(connectionOf(socket as Socket), refusal, refuse);
+    refuseWhenDue(connectionOf(socket), refusal, refuse);
   });
   server.on('clientError', (error: ParserError, socket: Duplex) => {
-    const connection = connectionOf(socket as Socket);
+    const connection = connectionOf(socket);
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;
     if (error.code === 'ECONNRESET' || isUnused) socket.destroy();
-    else if (connection.refusal !== 'none')
-      connection.ignorePacket(); // each further packet is a fault again
+    else if (connection.refusal !== 'none') connection.ignorePacket();
     else refuseWhenDue(connection, asApiError(error), refuse);
   });
-  return { server, connections };
+  return connections;
 }
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer };
