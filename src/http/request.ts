@@ -109,8 +109,7 @@ export class Query {
 
   constructor(query: string, allowed: readonly string[]) {
     const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
-    for (const part of query.split('&')) {
-      if (part === '') continue;
+    for (const part of query.match(/[^&]+/g) ?? []) {
       const [name, value] = [...part.split(/=(.*)/s, 2), ''].map(decode);
       if (name === undefined || value === undefined) this.#faults.push(`${shown(part)}: is not percent-encoded UTF-8`);
       else if (!allowed.includes(name)) this.#faults.push(`${shown(name)}: is unknown; ${known}`);

@@ -16,7 +16,7 @@ const MAX_CONNECTIONS = 10_000;
 
 const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 
-/** `handle` answers a request that node:http could read, `refuse` where on a connection there was none, or half of one. */
+/** `handle` answers a request that node:http could read, `refuse` a connection on which was none, or half of one. */
 export function createServer(handle: (req: Incoming, res: Outgoing) => void, refuse: Refuse): Connections {
   const server = http.createServer({
     IncomingMessage: Message,
