@@ -16,7 +16,7 @@ import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import type { Connection, Connections, Outgoing } from './http/connection.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
-import { ApiError, methodNotAllowed, notFound } from './http/errors.ts';
+import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
 import { type About, errorReply, headersOf, type Reply, requestIds, send, sendRaw } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
@@ -143,7 +143,7 @@ export class App {
     if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
     checkDemands(req);
-    if (allow === undefined) throw notFound();
+    if (allow === undefined) throw nothingThere();
     if (lab === undefined) return this.#serve(exchange, path, allow);
     if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
     return lab.answer(exchange, path, () => readBody(req, res).then(readJson));

@@ -1,6 +1,6 @@
 /** What stands outside `/v1`: no key, no limits. And why requests under `/v1` are not served just now, if they are not. */
 import { preflight } from './http/cors.ts';
-import { ApiError, methodNotAllowed, notFound } from './http/errors.ts';
+import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
 import { errorReply, jsonReply, kept, type Reply } from './http/reply.ts';
 import { checkDemands } from './http/request.ts';
@@ -24,7 +24,7 @@ export function answerPage(
   if (path === '/readyz') page = unready === undefined ? READY : errorReply(notNow(unready));
   if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return preflight(req, ALLOW, corsOrigin);
   checkDemands(req);
-  if (page === undefined) throw unready === 'is starting' ? notNow(unready) : notFound();
+  if (page === undefined) throw unready === 'is starting' ? notNow(unready) : nothingThere();
   if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(ALLOW);
   return page;
 }

@@ -44,7 +44,7 @@ export class ApiError extends Error {
   }
 }
 
-export function notFound(): ApiError {
+export function nothingThere(): ApiError {
   return new ApiError('not_found', 'there is nothing at this path');
 }
 

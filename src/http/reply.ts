@@ -28,7 +28,7 @@ export interface About {
   extra: readonly string[];
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8';
+const JSON_UTF_8 = 'application/json; charset=utf-8';
 const ALWAYS = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 /** How long a client may leave a connection unused, and how it is told. */
 export const KEEP_ALIVE_MS = 5_000;
@@ -39,7 +39,7 @@ const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
-  return withBody(status, JSON_TYPE, body, headers);
+  return withBody(status, JSON_UTF_8, body, headers);
 }
 
 export function withBody(status: number, type: string, text: string, headers: string[] = []): Reply {
