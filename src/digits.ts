@@ -1,6 +1,9 @@
-/** Numbers as text, on the way of every reply. */
+/** Numbers as text, on the way of every reply, and the ids that are made of them. */
+import { randomBytes } from 'node:crypto';
+
 const SMALL = Array.from({ length: 1_000 }, (_, n) => String(n));
 const PADDED = SMALL.map((digits) => digits.padStart(3, '0'));
+const IDS_PER_BLOCK = 10_000;
 
 /**
  * The decimal digits of a whole number from 0 on. `String(n)` says the same, but V8 keeps its results for later: where
@@ -18,5 +21,22 @@ export function newest(make: (a: number, b: number) => string): (a: number, b?: 
   return (a, b = 0) => {
     if (a !== lastA || b !== lastB) [lastA, lastB, text] = [a, b, make(a, b)];
     return text;
+  };
+}
+
+/**
+ * Ids that no other request has: 48 bits, random for this process, and moved on for every ten thousand; then a count.
+ * Twelve characters at most, because of longer sums V8 makes a tree of the parts, which node:http has to flatten for
+ * every reply.
+ */
+export function requestIds(): () => string {
+  const bits = randomBytes(6);
+  let [block, given] = ['', IDS_PER_BLOCK];
+  return () => {
+    if (given === IDS_PER_BLOCK) {
+      bits.writeUIntBE((bits.readUIntBE(0, 6) + 1) % 2 ** 48, 0, 6);
+      [block, given] = [bits.toString('base64url'), 0];
+    }
+    return block + digits(given++);
   };
 }

@@ -63,7 +63,7 @@ const ALLOWED: Record<string, string[]> = {
   'digits.ts': [],
   'shell.ts': [],
   json: [],
-  http: ['digits.ts'],
+  http: [],
   access: ['clock.ts', 'store/model.ts'],
   store: ['clock.ts', 'digits.ts', 'json/int64.ts', 'shell.ts'],
   shop: ['clock.ts', 'digits.ts', 'http', 'json', 'store/model.ts'],

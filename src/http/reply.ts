@@ -1,7 +1,5 @@
 /** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
-import { randomBytes } from 'node:crypto';
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
-import { digits } from '../digits.ts';
 import type { Connection, Outgoing } from './connection.ts';
 import { type ApiError, CATALOGUE, MAX_BODY_BYTES } from './errors.ts';
 import type { Incoming } from './messages.ts';
@@ -32,8 +30,6 @@ const JSON_UTF_8 = 'application/json; charset=utf-8';
 const ALWAYS = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 /** How long a client may leave a connection unused, and how it is told. */
 export const KEEP_ALIVE_MS = 5_000;
-const IDS_PER_BLOCK = 10_000;
-const ID_BLOCK_BYTES = 6;
 const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}\r\n\r\n`;
 
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
@@ -128,22 +124,4 @@ export function sendRaw(connection: Connection, reply: Reply, about: About): voi
   connection.lingerOnClose();
   connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
   connection.socket.destroySoon();
-}
-
-/**
- * Ids that no other request has: 48 bits, random for this process, and moved on for every ten thousand; then a count.
- * Twelve characters at most, because of longer sums V8 makes a tree of the parts, which node:http has to flatten for
- * every reply.
- */
-export function requestIds(): () => string {
-  const bits = randomBytes(ID_BLOCK_BYTES);
-  let [block, given] = ['', IDS_PER_BLOCK];
-  return () => {
-    if (given === IDS_PER_BLOCK) {
-      const next = (bits.readUIntBE(0, ID_BLOCK_BYTES) + 1) % 2 ** (8 * ID_BLOCK_BYTES);
-      bits.writeUIntBE(next, 0, ID_BLOCK_BYTES);
-      [block, given] = [bits.toString('base64url'), 0];
-    }
-    return block + digits(given++);
-  };
 }
