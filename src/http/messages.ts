@@ -24,9 +24,9 @@ export class Incoming extends IncomingMessage {
     readsItself(this);
   }
 
-  /** A header `Upgrade` is not heeded: nothing else is spoken here. (CONNECT node:http hands over as an upgrade.) */
+  /** Neither `Upgrade` nor CONNECT is heeded: nothing else is spoken here. */
   get upgrade(): boolean {
-    return this.method === 'CONNECT';
+    return false;
   }
 
   set upgrade(_: boolean) {}
@@ -78,6 +78,7 @@ export class Incoming extends IncomingMessage {
  */
 const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new Socket()), {
   upgrade: { get: () => true, set: () => {} },
+  method: { get: () => 'GET', set: () => {} }, // node:http has a listener of its own for CONNECT
   push: { value: () => true },
   complete: { get: () => true, set: () => {} },
 });

@@ -14,6 +14,7 @@ const LONGEST = 17;
 const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
 for (const name of ONCE) BY_LENGTH[name.length] = name.toLowerCase();
 
+const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_TYPE = 'application/json';
@@ -53,6 +54,9 @@ export function checkMessage(req: IncomingMessage): void {
 /** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
 export function originForm(req: IncomingMessage): string {
   const target = req.url as string;
+  if (req.method === 'CONNECT') {
+    throw new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
+  }
   if (target.charCodeAt(0) === 47 /* / */) return target;
   if (target === '*' && req.method === 'OPTIONS') return target;
   const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(target);

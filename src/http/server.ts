@@ -14,8 +14,6 @@ const CHECKING_INTERVAL_MS = 2_000;
 const MAX_HEADER_BYTES = 8_192;
 const MAX_CONNECTIONS = 10_000;
 
-const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
-
 /** `handle` answers a request that node:http could read, `refuse` a connection on which was none, or half of one. */
 export function createServer(handle: (req: Incoming, res: Outgoing) => void, refuse: Refuse): Connections {
   const server = http.createServer({
@@ -38,7 +36,7 @@ export function createServer(handle: (req: Incoming, res: Outgoing) => void, ref
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const begin = (req: Incoming, res: Outgoing) => {
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
-    if (req.headers.upgrade !== undefined) req.from.endWith(res);
+    if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     handle(req, res);
   };
   const onRequest = (req: Incoming, res: Outgoing) => {
@@ -53,11 +51,6 @@ export function createServer(handle: (req: Incoming, res: Outgoing) => void, ref
   // `100 Continue` is sent when, and only if, the body is wanted.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
   server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket).endFlood());
-  server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
-    socket.on('error', () => {}); // node:http has stopped listening: a reset would end the process
-    const refusal = new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
-    refuseWhenDue(connectionOf(socket), refusal, refuse);
-  });
   server.on('clientError', (error: ParserError, socket: Duplex) => {
     const connection = connectionOf(socket);
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;

@@ -26,6 +26,8 @@ const ASKED: Record<string, string[]> = {
   'expected, and not to be met': ['GET /v1/pets', 'Expect: x\r\n', ''],
   'a message that is refused': ['GET /v1/pets', '', '', 'GET /v1/pets', 'Host: y\r\n', ''],
   'an upgrade': ['GET /v1/pets', 'Connection: Upgrade\r\nUpgrade: x\r\n', ''],
+  'a tunnel': ['CONNECT x:80', '', ''],
+  'a tunnel behind a request': ['GET /v1/pets', '', '', 'CONNECT x:80', '', ''],
   'no request': ['?', '', ''],
   'a fault of ours': ['PUT /v1/categories/1', BODY.replace(/\d+/, '12'), '{"name":"x"}'],
   pages: ['GET /', '', '', 'GET /healthz', '', '', 'GET /readyz', '', '', 'GET /nothing', '', '', 'POST /', '', ''],
