@@ -9,28 +9,31 @@ import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
 import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
 import { steadyOffset } from './wall.ts';
 
-/** How long the first ban lasts, the second and so on; the last comes again and again. A day forgives one. */
-const BAN_MINUTES = [2, 8, 32, 128, 512, 1_440];
-const MAX_BANS = BAN_MINUTES.length;
+/** How long no ban lasts, the first, the second and so on; the last comes again and again. A day forgives one. */
+const BAN_MINUTES = [0, 2, 8, 32, 128, 512, 1_440];
+const MAX_BANS = BAN_MINUTES.length - 1;
 
 /*
- * A caller is a row of eight 32-bit numbers, half a cache line: at a million callers a take lasts as long as its memory
- * takes to come. First three pairs: when it ends, and what is used of it (of bans: how many there were). Moments are ms
- * since an origin, which is moved before they outgrow 31 bits; a ban that ended before the origin is forgiven.
+ * A slot is the row of one caller: eight 32-bit numbers, half a cache line, since at a million callers a take lasts as
+ * long as its memory takes to come.
+ *
+ *   | minute: end, used | day: end, used | ban: end, bans | strikes | before |
+ *
+ * Ends are ms since an origin, which is moved before they outgrow 31 bits. What has ended stays, and counts as nothing.
  */
 const ROW = 8;
-const MINUTE = 0;
-const DAY = 2;
-const BAN = 4;
-const USED = 1;
-/** Strikes are forgotten when the minute ends. A minute with strikes and nothing used is no open window. */
+const MINUTE_END = 0; // where nothing is used no window is open, and this is only when strikes are forgotten
+const MINUTE_USED = 1;
+const DAY_END = 2;
+const DAY_USED = 3;
+const BAN_END = 4;
+const BANS = 5; // how many stood against the caller when the newest began, with that one
 const STRIKES = 6;
-/** Changed callers are a linked list: here stands the one before, as slot + 1. 0: this one is not in it. */
-const BEFORE = 7;
+const BEFORE = 7; // in the list of changed callers: who was noted before, as slot + 1; 0: this one is not in it
 const NOBODY = -1; // ends that list
-const PAST_MS = (MAX_BANS + 1) * DAY_MS;
-const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS;
-const CHECK_EVERY_MS = 250;
+const PAST_MS = (MAX_BANS + 1) * DAY_MS; // so far back the origin lies at least: a ban from before it is forgiven
+const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // what begins by then ends within 31 bits
+const COMPARE_EVERY_MS = 250;
 
 /** What of a caller must survive a restart; what has expired is 0. */
 type Counted = Omit<Usage, 'key'>;
@@ -39,14 +42,13 @@ export class SlotLimiter implements Limiter {
   readonly #unix: () => number;
   readonly #wallOffset: (at: number) => number;
   readonly #banAfter: number | undefined;
-  /** What makes a row's moment one of the limiter's clock, and of the wall clock. */
+  /** Added to an end they make it a moment of the limiter's clock, and of the wall clock. */
   #origin: number;
   #wallOrigin = 0;
-  #checkAt = 0;
+  #compareAt = 0;
   #rows = new Int32Array(ROW);
   #newestChanged = NOBODY;
-  /** Reused, so that a take allocates nothing. */
-  readonly #decision = emptyDecision();
+  readonly #decision = emptyDecision(); // reused, so that a take allocates nothing
 
   /**
    * `unix`: the limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart.
@@ -64,33 +66,80 @@ export class SlotLimiter implements Limiter {
     const row = this.#rowOf(caller);
     const now = this.#now();
     const rows = this.#rows;
-    if (rows[row + BAN] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
-    const minuteUsed = this.#used(row + MINUTE, now);
-    const dayUsed = this.#used(row + DAY, now);
+    if (rows[row + BAN_END] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
+    const minuteUsed = this.#used(row + MINUTE_END, now);
+    const dayUsed = this.#used(row + DAY_END, now);
     if (minuteUsed >= caller.perMinute || dayUsed >= caller.perDay) return this.#strike(caller, row, now);
     if (minuteUsed === 0) this.#startMinute(row, now);
-    if (dayUsed === 0) rows[row + DAY] = now + DAY_MS;
-    rows[row + MINUTE + USED] = minuteUsed + 1;
-    rows[row + DAY + USED] = dayUsed + 1;
+    if (dayUsed === 0) rows[row + DAY_END] = now + DAY_MS;
+    rows[row + MINUTE_USED] = minuteUsed + 1;
+    rows[row + DAY_USED] = dayUsed + 1;
     this.#note(caller.slot, row);
     return this.#tell(this.#decision, caller, row, now, 'admitted');
+  }
+
+  /**
+   * A refusal is a strike, and enough of them are a ban. Strikes end with the minute window. When only the day refuses
+   * there may be none open: then they have a minute of their own, until it ends or a request admitted opens the window.
+   */
+  #strike(caller: Limited, row: number, now: number): Decision {
+    const rows = this.#rows;
+    if (rows[row + MINUTE_END] <= now) this.#startMinute(row, now);
+    const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
+    const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
+    if (banBegins) {
+      const bans = Math.min(this.#bans(row, now) + 1, MAX_BANS);
+      rows[row + STRIKES] = 0;
+      rows[row + BAN_END] = now + BAN_MINUTES[bans] * MINUTE_MS;
+      rows[row + BANS] = bans;
+      this.#note(caller.slot, row);
+    }
+    const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
+    decision.banBegan = banBegins;
+    return decision;
+  }
+
+  #startMinute(row: number, now: number): void {
+    this.#rows[row + MINUTE_END] = now + MINUTE_MS;
+    this.#rows[row + MINUTE_USED] = 0;
+    this.#rows[row + STRIKES] = 0;
+  }
+
+  /** What is used of the window whose end stands at `end`; 0 where none is open. */
+  #used(end: number, now: number): number {
+    return this.#rows[end] > now ? this.#rows[end + 1] : 0;
+  }
+
+  /** How many bans stand against the caller: for every day since the newest ended, one is forgiven. */
+  #bans(row: number, now: number): number {
+    const days = Math.max(0, Math.floor((now - this.#rows[row + BAN_END]) / DAY_MS));
+    return Math.max(0, this.#rows[row + BANS] - days);
+  }
+
+  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
+    const origin = this.#wallOrigin;
+    const at = now + origin;
+    showWindow(into.minute, perMinute, this.#used(row + MINUTE_END, now), this.#rows[row + MINUTE_END] + origin, at);
+    showWindow(into.day, perDay, this.#used(row + DAY_END, now), this.#rows[row + DAY_END] + origin, at);
+    return conclude(into, verdict, at, this.#rows[row + BAN_END] + origin);
   }
 
   look(caller: Limited): Looked {
     const row = this.#rowOf(caller);
     const now = this.#now();
-    const isBanned = this.#rows[row + BAN] > now;
-    const isOpen = this.#used(row + MINUTE, now) < caller.perMinute && this.#used(row + DAY, now) < caller.perDay;
+    const isBanned = this.#rows[row + BAN_END] > now;
+    const isOpen =
+      this.#used(row + MINUTE_END, now) < caller.perMinute && this.#used(row + DAY_END, now) < caller.perDay;
     return {
       ...this.#tell(emptyDecision(), caller, row, now, isBanned ? 'banned' : isOpen ? 'admitted' : 'limited'),
-      strikes: this.#rows[row + MINUTE] > now ? this.#rows[row + STRIKES] : 0,
+      strikes: this.#rows[row + MINUTE_END] > now ? this.#rows[row + STRIKES] : 0,
       bans: this.#bans(row, now),
-      banEndsAt: isBanned ? this.#rows[row + BAN] + this.#wallOrigin : 0,
+      banEndsAt: isBanned ? this.#rows[row + BAN_END] + this.#wallOrigin : 0,
     };
   }
 
   lift(caller: Limited): void {
-    this.#forget(caller, BAN);
+    this.#empty(caller, BAN_END);
   }
 
   /** Puts back what was counted before a restart; expired parts are dropped, impossible ones clamped. */
@@ -99,19 +148,20 @@ export class SlotLimiter implements Limiter {
     const now = this.#now();
     const moment = (unix: number, lengthMs: number) => Math.max(0, Math.min(unix - this.#origin, now + lengthMs));
     const bans = Math.min(banStep, MAX_BANS);
-    this.#rows.set([moment(dayEndsAt, DAY_MS), dayUsed, moment(banEndsAt, banMs(bans)), bans], row + DAY);
+    const banEnd = moment(banEndsAt, BAN_MINUTES[bans] * MINUTE_MS);
+    this.#rows.set([moment(dayEndsAt, DAY_MS), dayUsed, banEnd, bans], row + DAY_END);
   }
 
   counted(caller: Limited): Counted {
     const row = this.#rowOf(caller);
     const now = this.#now();
-    const dayUsed = this.#used(row + DAY, now);
+    const dayUsed = this.#used(row + DAY_END, now);
     const isForgiven = this.#bans(row, now) === 0;
     return {
       dayUsed,
-      dayEndsAt: dayUsed === 0 ? 0 : this.#rows[row + DAY] + this.#origin,
-      banStep: isForgiven ? 0 : this.#rows[row + BAN + USED],
-      banEndsAt: isForgiven ? 0 : this.#rows[row + BAN] + this.#origin,
+      dayEndsAt: dayUsed === 0 ? 0 : this.#rows[row + DAY_END] + this.#origin,
+      banStep: isForgiven ? 0 : this.#rows[row + BANS],
+      banEndsAt: isForgiven ? 0 : this.#rows[row + BAN_END] + this.#origin,
     };
   }
 
@@ -132,93 +182,46 @@ export class SlotLimiter implements Limiter {
     for (const slot of slots) this.#note(slot, slot * ROW);
   }
 
-  /** For the lab: lets `ms` pass for this caller, and for nobody else. */
-  advance(caller: Limited, ms: number): void {
-    const row = this.#rowOf(caller);
-    this.#makeEarlier(row, ms);
-    this.#note(caller.slot, row);
-  }
-
-  /** For the lab: the caller as if it had never asked. */
-  refill(caller: Limited): void {
-    this.#forget(caller, MINUTE);
-  }
-
-  /** What is used of a window that is open; 0 where none is. */
-  #used(window: number, now: number): number {
-    return this.#rows[window] > now ? this.#rows[window + USED] : 0;
-  }
-
-  /** How many bans stand against the caller: for every day since the newest ended, one is forgiven. */
-  #bans(row: number, now: number): number {
-    const days = Math.max(0, Math.floor((now - this.#rows[row + BAN]) / DAY_MS));
-    return Math.max(0, this.#rows[row + BAN + USED] - days);
-  }
-
-  /**
-   * A refusal is a strike, and enough of them are a ban. Strikes live and end with the minute window. When only the day
-   * refuses there may be none open: then they have a minute of their own, until it ends or a request is admitted and
-   * opens the window.
-   */
-  #strike(caller: Limited, row: number, now: number): Decision {
-    const rows = this.#rows;
-    if (rows[row + MINUTE] <= now) this.#startMinute(row, now);
-    const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
-    const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
-    if (banBegins) {
-      const bans = Math.min(this.#bans(row, now) + 1, MAX_BANS);
-      rows[row + STRIKES] = 0;
-      rows[row + BAN] = now + banMs(bans);
-      rows[row + BAN + USED] = bans;
-      this.#note(caller.slot, row);
-    }
-    const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
-    decision.banBegan = banBegins;
-    return decision;
-  }
-
-  #startMinute(row: number, now: number): void {
-    this.#rows[row + MINUTE] = now + MINUTE_MS;
-    this.#rows[row + MINUTE + USED] = 0;
-    this.#rows[row + STRIKES] = 0;
-  }
-
-  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
-    const origin = this.#wallOrigin;
-    const at = now + origin;
-    showWindow(into.minute, perMinute, this.#used(row + MINUTE, now), this.#rows[row + MINUTE] + origin, at);
-    showWindow(into.day, perDay, this.#used(row + DAY, now), this.#rows[row + DAY] + origin, at);
-    return conclude(into, verdict, at, this.#rows[row + BAN] + origin);
-  }
-
   #note(slot: number, row: number): void {
     if (this.#rows[row + BEFORE] !== 0) return;
     this.#rows[row + BEFORE] = this.#newestChanged;
     this.#newestChanged = slot + 1;
   }
 
-  #forget(caller: Limited, from: number): void {
+  /** For the lab: lets `ms` pass for this caller, and for nobody else. */
+  advance(caller: Limited, ms: number): void {
+    const row = this.#rowOf(caller);
+    this.#endEarlier(row, ms);
+    this.#note(caller.slot, row);
+  }
+
+  /** For the lab: the caller as if it had never asked. */
+  refill(caller: Limited): void {
+    this.#empty(caller, MINUTE_END);
+  }
+
+  #empty(caller: Limited, from: number): void {
     const row = this.#rowOf(caller);
     this.#rows.fill(0, row + from, row + BEFORE);
     this.#note(caller.slot, row);
   }
 
-  #makeEarlier(row: number, ms: number): void {
-    for (const end of [row + MINUTE, row + DAY, row + BAN]) this.#rows[end] = Math.max(0, this.#rows[end] - ms);
+  #endEarlier(row: number, ms: number): void {
+    for (const end of [MINUTE_END, DAY_END, BAN_END]) this.#rows[row + end] = Math.max(0, this.#rows[row + end] - ms);
   }
 
   #now(): number {
     const now = Math.floor(this.#unix()) - this.#origin;
-    return now < this.#checkAt ? now : this.#check(now);
+    return now < this.#compareAt ? now : this.#compareClocks(now);
   }
 
   /** Compares the clocks, and moves the origin where it must. */
-  #check(now: number): number {
+  #compareClocks(now: number): number {
     const outgrown = now < LAST_MOMENT ? 0 : now - PAST_MS;
-    if (outgrown > 0) for (let row = 0; row < this.#rows.length; row += ROW) this.#makeEarlier(row, outgrown);
+    if (outgrown > 0) for (let row = 0; row < this.#rows.length; row += ROW) this.#endEarlier(row, outgrown);
     this.#origin += outgrown;
     this.#wallOrigin = this.#origin + this.#wallOffset(now - outgrown + this.#origin);
-    this.#checkAt = now - outgrown + CHECK_EVERY_MS;
+    this.#compareAt = now - outgrown + COMPARE_EVERY_MS;
     return now - outgrown;
   }
 
@@ -233,8 +236,4 @@ export class SlotLimiter implements Limiter {
     }
     return slot * ROW;
   }
-}
-
-function banMs(bans: number): number {
-  return bans === 0 ? 0 : BAN_MINUTES[bans - 1] * MINUTE_MS;
 }
