@@ -1,12 +1,12 @@
 /** What is read of a request: its target, its query, its body. And the checks node:http leaves to us. */
 import type { IncomingMessage } from 'node:http';
+import { excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
 import { ApiError, badRequest, bodyTooLarge, MAX_BODY_BYTES } from './errors.ts';
 import type { Incoming } from './messages.ts';
 
 const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
-const MAX_SHOWN_CHARS = 40;
 
 /** Headers that must not be there twice, and at the length of its name what each is compared with: no other is. */
 const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
@@ -115,8 +115,9 @@ export class Query {
     const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
     for (const part of query.match(/[^&]+/g) ?? []) {
       const [name, value] = [...part.split(/=(.*)/s, 2), ''].map(decode);
-      if (name === undefined || value === undefined) this.#faults.push(`${shown(part)}: is not percent-encoded UTF-8`);
-      else if (!allowed.includes(name)) this.#faults.push(`${shown(name)}: is unknown; ${known}`);
+      if (name === undefined || value === undefined)
+        this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
+      else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${known}`);
       else if (this.#parameters.has(name)) this.#faults.push(`${name}: is given twice`);
       else this.#parameters.set(name, value);
     }
@@ -152,9 +153,4 @@ function decode(text: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** A name as the client sent it, fit for a message: quoted, and not longer than a person wants to read. */
-function shown(text: string): string {
-  return JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
 }

@@ -1,7 +1,8 @@
 /** The members of a JSON object, held against what was asked for. */
+import { excerpt } from '../quoting.ts';
 import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
-import { countCharacters, excerpt } from './text.ts';
+import { countCharacters } from './text.ts';
 
 /** More than any honest mistake comes to; what is beyond is counted, not named. */
 export const MAX_VIOLATIONS_NAMED = 20;

@@ -3,8 +3,9 @@
  * surrogates, a byte order mark. Integers of 64 bits are exact. With the maxima below, what is sent can exhaust
  * neither the stack nor the time.
  */
+import { excerpt } from '../quoting.ts';
 import { type Int64, int64Of } from './int64.ts';
-import { decode, excerpt, JsonError } from './text.ts';
+import { decode, JsonError } from './text.ts';
 
 /** Arrays and objects within each other. */
 export const MAX_DEPTH = 64;

@@ -1,4 +1,4 @@
-/** JSON as text: where in it something is wrong, and how a piece of it is shown. */
+/** JSON as text: its bytes, its characters, and where in it something is wrong. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
 /** What is wrong with a JSON text, and where: lines and columns are counted from 1, a column is a Unicode character. */
@@ -33,16 +33,4 @@ function beforeIllFormed(buffer: Buffer, text: string): string {
 /** Unicode characters, in a text without lone surrogates. */
 export function countCharacters(text: string): number {
   return text.length - (text.match(/[\udc00-\udfff]/g)?.length ?? 0);
-}
-
-const MAX_EXCERPT_CHARS = 40;
-
-/** The beginning of what somebody sent, quoted, and with nothing in it that does not show. */
-export function excerpt(text: string): string {
-  const characters = Array.from(text.slice(0, 2 * MAX_EXCERPT_CHARS + 2));
-  const shown = characters.slice(0, MAX_EXCERPT_CHARS).join('');
-  const visible = shown.replace(/["\\\p{C}\p{Zl}\p{Zp}]/gu, (one) =>
-    one === '"' || one === '\\' ? `\\${one}` : `\\u{${one.codePointAt(0)!.toString(16)}}`,
-  );
-  return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }

@@ -1,31 +1,26 @@
 /** A grade as JUnit XML, which every CI system shows: each check is a test, and the grade itself is one. */
+import { markup } from '../quoting.ts';
 import type { Grade } from './grade.ts';
 
 export function junitOf(key: string, { grade, score, seen, checks }: Grade, isGoodEnough: boolean): string {
   const cases = checks.map(({ id, verdict, why, requestIds }) => {
     const evidence = requestIds.length === 0 ? why : `${why}; requests: ${requestIds.join(', ')}`;
-    if (verdict === 'warn') return caseOf(id, `<system-out>${escaped(`warning: ${evidence}`)}</system-out>`);
+    if (verdict === 'warn') return caseOf(id, `<system-out>${markup(`warning: ${evidence}`)}</system-out>`);
     return caseOf(id, outcome(verdict, evidence));
   });
   const told = `grade: ${grade ?? 'none yet'}; ${score} of 100, ${seen} % of the weight seen`;
   const all = [caseOf('grade', outcome(isGoodEnough ? 'pass' : 'fail', told)), ...cases].join('');
   const count = (element: string) => all.split(`<${element} `).length - 1;
   const totals = `tests="${checks.length + 1}" failures="${count('failure')}" errors="0" skipped="${count('skipped')}"`;
-  const name = escaped(`petstore grade ${key}`);
+  const name = markup(`petstore grade ${key}`);
   return `<?xml version="1.0" encoding="UTF-8"?>\n<testsuite name="${name}" ${totals}>\n${all}</testsuite>\n`;
 }
 
 function caseOf(id: string, inner: string): string {
-  return `  <testcase classname="petstore.grade" name="${escaped(id)}">${inner}</testcase>\n`;
+  return `  <testcase classname="petstore.grade" name="${markup(id)}">${inner}</testcase>\n`;
 }
 
 function outcome(verdict: 'pass' | 'fail' | 'unseen', message: string): string {
   if (verdict === 'pass') return '';
-  return `<${verdict === 'fail' ? 'failure' : 'skipped'} message="${escaped(message)}"/>`;
-}
-
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]);
+  return `<${verdict === 'fail' ? 'failure' : 'skipped'} message="${markup(message)}"/>`;
 }

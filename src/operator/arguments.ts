@@ -1,10 +1,10 @@
 /** How the words of a command and the environment become the checked values that it runs with. */
 import * as v from 'valibot';
+import { excerpt } from '../quoting.ts';
 import { CommandError, EXIT } from './exit.ts';
 import type { Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const MAX_SHOWN_CHARS = 60;
 const MAX_MISTYPED_SLIPS = 2;
 
 /** `banAfter` is `--ban-after`, or PETSTORE_BAN_AFTER in the environment. */
@@ -36,7 +36,7 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
     if (is === 'optional' && !said.has(key)) continue;
     if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    if (!success) throw refusal(`${as} cannot be ${quoted(text)}: give ${allowed}`);
+    if (!success) throw refusal(`${as} cannot be ${excerpt(text)}: give ${allowed}`);
     values[key] = output;
   }
   const given: Given = (key) => said.get(key)?.as;
@@ -57,7 +57,7 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
   for (let word = rest.shift(), areOptionsOver = false; word !== undefined; word = rest.shift()) {
     if (areOptionsOver || !/^-./.test(word)) {
       const key = places.shift();
-      if (key === undefined) throw refusal(`${quoted(word)} is one argument too many`);
+      if (key === undefined) throw refusal(`${excerpt(word)} is one argument too many`);
       said.set(key, { text: word, as: options[key].shown });
     } else if (word === '--') {
       areOptionsOver = true;
@@ -65,7 +65,7 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
       const [, flag, inline] = /^(--[^=]+)(?:=(.*))?$/s.exec(word) ?? [word, word];
       const key = flags.get(flag);
       if (flag === '--help') throw refusal('--help takes no value');
-      if (key === undefined) throw refusal(`there is no option ${quoted(flag)}${didYouMean(flag, [...flags.keys()])}`);
+      if (key === undefined) throw refusal(`there is no option ${excerpt(flag)}${didYouMean(flag, [...flags.keys()])}`);
       if (said.has(key)) throw refusal(`${flag} is given twice`);
       const next = () => (rest[0]?.startsWith('--') ? undefined : rest.shift());
       const text = inline ?? (options[key].is === 'switch' ? 'true' : next());
@@ -79,9 +79,6 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
   }
   return said;
 }
-
-const quoted = (text: string): string =>
-  JSON.stringify(text.length > MAX_SHOWN_CHARS ? `${text.slice(0, MAX_SHOWN_CHARS)}…` : text);
 
 /** `; did you mean --port?` where one of the known words is at most two slips away. */
 export function didYouMean(typed: string, known: readonly string[]): string {

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isSea } from 'node:sea';
-import { shellWord } from '../shell.ts';
+import { shellWord } from '../quoting.ts';
 
 /** Put in by the build; from the source tree there is neither. */
 declare const PETSTORE_VERSION: string | undefined;

@@ -1,6 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
-import { shellWord } from '../shell.ts';
+import { markup, shellWord } from '../quoting.ts';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
 
 interface Running {
@@ -51,9 +51,6 @@ function policy(script: string, style: string): string {
   ].join('; ');
 }
 
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '"': '&quot;' };
-const escaped = (text: string): string => text.replaceAll(/[&<"]/g, (character) => ESCAPES[character]);
-
 /** `headers`: those of this page alone; its type is `text/html; charset=utf-8`. */
 export function consolePage(running: Running): { html: string; headers: [name: string, value: string][] } {
   const script = SCRIPTS.map(joined).join('\n');
@@ -61,9 +58,9 @@ export function consolePage(running: Running): { html: string; headers: [name: s
   return {
     html: asset('page/page.html')
       .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) =>
-        escaped(`${running.program} ${words}${storeOption(running)}`),
+        markup(`${running.program} ${words}${storeOption(running)}`),
       )
-      .replaceAll('{{url}}', () => escaped(running.url))
+      .replaceAll('{{url}}', () => markup(running.url))
       .replace('{{lab}}', String(running.lab))
       .replace('/*STYLE*/', () => style)
       .replace('/*SCRIPT*/', () => script),

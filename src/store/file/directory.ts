@@ -4,7 +4,7 @@
  * ever held one never becomes an empty one by itself.
  */
 import { randomBytes } from 'node:crypto';
-import { shellWord } from '../../shell.ts';
+import { shellWord } from '../../quoting.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { DamagedError, fileName, type Header, isSealed, seal } from './format.ts';
 

@@ -10,7 +10,7 @@
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
-import { shellWord } from '../../shell.ts';
+import { shellWord } from '../../quoting.ts';
 import { type Operation, StoreError } from '../model.ts';
 import type { Counters } from '../operations.ts';
 import { encode, encodeState, NewerError } from '../record.ts';
