@@ -7,3 +7,11 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
+
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN where it is no such time. */
+export function durationMs(text: string): number {
+  const [, number, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  return Number(number) * UNITS_MS[unit as keyof typeof UNITS_MS];
+}

@@ -1,4 +1,6 @@
 /** What can be asked under `/lab`, one row each: everything is about the key that asks, `reset` aside. */
+import { DAY_MS } from '../access/limits.ts';
+import { durationMs } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, NO_CONTENT, type Reply } from '../http/reply.ts';
@@ -14,8 +16,6 @@ import { shown } from './recorded.ts';
 import { aheadMs } from './recorder.ts';
 
 const OPERATION_NAMES = OPERATIONS.map(({ name }) => name);
-const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const ADVANCE = /^(\d{1,9})([smhd])$/;
 /** How far a key's clock may be ahead in all: ten years. */
 const MAX_AHEAD_DAYS = 3_650;
 
@@ -80,11 +80,10 @@ async function advanceClock(call: WithBody): Promise<Reply> {
   const members = new Members(call.body);
   const text = members.text('advance', { min: 1, max: 10 });
   members.end();
-  const [, number, unit] = ADVANCE.exec(text) ?? [];
-  const ms = number === undefined ? 0 : Number(number) * UNITS_MS[unit as keyof typeof UNITS_MS];
-  if (ms === 0) throw new InvalidMembers(['advance: must be a time to let pass, such as "90s", "5m", "24h" or "30d"']);
+  const ms = durationMs(text);
+  if (!(ms > 0)) throw new InvalidMembers(['advance: must be a time to let pass, such as "90s", "5m", "24h" or "30d"']);
   const turn = state.clockTurn.then(() => {
-    const leftMs = MAX_AHEAD_DAYS * UNITS_MS.d - aheadMs(lab.engine.store.read, key);
+    const leftMs = MAX_AHEAD_DAYS * DAY_MS - aheadMs(lab.engine.store.read, key);
     if (ms <= leftMs) return lab.engine.advance(key, ms);
     const most = `a key's clock may be ${MAX_AHEAD_DAYS}d ahead in all`;
     throw new InvalidMembers([`advance: ${most}; ${leftMs / 1_000}s are left`]);

@@ -16,7 +16,7 @@ import { PROGRAM } from './version.ts';
 /** Secrets a key has at a time: the newest, and those in their grace. */
 const MAX_KEY_SECRETS = 5;
 const MAX_NAME_CHARS = 100;
-const MAX_GRACE_MS = 30 * 86_400_000;
+const MAX_GRACE_DAYS = 30;
 
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, 'u');
@@ -110,7 +110,7 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
     unsure: 'a new secret may be in force: rotate the key again',
     options: {
       id,
-      grace: option(duration(MAX_GRACE_MS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
+      grace: option(duration(MAX_GRACE_DAYS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
       ...place,
       json,
     },

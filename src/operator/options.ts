@@ -1,5 +1,7 @@
 /** What a command's options are, and how the text of one becomes a value. */
 import * as v from 'valibot';
+import { DAY_MS } from '../access/limits.ts';
+import { durationMs } from '../clock.ts';
 
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
@@ -74,10 +76,5 @@ export const baseUrl = kind(
   (text) => URL.canParse(text) && new URL(text).href === text,
 );
 
-const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-export function duration(maxMs: number): Kind<number> {
-  const allowed = `a time such as 90s, 15m, 24h or 7d, up to ${maxMs / UNITS_MS.d}d`;
-  const toMs = (text: string) => Number(text.slice(0, -1)) * UNITS_MS[text.at(-1) as keyof typeof UNITS_MS];
-  return kind(allowed, /^\d{1,9}[smhd]$/, toMs, (ms) => ms <= maxMs);
-}
+export const duration = (maxDays: number) =>
+  kind(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
