@@ -58,7 +58,10 @@ interface AppOptions {
 
 const NONE: readonly string[] = [];
 /** Of a request at its beginning. */
-const UNKNOWN = { operation: undefined, caller: undefined, limits: undefined, body: undefined, fault: undefined };
+const UNKNOWN = {
+  ...{ operation: undefined, caller: undefined, limits: undefined, resetsAt: undefined },
+  ...{ body: undefined, fault: undefined },
+};
 
 export class App {
   readonly server: Server;

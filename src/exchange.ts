@@ -19,6 +19,8 @@ export interface Exchange {
   caller: ApiKey | undefined;
   /** The caller's limits as lines of a head, once they were asked about. */
   limits: string | undefined;
+  /** Where those refuse it: the Unix second at which they are said to be full again. */
+  resetsAt: number | undefined;
   /** Its body, once it has come. */
   body: Uint8Array | undefined;
   /** What is to go wrong with it, as was asked for. */

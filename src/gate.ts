@@ -7,7 +7,7 @@ import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
 import { ApiError } from './http/errors.ts';
 import { errorReply, kept, type Reply } from './http/reply.ts';
-import { addressLimits, keyLimits } from './limit-headers.ts';
+import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
 import type { ApiKey } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
@@ -26,6 +26,8 @@ interface Admission {
   caller: ApiKey | undefined;
   /** The limits of whoever asks, as lines of a head. */
   limits: string | undefined;
+  /** Where those refuse it: the Unix second at which they are said to be full again. */
+  resetsAt: number | undefined;
 }
 
 export class Gate {
@@ -59,6 +61,7 @@ export class Gate {
     admission.caller = caller;
     admission.limits = keyLimits(decision);
     if (decision.verdict === 'admitted') return undefined;
+    admission.resetsAt = resetOf(decision);
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
     if (decision.verdict === 'banned') return this.#tooMany('key_banned', BANNED, seconds);

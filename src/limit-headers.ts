@@ -13,14 +13,20 @@ const endOf = newest((dayLeft) => `;t=${dayLeft}`);
  * that ends; the state of both windows is told as it truly is, since a ban takes nothing from them.
  */
 export function keyLimits(decision: Decision): string {
-  const { at, minute, day, binding, verdict, retryAt } = decision;
+  const { at, minute, day, binding, verdict } = decision;
   const shown = decision[binding];
   const isBanned = verdict === 'banned';
   const middle = middleOf(secondsLeft(minute.endsAt, at));
   const end = endOf(secondsLeft(day.endsAt, at));
   const state = `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`;
-  const reset = Math.ceil((isBanned ? retryAt : shown.endsAt) / 1000);
-  return headLines(shown.limit, isBanned ? 0 : shown.remaining, reset, policyOf(minute.limit, day.limit), state);
+  const remaining = isBanned ? 0 : shown.remaining;
+  return headLines(shown.limit, remaining, resetOf(decision), policyOf(minute.limit, day.limit), state);
+}
+
+/** What X-RateLimit-Reset tells: in Unix seconds, the end of the window that binds, or of a ban. */
+export function resetOf(decision: Decision): number {
+  const { verdict, retryAt, binding } = decision;
+  return Math.ceil((verdict === 'banned' ? retryAt : decision[binding].endsAt) / 1000);
 }
 
 /** Of an address without a valid key: the refusals it has left. */

@@ -90,9 +90,8 @@ export class Recorder {
   #waitUntil(exchange: Exchange, reply: Reply): number | undefined {
     const seconds = headerOf(reply, 'Retry-After');
     if (seconds === undefined || (reply.status !== 429 && reply.status !== 503)) return undefined;
-    const resetMs = Number(/-Reset: (\d+)/.exec(exchange.limits as string)?.[1]) * 1_000 - this.#clock.wall();
-    const retryMs = Number(seconds) * 1_000;
-    return this.#now(exchange) + (reply.status === 429 ? Math.min(retryMs, resetMs) : retryMs);
+    const { resetsAt = Number.POSITIVE_INFINITY } = exchange;
+    return this.#now(exchange) + Math.min(Number(seconds) * 1_000, resetsAt * 1_000 - this.#clock.wall());
   }
 
   /** On the key's own clock. */

@@ -61,6 +61,7 @@ const admission = (text: string) => ({
   req: { headers: { authorization: `Bearer ${text}` }, socket: { remoteAddress: '192.0.2.1' } } as IncomingMessage,
   caller: undefined as ApiKey | undefined,
   limits: undefined as string | undefined,
+  resetsAt: undefined as number | undefined,
 });
 
 /** The value of a header among those that tell the limits. */
@@ -80,6 +81,8 @@ it('gives a promise where the limiter does, and nothing of one caller to the oth
   const remaining = replies.map(({ status, limits }) => `${status} ${told(limits, 'X-RateLimit-Remaining')}`);
   assert.deepEqual(remaining, ['undefined 1', 'undefined 0', '429 0']);
   assert.deepEqual(bans, ['k1 121']);
+  const isTold = replies.map(({ resetsAt, limits }) => resetsAt === Number(told(limits, 'X-RateLimit-Reset')));
+  assert.deepEqual([isTold, replies[0].resetsAt], [[false, false, true], undefined]);
   assert.equal(gate.admit(admission(text), callers, new SlotLimiter({ clock, unix: () => 0 })), undefined);
 });
 

@@ -98,3 +98,16 @@ test('ten years in all, also for many who ask at the same time', async (t) => {
   const { json } = await ask('POST /lab/clock', { key, body: { advance: '1s' } });
   assert.match(json.message, /3650d ahead in all; 0s are left/);
 });
+
+test('who waits until X-RateLimit-Reset has waited, though Retry-After tells a little more', async (t) => {
+  const { clock, makeKey, ask, must } = await startLab(t);
+  const key = await makeKey({ perMinute: 1 });
+  await must('GET /v1/pets', { key });
+  const { status, headers } = await ask('GET /v1/pets', { key });
+  const resetMs = Number(headers.get('x-ratelimit-reset')) * 1_000 - clock.wall();
+  assert.ok(status === 429 && resetMs < Number(headers.get('retry-after')) * 1_000);
+  clock.advance(resetMs);
+  await must('GET /v1/pets', { key });
+  const { checks } = (await must('GET /lab/grade', { key })).json;
+  assert.equal(checks.find(({ id }: { id: string }) => id === 'retry_after').verdict, 'pass');
+});
