@@ -142,7 +142,6 @@ function namesImportedBy(file: string): string[] {
 const PUBLIC = ['src/client/client.ts', 'src/postgres/engine.ts']; // the latter by import()
 /** Exports that tests alone import, by the reason why they stand in src/ all the same. */
 const FOR_TESTS: Record<string, string[]> = {
-  'time is set in tests, not waited for': ['timing'],
   'a maximum is tried at its value, and one beyond': [
     'MAX_DEPTH',
     'MAX_KNOWN_HEADERS',

@@ -12,7 +12,7 @@ export const MAX_REPLY_BYTES = 1_048_576;
 const MAX_BUDGET_MS = 2 ** 30;
 const BACKOFF_BASE_MS = 200;
 
-export const timing = {
+const REAL = {
   silenceMs: 15_000, // longer, and a try is given up
   now: () => performance.now(),
   // One more, as a timer may fire a fraction early.
@@ -25,7 +25,7 @@ class Semaphore {
   #held = 0;
   readonly #waiting: (() => void)[] = [];
 
-  async take(): Promise<void> {
+  async acquire(): Promise<void> {
     if (this.#held < this.size) this.#held++;
     else await new Promise<void>((go) => this.#waiting.push(go));
   }
@@ -50,19 +50,21 @@ export class Calls {
   limits: Limits | undefined;
   readonly #key: string;
   readonly #budgetMs: number;
+  readonly #timing: typeof REAL; // tests have another, by an option that `ClientOptions` does not tell
   readonly #agent: Agent;
   readonly #turns = new Semaphore();
   /** Nothing is sent before this time, for this reason. */
   #hold = { until: 0, code: '', why: '' };
   readonly #closing = new AbortController();
 
-  constructor(key: string, budgetMs: number) {
+  constructor(key: string, { budgetMs = 90_000, timing }: { budgetMs?: number; timing?: Partial<typeof REAL> }) {
     if (!Number.isInteger(budgetMs) || budgetMs < 1 || budgetMs > MAX_BUDGET_MS) {
       throw new RangeError(`budgetMs must be a whole number from 1 to ${MAX_BUDGET_MS} (got ${budgetMs})`);
     }
     this.#key = key;
     this.#budgetMs = budgetMs;
-    const { silenceMs } = timing;
+    this.#timing = { ...REAL, ...timing };
+    const { silenceMs } = this.#timing;
     this.#agent = new Agent({ maxResponseSize: MAX_REPLY_BYTES, headersTimeout: silenceMs, bodyTimeout: silenceMs });
   }
 
@@ -102,16 +104,16 @@ export class Calls {
   }
 
   async #repeat(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
-    const deadline = timing.now() + this.#budgetMs;
+    const deadline = this.#timing.now() + this.#budgetMs;
     for (;;) {
-      await this.#turns.take();
+      await this.#turns.acquire();
       const reply = await this.#send(asked, story, whole).finally(() => this.#turns.release());
       const { fault } = reply;
       if (fault === undefined) return reply;
-      const againAt = fault.status === 429 ? this.#hold.until : timing.now() + this.#waitMs(fault, story.tries);
+      const againAt = fault.status === 429 ? this.#hold.until : this.#timing.now() + this.#waitMs(fault, story.tries);
       const isSafe = asked.method !== 'PATCH' || !mayBeDone(fault);
       if (againAt > deadline || story.tries === MAX_TRIES || !isPassing(fault) || !isSafe) throw fault;
-      await timing.sleep(againAt - timing.now(), whole);
+      await this.#timing.sleep(againAt - this.#timing.now(), whole);
     }
   }
 
@@ -119,10 +121,8 @@ export class Calls {
   async #send(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
     whole.throwIfAborted();
     const { until, code, why } = this.#hold;
-    const retryAfter = Math.ceil((until - timing.now()) / 1_000);
-    if (retryAfter > 0) {
-      return { headers: {}, fault: new PetstoreError(code, why, { status: 429, retryAfter }) };
-    }
+    const retryAfter = Math.ceil((until - this.#timing.now()) / 1_000);
+    if (retryAfter > 0) return { headers: {}, fault: new PetstoreError(code, why, { status: 429, retryAfter }) };
     const changes = asked.method !== 'GET';
     const before = story.outcomeUnknown;
     story.tries++;
@@ -147,7 +147,7 @@ export class Calls {
   }
 
   #holdFor(ms: number, code: string, message: string): void {
-    const until = timing.now() + ms;
+    const until = this.#timing.now() + ms;
     if (until > this.#hold.until) this.#hold = { until, code, why: `not sent, as was said before: ${message}` };
   }
 

@@ -55,12 +55,12 @@ export class PetstoreClient {
   readonly #base: URL;
   readonly #calls: Calls;
 
-  constructor({ baseUrl, key, budgetMs = 90_000 }: ClientOptions) {
+  constructor({ baseUrl, key, ...others }: ClientOptions) {
     this.#base = baseOf(baseUrl);
     const kind = readKey(key);
     if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
     if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
-    this.#calls = new Calls(key, budgetMs);
+    this.#calls = new Calls(key, others);
   }
 
   /** Both windows of the key's limits, as the newest reply told them. */

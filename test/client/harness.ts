@@ -1,26 +1,25 @@
 import type { TestContext } from 'node:test';
 import { makeKey } from '../../src/access/keys.ts';
-import { timing } from '../../src/client/calls.ts';
+import type { Calls } from '../../src/client/calls.ts';
 import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import { SetClock } from '../clock.ts';
 import { Front } from './front.ts';
-
-export const realTiming = { ...timing };
 
 /** Time that passes only when a client waits, and how long it waited each time. */
 export class Time extends SetClock {
   readonly waits: number[] = [];
 
-  constructor(t: TestContext) {
-    super();
-    t.after(() => Object.assign(timing, realTiming));
-    timing.now = () => this.now();
-    timing.sleep = async (ms) => {
+  readonly timing: Timing = {
+    now: () => this.now(),
+    sleep: async (ms) => {
       this.waits.push(ms);
       this.advance(ms);
-    };
-  }
+    },
+  };
 }
+
+/** What a client goes by, given in an option that no user is told of. Where it says nothing, the client's own. */
+export type Timing = NonNullable<ConstructorParameters<typeof Calls>[1]['timing']>;
 
 export const KEY = makeKey('production');
 export const newPet = { name: 'Rex', categoryId: 1 };
@@ -29,17 +28,24 @@ export const newPet = { name: 'Rex', categoryId: 1 };
 export async function harness(
   t: TestContext,
   fault: Front['fault'],
-  { behind = '', path = '/v1', time = new Time(t), ...options }: Partial<ClientOptions & Extra> = {},
+  {
+    behind = '',
+    path = '/v1',
+    time = new Time(),
+    timing = time.timing,
+    ...options
+  }: Partial<ClientOptions & Extra> = {},
 ) {
   const front = await new Front(fault, behind).listen(t);
   t.mock.method(Math, 'random', () => 1 - Number.EPSILON);
-  const client = new PetstoreClient({ baseUrl: front.url.replace('/v1', path), key: KEY, ...options });
+  const given = { key: KEY, ...options, timing };
+  const client = new PetstoreClient({ baseUrl: front.url.replace('/v1', path), ...given });
   t.after(() => client.close());
   return { front, time, client };
 }
 
 /** `behind`: the service's address. `path`: the end of the base URL. */
-type Extra = { behind: string; path: string; time: Time };
+type Extra = { behind: string; path: string; time: Time; timing: Timing };
 
 /** What a call rejects with; fails when it resolves, or rejects with anything else. */
 export async function failure(call: Promise<unknown>): Promise<PetstoreError> {

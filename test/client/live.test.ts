@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import test from 'node:test';
-import { timing } from '../../src/client/calls.ts';
 import { type Pet, type PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import type { Plan } from '../../src/store/model.ts';
 import { serving, temporary } from '../program.ts';
 import { startService } from '../service.ts';
 import { type Fault, type Front, refusal } from './front.ts';
-import { all, harness, realTiming, Time } from './harness.ts';
+import { all, harness, Time } from './harness.ts';
 
 const HARM: Fault[] = [
   'lost',
@@ -22,7 +21,7 @@ const HARM: Fault[] = [
 ];
 
 async function live(t: test.TestContext, fault: Front['fault'], plan?: Plan) {
-  const time = new Time(t);
+  const time = new Time();
   const service = await startService({ clock: time });
   const { text, key } = await service.makeKey(plan);
   // All calls share one clock, so each one's waits are time that passes for all: the budget is to outlast them.
@@ -109,9 +108,8 @@ test('far over the limit: all are made in time, without a refusal', async (t) =>
 test('a service that is killed and started again under the calls: nothing is lost, nothing is made twice', async (t) => {
   const data = await temporary(t);
   const first = await serving(t, ['--data', data, '--first-key', 'business']);
-  const { client, front } = await harness(t, () => 'pass', { key: first.key, behind: first.url });
-  timing.now = realTiming.now;
-  timing.sleep = () => new Promise((resolve) => setTimeout(resolve, 2));
+  const timing = { sleep: () => new Promise((resolve) => setTimeout(resolve, 2)) };
+  const { client, front } = await harness(t, () => 'pass', { key: first.key, behind: first.url, timing });
   let back: Promise<unknown> | undefined;
   const again = async () => {
     await first.kill();

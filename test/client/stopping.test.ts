@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { getEventListeners, once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import test, { type TestContext } from 'node:test';
-import { timing } from '../../src/client/calls.ts';
 import { inTurn, json, REX, refusal } from './front.ts';
-import { all, failure, harness, newPet, realTiming } from './harness.ts';
+import { all, failure, harness, newPet } from './harness.ts';
 
 const never = () => new Promise<never>(() => {});
 const busy = refusal(503, 'unavailable', { 'Retry-After': '60' });
@@ -37,11 +36,11 @@ test('a signal ends a request that is under way', async (t) => {
 
 test('a signal ends a wait, and one that has fired keeps the call from being sent', async (t) => {
   const stop = new AbortController();
-  const { client, front } = await harness(t, () => busy);
-  timing.sleep = (ms, signal) => {
+  const sleep = (ms: number, signal: AbortSignal) => {
     queueMicrotask(() => stop.abort());
     return waitForSignal(ms, signal);
   };
+  const { client, front } = await harness(t, () => busy, { timing: { sleep } });
   const error = await failure(client.createPet(newPet, { signal: stop.signal }));
   assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['aborted', 1, false]);
   assert.equal((await failure(all(client.listPets({ signal: stop.signal })))).tries, 0);
@@ -91,24 +90,22 @@ test('a reply that drips is not silent, and ended by the budget', async (t) => {
     const drip = setInterval(() => socket.write(' '), 2);
     socket.on('close', () => clearInterval(drip));
   });
-  timing.silenceMs = 1_500; // a machine that stands still for so long would make silence of it
-  const { client } = await harness(t, never, { baseUrl: `http://${dripping}`, budgetMs: 2_500 });
+  const timing = { silenceMs: 1_500 }; // a machine that stands still for so long would make silence of it
+  const { client } = await harness(t, never, { baseUrl: `http://${dripping}`, budgetMs: 2_500, timing });
   const error = await failure(client.createPet(newPet));
   assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 1, true]);
   assert.match(error.message, /within 2500 ms/);
 });
 
 test('a silent try is repeated, by real timers', async (t) => {
-  timing.silenceMs = 600;
-  const { client, front } = await harness(t, () => (front.asked.length === 1 ? never() : json(REX, {}, 201)));
-  Object.assign(timing, realTiming);
+  const fault = () => (front.asked.length === 1 ? never() : json(REX, {}, 201));
+  const { client, front } = await harness(t, fault, { timing: { silenceMs: 600 } });
   assert.deepEqual(await client.createPet(newPet), REX);
   assert.equal(front.asked.length, 2);
 });
 
 test('close ends what is under way, what waits, and what comes after', async (t) => {
-  const { client, front } = await harness(t, inTurn(busy, json([REX])));
-  timing.sleep = waitForSignal;
+  const { client, front } = await harness(t, inTurn(busy, json([REX])), { timing: { sleep: waitForSignal } });
   const waiting = failure(client.createPet(newPet));
   await until(() => front.asked.length === 1);
   await all(client.listPets());
