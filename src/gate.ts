@@ -42,7 +42,7 @@ export class Gate {
   /** Fills in the admission. Gives back the refusal, where there is one. */
   admit(admission: Admission, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
     const { authorization } = admission.req.headers;
-    const take = (caller: ApiKey | KeyRefusal) => {
+    const decide = (caller: ApiKey | KeyRefusal) => {
       if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
       const decision = limiter.take(caller);
       if (!(decision instanceof Promise)) return this.#tell(admission, caller, decision);
@@ -52,9 +52,9 @@ export class Gate {
       });
     };
     const caller = callers.identify(authorization);
-    if (caller !== UNKNOWN || limiter.fresh === undefined) return take(caller);
+    if (caller !== UNKNOWN || limiter.fresh === undefined) return decide(caller);
     // It may have been made a moment ago, by another process.
-    return limiter.fresh().then(() => take(callers.identify(authorization)));
+    return limiter.fresh().then(() => decide(callers.identify(authorization)));
   }
 
   #tell(admission: Admission, caller: ApiKey, decision: Decision): Reply | undefined {

@@ -16,7 +16,7 @@ export class InvalidMembers extends Error {
 }
 
 /**
- * Takes the members of an object one by one and gathers everything that is wrong with them. A member that was
+ * Asks for the members of an object one by one and gathers everything that is wrong with them. A member that was
  * asked for is required, unless a fallback is given. What the methods return holds only once `end` has returned:
  * until then it may stand for a member that is missing or wrong.
  */
@@ -34,7 +34,7 @@ export class Members {
 
   /** A string of `min` to `max` Unicode characters, at least one of them not white space, kept as it was sent. */
   text(name: string, { min, max }: { min: number; max: number }): string {
-    const value = this.#take(name);
+    const value = this.#ask(name);
     const right = `${min}–${max} characters`;
     if (typeof value !== 'string') return this.#refuse(name, `a string of ${right}`, value, '');
     const length = countCharacters(value);
@@ -45,7 +45,7 @@ export class Members {
 
   /** `remark`: what is said against the integer where the object is refused anyway; alone it refuses nothing. */
   int64(name: string, remark?: (value: Int64) => string | undefined): Int64 {
-    const value = this.#take(name);
+    const value = this.#ask(name);
     const isRight = typeof value === 'number' || typeof value === 'bigint';
     if (!isRight) return this.#refuse(name, `an integer from ${MIN_INT64} to ${MAX_INT64}`, value, 0);
     const said = remark?.(value);
@@ -55,14 +55,14 @@ export class Members {
 
   /** A small integer that may be left out. */
   integer(name: string, { min, max }: { min: number; max: number }, fallback: number): number {
-    const value = this.#take(name);
+    const value = this.#ask(name);
     if (value === undefined) return fallback;
     const fits = typeof value === 'number' && value >= min && value <= max;
     return fits ? value : this.#refuse(name, `an integer from ${min} to ${max}`, value, fallback);
   }
 
   oneOf<T extends string>(name: string, values: readonly T[], fallback?: T): T {
-    const value = this.#take(name);
+    const value = this.#ask(name);
     if (value === undefined && fallback !== undefined) return fallback;
     const found = values.find((one) => one === value);
     return found ?? this.#refuse(name, `one of ${values.map((one) => `"${one}"`).join(', ')}`, value, values[0]);
@@ -78,7 +78,7 @@ export class Members {
     if (this.#violations.length > 0) throw new InvalidMembers([...this.#remarks, ...this.#violations]);
   }
 
-  #take(name: string): JsonValue | undefined {
+  #ask(name: string): JsonValue | undefined {
     this.#known.add(name);
     return this.#members.get(name);
   }

@@ -82,25 +82,25 @@ class Reader {
 
   #array(depth: number): JsonValue[] {
     const items: JsonValue[] = [];
-    if (this.#takes(']')) return items;
+    if (this.#passes(']')) return items;
     do items.push(this.#value(depth));
-    while (this.#takes(','));
-    if (!this.#takes(']')) throw this.#expected('"," or "]"');
+    while (this.#passes(','));
+    if (!this.#passes(']')) throw this.#expected('"," or "]"');
     return items;
   }
 
   #object(depth: number): Map<string, JsonValue> {
     const members = new Map<string, JsonValue>();
-    if (this.#takes('}')) return members;
+    if (this.#passes('}')) return members;
     do {
       if (this.#peek() !== '"') throw this.#expected('a member name in double quotes');
       const start = this.#at;
       const name = this.#string();
       if (members.has(name)) throw this.#error(`the member name ${excerpt(name)} is there twice`, start);
-      if (!this.#takes(':')) throw this.#expected('":"');
+      if (!this.#passes(':')) throw this.#expected('":"');
       members.set(name, this.#value(depth));
-    } while (this.#takes(','));
-    if (!this.#takes('}')) throw this.#expected('"," or "}"');
+    } while (this.#passes(','));
+    if (!this.#passes('}')) throw this.#expected('"," or "}"');
     return members;
   }
 
@@ -153,7 +153,7 @@ class Reader {
     return int64Of(sign, whole + fraction, Number(exponent) - fraction.length) ?? new Decimal(text);
   }
 
-  #takes(sign: string): boolean {
+  #passes(sign: string): boolean {
     if (this.#peek() !== sign) return false;
     this.#at++;
     return true;

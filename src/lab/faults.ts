@@ -66,7 +66,7 @@ export class Faults {
   }
 
   /** What goes wrong with this request: the first fault that fits is used up by it. One that lets it pass counts it. */
-  take(operation: string): Fault | undefined {
+  useUp(operation: string): Fault | undefined {
     for (const fault of this.armed) {
       if (fault.operation !== undefined && fault.operation !== operation) continue;
       if (fault.skip > 0) fault.skip--;

@@ -37,7 +37,7 @@ export class PostgresJournal implements Journal {
   at: Place = { batch: 0, id: '' };
   #state!: State;
   /** Once everything that there was is read. */
-  #take: ((operations: Operation[]) => void) | undefined;
+  #follower: ((operations: Operation[]) => void) | undefined;
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
@@ -56,8 +56,8 @@ export class PostgresJournal implements Journal {
     await this.catchUp();
   }
 
-  follow(take: (operations: Operation[]) => void): void {
-    this.#take = take;
+  follow(follower: (operations: Operation[]) => void): void {
+    this.#follower = follower;
   }
 
   async append(operations: Operation[]): Promise<Operation[] | undefined> {
@@ -92,7 +92,7 @@ export class PostgresJournal implements Journal {
       if (row.id === this.#sent?.place.id) {
         this.#kept(this.#sent as Sent);
         await new Promise((resolve) => setImmediate(resolve)); // until the store has applied it
-      } else this.#takeOther(row);
+      } else this.#readOther(row);
     }
     if (tail.length === TAIL_ROWS) await this.catchUp();
   }
@@ -125,7 +125,7 @@ export class PostgresJournal implements Journal {
         if (!isUnderWay || inDoubt) continue;
         this.counts.doubts++;
         inDoubt = setTimeout(() => {
-          sent.resolve = (others) => others ?? this.#take?.(sent.operations);
+          sent.resolve = (others) => others ?? this.#follower?.(sent.operations);
           sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
         }, OUTCOME_MAX_MS);
       }
@@ -154,15 +154,15 @@ export class PostgresJournal implements Journal {
     sent.resolve(undefined);
   }
 
-  #takeOther({ batch, id, body }: Row): void {
+  #readOther({ batch, id, body }: Row): void {
     const next = this.at.batch + 1;
     if (Number(batch) !== next) this.#end(`batch ${next} is missing`);
     try {
       const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
-      if (this.#take) this.#take(operations);
+      if (this.#follower) this.#follower(operations);
       else this.#state.take(operations);
     } catch (error) {
-      if (!this.#take) throw error;
+      if (!this.#follower) throw error;
       this.#end((error as Error).message);
     }
     this.at = { batch: next, id };
@@ -191,7 +191,7 @@ export class PostgresJournal implements Journal {
 
   /** From here nothing can be told that is true. */
   #end(why: string): never {
-    if (!this.#take) throw damaged(why);
+    if (!this.#follower) throw damaged(why);
     const error = new StoreError('unavailable', `the log in the database is not the one this replica has read: ${why}`);
     this.#onFatal(error);
     throw error;

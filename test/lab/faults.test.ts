@@ -51,7 +51,7 @@ test('in order of arrival, the first that fits is used up, and only by as many a
     fault('truncate', { times: 2, skip: 1 }),
     fault('drip', { operation: 'listPets' }),
   ]);
-  const met = (operation: string) => faults.take(operation)?.kind;
+  const met = (operation: string) => faults.useUp(operation)?.kind;
   assert.equal(met('listPets'), 'drip'); // truncate lets one pass, which the next in line then meets
   assert.equal(met('listPets'), 'truncate');
   assert.equal(met('createPet'), 'delay');
