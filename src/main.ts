@@ -22,7 +22,7 @@ async function main(words: string[]): Promise<void> {
   const [usage, rest] = group.length > 0 ? [overview(group), words.slice(1)] : [overview(COMMANDS), words];
   if (asksForHelp(rest.slice(0, 1))) return print(usage);
   const wrong = rest.length === 0 ? 'a command is missing' : unknown(words);
-  throw new CommandError(EXIT.usage, `petstore: ${wrong}\n\n${usage}`);
+  throw new CommandError(EXIT.usage, `${usage}\n\npetstore: ${wrong}`);
 }
 
 function asksForHelp(words: string[]): boolean {
@@ -34,7 +34,8 @@ function asksForHelp(words: string[]): boolean {
 function unknown(words: string[]): string {
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
-  return `there is no command ${excerpt(typed)}${didYouMean(typed, names) || didYouMean(words[0], names)}`;
+  const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);
+  return `there is no command ${excerpt(typed)}${didYouMean(typed, names) || didYouMean(words[0], firsts)}`;
 }
 
 /** What is not taken of our output and our messages is told where it is written. */

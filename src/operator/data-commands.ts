@@ -1,9 +1,10 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`. */
 import type { Upkeep } from '../engine.ts';
 import { restore } from '../store/file/backup.ts';
+import { readStore } from '../store/file/open.ts';
 import { repair } from '../store/file/repair.ts';
 import { command } from './command.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { makePrivate, upkeepOf } from './file-engine.ts';
 import { mustHoldStore, openHere, postgres } from './opening.ts';
 import { path, placed } from './options.ts';
@@ -56,7 +57,8 @@ export const DATA_COMMANDS = [
       const { data, store } = placeOf(values);
       const proof = await withProgress('restoring', async (progress) => {
         if (data === undefined) return (await postgres()).restorePostgres(file, store, progress);
-        const proof = await restore(file, data, { progress, isAlive: () => isServed(data) });
+        const options = { progress, isAlive: () => isServed(data) };
+        const proof = await restore(file, data, options).catch((error) => notSure(error, data));
         makePrivate(data);
         return proof;
       });
@@ -73,10 +75,19 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   return work(engine.upkeep).finally(() => engine.close());
 }
 
+/** Where the disk fails once the store has its name, all of it is there: another try would be told only that. */
+async function notSure(error: NodeJS.ErrnoException, data: string): Promise<never> {
+  if (!/^(write|fdatasync|fsync)$/.test(error.syscall ?? '')) throw error;
+  const { state } = await readStore(data).catch(() => Promise.reject(error));
+  if (Object.values(state.counts()).every((count) => count === 0)) throw error;
+  const done = 'the whole store is there all the same, but may not outlast a crash of the machine';
+  throw new CommandError(EXIT.failed, `${data}: ${reasonOf(error)}; ${done}: remove it, and restore again`);
+}
+
 async function repairFile(data: string, progress: (done: number, total: number) => void) {
   mustHoldStore(data);
-  const { damage, kept, proof, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
+  const { damage, kept, proof, nextSlot, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
   // Not its message: that advises what has just been done.
   const where = damage && `${damage.file}, offset ${damage.offset}: ${damage.what}`;
-  return { damage: where ?? null, keptBeside: kept ?? null, ...done, ...proof };
+  return { damage: where ?? null, keptBeside: kept ?? null, ...done, nextKeyId: `k${nextSlot + 1}`, ...proof };
 }

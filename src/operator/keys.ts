@@ -23,10 +23,10 @@ const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, '
 const keyName = text(`1 to ${MAX_NAME_CHARS} printable characters`, printable);
 const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
 export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
-const plan = oneOf(PLANS);
-const plansHelp = `free: 60 a minute, 1,000 a day; pro: 300, 10,000; business: 1,000, 100,000; enterprise: as given by \
---per-minute and --per-day`;
-const environmentHelp = 'default: that of the running server, production if none runs';
+const plans = `free (60 requests a minute, 1,000 a day), pro (300, 10,000), business (1,000, 100,000) or enterprise \
+(--per-minute, --per-day)`;
+const plan = { ...oneOf(PLANS), allowed: plans };
+const ofServer = 'that of the running server, production if none runs';
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const customLimits = {
   perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
@@ -59,10 +59,10 @@ export const KEY_COMMANDS = [
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     unsure: `look with ${PROGRAM} keys list: a new key there that nobody has is best revoked`,
     options: {
-      plan: needed(plan, 'PLAN', plansHelp),
+      plan: needed(plan, 'PLAN', 'its limits'),
       name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
       ...customLimits,
-      environment: optional(oneOf(ENVIRONMENTS), 'NAME', environmentHelp),
+      environment: optional(oneOf(ENVIRONMENTS), 'NAME', 'where it is accepted', ofServer),
       ...place,
       json,
     },
@@ -110,7 +110,7 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
     unsure: 'a new secret may be in force: rotate the key again',
     options: {
       id,
-      grace: option(duration(MAX_GRACE_DAYS), 'TIME', 'how long the old secret still works; 0s: not at all', '24h'),
+      grace: option(duration(MAX_GRACE_DAYS), 'TIME', 'how long the old secret still works, 0s for not at all', '24h'),
       ...place,
       json,
     },
@@ -129,7 +129,7 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
   command({
     name: 'keys plan',
     does: 'put a key on another plan; what it has used stays used',
-    options: { id, plan: placed(plan, 'PLAN', `the new plan; ${plansHelp}`), ...customLimits, ...place, json },
+    options: { id, plan: placed(plan, 'PLAN', 'the new plan'), ...customLimits, ...place, json },
     check: limitsFitPlan,
     call: (context, { id, ...limits }) =>
       change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) })),

@@ -13,13 +13,14 @@ test('every command tells its options, ranges and defaults in lines of at most 8
     const [usage, ...lines] = helpOf(command).split('\n');
     assert.ok(usage.endsWith(' [options]') && usage.includes(` ${command.name} `), usage);
     const text = lines.join(' ').replace(/ +/g, ' ');
-    for (const [key, { is, shown, allowed, fallback }] of Object.entries(command.options)) {
+    for (const [key, { is, shown, help, allowed, fallback }] of Object.entries(command.options)) {
       const start = is === 'placed' ? `  ${shown} ` : `  ${flagOf(key)} ${shown}`.trimEnd();
       assert.ok(
         lines.some((line) => line.startsWith(start)),
         start,
       );
       if (is === 'switch') continue;
+      assert.ok(help.includes(allowed) || !help.includes(': '), 'what is allowed follows a colon, the only one');
       assert.ok(text.includes(allowed) || allowed === 'a path', allowed);
       assert.ok(fallback === undefined || text.includes(`(default ${fallback})`), key);
     }
@@ -30,7 +31,7 @@ test('every command tells its options, ranges and defaults in lines of at most 8
 test('without a command the usage is on stderr, with exit 2; asked for, it is on stdout', async () => {
   const missing = await program([]);
   assert.deepEqual([missing.exit, missing.stdout], [2, '']);
-  assert.match(missing.stderr, /a command is missing[\s\S]*Usage: node \S+ COMMAND/);
+  assert.match(missing.stderr, /^Usage: node \S+ COMMAND[\s\S]*a command is missing\n$/);
   for (const words of [['--help'], ['-h'], ['help']]) {
     const { exit, stdout, stderr } = await program(words);
     assert.deepEqual([exit, stderr, stdout.includes('compact-child')], [0, '', false]);
@@ -43,18 +44,21 @@ test('without a command the usage is on stderr, with exit 2; asked for, it is on
 
 test('an unknown command names itself and the known ones', async () => {
   for (const [words, said] of [
-    [['sevre'], '"sevre"; did you mean serve?\n'],
-    [['keys', 'crate', '--plan', 'pro'], '"keys crate"; did you mean keys create?\n'],
-    [['exprot', 'x'], '"exprot x"; did you mean export?\n'],
+    [['sevre'], 'there is no command "sevre"; did you mean serve?'],
+    [['keys', 'crate', '--plan', 'pro'], 'there is no command "keys crate"; did you mean keys create?'],
+    [['exprot', 'x'], 'there is no command "exprot x"; did you mean export?'],
+    [['key'], 'there is no command "key"; did you mean keys?'],
     [['keys'], 'a command is missing'],
-    [['keys', 'make'], '"keys make"'],
-    [['help', 'frob'], 'there is no command "frob"\n'],
-    [['frob', '--data', 'x'], 'there is no command "frob"\n'],
-    [['--frob'], 'there is no command "--frob"\n'],
+    [['keys', 'make'], 'there is no command "keys make"'],
+    [['help', 'frob'], 'there is no command "frob"'],
+    [['frob', '--data', 'x'], 'there is no command "frob"'],
+    [['--frob'], 'there is no command "--frob"'],
+    [['\u001b[2J'], 'there is no command "\\u{1b}[2J"'],
   ] as const) {
     const { exit, stdout, stderr } = await program([...words]);
     assert.deepEqual([exit, stdout], [2, ''], words.join(' '));
-    assert.ok(stderr.includes(said) && stderr.includes('keys create'), stderr);
+    assert.ok(stderr.endsWith(`\n\npetstore: ${said}\n`), `what is read last is what was wrong: ${stderr}`);
+    assert.ok(stderr.includes('  keys create'), stderr);
   }
 });
 
@@ -147,7 +151,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', '--port 1 --port=2', /--port is given twice/],
     ['serve', 'now', /"now" is one argument too many/],
     ['serve', '-- --port', /"--port" is one argument too many/],
-    ['keys create', '', /--plan is missing: give free, pro, business or enterprise/],
+    ['keys create', '', /--plan is missing: give free \(60 .*\), pro \(.*\), business \(.*\) or enterprise \(.*\)\n/],
     ['keys create', '--plan enterprise --per-minute 5', /the enterprise plan needs --per-minute N and --per-day N/],
     ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes/],
     ['keys create', '--plan enterprise --per-minute 9 --per-day 8', /--per-minute 9 is more than --per-day 8 allows/],

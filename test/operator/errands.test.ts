@@ -171,6 +171,30 @@ test('restore makes a directory and files for their owner alone', async (t) => {
   }
 });
 
+test('the disk fails at each sync of a restore: where the store is there all the same, that is said', {
+  skip,
+}, async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  await program(['backup', 'b'], { cwd });
+  const outcomes = new Set<boolean>();
+  for (const call of ['fdatasync', 'fsync', 'pwrite64']) {
+    for (let n = 1; ; n++) {
+      const line = `restore b --data ${call}-${n}`;
+      const ran = await injected(`${call}:error=EIO:when=${n}`, line.split(' '), { cwd });
+      if (!ran.wasHit) break;
+      assert.deepEqual([ran.exit, ran.stdout], [1, ''], line);
+      const isThere = (await program(['verify', '--data', `${call}-${n}`], { cwd })).exit === 0;
+      assert.equal(
+        /; the whole store is there all the same, but .*: remove it, and restore again\n$/.test(ran.stderr),
+        isThere,
+      );
+      outcomes.add(isThere);
+    }
+  }
+  assert.equal(outcomes.size, 2);
+});
+
 test('a backup that is refused, fails or is ended by a signal leaves nothing behind', { skip }, async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });

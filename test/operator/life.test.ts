@@ -171,9 +171,12 @@ test('damage is refused with exit 3 by every command that reads; repair cuts it 
   assert.match(stdout, /^kept beside +\S+\.damaged$/m);
   assert.match(stdout, /^lost batches +[3-9]\nlost bytes +\d/m, 'on a slow machine usage has batches of its own');
   assert.match(stdout, /^pets +2$/m);
+  const nextKeyId = /^next key id +(k\d+)$/m.exec(stdout)?.[1];
   const kept = (await readdir(data)).filter((name) => name.includes('.damaged'));
   assert.equal(kept.length, 1);
   const next = await serving(t, ['--first-key', 'pro'], { cwd });
+  const keys = JSON.parse((await program(['keys', 'list', '--json'], { cwd })).stdout);
+  assert.deepEqual([keys.length, keys[1].id], [2, nextKeyId], 'what is told of the next ids is so');
   const made = await fetch(`${next.url}/pets`, {
     method: 'POST',
     headers: { ...headers, authorization: `Bearer ${next.key}` },
