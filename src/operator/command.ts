@@ -3,9 +3,8 @@ import { Readable } from 'node:stream';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import { read, type Spec, type Variables } from './arguments.ts';
-import type { Context, Ends, Io } from './context.ts';
+import type { Context, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { linesOf } from './lines.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
 import type { Options, Values } from './options.ts';
 import { inWords, print } from './output.ts';
@@ -23,7 +22,7 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   /** What to do where nobody knows whether it was done, or nobody has read a result that is printed once. */
   unsure?: string;
   /** What is done in the process of the command; if not given, its call alone. `ask` does the call. */
-  run?(values: Values<O>, ask: (ends?: Partial<Ends>) => Promise<A>): R | Promise<R>;
+  run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
   /** The result for people, where its members under each other will not do. `--json` prints it as it is. */
   words?(result: R): string;
 }
@@ -39,14 +38,14 @@ export async function perform(command: Command, words: readonly string[], variab
   const values = read(command, words, variables);
   const place = placeOf(values);
   const opened: Engine[] = [];
-  const ask = (ends: Partial<Ends> = {}) =>
+  const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {
-      const { input = Readable.from([]), tell = print } = ends;
-      const answer = place.data && (await askServer(place.data, command, { words, variables }, { input, tell }));
+      const io = { input: Readable.from([]), tell: print, ...given };
+      const answer = place.data && (await askServer(place.data, command, { words, variables }, io));
       if (answer) return answer.result;
       opened.push(await openHere(place, command));
       const context = { engine: opened[0], clock, environment: 'production' as const };
-      return command.call?.(context, values, { input: linesOf(input), tell });
+      return command.call?.(context, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
   try {

@@ -13,15 +13,10 @@ export interface Context {
   grade?: Lab['grade'];
 }
 
-/** What the process of a command gives to its call, and takes from it. */
-export interface Ends {
-  input: AsyncIterable<Buffer>;
+/** What the process of a command gives to its call, and is told by it: lines in, lines out; the result is the last. */
+export interface Io {
+  /** Each line, with or without its end; undefined where one is too long. */
+  input: AsyncIterable<Buffer | undefined>;
   /** Resolves when it was taken, and lets others have a turn when much is told. */
   tell(line: string): Promise<void>;
-}
-
-/** Lines in, lines out; the result is the last. */
-export interface Io extends Pick<Ends, 'tell'> {
-  /** Each line of what the command was given; undefined where one is too long. */
-  input: AsyncIterable<Buffer | undefined>;
 }

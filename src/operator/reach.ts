@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Variables } from './arguments.ts';
-import type { Ends } from './context.ts';
+import type { Io } from './context.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 import { linesOf } from './lines.ts';
 import { adminSocket, isNobodyThere } from './sockets.ts';
@@ -23,7 +23,7 @@ export async function askServer(
   dir: string,
   { name, unsure = 'look before you repeat it' }: { name: string; unsure?: string },
   { words, variables }: Said,
-  { input, tell }: Ends,
+  { input, tell }: Io,
 ): Promise<{ result: unknown } | undefined> {
   const path = `/${name.replaceAll(' ', '-')}`;
   const req = request({ socketPath: adminSocket(dir), method: 'POST', path, agent: false });
