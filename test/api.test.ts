@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { makeKey } from '../src/access/keys.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
 import { flagOf } from '../src/operator/arguments.ts';
-import { SERVE_OPTIONS } from '../src/operator/settings.ts';
+import { SERVE_OPTIONS } from '../src/operator/options.ts';
 import { StoreError } from '../src/store/model.ts';
 import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';

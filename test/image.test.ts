@@ -12,7 +12,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { variableOf } from '../src/operator/arguments.ts';
-import { SERVE_OPTIONS } from '../src/operator/settings.ts';
+import { SERVE_OPTIONS } from '../src/operator/options.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BUILT = path.join(ROOT, 'dist/petstore');

@@ -6,9 +6,8 @@ import { command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { keyOf } from './key-details.ts';
 import { id } from './keys.ts';
-import { oneOf, optional, path } from './options.ts';
+import { json, oneOf, optional, path, place } from './options.ts';
 import { facts, print, table } from './output.ts';
-import { json, place } from './settings.ts';
 
 const PAGE_ANIMALS = 500;
 

@@ -6,10 +6,9 @@ import { read, type Spec, type Variables } from './arguments.ts';
 import type { Context, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
-import type { Options, Values } from './options.ts';
+import { type Options, placeOf, shownPlace, type Values } from './options.ts';
 import { inWords, print } from './output.ts';
 import { askServer } from './reach.ts';
-import { placeOf, shownPlace } from './settings.ts';
 
 /** `A`: what its call gives; `R`: what is told of that. */
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {

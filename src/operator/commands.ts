@@ -4,9 +4,9 @@ import { command } from './command.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
+import { baseUrls, json } from './options.ts';
 import { printDocument } from './pages.ts';
 import { serveCommand } from './serve.ts';
-import { baseUrls, json } from './settings.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const ON_THE_STORE = [...KEY_COMMANDS, ...DATA_COMMANDS, EXPORT, IMPORT, GRADE];

@@ -7,9 +7,8 @@ import { command } from './command.ts';
 import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { makePrivate, upkeepOf } from './file-engine.ts';
 import { mustHoldStore, openHere, postgres } from './opening.ts';
-import { path, placed } from './options.ts';
+import { json, type Place, path, place, placed, placeOf, shownPlace } from './options.ts';
 import { withProgress } from './progress.ts';
-import { json, type Place, place, placeOf, shownPlace } from './settings.ts';
 import { isServed } from './sockets.ts';
 
 export const DATA_COMMANDS = [

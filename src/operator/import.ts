@@ -12,10 +12,9 @@ import { command } from './command.ts';
 import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
-import { flag, path, placed } from './options.ts';
+import { flag, json, path, place, placed } from './options.ts';
 import { count, counted, told } from './output.ts';
 import { type At, withProgress } from './progress.ts';
-import { json, place } from './settings.ts';
 
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;

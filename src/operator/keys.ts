@@ -8,9 +8,8 @@ import { command } from './command.ts';
 import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
-import { duration, integer, needed, oneOf, option, optional, placed, text } from './options.ts';
+import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
 import { table } from './output.ts';
-import { json, place } from './settings.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */

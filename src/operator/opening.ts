@@ -7,9 +7,9 @@ import { realDisk } from '../store/file/disk.ts';
 import { runAgain } from './compacting.ts';
 import { CommandError, EXIT, isInUse } from './exit.ts';
 import { openFileEngine, openToRead } from './file-engine.ts';
+import type { Place } from './options.ts';
 import { told } from './output.ts';
 import { withProgress } from './progress.ts';
-import type { Place } from './settings.ts';
 
 /** Another command has the store for a moment only. */
 const MAX_IN_USE_WAIT_MS = 3_000;

@@ -1,7 +1,12 @@
-/** What a command's options are, and how the text of one becomes a value. */
+/** What options are, how the text of one becomes a value, and those that `serve` or several commands take. */
 import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
 import { durationMs } from '../clock.ts';
+import { ENVIRONMENTS } from '../store/model.ts';
+
+const MAX_BAN_AFTER_STRIKES = 1_000_000;
+const MAX_TRUST_PROXY_HOPS = 10;
+const DEFAULT_DATA = 'data';
 
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
@@ -50,8 +55,8 @@ export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
 
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
 export const path = text('a path', /^[^\0]{1,4096}$/s);
-export const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-export const hostPort = kind(
+const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
+const hostPort = kind(
   'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
   /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
   (text) => {
@@ -63,13 +68,13 @@ export const hostPort = kind(
 
 /** URLs take more for a host than a host may be, such as `*`. */
 const WEB = 'https?://(?:[a-z0-9._-]+|\\[[0-9a-f:.]+\\])(?::\\d+)?';
-export const origin = kind(
+const origin = kind(
   'an origin such as https://shop.example, or *',
   new RegExp(`^(?:\\*|${WEB})$`),
   String,
   (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
 );
-export const baseUrl = kind(
+const baseUrl = kind(
   'an http or https address that ends in /v1, such as https://api.example/v1',
   new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
   String,
@@ -78,3 +83,47 @@ export const baseUrl = kind(
 
 export const duration = (maxDays: number) =>
   kind(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
+
+const storeUrl = text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
+
+/** Where the store is: of every command that needs it. */
+export const place = {
+  data: optional(path, 'DIR', 'directory of the store', DEFAULT_DATA),
+  store: optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'),
+};
+export const json = flag('print JSON, for programs');
+
+export type Place = { data: string; store?: undefined } | { data?: undefined; store: string };
+
+export function placeOf({ data = DEFAULT_DATA, store }: { data?: string; store?: string }): Place {
+  return store === undefined ? { data } : { store };
+}
+
+/** As it may be logged: without user and password. */
+export const shownPlace = ({ data, store }: Place): string => data ?? store.replace(/\/\/[^/]*@/, '//');
+
+export const baseUrls = {
+  baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),
+  stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the OpenAPI document'),
+};
+
+const strikes = integer(0, MAX_BAN_AFTER_STRIKES);
+
+export const SERVE_OPTIONS = {
+  host: option(host, 'HOST', 'address to listen on', '127.0.0.1'),
+  port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
+  ...place,
+  seed: optional(path, 'FILE', 'fill the store from this JSON file if it is empty'),
+  firstKey: optional(oneOf(['free', 'pro', 'business']), 'PLAN', 'create and print a key if there is no active one'),
+  environment: option(oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
+  categories: option(oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
+  corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),
+  trustProxy: option(integer(0, MAX_TRUST_PROXY_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
+  lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
+  accessLog: flag('log a line for every request'),
+  metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
+  ...baseUrls,
+} satisfies Options;
+
+export type ServeSettings = Values<typeof SERVE_OPTIONS>;

@@ -2,8 +2,8 @@
 import { jsonReply, type Reply, withBody } from '../http/reply.ts';
 import { consolePage } from '../web/console.ts';
 import { type Addresses, openapiDocument } from '../web/openapi.ts';
+import { placeOf, type ServeSettings } from './options.ts';
 import { print } from './output.ts';
-import { placeOf, type ServeSettings } from './settings.ts';
 import { PROGRAM } from './version.ts';
 
 const STAGING_BASE_URL = 'https://staging.petstore.example/v1';

@@ -16,10 +16,10 @@ import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
 import { openEngine, triedWhileInUse } from './opening.ts';
+import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './settings.ts';
 import { hostAndPort, isServed, listen } from './sockets.ts';
 import { PROGRAM, VERSION } from './version.ts';
 

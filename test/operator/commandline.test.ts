@@ -5,7 +5,7 @@ import { flagOf, mistyped, read, variableOf } from '../../src/operator/arguments
 import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
 import { helpOf } from '../../src/operator/help.ts';
-import { SERVE_OPTIONS } from '../../src/operator/settings.ts';
+import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { program, temporary } from '../program.ts';
 
 test('every command tells its options, ranges and defaults in lines of at most 80 characters', () => {

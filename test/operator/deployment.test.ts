@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { flagOf } from '../../src/operator/arguments.ts';
-import { SERVE_OPTIONS } from '../../src/operator/settings.ts';
+import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { freePort, serving, temporary } from '../program.ts';
 
 const doc = (name: string) => readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
