@@ -2,6 +2,7 @@
 import type { Upkeep } from '../engine.ts';
 import { restore } from '../store/file/backup.ts';
 import { readStore } from '../store/file/open.ts';
+import type { Progress } from '../store/file/read.ts';
 import { repair } from '../store/file/repair.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT, reasonOf } from './exit.ts';
@@ -83,7 +84,7 @@ async function notSure(error: NodeJS.ErrnoException, data: string): Promise<neve
   throw new CommandError(EXIT.failed, `${data}: ${reasonOf(error)}; ${done}: remove it, and restore again`);
 }
 
-async function repairFile(data: string, progress: (done: number, total: number) => void) {
+async function repairFile(data: string, progress: Progress) {
   mustHoldStore(data);
   const { damage, kept, proof, nextSlot, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
   // Not its message: that advises what has just been done.

@@ -4,13 +4,13 @@ import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
 import { backup } from '../store/file/backup.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
 import { openStore, readStore } from '../store/file/open.ts';
+import type { Progress } from '../store/file/read.ts';
 import { recover } from '../store/file/rewrite.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type ApiKey, type Category, type Journal, type NewPet, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
 import { EXIT } from './exit.ts';
-import type { At } from './progress.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
@@ -85,7 +85,7 @@ export async function openToRead(dir: string, options: EngineOptions): Promise<E
 }
 
 /** What reads the file itself. */
-export function upkeepOf(dir: string, progress?: At): Pick<Upkeep, 'verify' | 'backup'> {
+export function upkeepOf(dir: string, progress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
   return {
     verify: async () => {
       const { proof, notices } = await readStore(dir, { progress });

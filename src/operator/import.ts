@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { petJson } from '../shop/pets.ts';
+import type { Progress } from '../store/file/read.ts';
 import { type Ahead, type NewPet, type Once, StoreError } from '../store/model.ts';
 import { readAnimal, readContent } from './animals.ts';
 import { command } from './command.ts';
@@ -14,7 +15,7 @@ import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, json, path, place, placed } from './options.ts';
 import { count, counted, told } from './output.ts';
-import { type At, withProgress } from './progress.ts';
+import { withProgress } from './progress.ts';
 
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;
@@ -65,7 +66,7 @@ same command: for 24 hours the same input adds nothing twice.`,
 });
 
 /** The same lines make the same digest and the same batches, whenever they come. */
-async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: At) {
+async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: Progress) {
   const found = file === '-' ? undefined : statSync(file);
   if (found?.isDirectory()) throw new CommandError(EXIT.failed, `${file} is a directory`);
   const stream = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
@@ -101,7 +102,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
 const withoutLine = (reason: string): string => reason.replace(/\(line 1, (column \d+)\)$/, '($1)');
 
 /** For the call: a line a batch, with its name in front. */
-async function* named(batches: string[], digest: string, at: At): AsyncGenerator<Buffer> {
+async function* named(batches: string[], digest: string, at: Progress): AsyncGenerator<Buffer> {
   for (const [number, batch] of batches.entries()) {
     at(number, batches.length);
     yield Buffer.from(`${digest}:${number} {"pets":[${batch}]}\n`);

@@ -1,13 +1,13 @@
 /** A bar, drawn on stderr when a person watches it there; otherwise nothing. */
+import type { Progress } from '../store/file/read.ts';
+
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
 
-export type At = (done: number, total: number) => void;
-
 /** Shows how far `work` is until it ends. */
-export async function withProgress<R>(what: string, work: (at: At) => Promise<R>): Promise<R> {
+export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
   let drawnAt = 0;
-  const at: At = (done, total) => {
+  const at: Progress = (done, total) => {
     if (process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
     drawnAt = performance.now();
     const share = Math.min(1, done / Math.max(1, total));

@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
 import { readBackup, writeBackup } from '../store/file/backup.ts';
 import { realDisk } from '../store/file/disk.ts';
+import type { Progress } from '../store/file/read.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Proof, UNUSED } from '../store/model.ts';
 import { prove } from '../store/record.ts';
@@ -129,11 +130,7 @@ async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: Eng
 }
 
 /** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
-export async function restorePostgres(
-  file: string,
-  url: string,
-  onProgress?: (done: number, total: number) => void,
-): Promise<Proof> {
+export async function restorePostgres(file: string, url: string, onProgress?: Progress): Promise<Proof> {
   const state = new State();
   await readBackup(realDisk, file, state, onProgress);
   const server = serverOf(url);
