@@ -1,67 +1,50 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
 import { chmodSync, rmSync, statSync } from 'node:fs';
-import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
+import type { Engine, EngineOptions, Upkeep } from '../engine.ts';
 import { backup } from '../store/file/backup.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
 import { openStore, readStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
 import { recover } from '../store/file/rewrite.ts';
 import { MemoryStore } from '../store/memory.ts';
-import { type ApiKey, type Category, type Journal, type NewPet, StoreError, UNUSED } from '../store/model.ts';
+import { type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
 import { EXIT } from './exit.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
-class FileEngine implements Engine {
-  readonly store: MemoryStore;
-  readonly limiter: RecordedLimiter;
-  readonly upkeep: Upkeep;
-
-  constructor(store: MemoryStore, upkeep: Upkeep, options: EngineOptions) {
-    this.store = store;
-    this.upkeep = upkeep;
-    this.limiter = new RecordedLimiter(store, options);
-  }
-
-  ready(): boolean {
-    return true;
-  }
-
-  metrics(): Metric[] {
-    const help = 'Bans of keys that have begun.';
-    return [{ name: 'petstore_bans_total', help, type: 'counter', value: this.limiter.bans }];
-  }
-
-  async advance({ id, ...key }: ApiKey, ms: number): Promise<void> {
-    const { store, limiter } = this;
-    const { dayEndsAt, banEndsAt, ...counts } = limiter.counted(key);
-    const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
-    const at = store.unix();
-    await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...counts, ...ends } }));
-    limiter.advance(key, ms);
-  }
-
-  /** All operations are accepted in one turn, and so become durable in one batch. */
-  async reset({ id, ...key }: ApiKey, content: { categories: Category[]; pets: NewPet[] }): Promise<void> {
-    const { store, limiter } = this;
-    const at = store.unix();
-    await Promise.all([
-      store.write((state) => {
-        const { ahead, ...real } = state.key(id) as ApiKey;
-        return { op: 'setKey' as const, key: real };
-      }),
-      store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
-      store.write(() => ({ op: 'fill' as const, at, ...content })),
-    ]);
-    limiter.refill(key);
-  }
-
-  async close(): Promise<void> {
-    await this.limiter.stop();
-    await this.store.close();
-  }
+function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): Engine {
+  const limiter = new RecordedLimiter(store, options);
+  const bans = { name: 'petstore_bans_total', help: 'Bans of keys that have begun.', type: 'counter' } as const;
+  return {
+    store,
+    limiter,
+    upkeep,
+    ready: () => true,
+    metrics: () => [{ ...bans, value: limiter.bans }],
+    async advance({ id, ...key }, ms) {
+      const { dayEndsAt, banEndsAt, ...counts } = limiter.counted(key);
+      const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
+      const at = store.unix();
+      await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...counts, ...ends } }));
+      limiter.advance(key, ms);
+    },
+    /** All operations are accepted in one turn, and so become durable in one batch. */
+    async reset({ id, ...key }, content) {
+      const at = store.unix();
+      await Promise.all([
+        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.key(id)!, ahead: undefined } })),
+        store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
+        store.write(() => ({ op: 'fill' as const, at, ...content })),
+      ]);
+      limiter.refill(key);
+    },
+    async close() {
+      await limiter.stop();
+      await store.close();
+    },
+  };
 }
 
 export async function openFileEngine(dir: string, options: EngineOptions): Promise<Engine> {
@@ -70,7 +53,7 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
   const onNotice = (text: string) => log.warn(text);
   const { store, journal } = await openStore(dir, { ...others, isAlive, compact: compactElsewhere, onNotice });
   makePrivate(dir);
-  return new FileEngine(store, { ...upkeepOf(dir), compact: () => journal.compact() }, options);
+  return engineOf(store, { ...upkeepOf(dir), compact: () => journal.compact() }, options);
 }
 
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
@@ -81,7 +64,7 @@ export async function openToRead(dir: string, options: EngineOptions): Promise<E
     append: refuse,
     close: async () => {},
   };
-  return new FileEngine(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options);
+  return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options);
 }
 
 /** What reads the file itself. */
