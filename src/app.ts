@@ -1,7 +1,7 @@
 /**
  * The map. One request from its first byte to its reply, top to bottom; each step is a function of one other room:
  *
- *   target → place → message → caller → limits → operation → body → handler → reply
+ *   target → place → message → caller → limits → endpoint → body → handler → reply
  *
  * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
  */
@@ -23,7 +23,7 @@ import { checkDemands, checkMessage, originForm, readBody } from './http/request
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
 import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
-import { type Operation, placeAt } from './routes.ts';
+import { type Endpoint, placeAt } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
 import type { Call, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
@@ -59,8 +59,12 @@ interface AppOptions {
 const NONE: readonly string[] = [];
 /** Of a request at its beginning. */
 const UNKNOWN = {
-  ...{ operation: undefined, caller: undefined, limits: undefined, resetsAt: undefined },
-  ...{ body: undefined, fault: undefined },
+  endpoint: undefined,
+  caller: undefined,
+  limits: undefined,
+  resetsAt: undefined,
+  body: undefined,
+  fault: undefined,
 };
 
 export class App {
@@ -124,7 +128,7 @@ export class App {
     const path = cut === -1 ? target : target.slice(0, cut);
     if (cut !== -1) exchange.query = target.slice(cut + 1);
     const place = placeAt(path);
-    exchange.operation = place?.operations.get(req.method as string); // first: a refusal too is told as this one's
+    exchange.endpoint = place?.endpoints.get(req.method as string); // first: a refusal too is told as this one's
     checkMessage(req);
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
@@ -153,22 +157,22 @@ export class App {
   }
 
   #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
-    const { req, res, query, operation, caller } = exchange as Exchange & { caller: ApiKey };
-    if (operation === undefined) throw methodNotAllowed(allow);
+    const { req, res, query, endpoint, caller } = exchange as Exchange & { caller: ApiKey };
+    if (endpoint === undefined) throw methodNotAllowed(allow);
     const { callers } = this.#services as Services;
     const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.key(caller.id));
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     const param = path.slice(path.lastIndexOf('/') + 1);
     const call: Call = { caller, param, query, body: null, idempotencyKey, recheck };
-    if (operation.method === 'GET') return this.#operate(exchange, operation, call);
+    if (endpoint.method === 'GET') return this.#operate(exchange, endpoint, call);
     return readBody(req, res).then((body) => {
       exchange.body = body;
       call.body = readJson(body);
-      return this.#operate(exchange, operation, call);
+      return this.#operate(exchange, endpoint, call);
     });
   }
 
-  #operate(exchange: Exchange, { handler }: Operation, call: Call): Reply | Promise<Reply> {
+  #operate(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {
     const { shop, lab } = this.#services as Services;
     if (lab === undefined) return handler(shop, call);
     const operate = async () => handler(shop, call);
@@ -190,10 +194,10 @@ export class App {
   }
 
   #reply(exchange: Exchange, reply: Reply): void {
-    const { req, res, id, operation, caller, fault } = exchange;
+    const { req, res, id, endpoint, caller, fault } = exchange;
     const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
-    let extra = reply.status < 400 || operation === undefined ? NONE : operation.headers;
+    let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
     // Not where a later request was taken already: its reply would never be sent.
@@ -219,7 +223,7 @@ export class App {
 
   #tell({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
     this.#options.onAnswered?.({
-      route: exchange?.operation?.name ?? 'other',
+      route: exchange?.endpoint?.name ?? 'other',
       method: exchange?.req.method,
       target: exchange?.req.url,
       address: () => this.#gate.addressOf(exchange?.req, socket),

@@ -4,7 +4,7 @@ import type { Outgoing } from './http/connection.ts';
 import type { Incoming } from './http/messages.ts';
 import type { Reply } from './http/reply.ts';
 import type { JsonValue } from './json/reader.ts';
-import type { Operation } from './routes.ts';
+import type { Endpoint } from './routes.ts';
 import type { ApiKey } from './store/model.ts';
 
 /** What is found out about a request is kept here, so that every reply can tell it. */
@@ -15,7 +15,7 @@ export interface Exchange {
   readonly began: number;
   /** The text behind `?`, as it was sent. */
   query: string;
-  operation: Operation | undefined;
+  endpoint: Endpoint | undefined;
   caller: ApiKey | undefined;
   /** The caller's limits as lines of a head, once they were asked about. */
   limits: string | undefined;
@@ -29,7 +29,7 @@ export interface Exchange {
 
 /** One answered request, for metrics and the access log. */
 export interface Answered {
-  /** The operation's name, or `other`: never a text that a client chose. */
+  /** The endpoint's name, or `other`: never a text that a client chose. */
   route: string;
   /** As sent; undefined where no request could be read. */
   method: string | undefined;

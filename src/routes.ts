@@ -1,4 +1,4 @@
-/** One row per operation: all that the service can be asked under `/v1`. And which of them stand at a path. */
+/** One row per endpoint: all that the service can be asked under `/v1`. And which of them stand at a path. */
 import type { Handler } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
@@ -7,7 +7,7 @@ import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
 type Stability = 'stable' | 'deprecated' | 'experimental';
 
-export interface Operation {
+export interface Endpoint {
   name: string;
   method: Method;
   path: string;
@@ -17,7 +17,7 @@ export interface Operation {
   headers: readonly string[];
 }
 
-export const OPERATIONS: readonly Operation[] = [
+export const ENDPOINTS: readonly Endpoint[] = [
   row('listPets', 'GET', '/v1/pets', 'stable', listPets),
   row('createPet', 'POST', '/v1/pets', 'stable', createPet),
   row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
@@ -36,26 +36,26 @@ function row(
   stability: Stability,
   handler: Handler,
   headers: readonly string[] = [],
-): Operation {
+): Endpoint {
   return { name, method, path, stability, handler, headers };
 }
 
-/** What stands at one path: its operations by method, HEAD beside GET. */
+/** What stands at one path: its endpoints by method, HEAD beside GET. */
 interface Place {
   allow: string;
-  operations: ReadonlyMap<string, Operation>;
+  endpoints: ReadonlyMap<string, Endpoint>;
 }
 
 /** By the path, as far as it is the same for all. */
-const PLACES = new Map(OPERATIONS.map(({ path }) => [path.replace(/\{\w+\}$/, ''), placeOf(path)]));
+const PLACES = new Map(ENDPOINTS.map(({ path }) => [path.replace(/\{\w+\}$/, ''), placeOf(path)]));
 
 function placeOf(path: string): Place {
-  const here = OPERATIONS.filter((operation) => operation.path === path);
-  const operations = new Map<string, Operation>(here.map((operation) => [operation.method, operation]));
-  const get = operations.get('GET');
-  if (get !== undefined) operations.set('HEAD', get);
-  const allow = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => operations.has(method));
-  return { allow: [...allow, 'OPTIONS'].join(', '), operations };
+  const here = ENDPOINTS.filter((endpoint) => endpoint.path === path);
+  const endpoints = new Map<string, Endpoint>(here.map((endpoint) => [endpoint.method, endpoint]));
+  const get = endpoints.get('GET');
+  if (get !== undefined) endpoints.set('HEAD', get);
+  const allow = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => endpoints.has(method));
+  return { allow: [...allow, 'OPTIONS'].join(', '), endpoints };
 }
 
 /** The router: exact text, or all but one last segment. No trailing slashes, no case folding, no percent-decoding. */

@@ -7,7 +7,7 @@ import { jsonReply, NO_CONTENT, type Reply } from '../http/reply.ts';
 import { Query, refuseParameters } from '../http/request.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { OPERATIONS } from '../routes.ts';
+import { ENDPOINTS } from '../routes.ts';
 import type { ApiKey } from '../store/model.ts';
 import { DRILL, DRILL_IN_WORDS } from './drill.ts';
 import { readFault } from './faults.ts';
@@ -15,7 +15,7 @@ import { type KeyState, MAX_REQUESTS } from './record.ts';
 import { shown } from './recorded.ts';
 import { aheadMs } from './recorder.ts';
 
-const OPERATION_NAMES = OPERATIONS.map(({ name }) => name);
+const ENDPOINT_NAMES = ENDPOINTS.map(({ name }) => name);
 /** How far a key's clock may be ahead in all: ten years. */
 const MAX_AHEAD_DAYS = 3_650;
 
@@ -98,7 +98,7 @@ function listFaults({ state }: LabCall): Reply {
 }
 
 function armFault({ state, body }: WithBody): Reply {
-  const [fault] = state.faults.arm([readFault(body, OPERATION_NAMES)]);
+  const [fault] = state.faults.arm([readFault(body, ENDPOINT_NAMES)]);
   return reply(201, fault);
 }
 

@@ -62,7 +62,7 @@ export class Lab implements LabHook {
   }
 
   around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
-    const fault = this.#states.of((exchange.caller as ApiKey).id).faults.useUp(exchange.operation!.name);
+    const fault = this.#states.of((exchange.caller as ApiKey).id).faults.useUp(exchange.endpoint!.name);
     if (fault === undefined) return operate();
     const { kind, ms, seconds } = fault;
     exchange.fault = { kind, send: senderOf(fault) };

@@ -31,7 +31,7 @@ export class Recorder {
   }
 
   begin(exchange: Exchange, state: KeyState): void {
-    const { req, id, operation } = exchange;
+    const { req, id, endpoint } = exchange;
     const { url: target = '', method = '' } = req;
     const key = req.headers['idempotency-key'] as string | undefined;
     const one: Recorded = {
@@ -40,7 +40,7 @@ export class Recorder {
       unix: this.#clock.wall(),
       method,
       target: shownTarget(target),
-      operation: operation?.name ?? null,
+      operation: endpoint?.name ?? null,
       requestId: id,
       connection: req.from.number,
       opens: this.sees(req.from),

@@ -4,9 +4,9 @@ import { test } from 'node:test';
 import { readJson } from '../../src/json/reader.ts';
 import { DRILL, DRILL_IN_WORDS } from '../../src/lab/drill.ts';
 import { Faults, type NewFault, readFault } from '../../src/lab/faults.ts';
-import { OPERATIONS } from '../../src/routes.ts';
+import { ENDPOINTS } from '../../src/routes.ts';
 
-const NAMES = OPERATIONS.map(({ name }) => name);
+const NAMES = ENDPOINTS.map(({ name }) => name);
 const read = (text: string) => readFault(readJson(Buffer.from(text)), NAMES);
 const fault = (kind: NewFault['kind'], more: Partial<NewFault> = {}): NewFault => {
   return { kind, times: 1, skip: 0, ...more };

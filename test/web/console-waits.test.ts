@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
-import { OPERATIONS } from '../../src/routes.ts';
+import { ENDPOINTS } from '../../src/routes.ts';
 import {
   assertAccessible,
   button,
@@ -152,7 +152,7 @@ describe('the lab on the console', { skip, concurrency: false }, () => {
     await expectText(form.locator('.field-error'), '0 to 30000');
     await form.getByLabel('Milliseconds').fill('500');
     const operations = await form.getByLabel('Operation').locator('option').allTextContents();
-    assert.deepEqual(operations.slice(1).sort(), OPERATIONS.map(({ name }) => name).sort());
+    assert.deepEqual(operations.slice(1).sort(), ENDPOINTS.map(({ name }) => name).sort());
     await form.getByLabel('Operation').selectOption('createOrder');
     await button(form, 'Inject').click();
     await expectText(part('Faults').locator('tbody'), /delay 500 ms\s+createOrder, 1 ×/);

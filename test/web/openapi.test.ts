@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { PLAN_LIMITS } from '../../src/access/plans.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
-import { OPERATIONS } from '../../src/routes.ts';
+import { ENDPOINTS } from '../../src/routes.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { checkReply, checkValue, type Part, resolve } from './schema.ts';
@@ -43,7 +43,7 @@ describe('the OpenAPI document', () => {
       const stability = operation.deprecated ? 'deprecated' : (operation['x-stability'] ?? 'stable');
       return `${operation.operationId} ${method} ${path} ${stability}`;
     });
-    const routed = OPERATIONS.map(({ name, method, path, stability }) => `${name} ${method} ${path} ${stability}`);
+    const routed = ENDPOINTS.map(({ name, method, path, stability }) => `${name} ${method} ${path} ${stability}`);
     assert.deepEqual(told.sort(), [...routed, ...LAB.map((operation) => `${operation} experimental`)].sort());
   });
 
