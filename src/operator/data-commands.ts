@@ -1,9 +1,7 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`. */
 import type { Upkeep } from '../engine.ts';
-import { restore } from '../store/file/backup.ts';
-import { readStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
-import { repair } from '../store/file/repair.ts';
+import { readStore, repair, restore } from '../store/file/tools.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { makePrivate, upkeepOf } from './file-engine.ts';
@@ -27,7 +25,7 @@ export const DATA_COMMANDS = [
     options: { ...place, json },
     run: (values) => {
       const { data } = placeOf(values);
-      if (data !== undefined) return withProgress(`reading ${data}`, (progress) => repairFile(data, progress));
+      if (data !== undefined) return withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
       throw new CommandError(EXIT.failed, 'repair is for a directory; restore a backup into an empty schema instead');
     },
   }),
@@ -55,9 +53,9 @@ export const DATA_COMMANDS = [
     options: { file: placed(path, 'FILE', 'a file that backup wrote'), ...place, json },
     run: async ({ file, ...values }) => {
       const { data, store } = placeOf(values);
-      const proof = await withProgress('restoring', async (progress) => {
-        if (data === undefined) return (await postgres()).restorePostgres(file, store, progress);
-        const options = { progress, isAlive: () => isServed(data) };
+      const proof = await withProgress('restoring', async (onProgress) => {
+        if (data === undefined) return (await postgres()).restorePostgres(file, store, onProgress);
+        const options = { onProgress, isAlive: () => isServed(data) };
         const proof = await restore(file, data, options).catch((error) => notSure(error, data));
         makePrivate(data);
         return proof;
@@ -84,9 +82,9 @@ async function notSure(error: NodeJS.ErrnoException, data: string): Promise<neve
   throw new CommandError(EXIT.failed, `${data}: ${reasonOf(error)}; ${done}: remove it, and restore again`);
 }
 
-async function repairFile(data: string, progress: Progress) {
+async function repairFile(data: string, onProgress: Progress) {
   mustHoldStore(data);
-  const { damage, kept, proof, nextSlot, ...done } = await repair(data, { progress, isAlive: () => isServed(data) });
+  const { damage, kept, proof, nextSlot, ...done } = await repair(data, { onProgress, isAlive: () => isServed(data) });
   // Not its message: that advises what has just been done.
   const where = damage && `${damage.file}, offset ${damage.offset}: ${damage.what}`;
   return { damage: where ?? null, keptBeside: kept ?? null, ...done, nextKeyId: `k${nextSlot + 1}`, ...proof };

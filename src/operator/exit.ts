@@ -1,6 +1,6 @@
 /** How a command ends. */
 import { DamagedError } from '../store/file/format.ts';
-import { InUseError } from '../store/file/lock.ts';
+import { InUseError } from '../store/file/open.ts';
 import { StoreError } from '../store/model.ts';
 import { NewerError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';

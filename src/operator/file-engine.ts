@@ -1,11 +1,11 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
 import { chmodSync, rmSync, statSync } from 'node:fs';
 import type { Engine, EngineOptions, Upkeep } from '../engine.ts';
-import { backup } from '../store/file/backup.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
-import { openStore, readStore } from '../store/file/open.ts';
+import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
 import { recover } from '../store/file/rewrite.ts';
+import { backup, readStore } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
@@ -58,9 +58,10 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
 
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
 export async function openToRead(dir: string, options: EngineOptions): Promise<Engine> {
+  const { onProgress } = options;
   const refuse = () => Promise.reject(new StoreError('closed', 'the store was opened only to be read'));
   const journal: Journal = {
-    replay: async (state: State) => void (await recover(realDisk, dir, state, { progress: options.onProgress })),
+    replay: async (state: State) => void (await recover(realDisk, dir, state, { onProgress })),
     append: refuse,
     close: async () => {},
   };
@@ -68,13 +69,13 @@ export async function openToRead(dir: string, options: EngineOptions): Promise<E
 }
 
 /** What reads the file itself. */
-export function upkeepOf(dir: string, progress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
+export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
   return {
     verify: async () => {
-      const { proof, notices } = await readStore(dir, { progress });
+      const { proof, notices } = await readStore(dir, { onProgress });
       return { ...proof, notices };
     },
-    backup: (file) => backup(dir, file, { progress, disk: tidyDisk() }),
+    backup: (file) => backup(dir, file, { onProgress, disk: tidyDisk() }),
   };
 }
 

@@ -1,9 +1,9 @@
 /** The engine on PostgreSQL: every replica keeps one state in memory, and follows one log; limits lie in a table. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
-import { readBackup, writeBackup } from '../store/file/backup.ts';
 import { realDisk } from '../store/file/disk.ts';
 import type { Progress } from '../store/file/read.ts';
+import { readBackup, writeBackup } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Proof, UNUSED } from '../store/model.ts';
 import { prove } from '../store/record.ts';

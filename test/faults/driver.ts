@@ -4,10 +4,12 @@
  * close, another start. `driver.mjs DIR hold` opens the store and waits to be killed.
  */
 import { writeSync } from 'node:fs';
+import { realDisk } from '../../src/store/file/disk.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import { StoreError } from '../../src/store/model.ts';
+import { unlocked } from './sim-disk.ts';
 
 const BATCHES = 3;
 const BATCH_WRITES = 4;
@@ -22,8 +24,8 @@ function end(error: Error): never {
   process.exit(1);
 }
 
-function open(lock: boolean): ReturnType<typeof openStore> {
-  return openStore(dir, { lock, onFatal: end, onNotice: (text) => say(`notice ${text}`) });
+function open(disk = realDisk): ReturnType<typeof openStore> {
+  return openStore(dir, { disk, onFatal: end, onNotice: (text) => say(`notice ${text}`) });
 }
 
 async function add(store: MemoryStore): Promise<void> {
@@ -64,22 +66,22 @@ async function compact(journal: FileJournal): Promise<void> {
 }
 
 async function work(): Promise<void> {
-  const first = await open(true);
+  const first = await open();
   await batches(first.store);
   await compact(first.journal);
   await batches(first.store);
   // As if killed: nothing is closed. The lock is ours.
-  const second = await open(false);
+  const second = await open(unlocked());
   await batches(second.store);
   await second.store.close();
-  const third = await open(false);
+  const third = await open(unlocked());
   await batches(third.store);
   await third.store.close();
   say('done');
 }
 
 if (what === 'hold') {
-  await open(true);
+  await open();
   say('open');
   setInterval(() => {}, 1_000);
 } else {

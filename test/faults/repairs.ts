@@ -1,6 +1,6 @@
 /** Repair on the simulated disk, with the power failing at every file call of it. Part of row 10. */
 import { DamagedError } from '../../src/store/file/format.ts';
-import { repair } from '../../src/store/file/repair.ts';
+import { repair } from '../../src/store/file/tools.ts';
 import { prove } from '../../src/store/record.ts';
 import type { Report } from './row.ts';
 import { DIR, type Random, type SimDisk } from './sim-disk.ts';
@@ -28,7 +28,7 @@ export async function tryRepairs(report: Report, random: Random): Promise<void> 
     const disk = damaged(written.disk, FILE, bytes);
     const moments: SimDisk[] = [];
     disk.onCall = () => moments.push(disk.copy());
-    const { damage, proof, kept } = await repair(DIR, { disk, lock: false });
+    const { damage, proof, kept } = await repair(DIR, { disk });
     if (damage?.offset !== end || !disk.bytes(kept!.slice(DIR.length + 1)).equals(bytes))
       report.fail('not kept beside');
     for (const moment of [...moments, disk]) {

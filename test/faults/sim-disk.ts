@@ -4,13 +4,18 @@
  * last sync of the directory may be kept or not, each for itself.
  */
 import { basename } from 'node:path';
-import type { Disk } from '../../src/store/file/disk.ts';
+import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 
 /** The one directory that there is. */
 export const DIR = '/sim';
 const SECTOR_BYTES = 512;
 
 type Change = { position: number; bytes: Buffer } | { length: number };
+
+const NO_LOCK = { isHeld: false, release: () => {} };
+
+/** For who has the lock already, in this process. */
+export const unlocked = (disk: Disk = realDisk): Disk => ({ ...disk, lock: () => NO_LOCK });
 
 /** A change of names: an entry set, or removed (undefined). A rename is both at once. */
 type Naming = [name: string, file: SimFile | undefined][];
@@ -61,6 +66,7 @@ export class SimDisk implements Disk {
   close = (fd: number): void => void this.#open.delete(fd);
   openToWrite = async (path: string): Promise<number> => this.openToRead(path);
   makeDirectory = async (): Promise<void> => {};
+  lock = () => NO_LOCK;
 
   openToRead(path: string): number {
     const file = this.names.get(basename(path));

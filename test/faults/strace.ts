@@ -8,6 +8,7 @@ import { recover } from '../../src/store/file/rewrite.ts';
 import { prove } from '../../src/store/record.ts';
 import { State } from '../../src/store/state.ts';
 import type { Report } from './row.ts';
+import { unlocked } from './sim-disk.ts';
 
 const LONGEST_RUN_MS = 120_000;
 /** More files than a life of the driver makes. */
@@ -72,7 +73,7 @@ export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged
   if (bare.length > 0) return `without idempotency record: ${bare}`;
   const { digest } = prove(state);
   for (let again = 0; again < 2; again++) {
-    const { store } = await openStore(dir, { lock: false });
+    const { store } = await openStore(dir, { disk: unlocked() });
     if (prove(await stateIn(dir)).digest !== digest) return 'recovering again changed something';
     if (again === 1)
       await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.nextPetId(), name: 'x' } }));

@@ -37,7 +37,7 @@ export async function openSim(
   clock = new SetClock(),
 ): Promise<{ store: MemoryStore; journal: FileJournal }> {
   if (!disk.names.has(LOCK)) disk.close(await disk.create(LOCK)); // as flock needs it
-  return openStore(DIR, { disk, clock, lock: false });
+  return openStore(DIR, { disk, clock });
 }
 
 /** What is found on the disk. */

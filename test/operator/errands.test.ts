@@ -5,8 +5,8 @@ import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:f
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { backup } from '../../src/store/file/backup.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
+import { backup } from '../../src/store/file/tools.ts';
 import { command, injected, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 const skip = whyNoStrace() ?? false;

@@ -6,7 +6,7 @@ import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { takeLock } from '../../src/store/file/lock.ts';
+import { realDisk } from '../../src/store/file/disk.ts';
 import { command, freePort, program, serving, temporary, whyNoStrace } from '../program.ts';
 
 const TEST_MAX_MS = 240_000;
@@ -39,7 +39,7 @@ async function run(t: TestContext, words: string[], options: Parameters<typeof s
 test('a command that has the store is waited for by a server that starts', { timeout: TEST_MAX_MS }, async (t) => {
   const data = path.join(await temporary(t), 'data');
   await mkdir(data);
-  const lock = await takeLock(data);
+  const lock = realDisk.lock(path.join(data, 'LOCK'));
   const { exit, stdout, stderr } = await program([...serve, '--data', data]);
   assert.deepEqual([exit, stdout], [4, ''], 'but not for long');
   assert.equal(reasonIn(stderr), `${data} is in use by another petstore`);

@@ -6,7 +6,7 @@ import { systemClock as clock } from '../../src/clock.ts';
 import type { Engine } from '../../src/engine.ts';
 import { openPostgres, restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
-import { backup, restore } from '../../src/store/file/backup.ts';
+import { backup, restore } from '../../src/store/file/tools.ts';
 import { program, temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
 import { addPet, orderPet, setKey } from './replicas.ts';

@@ -17,16 +17,15 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { SlotLimiter } from '../../src/access/limiter.ts';
-import { backup, restore } from '../../src/store/file/backup.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, seal } from '../../src/store/file/format.ts';
-import { InUseError } from '../../src/store/file/lock.ts';
-import { openStore, readStore } from '../../src/store/file/open.ts';
-import { repair } from '../../src/store/file/repair.ts';
+import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
+import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { NewerError } from '../../src/store/record.ts';
 import { folder } from '../faults/folder.ts';
+import { unlocked } from '../faults/sim-disk.ts';
 import { addKey, addPet, check, filesIn, type Opened, order, pet, withStore } from './opened.ts';
 
 const lines = (path: string) => readFileSync(path, 'utf8').trimEnd().split('\n');
@@ -276,7 +275,7 @@ test('repair cuts at the damage, keeps the file, tells what is lost, and nothing
     assert.equal((await addPet(opened.store)).pet.id, told.nextPetId);
     assert.ok(told.nextPetId > 3 && (await order(opened.store, 1)).order.id > 1);
     assert.ok((await addKey(opened.store)).key.slot > 1);
-    assert.equal((await repair(opened.dir, { lock: false })).damage, undefined, 'nothing is left to repair');
+    assert.equal((await repair(opened.dir, { disk: unlocked() })).damage, undefined, 'nothing is left to repair');
   }));
 
 test('ids never come back, however often a store is repaired, and no key has a slot that a limiter cannot hold', () =>

@@ -3,11 +3,14 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Disk } from '../../src/store/file/disk.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
-import { openStore, readStore } from '../../src/store/file/open.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { readStore } from '../../src/store/file/tools.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import type { ApiKey, Operation, Pet, PetStatus, Store } from '../../src/store/model.ts';
 import { SetClock } from '../clock.ts';
+import { unlocked } from '../faults/sim-disk.ts';
 
 export interface Opened {
   store: MemoryStore;
@@ -28,14 +31,14 @@ export async function withStore(options: OpenOptions, work: (opened: Opened) => 
   const dir = mkdtempSync(join(tmpdir(), 'petstore-store-'));
   const clock = new SetClock();
   const notices: string[] = [];
-  const open = (lock: boolean) => openStore(dir, { clock, lock, onNotice: (text) => notices.push(text), ...options });
+  const open = (disk?: Disk) => openStore(dir, { clock, onNotice: (text) => notices.push(text), ...options, disk });
   const opened: Opened = {
-    ...(await open(true)),
+    ...(await open(options?.disk)),
     dir,
     clock,
     notices,
     async crash() {
-      Object.assign(opened, await open(false));
+      Object.assign(opened, await open(unlocked(options?.disk)));
     },
     async reopen() {
       await opened.store.close();

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -80,5 +81,21 @@ export const realDisk = {
     await realDisk.makeDirectory(dirname(dir));
     fs.mkdirSync(dir, DIRECTORY_MODE);
     await named(dir, (done) => done(null)); // durable, too
+  },
+  /**
+   * By flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it stays when the
+   * child ends, holds while we are stopped, and is freed by the kernel however we die. `failed`: there is no such
+   * program, or it does not work, and nobody is locked out.
+   */
+  lock(path: string): { isHeld: boolean; failed?: string; release(): void } {
+    if (fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new Error(`${path} is not a file`);
+    const fd = fs.openSync(path, 'a', FILE_MODE);
+    const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's may be short
+    const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
+      env: { ...process.env, PATH },
+      stdio: ['ignore', 'ignore', 'ignore', fd],
+    });
+    const failed = error ? error.message : `flock ended with ${status ?? signal}`;
+    return { isHeld: status === 1, failed: status === 0 ? undefined : failed, release: () => fs.closeSync(fd) };
   },
 };

@@ -15,7 +15,6 @@ import { type Operation, StoreError } from '../model.ts';
 import type { Counters } from '../operations.ts';
 import { encode, encodeState, NewerError } from '../record.ts';
 import type { State } from '../state.ts';
-import type { Disk } from './disk.ts';
 
 const FORMAT_VERSION = 2;
 /** The longest line, and the longest batch but the first, that is written or read. */
@@ -23,7 +22,6 @@ export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
 /** `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
-const WRITE_BYTES = 1024 * 1024;
 
 export interface Header {
   /** Which store this is: a file of another one is never taken for its own. */
@@ -102,31 +100,10 @@ export function readHeader(path: string, line: Buffer): Header {
   return header;
 }
 
-/** A new file with a whole state, durable but for its name. Gives its length. */
-export async function writeState(disk: Disk, path: string, header: Header, state: State): Promise<number> {
-  const { store, file, first } = header;
+/** A whole file, line by line: its header, and a state as the first batch. */
+export function* encodeFile({ store, file, first }: Header, state: State): Generator<string> {
   const { counters } = state;
-  const head = { petstore: 'store', version: FORMAT_VERSION, store, file, first, counters };
-  const fd = await disk.create(path);
-  let text = seal(JSON.stringify(head).slice(1));
-  let length = 0;
-  // Made durable piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
-  const flush = async () => {
-    const bytes = Buffer.from(text);
-    await disk.write(fd, bytes, length);
-    await disk.sync(fd);
-    length += bytes.length;
-    text = '';
-  };
-  try {
-    let n = 0;
-    for (const body of encodeState(state)) {
-      text += seal(placeOf(first, n++, body.startsWith('"op":"proof"')) + body);
-      if (text.length >= WRITE_BYTES) await flush();
-    }
-    await flush();
-    return length;
-  } finally {
-    disk.close(fd);
-  }
+  yield seal(JSON.stringify({ petstore: 'store', version: FORMAT_VERSION, store, file, first, counters }).slice(1));
+  let n = 0;
+  for (const body of encodeState(state)) yield seal(placeOf(first, n++, body.startsWith('"op":"proof"')) + body);
 }

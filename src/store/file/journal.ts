@@ -3,7 +3,6 @@ import type { State } from '../state.ts';
 import { dropOthers, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
-import type { Lock } from './lock.ts';
 import type { Progress } from './read.ts';
 import { compactFile, copyTail, type Extent, type Growing, goOnIn, recover } from './rewrite.ts';
 
@@ -14,12 +13,18 @@ const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, writing anew is tried again after so long. */
 const RETRY_MS = 2_000;
 
+/** No other process has the store. */
+export interface Lock {
+  release(): void;
+  notice?: string;
+}
+
 export interface FileJournalOptions {
   /** Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<unknown>;
   minCompactionBytes?: number;
   /** Freed when the journal is closed. */
-  lock?: Lock;
+  lock: Lock;
   /** Told after each batch, for the metrics. */
   observe?: { batch(records: number, ms: number): void };
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
@@ -74,8 +79,8 @@ export class FileJournal implements Journal {
   }
 
   async replay(state: State): Promise<void> {
-    const [disk, dir, { onNotice, onProgress: progress }] = [this.#disk, this.#dir, this.#options];
-    const found = await recover(disk, dir, state, { progress });
+    const [disk, dir, { onNotice, onProgress }] = [this.#disk, this.#dir, this.#options];
+    const found = await recover(disk, dir, state, { onProgress });
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     this.#batch = found?.batch ?? 1;
     if (found?.torn) onNotice?.(found.torn);
@@ -127,7 +132,7 @@ export class FileJournal implements Journal {
       this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
     } finally {
       if (current) this.#disk.close(current.fd);
-      this.#options.lock?.release();
+      this.#options.lock.release();
     }
   }
 

@@ -101,7 +101,7 @@ export interface ReadFileOptions {
   /** Only so much of it. */
   length?: number;
   salvage?: boolean;
-  progress?: Progress;
+  onProgress?: Progress;
 }
 
 /**
@@ -120,14 +120,14 @@ export async function readFile(
   disk: Disk,
   path: string,
   state?: State,
-  { length = Number.POSITIVE_INFINITY, salvage = false, progress }: ReadFileOptions = {},
+  { length = Number.POSITIVE_INFINITY, salvage = false, onProgress }: ReadFileOptions = {},
 ): Promise<Found> {
   const size = Math.min(length, disk.size(path));
   const fd = disk.openToRead(path);
   const reader = new Reader(path, state);
   const { found } = reader;
   try {
-    const { offset, why = reader.missing } = await readLines(disk, fd, size, reader, progress);
+    const { offset, why = reader.missing } = await readLines(disk, fd, size, reader, onProgress);
     if (why === undefined) return found;
     const rest = Buffer.alloc(Math.min(size - offset, LOOK_BYTES));
     disk.read(fd, rest, offset);
@@ -147,7 +147,7 @@ export async function readFile(
 }
 
 /** Up to where all is well, and what is wrong there. */
-async function readLines(disk: Disk, fd: number, size: number, reader: Reader, progress?: Progress) {
+async function readLines(disk: Disk, fd: number, size: number, reader: Reader, onProgress?: Progress) {
   let rest = Buffer.alloc(0);
   let offset = 0;
   for (let position = 0; position < size && rest.length <= MAX_LINE_BYTES; ) {
@@ -163,7 +163,7 @@ async function readLines(disk: Disk, fd: number, size: number, reader: Reader, p
       from = feed + 1;
     }
     rest = bytes.subarray(from);
-    progress?.(position, size);
+    onProgress?.(position, size);
     await new Promise((resolve) => setImmediate(resolve)); // a server that recovers says so to whoever asks
   }
   return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };

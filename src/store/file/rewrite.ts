@@ -5,9 +5,10 @@
 import { State } from '../state.ts';
 import { checkHeader, currentFile, dropOthers } from './directory.ts';
 import type { Disk } from './disk.ts';
-import { fileName, type Header, writeState } from './format.ts';
+import { encodeFile, fileName, type Header } from './format.ts';
 import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
+const WRITE_BYTES = 1024 * 1024;
 const COPY_BYTES = 4 * 1024 * 1024;
 
 /** Which file, and how much of it: what a running store has made durable. */
@@ -67,12 +68,37 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
   const remove = () => disk.unlink(path).catch(() => {});
   await remove();
   try {
-    const length = await writeState(disk, path, header, state);
+    const length = await writeLines(disk, path, encodeFile(header, state));
     await readFile(disk, path);
     return length;
   } catch (error) {
     await remove();
     throw error;
+  }
+}
+
+/** Gives the length of the new file. */
+async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Promise<number> {
+  const fd = await disk.create(path);
+  let text = '';
+  let length = 0;
+  // Made durable piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
+  const flush = async () => {
+    const bytes = Buffer.from(text);
+    await disk.write(fd, bytes, length);
+    await disk.sync(fd);
+    length += bytes.length;
+    text = '';
+  };
+  try {
+    for (const line of lines) {
+      text += line;
+      if (text.length >= WRITE_BYTES) await flush();
+    }
+    await flush();
+    return length;
+  } finally {
+    disk.close(fd);
   }
 }
 

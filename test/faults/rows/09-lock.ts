@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { InUseError } from '../../../src/store/file/lock.ts';
-import { openStore } from '../../../src/store/file/open.ts';
+import { InUseError, openStore } from '../../../src/store/file/open.ts';
 import { withDriver } from '../bundle.ts';
 import type { Row } from '../row.ts';
 

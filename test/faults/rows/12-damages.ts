@@ -1,5 +1,5 @@
 import { DamagedError } from '../../../src/store/file/format.ts';
-import { repair } from '../../../src/store/file/repair.ts';
+import { repair } from '../../../src/store/file/tools.ts';
 import type { ApiKey, Operation } from '../../../src/store/model.ts';
 import { prove } from '../../../src/store/record.ts';
 import { State } from '../../../src/store/state.ts';
@@ -144,7 +144,7 @@ async function judge(store: Store, disk: SimDisk, name: string): Promise<Damaged
 async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | undefined> {
   const before = [...disk.names.values()].map(({ now }) => now);
   try {
-    const { damage, lostBytes, lostBatches } = await repair(DIR, { disk, lock: false });
+    const { damage, lostBytes, lostBatches } = await repair(DIR, { disk });
     if (!damage || lostBytes <= 0 || lostBatches <= 0) return `it tells ${lostBatches} batches, ${lostBytes} bytes`;
   } catch (error) {
     const isUntouched = [...disk.names.values()].every(({ now }, i) => now === before[i]);

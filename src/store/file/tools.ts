@@ -1,0 +1,148 @@
+/** What is done with a whole store but to serve it: reading, backup, restore, repair. */
+import { randomBytes } from 'node:crypto';
+import { realpathSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { MAX_KEYS } from '../ahead.ts';
+import { MAX_SLOTS, type Proof } from '../model.ts';
+import type { Counters } from '../operations.ts';
+import { prove } from '../record.ts';
+import { State } from '../state.ts';
+import { keepBeside, newStoreId } from './directory.ts';
+import { type Disk, realDisk } from './disk.ts';
+import { BEYOND_REPAIR, DamagedError, fileName, type Header } from './format.ts';
+import { claim, type LockOptions, takeLock } from './open.ts';
+import { type Found, type Progress, readFile } from './read.ts';
+import { goOnIn, recover, writeWhole } from './rewrite.ts';
+
+interface ReadOptions {
+  disk?: Disk;
+  onProgress?: Progress;
+}
+
+/**
+ * Reads everything, checks everything, changes nothing: without the lock, and on a read-only mount. `notices`: what the
+ * next start will put right by itself.
+ */
+export async function readStore(
+  dir: string,
+  { disk = realDisk, onProgress }: ReadOptions = {},
+): Promise<{ found: Found; state: State; proof: Proof; notices: string[] }> {
+  const state = new State();
+  const found = await recover(disk, dir, state, { onProgress });
+  if (!found) throw new Error(`there is no store in ${dir}`);
+  state.check();
+  return { found, state, proof: prove(state), notices: found.torn ? [found.torn] : [] };
+}
+
+/** Writes the whole store as one file, which has its name only when it is whole and durable. */
+export async function backup(dir: string, target: string, options: ReadOptions = {}): Promise<Proof> {
+  const { disk = realDisk } = options;
+  if (`${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`)) {
+    throw new Error(`${target} is inside the data directory`);
+  }
+  mustBeNew(disk, target);
+  const { found, state, proof } = await readStore(dir, options);
+  await writeBackup(disk, target, { ...found.header, first: found.batch }, state);
+  return proof;
+}
+
+export async function writeBackup(disk: Disk, target: string, header: Header, state: State): Promise<void> {
+  mustBeNew(disk, target);
+  const path = resolve(target);
+  // Where it goes anything may stand: the name is one that nobody has chosen.
+  const unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
+  try {
+    await writeWhole(disk, unfinished, header, state);
+    await disk.link(unfinished, path); // which takes no name that somebody else has given meanwhile
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw new Error(`${target} exists`);
+    if (syscall === 'fsync') await disk.unlink(path).catch(() => {}); // it has its name, but perhaps not for good
+    throw Object.assign(error as Error, { path: target }); // the disk that has no room is not that of the store
+  } finally {
+    await disk.unlink(unfinished).catch(() => {});
+  }
+}
+
+function mustBeNew(disk: Disk, target: string): void {
+  const path = resolve(target);
+  if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
+}
+
+/** Fills an empty store from a backup, under a new store id. What it has written was read back, and proven. */
+export async function restore(
+  backup: string,
+  dir: string,
+  { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {},
+): Promise<Proof> {
+  const state = new State();
+  const first = await readBackup(disk, backup, state, onProgress);
+  const lock = await claim(disk, dir, isAlive);
+  try {
+    const before = new State();
+    const found = await recover(disk, dir, before);
+    if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
+    const file = (found?.header.file ?? 0) + 1;
+    await goOnIn(disk, dir, { store: newStoreId(), file, first }, state);
+    return prove(state);
+  } finally {
+    lock.release();
+  }
+}
+
+/** A backup may have any name. What is damaged here is not the store: there is nothing to repair. */
+export async function readBackup(disk: Disk, file: string, state: State, onProgress?: Progress): Promise<number> {
+  try {
+    const { batch, torn } = await readFile(disk, file, state, { onProgress });
+    if (torn) throw new DamagedError(file, 0, torn);
+    state.check();
+    return batch;
+  } catch (error) {
+    if (!(error instanceof DamagedError)) throw error;
+    const advice = 'It is the backup that is damaged; nothing was restored.';
+    throw new DamagedError(file, error.offset, error.what, advice);
+  }
+}
+
+/** More are never given in the life of a file: no memory holds so many animals or orders. */
+const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
+
+/**
+ * Blunt: keeps what stands before the damage, and nothing that stands behind it. But what was given there somebody may
+ * know, and what was taken away there must not come back. So ids leap, further than any store gives them; and all keys
+ * are revoked, for each may have been, or one of its secrets ended.
+ *
+ * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed.
+ */
+export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
+  const lock = await takeLock(disk, dir, isAlive);
+  try {
+    const state = new State();
+    const found = await recover(disk, dir, state, { salvage: true, onProgress });
+    if (!found) throw new Error(`there is no store in ${dir}`);
+    const { header, batch, damage } = found;
+    const revoked: string[] = [];
+    let kept: string | undefined;
+    if (damage) {
+      leap(state.counters, header.counters);
+      for (const key of [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined)) {
+        state.keyTable.set(key.id, { ...key, revokedAt: Date.now() });
+        revoked.push(key.id);
+      }
+      kept = await keepBeside(disk, dir, fileName(header.file));
+      await goOnIn(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
+    }
+    const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
+    return { damage: error, kept, lostBatches, lostBytes, revoked, ...state.counters, proof: prove(state) };
+  } finally {
+    lock.release();
+  }
+}
+
+/** `begun`: when the file was. Where the state that it began with is cut, they are higher than what was read of it. */
+function leap(counters: Counters, begun: Counters = counters): void {
+  for (const name of Object.keys(LEAPS) as (keyof Counters)[]) {
+    counters[name] = Math.max(counters[name], begun[name]) + LEAPS[name];
+  }
+  if (counters.nextSlot + MAX_KEYS > MAX_SLOTS) throw new Error(`it was repaired too often. ${BEYOND_REPAIR}`);
+}
