@@ -160,7 +160,7 @@ export class App {
     const { req, res, query, endpoint, caller } = exchange as Exchange & { caller: ApiKey };
     if (endpoint === undefined) throw methodNotAllowed(allow);
     const { callers } = this.#services as Services;
-    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.key(caller.id));
+    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.keys.get(caller.id));
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     const param = path.slice(path.lastIndexOf('/') + 1);
     const call: Call = { caller, param, query, body: null, idempotencyKey, recheck };

@@ -84,7 +84,7 @@ export async function startService(options: ServiceOptions = {}): Promise<TestSe
       const text = makeKey(environment);
       const given = limits ?? (plan === 'enterprise' ? { perMinute: 1e6, perDay: 1e8 } : PLAN_LIMITS[plan]);
       const { key } = await store.write((ahead) => {
-        const slot = ahead.keyCount();
+        const slot = ahead.counters.nextSlot;
         const secrets = [{ digest: digestOf(text) }];
         const common = { name: 'test', plan, environment, createdAt: clock.wall(), secrets, ...given };
         return { op: 'setKey', key: { id: `k${slot + 1}`, slot, ...common } };

@@ -28,7 +28,7 @@ export const UNKNOWN = invalid('This server does not know the API key. Ask its o
 /** One message for both: only who holds the whole key gets to see it, and need not learn which it was. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
-type Keys = Pick<Store, 'unix'> & { readonly read: Pick<Store['read'], 'keyByDigest'> };
+type Keys = Pick<Store, 'unix'> & { read: { keys: Pick<Store['read']['keys'], 'byDigest'> } };
 
 export class Callers {
   readonly #store: Keys;
@@ -45,7 +45,7 @@ export class Callers {
     const known = this.#digests.get(authorization);
     const digest = known ?? this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
-    const key = this.#store.read.keyByDigest(digest);
+    const key = this.#store.read.keys.byDigest.get(digest);
     if (key === undefined) return UNKNOWN;
     const isGood = this.#isInForce(digest, key);
     if (isGood && known === undefined) this.#keep(authorization, digest);

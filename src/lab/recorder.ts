@@ -65,7 +65,7 @@ export class Recorder {
     one.fault = (exchange.fault?.kind ?? null) as FaultKind | null;
     one.status = one.fault === 'drop_before' || one.fault === 'drop_after' ? null : reply.status;
     one.same = mark(one.method, req.url as string, body ?? '');
-    one.petsVersion = this.#read.petsVersion;
+    one.petsVersion = this.#read.pets.version;
     one.next = nextPage(headerOf(reply, 'Link'));
     one.waitUntil = this.#waitUntil(exchange, reply);
     const end = (isLost: boolean) => this.#end(exchange, underWay, isLost);
@@ -102,7 +102,7 @@ export class Recorder {
 
 /** How far ahead a key's clock is now. */
 export function aheadMs(read: Reading, { id }: ApiKey): number {
-  return read.key(id)?.ahead ?? 0;
+  return read.keys.get(id)?.ahead ?? 0;
 }
 
 function headerOf({ headers }: Reply, name: string): string | undefined {

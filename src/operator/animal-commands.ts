@@ -19,7 +19,7 @@ export const EXPORT = command({
   reads: true,
   call: async ({ engine }, { status }, { tell }): Promise<void> => {
     for (let after = 0, more = true; more; ) {
-      const page = engine.store.read.pets(after, PAGE_ANIMALS, status);
+      const page = engine.store.read.pets.page(after, PAGE_ANIMALS, status);
       if (page.items.length > 0) await tell(page.items.map(petJson).join('\n'));
       after = page.items.at(-1)?.id ?? after;
       more = page.more;

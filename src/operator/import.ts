@@ -137,5 +137,5 @@ function decideBatch(ahead: Ahead, pets: NewPet[], once: Once) {
   const made = ahead.made('import', once);
   if (made === 'accepted') throw new CommandError(EXIT.failed, 'the same import is being done by another command');
   if (made !== undefined) return { op: 'again' as const, made };
-  return { op: 'addPets' as const, first: ahead.nextPetId(), pets, once };
+  return { op: 'addPets' as const, first: ahead.counters.nextPetId, pets, once };
 }

@@ -5,8 +5,8 @@ import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { count, when } from './output.ts';
 
-export function keyOf(read: Pick<Reading, 'key'>, id: string): ApiKey {
-  const key = read.key(id);
+export function keyOf({ keys }: { keys: Pick<Reading['keys'], 'get'> }, id: string): ApiKey {
+  const key = keys.get(id);
   if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
   return key;
 }

@@ -75,7 +75,8 @@ export const KEY_COMMANDS = [
     options: { ...place, json },
     reads: true,
     call: async (context, _, { tell }): Promise<void> => {
-      for (const key of context.engine.store.read.keys()) await tell(JSON.stringify(await detailsOf(context, key)));
+      for (const key of context.engine.store.read.keys.values())
+        await tell(JSON.stringify(await detailsOf(context, key)));
     },
     run: async (_, ask) => {
       const found: KeyDetails[] = [];
@@ -154,7 +155,9 @@ export async function createFirstKey(context: Context, plan: Plan): Promise<stri
   const { environment, engine } = context;
   const { secret, decide } = newKey(context, { plan, name: 'first key' });
   const isActive = (key: ApiKey) => !key.revokedAt && key.environment === environment;
-  const { op } = await engine.store.write((ahead) => ([...ahead.keys()].some(isActive) ? DONE_BEFORE : decide(ahead)));
+  const { op } = await engine.store.write((ahead) =>
+    [...ahead.allKeys()].some(isActive) ? DONE_BEFORE : decide(ahead),
+  );
   return op === 'again' ? undefined : secret;
 }
 
@@ -165,7 +168,7 @@ function newKey(context: Context, { name, environment = context.environment, ...
   const about = { name, plan: limits.plan, ...limitsOf(limits), environment, createdAt: clock.wall(), secrets };
   const at = engine.store.unix();
   const decide = (ahead: Ahead) => {
-    const slot = ahead.keyCount();
+    const slot = ahead.counters.nextSlot;
     return { op: 'setKey' as const, at, key: { id: `k${slot + 1}`, slot, ...about } };
   };
   return { secret, decide };

@@ -20,8 +20,8 @@ export class RecordedLimiter extends SlotLimiter {
     super({ clock, unix: () => store.unix(), banAfter });
     this.#store = store;
     this.#log = log;
-    for (const key of store.read.keys()) {
-      const usage = store.read.usage(key.id);
+    for (const key of store.read.keys.values()) {
+      const usage = store.read.usage.get(key.id);
       if (usage !== undefined) this.restore(key, usage);
     }
     this.#timer = setInterval(() => this.record('usage could not be written'), RECORD_EVERY_MS).unref();
@@ -66,7 +66,7 @@ export class RecordedLimiter extends SlotLimiter {
 
   #usageOf(slot: number): Usage {
     const key = `k${slot + 1}`;
-    return { key, ...this.counted(this.#store.read.key(key)!) };
+    return { key, ...this.counted(this.#store.read.keys.get(key)!) };
   }
 
   async #write(entries: Usage[]): Promise<undefined> {

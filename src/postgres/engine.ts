@@ -94,7 +94,7 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     /** Both operations are accepted in one turn, and so become durable in one batch. */
     async reset({ id, slot }, content) {
       await Promise.all([
-        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.key(id)!, ahead: undefined } })),
+        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
         store.write(() => ({ op: 'fill' as const, at: store.unix(), ...content })),
       ]);
       await upkeep.rows({ text: REFILL, values: [slot] });
@@ -143,7 +143,7 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
     const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
     if (rowCount !== 1) throw new Error(`the store in schema ${server.schema} is not empty`);
     await writeSnapshot(link, state, { batch: 0, id });
-    const limits = [...state.keys()].map((key) => ({ ...key, ...UNUSED, ...state.usage(key.id) }));
+    const limits = [...state.keys.values()].map((key) => ({ ...key, ...UNUSED, ...state.usage.get(key.id) }));
     for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
       await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
     }

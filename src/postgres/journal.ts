@@ -181,7 +181,7 @@ export class PostgresJournal implements Journal {
       const { op } = operation;
       if (op === 'setKey') limits.set(operation.key.id, limitsOf(operation.key));
       if (op !== 'advance') continue;
-      const before = limits.get(operation.key) ?? limitsOf(this.#state.key(operation.key) as ApiKey);
+      const before = limits.get(operation.key) ?? limitsOf(this.#state.keys.get(operation.key) as ApiKey);
       limits.set(operation.key, { ...before, ms: operation.ms }); // no batch goes on behind such an operation
     }
     const body = operations.map((operation) => seal(encode(operation))).join('');

@@ -149,11 +149,11 @@ export async function makeSnapshot(link: Link, state: State, at: Place): Promise
 /** Takes into a state what the rows of limits say that callers have used. Throws where they do not fit the keys. */
 export function putUsage(state: State, limits: Row[]): void {
   const rows = new Map(limits.map((row) => [row.slot as number, row]));
-  state.usageTable.clear();
-  for (const { id: key, slot, ...limit } of state.keys()) {
+  state.usage.clear();
+  for (const { id: key, slot, ...limit } of state.keys.values()) {
     const { perMinute, perDay, dayUsed, dayEndsAt, banStep, banEndsAt } = rows.get(slot) ?? {};
     const isSame = perMinute === limit.perMinute && perDay === limit.perDay;
     if (!isSame) throw damaged(`key ${key} and its row of limits differ`);
-    state.usageTable.set(key, { key, dayUsed, dayEndsAt, banStep, banEndsAt });
+    state.usage.set(key, { key, dayUsed, dayEndsAt, banStep, banEndsAt });
   }
 }

@@ -27,7 +27,7 @@ export interface Call {
   body: JsonValue;
   idempotencyKey: string | undefined;
   /** Throws where the caller's key has ended since it was let in: to be asked first inside every `decide`. */
-  recheck(ahead: Pick<Ahead, 'key'>): void;
+  recheck(ahead: Pick<Ahead, 'keys'>): void;
 }
 
 export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;

@@ -10,7 +10,7 @@ import { NAME_LENGTH } from './pets.ts';
 
 export function listCategories(shop: Shop, call: Call): Reply {
   const page = readPageRequest(call.query);
-  return pageReply('/v1/categories', page, shop.store.read.categories(page.after, page.limit), categoryJson);
+  return pageReply('/v1/categories', page, shop.store.read.categories.page(page.after, page.limit), categoryJson);
 }
 
 export function putCategory(shop: Shop, call: Call): Promise<Reply> {
@@ -24,7 +24,7 @@ export function putCategory(shop: Shop, call: Call): Promise<Reply> {
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
-      isNew = ahead.category(id) === undefined;
+      isNew = ahead.categories.get(id) === undefined;
       return { op: 'setCategory', category: { id, name } };
     })
     .then(({ category }) => jsonReply(isNew ? 201 : 200, categoryJson(category)));

@@ -14,13 +14,13 @@ const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
 export function listOrders(shop: Shop, call: Call): Reply {
   const page = readPageRequest(call.query, ORDER_STATUSES);
-  const orders = shop.store.read.orders(firstAfter(page.after), page.limit, page.status);
+  const orders = shop.store.read.orders.page(firstAfter(page.after), page.limit, page.status);
   return pageReply('/v1/store/orders', page, orders, orderJson);
 }
 
 export function getOrder(shop: Shop, call: Call): Reply {
   refuseParameters(call.query);
-  const order = shop.store.read.order(idParam(call.param));
+  const order = shop.store.read.orders.get(idParam(call.param));
   if (order === undefined) throw notFound('order');
   return jsonReply(200, orderJson(order));
 }
@@ -33,18 +33,22 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
-      const before = madeBefore(ahead, 'placeOrder', once, (made) => ahead.order(made.id)?.petId === petId);
+      const before = madeBefore(ahead, 'placeOrder', once, (made) => ahead.orders.get(made.id)?.petId === petId);
       if (before !== undefined) return before;
-      const pet = typeof petId === 'number' ? ahead.pet(petId) : undefined;
+      const pet = typeof petId === 'number' ? ahead.pets.get(petId) : undefined;
       if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
       if (pet.status !== 'available') {
         throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
       }
-      return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId: pet.id, status: 'placed', placedAt }, once };
+      return {
+        op: 'placeOrder',
+        order: { id: ahead.counters.nextOrderId, petId: pet.id, status: 'placed', placedAt },
+        once,
+      };
     })
     .then((done) => {
       if (done.op === 'placeOrder') return placed(done.order);
-      return replayed(placed({ ...(shop.store.read.order(done.made.id) as Order), status: 'placed' }));
+      return replayed(placed({ ...(shop.store.read.orders.get(done.made.id) as Order), status: 'placed' }));
     });
 }
 
@@ -56,12 +60,12 @@ export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
-      const order = ahead.order(idParam(call.param));
+      const order = ahead.orders.get(idParam(call.param));
       if (order === undefined) throw notFound('order');
       if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);
       return { op: 'closeOrder', id: order.id, status };
     })
-    .then((op) => jsonReply(200, orderJson(shop.store.read.order(op.id) as Order)));
+    .then((op) => jsonReply(200, orderJson(shop.store.read.orders.get(op.id) as Order)));
 }
 
 function placed(order: Order): Reply {
@@ -71,7 +75,7 @@ function placed(order: Order): Reply {
 /** Whether the animal alone is wrong, the write decides. */
 function readNewOrder({ store }: Shop, value: JsonValue): Int64 {
   const members = new Members(value);
-  const isMissing = (id: Int64) => typeof id !== 'number' || store.read.pet(id) === undefined;
+  const isMissing = (id: Int64) => typeof id !== 'number' || store.read.pets.get(id) === undefined;
   const petId = members.int64('petId', (id) => (isMissing(id) ? noAnimal(id) : undefined));
   members.end({ id: 'is given by the service; leave it out', status: 'is "placed" for a new order; leave it out' });
   return petId;

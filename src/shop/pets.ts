@@ -6,7 +6,7 @@ import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type Made, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
+import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
 import { madeBefore, onceOf, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
@@ -28,10 +28,10 @@ export const GET_PET_HEADERS = [
 
 export function listPets(shop: Shop, call: Call): Reply {
   const { read } = shop.store;
-  const kept = shop.lists.get(call.query, read.petsVersion);
+  const kept = shop.lists.get(call.query, read.pets.version);
   if (kept !== undefined) return kept;
   const page = readPageRequest(call.query, PET_STATUSES);
-  const pets = read.pets(firstAfter(page.after), page.limit, page.status);
+  const pets = read.pets.page(firstAfter(page.after), page.limit, page.status);
   return shop.lists.keep(call.query, pageReply('/v1/pets', page, pets, petJson));
 }
 
@@ -44,17 +44,17 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
       call.recheck(ahead);
       const before = madeBefore(ahead, 'addPet', once, (made) => saysTheSame(asMade(ahead, made), wanted));
       if (before !== undefined) return before;
-      if (shop.categories === 'known' && ahead.category(wanted.categoryId) === undefined) {
+      if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
         throw new ApiError('invalid_body', noCategory(wanted.categoryId));
       }
-      return { op: 'addPet', pet: { id: ahead.nextPetId(), ...wanted }, once };
+      return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once };
     })
     .then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(asMade(shop.store.read, done.made)))));
 }
 
 /** The animal as it was when it was made. */
-function asMade(pets: { pet(id: number): Pet | undefined }, { id, status }: Made): Pet {
-  return { ...(pets.pet(id) as Pet), status: status as Pet['status'] };
+function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: Made): Pet {
+  return { ...(pets.get(id) as Pet), status: status as Pet['status'] };
 }
 
 export function getPet(shop: Shop, call: Call): Reply {
@@ -63,9 +63,9 @@ export function getPet(shop: Shop, call: Call): Reply {
   }
   refuseParameters(call.query);
   const { read } = shop.store;
-  const kept = shop.animals.get(call.param, read.petsVersion);
+  const kept = shop.animals.get(call.param, read.pets.version);
   if (kept !== undefined) return kept;
-  const pet = read.pet(idParam(call.param));
+  const pet = read.pets.get(idParam(call.param));
   if (pet === undefined) throw notFound('animal');
   return shop.animals.keep(call.param, jsonReply(200, petJson(pet), GET_PET_HEADERS));
 }
@@ -74,7 +74,7 @@ export function getPet(shop: Shop, call: Call): Reply {
 function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);
-  const isMissing = (id: Int64) => categories === 'known' && store.read.category(id) === undefined;
+  const isMissing = (id: Int64) => categories === 'known' && store.read.categories.get(id) === undefined;
   const categoryId = members.int64('categoryId', (id) => (isMissing(id) ? noCategory(id) : undefined));
   const status = members.oneOf('status', PET_STATUSES, 'available');
   members.end({ id: 'is given by the service; leave it out' });

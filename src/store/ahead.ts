@@ -1,7 +1,12 @@
+/**
+ * The state as it will be when everything that was accepted is durable: what decisions are shown, one after the other,
+ * while batches are still on their way to the disk. It copies nothing: over each table of the state lies a layer of the
+ * rows that accepted operations have changed. When a batch has become durable and the state has it, a new one is begun.
+ */
 import type { Int64 } from '../json/int64.ts';
-import type { Operation, Order, Pet, Usage } from './model.ts';
-import { type Ahead, type ApiKey, type Category, type Made, type Once, type OnceKind, StoreError } from './model.ts';
-import { type Counters, isExpired, onceKey, perform, type Rows, type Tables } from './operations.ts';
+import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
+import { StoreError } from './model.ts';
+import { isExpired, onceKey, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Beyond these, a new key or category is refused as there being no room. */
@@ -38,16 +43,15 @@ class Layer<K, V> {
   }
 }
 
-/** The state as it will be when everything that was accepted is durable. */
 export class StateAhead implements Ahead, Tables {
   readonly counters: Counters;
-  readonly petTable: Layer<number, Pet>;
-  readonly orderTable: Layer<number, Order>;
-  readonly categoryTable: Layer<Int64, Category>;
-  readonly keyTable: Layer<string, ApiKey>;
+  readonly pets: Layer<number, Pet>;
+  readonly orders: Layer<number, Order>;
+  readonly categories: Layer<Int64, Category>;
+  readonly keys: Layer<string, ApiKey>;
   readonly onces: Layer<string, Made>;
   /** No decision looks at it. */
-  readonly usageTable = new Map<string, Usage>();
+  readonly usage = new Map<string, Usage>();
   readonly #state: State;
   /** By caller: how much older than in the state idempotency records will be. */
   readonly #aged = new Map<string, number>();
@@ -56,26 +60,21 @@ export class StateAhead implements Ahead, Tables {
   constructor(state: State, operations: readonly Operation[] = []) {
     this.#state = state;
     this.counters = { ...state.counters };
-    this.petTable = new Layer(state.petTable);
-    this.orderTable = new Layer(state.orderTable);
-    this.categoryTable = new Layer(state.categoryTable);
-    this.keyTable = new Layer(state.keyTable);
+    this.pets = new Layer(state.pets);
+    this.orders = new Layer(state.orders);
+    this.categories = new Layer(state.categories);
+    this.keys = new Layer(state.keys);
     this.onces = new Layer(state.onces);
     for (const operation of operations) perform(operation, this);
   }
 
-  readonly nextPetId = (): number => this.counters.nextPetId;
-  readonly nextOrderId = (): number => this.counters.nextOrderId;
-  readonly keyCount = (): number => this.counters.nextSlot;
-  readonly pet = (id: number): Pet | undefined => this.petTable.get(id);
-  readonly order = (id: number): Order | undefined => this.orderTable.get(id);
-  readonly category = (id: Int64): Category | undefined => this.categoryTable.get(id);
-  readonly key = (id: string): ApiKey | undefined => this.keyTable.get(id);
-
-  readonly keys = (): Iterable<ApiKey> => new Map([...this.#state.keyTable, ...this.keyTable.own]).values();
+  allKeys(): Iterable<ApiKey> {
+    return new Map([...this.#state.keys, ...this.keys.own]).values();
+  }
 
   isEmpty(): boolean {
-    return this.nextPetId() === 1 && this.nextOrderId() === 1 && this.categoryTable.size === 0;
+    const { nextPetId, nextOrderId } = this.counters;
+    return nextPetId === 1 && nextOrderId === 1 && this.categories.size === 0;
   }
 
   made(kind: OnceKind, once: Once): Made | 'accepted' | undefined {
@@ -91,10 +90,10 @@ export class StateAhead implements Ahead, Tables {
     if ('once' in operation && operation.once && this.onces.size >= MAX_ONCE_RECORDS) {
       throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
     }
-    if (op === 'setCategory' && !this.category(operation.category.id) && this.categoryTable.size >= MAX_CATEGORIES) {
+    if (op === 'setCategory' && !this.categories.get(operation.category.id) && this.categories.size >= MAX_CATEGORIES) {
       throw new StoreError('full', 'there are too many categories');
     }
-    if (op === 'setKey' && !this.key(operation.key.id) && this.keyTable.size >= MAX_KEYS) {
+    if (op === 'setKey' && !this.keys.get(operation.key.id) && this.keys.size >= MAX_KEYS) {
       throw new StoreError('full', 'there are too many keys');
     }
     perform(operation, this);

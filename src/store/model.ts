@@ -129,31 +129,46 @@ export interface Proof extends Counts {
   digest: string;
 }
 
+/** The next ids, none of which was ever given. */
+export interface Counters {
+  nextPetId: number;
+  nextOrderId: number;
+  /** Of keys: `k1` has slot 0. */
+  nextSlot: number;
+}
+
+/** Rows that are listed by ascending ids. */
+interface Listed<R extends { status: string }> {
+  get(id: number): R | undefined;
+  /** Ids above `after`. */
+  page(after: number, limit: number, status?: R['status']): Page<R>;
+  /** Grows with every change of a row, and only then: what was built from rows is good while it stays. */
+  readonly version: number;
+}
+
 /** What readers see: only what is durable. */
 export interface Reading {
-  pet(id: number): Pet | undefined;
-  /** Ascending ids above `after`. */
-  pets(after: number, limit: number, status?: PetStatus): Page<Pet>;
-  order(id: number): Order | undefined;
-  orders(after: number, limit: number, status?: OrderStatus): Page<Order>;
-  category(id: Int64): Category | undefined;
-  categories(after?: Int64, limit?: number): Page<Category>;
+  readonly pets: Listed<Pet>;
+  readonly orders: Listed<Order>;
+  readonly categories: {
+    get(id: Int64): Category | undefined;
+    page(after?: Int64, limit?: number): Page<Category>;
+  };
   /** A key that nobody is changing is the same object in `Ahead`. */
-  key(id: string): ApiKey | undefined;
-  keyByDigest(digest: string): ApiKey | undefined;
-  keys(): Iterable<ApiKey>;
-  usage(keyId: string): Usage | undefined;
+  readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
+  /** By keys. */
+  readonly usage: ReadonlyMap<string, Usage>;
   counts(): Counts;
-  /** Grows with every change of an animal, and only then: what was built from animals is good while it stays. */
-  readonly petsVersion: number;
 }
 
 /** What a decision rests on: the state as it will be when everything accepted before is durable. */
-export interface Ahead extends Pick<Reading, 'pet' | 'order' | 'category' | 'key' | 'keys'> {
-  nextPetId(): number;
-  nextOrderId(): number;
-  /** The next key's slot: how many keys there were ever. */
-  keyCount(): number;
+export interface Ahead {
+  readonly pets: Pick<Reading['pets'], 'get'>;
+  readonly orders: Pick<Reading['orders'], 'get'>;
+  readonly categories: Pick<Reading['categories'], 'get'>;
+  readonly keys: Pick<Reading['keys'], 'get'>;
+  readonly counters: Readonly<Counters>;
+  allKeys(): Iterable<ApiKey>;
   /** Whether no animal, order or category was ever there, or not since the last `fill`. */
   isEmpty(): boolean;
   /** What was made under this Idempotency-Key in the 24 h before `once.at`; `accepted`: but is not yet durable. */

@@ -3,6 +3,7 @@ import type { Int64 } from '../json/int64.ts';
 import type {
   ApiKey,
   Category,
+  Counters,
   Made,
   NewPet,
   Once,
@@ -10,30 +11,22 @@ import type {
   Operation,
   Order,
   Pet,
-  PetStatus,
   Usage,
 } from './model.ts';
 
 /** For how long the first reply under an Idempotency-Key is given again. */
 const ONCE_MS = 24 * 60 * 60 * 1000;
 
-export interface Counters {
-  nextPetId: number;
-  nextOrderId: number;
-  /** Of keys: `k1` has slot 0. */
-  nextSlot: number;
-}
-
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
 /** What operations change. */
 export interface Tables {
   readonly counters: Counters;
-  readonly petTable: Rows<number, Pet>;
-  readonly orderTable: Rows<number, Order>;
-  readonly categoryTable: Rows<Int64, Category>;
-  readonly keyTable: Rows<string, ApiKey>;
-  readonly usageTable: Rows<string, Usage>;
+  readonly pets: Rows<number, Pet>;
+  readonly orders: Rows<number, Order>;
+  readonly categories: Rows<Int64, Category>;
+  readonly keys: Rows<string, ApiKey>;
+  readonly usage: Rows<string, Usage>;
   readonly onces: Rows<string, Made>;
   /** A record tells store time: what has expired by then may go. */
   passed(at: number): void;
@@ -53,29 +46,29 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
   },
   placeOrder({ order, once }, to) {
     const { id, petId } = order;
-    const pet = to.petTable.get(petId);
+    const pet = to.pets.get(petId);
     if (pet?.status !== 'available') impossible(`order ${id}: pet ${petId} is ${pet?.status ?? 'missing'}`);
     addOrder(order, to);
     setStatus(petId, 'pending', to);
     remember('placeOrder', once, order, to);
   },
   closeOrder({ id, status }, to) {
-    const order = to.orderTable.get(id);
+    const order = to.orders.get(id);
     if (order?.status !== 'placed') impossible(`order ${id} is ${order?.status ?? 'missing'}`);
-    to.orderTable.set(id, { ...order, status });
+    to.orders.set(id, { ...order, status });
     setStatus(order.petId, status === 'delivered' ? 'sold' : 'available', to);
   },
   setCategory({ category }, to) {
-    to.categoryTable.set(category.id, category);
+    to.categories.set(category.id, category);
   },
   setKey({ key, at = 0 }, to) {
-    const { counters, keyTable } = to;
-    const slot = keyTable.get(key.id)?.slot;
+    const { counters, keys } = to;
+    const slot = keys.get(key.id)?.slot;
     // Slots ascend; a repair may have left some out.
     const fits = slot === undefined ? key.slot >= counters.nextSlot : key.slot === slot;
     if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
     counters.nextSlot = Math.max(counters.nextSlot, key.slot + 1);
-    keyTable.set(key.id, key);
+    keys.set(key.id, key);
     to.passed(at);
   },
   usage({ entries, at }, to) {
@@ -83,15 +76,15 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     to.passed(at);
   },
   fill({ categories, pets, at }, to) {
-    for (const table of [to.petTable, to.orderTable, to.categoryTable, to.onces]) table.clear();
+    for (const table of [to.pets, to.orders, to.categories, to.onces]) table.clear();
     Object.assign(to.counters, { nextPetId: 1, nextOrderId: 1 });
-    for (const category of categories) to.categoryTable.set(category.id, category);
+    for (const category of categories) to.categories.set(category.id, category);
     addPets(1, pets, to);
     to.passed(at);
   },
   advance({ key: id, ms, usage, at }, to) {
-    const key = to.keyTable.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
-    to.keyTable.set(id, { ...key, ahead: (key.ahead ?? 0) + ms });
+    const key = to.keys.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
+    to.keys.set(id, { ...key, ahead: (key.ahead ?? 0) + ms });
     to.age(id, ms);
     setUsage(usage, to);
     to.passed(at);
@@ -128,9 +121,9 @@ function impossible(what: string): never {
   throw new Error(what);
 }
 
-function addPet(pet: Pet, { counters, petTable }: Tables): void {
+function addPet(pet: Pet, { counters, pets }: Tables): void {
   if (pet.id !== counters.nextPetId) impossible(`pet ${pet.id}: the next id is ${counters.nextPetId}`);
-  petTable.set(pet.id, pet);
+  pets.set(pet.id, pet);
   counters.nextPetId++;
 }
 
@@ -141,9 +134,9 @@ function addPets(first: number, pets: NewPet[], to: Tables): void {
   }
 }
 
-function addOrder(order: Order, { counters, orderTable }: Tables): void {
+function addOrder(order: Order, { counters, orders }: Tables): void {
   if (order.id !== counters.nextOrderId) impossible(`order ${order.id}: the next id is ${counters.nextOrderId}`);
-  orderTable.set(order.id, order);
+  orders.set(order.id, order);
   counters.nextOrderId++;
 }
 
@@ -152,13 +145,13 @@ function leap(counter: 'nextPetId' | 'nextOrderId', id: number, { counters }: Ta
   counters[counter] = Math.max(counters[counter], id);
 }
 
-function setStatus(id: number, status: PetStatus, { petTable }: Tables): void {
-  petTable.set(id, { ...petTable.get(id)!, status });
+function setStatus(id: number, status: Pet['status'], { pets }: Tables): void {
+  pets.set(id, { ...pets.get(id)!, status });
 }
 
-function setUsage(usage: Usage, { keyTable, usageTable }: Tables): void {
-  if (!keyTable.get(usage.key)) impossible(`usage of ${usage.key}: there is no such key`);
-  usageTable.set(usage.key, usage);
+function setUsage(one: Usage, { keys, usage }: Tables): void {
+  if (!keys.get(one.key)) impossible(`usage of ${one.key}: there is no such key`);
+  usage.set(one.key, one);
 }
 
 function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {

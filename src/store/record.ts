@@ -4,8 +4,8 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counts, NewPet, Once, Operation, Pet, Proof } from './model.ts';
-import { type Counters, isOperation } from './operations.ts';
+import type { Category, Counters, Counts, NewPet, Once, Operation, Pet, Proof } from './model.ts';
+import { isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Ends a state, so that nothing of it can be missing. `time`: the latest store time that any record told. */

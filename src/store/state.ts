@@ -1,20 +1,6 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
-import type { Int64 } from '../json/int64.ts';
-import type {
-  ApiKey,
-  Category,
-  Counts,
-  Made,
-  Operation,
-  Order,
-  OrderStatus,
-  Page,
-  Pet,
-  PetStatus,
-  Reading,
-  Usage,
-} from './model.ts';
-import { type Counters, isExpired, perform, type Tables } from './operations.ts';
+import type { ApiKey, Counters, Counts, Made, Operation, Order, Pet, Reading, Usage } from './model.ts';
+import { isExpired, perform, type Tables } from './operations.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -44,43 +30,19 @@ export class State implements Tables, Reading {
   /** The latest store time that any record tells. */
   time = 0;
   readonly counters: Counters = { nextPetId: 1, nextOrderId: 1, nextSlot: 0 };
-  readonly petTable = new Table<PetStatus, Pet>();
-  readonly orderTable = new Table<OrderStatus, Order>();
-  readonly categoryTable = new Categories();
-  readonly keyTable = new Keys();
-  readonly usageTable = new Map<string, Usage>();
+  readonly pets = new Table<Pet>();
+  readonly orders = new Table<Order>();
+  readonly categories = new Categories();
+  readonly keys = new Keys();
+  readonly usage = new Map<string, Usage>();
   readonly onces = new Onces();
   /** Goes on behind what was dropped: a new one would step over every place that is free. */
   #byAge = this.onces.entries();
   #oldest: [place: string, made: Made] | undefined;
 
-  get petsVersion(): number {
-    return this.petTable.version;
-  }
-
-  readonly pet = (id: number): Pet | undefined => this.petTable.get(id);
-  readonly order = (id: number): Order | undefined => this.orderTable.get(id);
-  readonly category = (id: Int64): Category | undefined => this.categoryTable.get(id);
-  readonly key = (id: string): ApiKey | undefined => this.keyTable.get(id);
-  readonly keyByDigest = (digest: string): ApiKey | undefined => this.keyTable.byDigest.get(digest);
-  readonly keys = (): Iterable<ApiKey> => this.keyTable.values();
-  readonly usage = (keyId: string): Usage | undefined => this.usageTable.get(keyId);
-
-  pets(after: number, limit: number, status?: PetStatus): Page<Pet> {
-    return this.petTable.page(after, limit, status);
-  }
-
-  orders(after: number, limit: number, status?: OrderStatus): Page<Order> {
-    return this.orderTable.page(after, limit, status);
-  }
-
-  categories(after?: Int64, limit?: number): Page<Category> {
-    return this.categoryTable.page(after, limit);
-  }
-
   counts(): Counts {
-    const { petTable, orderTable, categoryTable, keyTable } = this;
-    return { pets: petTable.size, orders: orderTable.size, categories: categoryTable.size, keys: keyTable.size };
+    const { pets, orders, categories, keys } = this;
+    return { pets: pets.size, orders: orders.size, categories: categories.size, keys: keys.size };
   }
 
   take(operations: readonly Operation[]): void {
@@ -110,17 +72,17 @@ export class State implements Tables, Reading {
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
   *operations(): Generator<Operation> {
-    for (const pets of this.petTable.pieces()) {
+    for (const pets of this.pets.pieces()) {
       const [names, categoryIds] = [column(pets, 'name'), column(pets, 'categoryId')];
       yield { op: 'pets', first: pets[0].id, names, categoryIds, statuses: column(pets, 'status') };
     }
-    for (const orders of this.orderTable.pieces()) {
+    for (const orders of this.orders.pieces()) {
       const [petIds, placedAts] = [column(orders, 'petId'), column(orders, 'placedAt')];
       yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: column(orders, 'status') };
     }
-    for (const category of this.categories().items) yield { op: 'setCategory', category };
-    for (const key of this.keys()) yield { op: 'setKey', key };
-    const all = [...this.keyTable.keys()].flatMap((id) => this.usage(id) ?? []);
+    for (const category of this.categories.page().items) yield { op: 'setCategory', category };
+    for (const key of this.keys.values()) yield { op: 'setKey', key };
+    const all = [...this.keys.keys()].flatMap((id) => this.usage.get(id) ?? []);
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);
     for (const entries of pieces(used)) yield { op: 'usage', at: 0, entries };
     for (const onces of pieces([...this.onces])) yield { op: 'onces', onces };
@@ -129,25 +91,25 @@ export class State implements Tables, Reading {
   /** Throws where the state contradicts itself. */
   check(): void {
     const { nextPetId, nextOrderId, nextSlot } = this.counters;
-    const tooHigh = this.pets(nextPetId - 1, 1).items[0] ?? this.orders(nextOrderId - 1, 1).items[0];
+    const tooHigh = this.pets.page(nextPetId - 1, 1).items[0] ?? this.orders.page(nextOrderId - 1, 1).items[0];
     if (tooHigh) throw new Error(`${tooHigh.id} is an id that was not given yet`);
     const placed = new Set<number>();
-    for (const { id, petId, status } of this.orders(0, Number.POSITIVE_INFINITY).items) {
-      const pet = this.pet(petId);
+    for (const { id, petId, status } of this.orders.page(0, Number.POSITIVE_INFINITY).items) {
+      const pet = this.pets.get(petId);
       if (!pet) throw new Error(`order ${id}: there is no pet ${petId}`);
       if (status !== 'placed') continue;
       if (pet.status !== 'pending') throw new Error(`order ${id} is placed, and pet ${petId} ${pet.status}`);
       if (placed.has(petId)) throw new Error(`pet ${petId}: two orders are placed`);
       placed.add(petId);
     }
-    const slots = [...this.keys()].map(({ slot }) => slot);
+    const slots = [...this.keys.values()].map(({ slot }) => slot);
     if (slots.some((slot, i) => slot <= (slots[i - 1] ?? -1) || slot >= nextSlot)) throw new Error(`slots: ${slots}`);
-    const secrets = [...this.keys()].flatMap((key) =>
-      key.secrets.map(({ digest }) => this.keyByDigest(digest) === key),
+    const secrets = [...this.keys.values()].flatMap((key) =>
+      key.secrets.map(({ digest }) => this.keys.byDigest.get(digest) === key),
     );
-    if (secrets.includes(false) || secrets.length !== this.keyTable.byDigest.size)
+    if (secrets.includes(false) || secrets.length !== this.keys.byDigest.size)
       throw new Error('keys and secrets disagree');
-    for (const id of this.usageTable.keys()) if (!this.key(id)) throw new Error(`usage of ${id}: there is no such key`);
+    for (const id of this.usage.keys()) if (!this.keys.has(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }
 

@@ -5,19 +5,19 @@ import type { Category, Page } from './model.ts';
 const CHUNK_ROWS = 512;
 
 /** Rows of consecutive ids, and how many of them have each status. */
-interface Chunk<S extends string, R> {
+interface Chunk<R> {
   first: number;
   rows: R[];
-  counts: { [status in S]?: number };
+  counts: { [status: string]: number };
 }
 
 /** Rows by id, none of which is ever removed. */
-export class Table<S extends string, R extends { id: number; status: S }> {
+export class Table<R extends { id: number; status: string }> {
   size = 0;
   /** Grows with every change. */
   version = 0;
   /** By ascending ids. Where a repair has left ids out, the next chunk begins. */
-  #chunks: Chunk<S, R>[] = [];
+  #chunks: Chunk<R>[] = [];
 
   get(id: number): R | undefined {
     const chunk = this.#chunks[this.#chunkOf(id)];
@@ -26,7 +26,7 @@ export class Table<S extends string, R extends { id: number; status: S }> {
 
   /** Puts the row in place of the one with that id, or adds it behind all others. */
   set(id: number, row: R): void {
-    let chunk: Chunk<S, R> | undefined = this.#chunks[this.#chunkOf(id)];
+    let chunk: Chunk<R> | undefined = this.#chunks[this.#chunkOf(id)];
     const before = chunk?.rows[id - chunk.first];
     if (before) chunk.counts[before.status]!--;
     else {
@@ -42,7 +42,7 @@ export class Table<S extends string, R extends { id: number; status: S }> {
   }
 
   /** Ascending ids above `after` (of that status). A chunk without the status is passed over. */
-  page(after: number, limit: number, status?: S): Page<R> {
+  page(after: number, limit: number, status?: R['status']): Page<R> {
     const items: R[] = [];
     for (let i = Math.max(0, this.#chunkOf(after + 1)); i < this.#chunks.length; i++) {
       const { first, rows, counts } = this.#chunks[i];

@@ -12,7 +12,7 @@ let keys: Map<string, ApiKey>;
 let callers: Callers;
 
 function callersOf(environment: Environment): Callers {
-  return new Callers({ read: { keyByDigest: (digest) => keys.get(digest) }, unix: () => clock.now() }, environment);
+  return new Callers({ read: { keys: { byDigest: keys } }, unix: () => clock.now() }, environment);
 }
 
 beforeEach(() => {

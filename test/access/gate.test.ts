@@ -26,7 +26,7 @@ beforeEach(() => {
   keys = new Map();
   bans = [];
   meanwhile = () => {};
-  callers = new Callers({ read: { keyByDigest: (digest) => keys.get(digest) }, unix: () => clock.now() }, 'production');
+  callers = new Callers({ read: { keys: { byDigest: keys } }, unix: () => clock.now() }, 'production');
   const onBan = ({ id }: ApiKey, seconds: number) => void bans.push(`${id} ${seconds}`);
   gate = new Gate({ addresses: new Addresses({ clock }), trustProxy: 0, onBan });
 });

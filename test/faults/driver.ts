@@ -33,7 +33,7 @@ async function add(store: MemoryStore): Promise<void> {
   const name = 'n'.repeat(300);
   try {
     await store.write((ahead) => {
-      id = ahead.nextPetId();
+      id = ahead.counters.nextPetId;
       say(`sent ${id}`);
       return {
         op: 'addPet',
@@ -46,7 +46,7 @@ async function add(store: MemoryStore): Promise<void> {
     if (!(error instanceof StoreError && error.failure === 'full')) throw error;
     say(`full ${id}`);
     // Reads go on: what was acknowledged before is there.
-    if (id > 1 && store.read.counts().pets !== store.read.pets(0, id).items.length) throw new Error('reads fail');
+    if (id > 1 && store.read.counts().pets !== store.read.pets.page(0, id).items.length) throw new Error('reads fail');
   }
 }
 

@@ -32,7 +32,7 @@ const LIST: [file: string, text: string, instead: string, row: Mutant['row']][] 
   ['read.ts', 'if (!isSealed(bytes)) return', 'if (bytes.length === 0) return', 2],
   ['read.ts', 'if (isSealed(record)) {', 'if (false) {', 3],
   ['read.ts', 'isSealed(line.subarray(0, -1))', 'false', 2],
-  ['tools.ts', 'state.keyTable.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
+  ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
   ['rewrite.ts', 'await disk.sync(to.fd);', '', 10],

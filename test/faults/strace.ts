@@ -64,7 +64,7 @@ async function stateIn(dir: string): Promise<State> {
 export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged'>): Promise<string | undefined> {
   const state = await stateIn(dir);
   state.check();
-  const recovered = state.petTable.page(0, 1_000).items.map((pet) => pet.id);
+  const recovered = state.pets.page(0, 1_000).items.map((pet) => pet.id);
   const lost = life.acknowledged.filter((id) => !recovered.includes(id));
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
   const invented = recovered.filter((id) => !life.sent.includes(id));
@@ -76,7 +76,7 @@ export async function judge(dir: string, life: Pick<Life, 'sent' | 'acknowledged
     const { store } = await openStore(dir, { disk: unlocked() });
     if (prove(await stateIn(dir)).digest !== digest) return 'recovering again changed something';
     if (again === 1)
-      await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.nextPetId(), name: 'x' } }));
+      await store.write((ahead) => ({ op: 'setCategory', category: { id: ahead.counters.nextPetId, name: 'x' } }));
     await store.close();
   }
   return undefined;

@@ -113,24 +113,24 @@ const AT = Date.UTC(2026, 0, 1);
 
 function oneOperation(ahead: Ahead, random: Random): Operation {
   const chance = random();
-  const petId = 1 + Math.floor(random() * (ahead.nextPetId() - 1));
-  const orderId = 1 + Math.floor(random() * (ahead.nextOrderId() - 1));
+  const petId = 1 + Math.floor(random() * (ahead.counters.nextPetId - 1));
+  const orderId = 1 + Math.floor(random() * (ahead.counters.nextOrderId - 1));
   const once = random() < 0.5 ? { caller: 'k1', key: `key-${random()}`, at: AT } : undefined;
   const usage = { key: 'k1', dayUsed: Math.floor(random() * 99), dayEndsAt: AT + 9, banStep: 0, banEndsAt: 0 };
   const some = (count: number) => Array.from({ length: count }, () => newPet(random));
-  if (chance < 0.2 && ahead.pet(petId)?.status === 'available') {
-    return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId, status: 'placed', placedAt: AT }, once };
+  if (chance < 0.2 && ahead.pets.get(petId)?.status === 'available') {
+    return { op: 'placeOrder', order: { id: ahead.counters.nextOrderId, petId, status: 'placed', placedAt: AT }, once };
   }
-  if (chance < 0.35 && ahead.order(orderId)?.status === 'placed') {
+  if (chance < 0.35 && ahead.orders.get(orderId)?.status === 'placed') {
     return { op: 'closeOrder', id: orderId, status: random() < 0.5 ? 'delivered' : 'cancelled' };
   }
   if (chance < 0.4) return { op: 'setCategory', category: { id: BigInt(2 ** 60), name: `c${random()}` } };
-  if (chance < 0.45) return { op: 'setKey', key: aKey(ahead.keyCount(), random) };
-  if (chance < 0.5 && ahead.keyCount() > 0) return { op: 'usage', at: AT, entries: [usage] };
-  if (chance < 0.53) return { op: 'addPets', first: ahead.nextPetId(), pets: some(3), once };
+  if (chance < 0.45) return { op: 'setKey', key: aKey(ahead.counters.nextSlot, random) };
+  if (chance < 0.5 && ahead.counters.nextSlot > 0) return { op: 'usage', at: AT, entries: [usage] };
+  if (chance < 0.53) return { op: 'addPets', first: ahead.counters.nextPetId, pets: some(3), once };
   if (chance < 0.54) return { op: 'fill', at: AT, categories: [{ id: 1, name: 'one' }], pets: some(2) };
-  if (chance < 0.55 && ahead.keyCount() > 0) return { op: 'advance', at: AT, key: 'k1', ms: 1_000, usage };
-  return { op: 'addPet', pet: { id: ahead.nextPetId(), ...newPet(random) }, once };
+  if (chance < 0.55 && ahead.counters.nextSlot > 0) return { op: 'advance', at: AT, key: 'k1', ms: 1_000, usage };
+  return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...newPet(random) }, once };
 }
 
 function newPet(random: Random): NewPet {

@@ -27,13 +27,18 @@ export async function writtenFile(isClosed: boolean): Promise<Written> {
     const add = () =>
       store.write((ahead) => ({
         op: 'addPet' as const,
-        pet: { id: ahead.nextPetId(), name, categoryId: 3, status: 'available' as const },
-        once: { caller: 'k1', key: `once-${ahead.nextPetId()}`, at: 1_767_225_600_000 },
+        pet: { id: ahead.counters.nextPetId, name, categoryId: 3, status: 'available' as const },
+        once: { caller: 'k1', key: `once-${ahead.counters.nextPetId}`, at: 1_767_225_600_000 },
       }));
     const order = () =>
       store.write((ahead) => ({
         op: 'placeOrder' as const,
-        order: { id: ahead.nextOrderId(), petId: ahead.nextOrderId(), status: 'placed' as const, placedAt: 1 },
+        order: {
+          id: ahead.counters.nextOrderId,
+          petId: ahead.counters.nextOrderId,
+          status: 'placed' as const,
+          placedAt: 1,
+        },
       }));
     const noted = (work: Promise<unknown>) => work.then(() => digests.push(prove(store.read as never).digest));
     await noted(Promise.all([add(), add(), order(), add()]));

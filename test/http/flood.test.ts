@@ -66,7 +66,7 @@ test('what is within the bounds loses nothing, sixteen of the largest pages neit
   const { service, key } = await start(t);
   const pet = (i: number) => ({ name: `${i}${'🐈'.repeat(250)}`, categoryId: i, status: 'sold' as const });
   for (let i = 1; i <= 100; i++) {
-    await service.store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.nextPetId(), ...pet(i) } }));
+    await service.store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.counters.nextPetId, ...pet(i) } }));
   }
   const get = `GET /v1/pets?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
   const last = get.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n');

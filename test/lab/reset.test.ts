@@ -39,7 +39,7 @@ test('all of it is as the seed makes it, ids too', async (t) => {
   ]);
   const { pets, orders, categories } = engine.store.read.counts();
   assert.deepEqual([pets, orders, categories], [2, 0, 1]);
-  assert.equal(engine.store.read.category(9007199254740993n)?.name, 'fish');
+  assert.equal(engine.store.read.categories.get(9007199254740993n)?.name, 'fish');
   const made = await must('POST /v1/pets', { key, body: REX, ...once });
   assert.deepEqual([made.json.id, made.headers.get('idempotent-replayed')], [3, null]);
   assert.equal((await must('POST /v1/store/orders', { key, body: { petId: 1 } })).json.id, 1);

@@ -71,7 +71,7 @@ export async function startLab(t: TestContext, { banAfter, content }: LabOptions
     async makeKey(limits?: { perMinute?: number; perDay?: number }) {
       const text = makeKey('staging');
       await store.write((ahead) => {
-        const slot = ahead.keyCount();
+        const slot = ahead.counters.nextSlot;
         const given = { perMinute: 1e6, perDay: 1e8, ...limits, secrets: [{ digest: digestOf(text) }] };
         const rest = { name: 'test', plan: 'enterprise', environment: 'staging', createdAt: 0 } as const;
         return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, ...given, ...rest } };

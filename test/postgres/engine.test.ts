@@ -84,7 +84,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     }
     const engine = await opened(t, url);
     assert.deepEqual(
-      engine.store.read.pets(0, 9).items.map(({ name }) => name),
+      engine.store.read.pets.page(0, 9).items.map(({ name }) => name),
       ['before 1', 'before 2', 'before 3'],
     );
     const left = await database().query(`SELECT (SELECT array_agg(batch ORDER BY batch) FROM e${schemas}.log) AS log,
@@ -122,16 +122,16 @@ onDatabase('the engine on PostgreSQL', (database) => {
     await engine.advance(key, 121_000);
     const verdicts = [key, other].map(async (one) => (await engine.limiter.take(one)).verdict);
     assert.deepEqual(await Promise.all(verdicts), ['admitted', 'limited']);
-    assert.equal(engine.store.read.key(key.id)!.ahead, 121_000);
+    assert.equal(engine.store.read.keys.get(key.id)!.ahead, 121_000);
     const pets = [{ name: 'first', categoryId: 1, status: 'available' as const }];
     const batch = () => [...engine.metrics()].find(({ name }) => name === 'petstore_postgres_batches_total')!.value;
     const before = batch();
-    await engine.reset(engine.store.read.key(key.id)!, { categories: [], pets });
+    await engine.reset(engine.store.read.keys.get(key.id)!, { categories: [], pets });
     assert.equal(batch(), before + 1, 'one record: a crash leaves no half of it');
     const { limit, remaining } = (await engine.limiter.look(key)).day;
     const counts = { pets: 1, orders: 0, categories: 0, keys: 3 };
     assert.deepEqual([engine.store.read.counts(), limit - remaining], [counts, 0]);
-    assert.ok(!engine.store.read.key(key.id)!.ahead);
+    assert.ok(!engine.store.read.keys.get(key.id)!.ahead);
   });
 
   it('tells whether it is ready, and numbers; a server is warned that there is no standby', async (t) => {

@@ -51,7 +51,7 @@ class Load {
 async function nothingLost(replicas: Replica[], loads: Load[], key: ApiKey): Promise<void> {
   await Promise.all(replicas.map(({ limiter }) => limiter.fresh()));
   for (const { store, fatal } of replicas) {
-    const pets = store.read.pets(0, Number.MAX_SAFE_INTEGER).items;
+    const pets = store.read.pets.page(0, Number.MAX_SAFE_INTEGER).items;
     const ids = new Map(pets.map(({ name, id }) => [name, id]));
     assert.equal(ids.size, pets.length, 'something was made twice');
     assert.equal(pets.at(-1)?.id, pets.length, 'an id was left out');
@@ -151,7 +151,7 @@ describe('faults of the database', { skip: missing }, () => {
     assert.equal(await write, 2);
     assert.equal(journal.counts.doubts, 1);
     await other.limiter.fresh();
-    assert.equal(other.store.read.pet(2)?.name, 'meanwhile');
+    assert.equal(other.store.read.pets.get(2)?.name, 'meanwhile');
     assert.deepEqual(store.check(), other.store.check());
   });
 });

@@ -106,7 +106,7 @@ onDatabase('the program on PostgreSQL', (database) => {
       assert.equal((await ask(server, '/pets', key)).status, 200);
       await beside.limiter.fresh();
       await beside.store.write((ahead) => {
-        const last = [...ahead.keys()].at(-1)!;
+        const last = [...ahead.allKeys()].at(-1)!;
         return { op: 'setKey', key: { ...last, secrets: [] } };
       });
       assert.equal((await ask(server, '/pets', key)).status, 401);

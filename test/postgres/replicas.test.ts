@@ -87,7 +87,7 @@ onDatabase('replicas on one database', (database) => {
     for (let n = 0; n < READS; n++) {
       const id = await addPet(a.store, `n ${n}`);
       await b.limiter.take(key);
-      if (b.store.read.pet(id)?.name !== `n ${n}`) old++;
+      if (b.store.read.pets.get(id)?.name !== `n ${n}`) old++;
     }
     assert.equal(old, 0);
   });
@@ -96,7 +96,7 @@ onDatabase('replicas on one database', (database) => {
     const [a, b] = await replicas(t, 2);
     const key = await setKey(a.store, { perMinute: 5, perDay: 10 });
     await b.limiter.fresh();
-    assert.deepEqual(b.store.read.key(key.id), key);
+    assert.deepEqual(b.store.read.keys.get(key.id), key);
     for (let n = 0; n < 3; n++) await b.limiter.take(key);
     await setKey(a.store, { perMinute: 4, perDay: 10 }, key.id);
     const decision = await b.limiter.take(key); // what it has used stays used
@@ -113,7 +113,7 @@ onDatabase('replicas on one database', (database) => {
     let looks = 0;
     const write = b.store.write((ahead) => {
       looks++;
-      if (ahead.key(key.id)!.perMinute === revoked.perMinute) throw new Error('the key has changed');
+      if (ahead.keys.get(key.id)!.perMinute === revoked.perMinute) throw new Error('the key has changed');
       return { op: 'setCategory', category: { id: 1, name: 'never' } };
     });
     await assert.rejects(write, /the key has changed/);

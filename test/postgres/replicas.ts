@@ -44,7 +44,7 @@ export function addPet(store: Store, name: string, once?: string): Promise<numbe
       const made = wanted && ahead.made('addPet', wanted);
       if (made === 'accepted') throw new Error('in flight');
       if (made) return { op: 'again', made };
-      const pet = { id: ahead.nextPetId(), name, categoryId: 9007199254740993n, status: 'available' as const };
+      const pet = { id: ahead.counters.nextPetId, name, categoryId: 9007199254740993n, status: 'available' as const };
       return { op: 'addPet', pet, ...(wanted && { once: wanted }) };
     })
     .then((decided) => (decided.op === 'again' ? decided.made.id : decided.pet.id));
@@ -53,8 +53,11 @@ export function addPet(store: Store, name: string, once?: string): Promise<numbe
 export function orderPet(store: Store, petId: number): Promise<number> {
   return store
     .write((ahead) => {
-      if (ahead.pet(petId)?.status !== 'available') throw new Error('pet_unavailable');
-      return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId, status: 'placed' as const, placedAt: 1 } };
+      if (ahead.pets.get(petId)?.status !== 'available') throw new Error('pet_unavailable');
+      return {
+        op: 'placeOrder',
+        order: { id: ahead.counters.nextOrderId, petId, status: 'placed' as const, placedAt: 1 },
+      };
     })
     .then(({ order }) => order.id);
 }
@@ -65,7 +68,7 @@ export async function setKey(
   id?: string,
 ): Promise<ApiKey> {
   const { key } = await store.write((ahead) => {
-    const slot = id === undefined ? ahead.keyCount() : ahead.key(id)!.slot;
+    const slot = id === undefined ? ahead.counters.nextSlot : ahead.keys.get(id)!.slot;
     const common = { name: 'test', plan: 'enterprise' as const, environment: 'production' as const, createdAt: 1 };
     return { op: 'setKey', key: { id: id ?? `k${slot + 1}`, slot, ...common, secrets: [], ...limits } };
   });

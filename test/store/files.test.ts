@@ -183,7 +183,7 @@ test('reading needs neither the lock nor a directory that can be written', () =>
     await fill(opened);
     chmodSync(opened.dir, 0o500);
     const { proof, state } = await readStore(opened.dir);
-    assert.deepEqual([proof.pets, state.key('k1')?.name], [3, 'shop']);
+    assert.deepEqual([proof.pets, state.keys.get('k1')?.name], [3, 'shop']);
     await assert.rejects(openStore(opened.dir), InUseError);
     chmodSync(opened.dir, 0o700);
   }));
@@ -319,7 +319,7 @@ test('repair of the state that a file began with keeps the rows before the damag
     assert.deepEqual(revoked, ['k1']);
     await opened.crash();
     assert.deepEqual(opened.store.read.counts(), { pets: 3, orders: 1, categories: 1, keys: 1 });
-    assert.ok(opened.store.read.key('k1')!.revokedAt! > 0 && nextPetId > 4);
+    assert.ok(opened.store.read.keys.get('k1')!.revokedAt! > 0 && nextPetId > 4);
     await opened.store.close();
     rmSync(opened.dir, { recursive: true });
     await opened.crash();
@@ -339,10 +339,10 @@ test('no room: the batch and what rests on it are refused as full, and the next 
     await addPet(opened.store, 'kept');
     isFull = true;
     for (const write of [addPet(opened.store), order(opened.store, 1)]) await assert.rejects(write, is('full'));
-    assert.equal(opened.store.read.pet(1)?.status, 'available');
+    assert.equal(opened.store.read.pets.get(1)?.status, 'available');
     await check(opened);
     await opened.crash(); // on a full disk: reads are served, and writes once there is room
-    assert.equal(opened.store.read.pet(1)?.name, 'kept');
+    assert.equal(opened.store.read.pets.get(1)?.name, 'kept');
     assert.match(opened.notices.at(-1)!, /no room to write; what is there is served/);
     await assert.rejects(addPet(opened.store), is('full'));
     isFull = false;
@@ -387,7 +387,7 @@ test('a compaction copies what is written meanwhile; one that fails changes noth
     await fill(opened);
     during = async () => void (await addPet(opened.store, 'meanwhile'));
     await opened.journal.compact();
-    assert.equal((await readStore(opened.dir)).state.pet(4)?.name, 'meanwhile');
+    assert.equal((await readStore(opened.dir)).state.pets.get(4)?.name, 'meanwhile');
     during = () => Promise.reject(new Error('killed'));
     await assert.rejects(opened.journal.compact(), /killed/);
     assert.deepEqual(filesIn(opened.dir), ['store-000002.jsonl']);

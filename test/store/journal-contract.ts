@@ -66,8 +66,8 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       await store.write(() => ({ op: 'setCategory', category: { id: -9223372036854775808n, name: 'far' } }));
       if (count === 1) await store.close();
       const { read } = await keeping.open();
-      assert.deepEqual(read.pet(1), pet(1, '  Rex\u0000 "ß" 🐶\n'));
-      assert.deepEqual(read.categories(undefined, 9).items, [{ id: -9223372036854775808n, name: 'far' }]);
+      assert.deepEqual(read.pets.get(1), pet(1, '  Rex\u0000 "ß" 🐶\n'));
+      assert.deepEqual(read.categories.page(undefined, 9).items, [{ id: -9223372036854775808n, name: 'far' }]);
     }));
 
   test(`${name}: a fill and the lab's time are seen alike by all`, () =>
@@ -80,7 +80,7 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       const aged = store.write(() => ({ op: 'advance', at: AT, key: 'k1', ms: 86_400_000, usage }));
       const again = store.write((ahead) => ({
         op: 'addPet',
-        pet: pet(ahead.nextPetId()),
+        pet: pet(ahead.counters.nextPetId),
         once: ahead.made('addPet', once) ? undefined : once,
       }));
       await aged;
@@ -96,9 +96,9 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       assert.equal((await behind).pet.id, 2);
       for (const other of stores) {
         await addPet(other);
-        assert.deepEqual(other.read.pet(1), pet(1, 'one'));
-        assert.equal(other.read.key('k1')?.ahead, 86_400_000);
-        assert.deepEqual(other.read.usage('k1'), usage);
+        assert.deepEqual(other.read.pets.get(1), pet(1, 'one'));
+        assert.equal(other.read.keys.get('k1')?.ahead, 86_400_000);
+        assert.deepEqual(other.read.usage.get('k1'), usage);
         assert.deepEqual(
           { ...other.check(), digest: '', pets: 0 },
           { pets: 0, orders: 0, categories: 1, keys: 1, digest: '' },
@@ -134,8 +134,8 @@ function expected(error: Error): undefined {
 }
 
 function orderOne(ahead: Ahead, petId: number) {
-  if (ahead.pet(petId)?.status !== 'available') throw new Error('taken');
-  const order = { id: ahead.nextOrderId(), petId, status: 'placed' as const, placedAt: AT };
+  if (ahead.pets.get(petId)?.status !== 'available') throw new Error('taken');
+  const order = { id: ahead.counters.nextOrderId, petId, status: 'placed' as const, placedAt: AT };
   return { op: 'placeOrder' as const, order };
 }
 
@@ -144,5 +144,5 @@ function addOnce(ahead: Ahead, key: string) {
   const made: Made | 'accepted' | undefined = ahead.made('addPet', once);
   if (made === 'accepted') throw new StoreError('in_flight', 'under way');
   if (made) return { op: 'again' as const, made };
-  return { op: 'addPet' as const, pet: pet(ahead.nextPetId()), once };
+  return { op: 'addPet' as const, pet: pet(ahead.counters.nextPetId), once };
 }

@@ -53,21 +53,21 @@ test('a decision sees what was accepted before it, a reader only what is durable
     const adds = [addPet(store, 'a'), addPet(store, 'b')];
     const ordered = order(store, 2);
     const seen = store.write((ahead) => {
-      assert.equal(ahead.pet(2)?.status, 'pending');
-      assert.equal(ahead.order(1)?.status, 'placed');
-      assert.equal(store.read.pet(1), undefined);
+      assert.equal(ahead.pets.get(2)?.status, 'pending');
+      assert.equal(ahead.orders.get(1)?.status, 'placed');
+      assert.equal(store.read.pets.get(1), undefined);
       return { op: 'closeOrder', id: 1, status: 'delivered' };
     });
     await Promise.all([...adds, ordered, seen]);
-    assert.equal(store.read.pet(2)?.status, 'sold');
-    assert.deepEqual(store.read.pets(0, 9, 'available').items, [pet(1, 'a')]);
-    const before = store.read.petsVersion;
+    assert.equal(store.read.pets.get(2)?.status, 'sold');
+    assert.deepEqual(store.read.pets.page(0, 9, 'available').items, [pet(1, 'a')]);
+    const before = store.read.pets.version;
     const key = (await addKey(store)).key;
-    assert.equal(store.read.petsVersion, before, 'a key changes no animal');
+    assert.equal(store.read.pets.version, before, 'a key changes no animal');
     await store.write((ahead) => {
-      assert.equal(ahead.key('k1'), store.read.key('k1'), 'the identical object while nobody changes it');
-      assert.deepEqual([...ahead.keys()], [key]);
-      return { op: 'setKey', key: aKey(ahead.keyCount()) };
+      assert.equal(ahead.keys.get('k1'), store.read.keys.get('k1'), 'the identical object while nobody changes it');
+      assert.deepEqual([...ahead.allKeys()], [key]);
+      return { op: 'setKey', key: aKey(ahead.counters.nextSlot) };
     });
   }));
 
@@ -100,8 +100,8 @@ test('after a conflict everything is decided again, refusals too; a follower dec
   const { journal, store } = await held();
   const first = addPet(store, 'ours');
   const refused = store.write((ahead) => {
-    if (ahead.pet(1)?.name === 'ours') throw new Error('ours is there');
-    return { op: 'setCategory', category: { id: 1, name: ahead.pet(1)!.name } };
+    if (ahead.pets.get(1)?.name === 'ours') throw new Error('ours is there');
+    return { op: 'setCategory', category: { id: 1, name: ahead.pets.get(1)!.name } };
   });
   await journal.end([{ op: 'addPet', pet: pet(1, 'theirs') }]);
   await journal.end();
@@ -109,7 +109,7 @@ test('after a conflict everything is decided again, refusals too; a follower dec
   assert.deepEqual(((await refused) as { category: object }).category, { id: 1, name: 'theirs' });
   const third = addPet(store);
   journal.take([{ op: 'addPet', pet: pet(3, 'theirs') }]);
-  assert.equal(store.read.pet(3)?.name, 'theirs', 'seen before it is answered for');
+  assert.equal(store.read.pets.get(3)?.name, 'theirs', 'seen before it is answered for');
   await journal.end();
   assert.equal((await third).pet.id, 4);
   const fifth = addPet(store);
@@ -178,7 +178,7 @@ test('what waits has a maximum: writes, animals of imports, and refusals', async
   await new Promise((resolve) => setImmediate(resolve));
   const pets = Array.from({ length: 1_000 }, () => pet(0));
   const imports = Array.from({ length: 5 }, () =>
-    store.write((ahead) => ({ op: 'addPets', first: ahead.nextPetId(), pets })),
+    store.write((ahead) => ({ op: 'addPets', first: ahead.counters.nextPetId, pets })),
   );
   await assert.rejects(addPet(store), is('busy'));
   await journal.end();
@@ -217,7 +217,7 @@ test('what was made under an Idempotency-Key is known for 24 hours of store time
           throw new Error(JSON.stringify(ahead.made('addPet', { ...once, caller, at }) ?? 'nothing'));
         })
         .catch((error) => JSON.parse(error.message));
-    await opened.store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.nextPetId()), once }));
+    await opened.store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.counters.nextPetId), once }));
     for (const step of [async () => {}, opened.crash, () => opened.journal.compact(), opened.reopen]) {
       await step();
       assert.deepEqual(await made('k1', opened.store.unix()), { id: 1, status: 'available', at: once.at });

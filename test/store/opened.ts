@@ -63,7 +63,7 @@ export const filesIn = (dir: string): string[] => readdirSync(dir).filter((name)
 type OperationOf<K extends Operation['op']> = Extract<Operation, { op: K }>;
 
 export function addPet(store: Store, name = 'Rex', status: PetStatus = 'available'): Promise<OperationOf<'addPet'>> {
-  return store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.nextPetId(), name, status) }));
+  return store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.counters.nextPetId, name, status) }));
 }
 
 export function pet(id: number, name = 'Rex', status: PetStatus = 'available'): Pet {
@@ -73,7 +73,7 @@ export function pet(id: number, name = 'Rex', status: PetStatus = 'available'): 
 export function order(store: Store, petId: number): Promise<OperationOf<'placeOrder'>> {
   return store.write((ahead) => ({
     op: 'placeOrder',
-    order: { id: ahead.nextOrderId(), petId, status: 'placed', placedAt: 1_767_225_600_000 },
+    order: { id: ahead.counters.nextOrderId, petId, status: 'placed', placedAt: 1_767_225_600_000 },
   }));
 }
 
@@ -84,5 +84,5 @@ export function aKey(slot: number, changed: Partial<ApiKey> = {}): ApiKey {
 }
 
 export function addKey(store: Store): Promise<OperationOf<'setKey'>> {
-  return store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.keyCount()) }));
+  return store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.counters.nextSlot) }));
 }

@@ -59,15 +59,15 @@ function some(random: Random, max: number): NewPet[] {
 
 function decide(ahead: Ahead, random: Random): Operation {
   const below = (n: number) => Math.floor(random() * n);
-  if (random() < 0.05) return { op: 'addPets', first: ahead.nextPetId(), pets: some(random, 900) };
+  if (random() < 0.05) return { op: 'addPets', first: ahead.counters.nextPetId, pets: some(random, 900) };
   if (random() < 0.003) return { op: 'fill', at: 1, categories: [], pets: some(random, 3000) };
-  const petId = 1 + below(ahead.nextPetId() - 1);
-  const id = 1 + below(ahead.nextOrderId() - 1);
+  const petId = 1 + below(ahead.counters.nextPetId - 1);
+  const id = 1 + below(ahead.counters.nextOrderId - 1);
   const chance = random();
-  if (chance < 0.3 && ahead.pet(petId)?.status === 'available') {
-    return { op: 'placeOrder', order: { id: ahead.nextOrderId(), petId, status: 'placed', placedAt: below(9) } };
+  if (chance < 0.3 && ahead.pets.get(petId)?.status === 'available') {
+    return { op: 'placeOrder', order: { id: ahead.counters.nextOrderId, petId, status: 'placed', placedAt: below(9) } };
   }
-  if (chance < 0.5 && ahead.order(id)?.status === 'placed') {
+  if (chance < 0.5 && ahead.orders.get(id)?.status === 'placed') {
     return { op: 'closeOrder', id, status: chance < 0.4 ? 'delivered' : 'cancelled' };
   }
   if (chance < 0.55) {
@@ -75,7 +75,7 @@ function decide(ahead: Ahead, random: Random): Operation {
     return { op: 'setCategory', category: { id: far, name: `c${below(9)}` } };
   }
   const status = PET_STATUSES[below(3)];
-  return { op: 'addPet', pet: { id: ahead.nextPetId(), name: `n${below(99)}`, categoryId: below(9), status } };
+  return { op: 'addPet', pet: { id: ahead.counters.nextPetId, name: `n${below(99)}`, categoryId: below(9), status } };
 }
 
 function compare(read: Reading, plain: Plain, random: Random): void {
@@ -85,14 +85,14 @@ function compare(read: Reading, plain: Plain, random: Random): void {
   const of = <T extends { id: number; status: string }>(rows: T[], status?: string) =>
     pageOf(rows.filter((row) => row.id > after && (!status || row.status === status)));
   for (const status of [undefined, ...PET_STATUSES]) {
-    assert.deepEqual(read.pets(after, limit, status), of(plain.pets, status));
+    assert.deepEqual(read.pets.page(after, limit, status), of(plain.pets, status));
   }
   for (const status of [undefined, ...ORDER_STATUSES]) {
-    assert.deepEqual(read.orders(after, limit, status), of(plain.orders, status));
+    assert.deepEqual(read.orders.page(after, limit, status), of(plain.orders, status));
   }
   const from = random() < 0.3 ? undefined : plain.categories[0]?.id;
   const wanted = plain.categories.filter(({ id }) => from === undefined || id > from);
-  assert.deepEqual(read.categories(from, limit), pageOf(wanted));
+  assert.deepEqual(read.categories.page(from, limit), pageOf(wanted));
 }
 
 test('random operations leave what a plain model holds, through crashes, closes and compactions', (t) => {

@@ -11,8 +11,7 @@ import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
 import { shellWord } from '../../quoting.ts';
-import { type Operation, StoreError } from '../model.ts';
-import type { Counters } from '../operations.ts';
+import { type Counters, type Operation, StoreError } from '../model.ts';
 import { encode, encodeState, NewerError } from '../record.ts';
 import type { State } from '../state.ts';
 

@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { MAX_KEYS } from '../ahead.ts';
-import { MAX_SLOTS, type Proof } from '../model.ts';
-import type { Counters } from '../operations.ts';
+import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
 import { keepBeside, newStoreId } from './directory.ts';
@@ -125,8 +124,8 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
     let kept: string | undefined;
     if (damage) {
       leap(state.counters, header.counters);
-      for (const key of [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined)) {
-        state.keyTable.set(key.id, { ...key, revokedAt: Date.now() });
+      for (const key of [...state.keys.values()].filter(({ revokedAt }) => revokedAt === undefined)) {
+        state.keys.set(key.id, { ...key, revokedAt: Date.now() });
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));

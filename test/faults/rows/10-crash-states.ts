@@ -52,7 +52,7 @@ async function openAndCrash(disk: SimDisk, before: string[], digest: string, ran
   const pet: Pet = { id: 0, name: 'after', categoryId: 1, status: 'sold' };
   const after = digestWith(await recovered(disk), pet);
   allowed = [digest, after];
-  await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.nextPetId() } }));
+  await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.counters.nextPetId } }));
   moments.push({ disk: disk.copy(), allowed: [after] });
   for (const moment of moments) {
     const found = prove(await recovered(moment.disk.afterPowerLoss(random))).digest;

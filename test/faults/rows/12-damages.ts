@@ -155,10 +155,10 @@ async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | un
   for (const name of ['nextPetId', 'nextOrderId', 'nextSlot'] as const) {
     if (state.counters[name] < whole.counters[name]) return `${name} is ${state.counters[name]}`;
   }
-  const working = [...state.keys()].filter(({ revokedAt }) => revokedAt === undefined);
+  const working = [...state.keys.values()].filter(({ revokedAt }) => revokedAt === undefined);
   if (working.length > 0) return `${working[0].id} works`;
   const { store } = await openSim(disk);
-  await store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.nextPetId(), ...pets(1)[0] } }));
+  await store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.counters.nextPetId, ...pets(1)[0] } }));
   store.check();
   return store.close().then(() => undefined);
 }
