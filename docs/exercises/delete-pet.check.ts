@@ -68,7 +68,7 @@ describe('delete-pet', () => {
       const again = await create(once);
       assert.deepEqual(again.json, { id: 1, name: 'Rex', categoryId: 3, status: 'available' });
       assert.deepEqual([again.status, again.headers.get('idempotent-replayed')], [201, 'true']);
-      service.store.check();
+      service.store.read.check();
       await service.close();
       service = await startService({ dir });
     }

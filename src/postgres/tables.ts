@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.ts';
-import { decode, type Entry, encodeState, NewerError, StateLoader } from '../store/record.ts';
+import { decode, type Entry, encodeState, loaderOf, NewerError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
 import { FENCE_SLOT, SERVER } from './sql.ts';
@@ -96,13 +96,14 @@ export async function loadSnapshot(link: Link, state: State): Promise<Place> {
   const [newest] = await link.rows({ text: BEGINNING });
   if (newest === undefined) throw damaged('the log does not begin');
   const { batch, id, parts } = newest;
-  const loader = new StateLoader(state);
+  const load = loaderOf(state);
   let isWhole = parts === 0;
   for (let part = 0; part < parts; part++) {
     const [row] = await link.rows({ name: 'part', text: PART, values: [batch, part] });
     for (const { entry, encoded } of decodeLines(row?.body ?? '', `snapshot ${batch}`)) {
       try {
-        isWhole = loader.take(entry, encoded) !== undefined;
+        load(entry, encoded);
+        isWhole = entry.op === 'proof';
       } catch (error) {
         throw damaged((error as Error).message);
       }

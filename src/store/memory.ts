@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import { type Ahead, type Decided, type Journal, type Operation, type Proof, type Store, StoreError } from './model.ts';
-import { prove } from './record.ts';
+import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
 /** What one batch may hold: writes, an animal of an import counted as one. Beyond it, writes are refused. */
@@ -73,12 +72,6 @@ export class MemoryStore implements Store {
       else if (isFull) reject(new StoreError('busy', 'too many writes are waiting'));
       else this.#accept({ decide, resolve: resolve as Write['resolve'], reject });
     });
-  }
-
-  /** Throws where the state contradicts itself; else tells what is in it. */
-  check(): Proof {
-    this.read.check();
-    return prove(this.read);
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counters, Counts, NewPet, Once, Operation, Pet, Proof } from './model.ts';
+import type { Category, Counters, NewPet, Once, Operation, Pet, Proof } from './model.ts';
 import { isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
@@ -77,7 +77,7 @@ export function* encodeState(state: State): Generator<string> {
     yield text;
   }
   const { counters, time } = state;
-  yield encode({ op: 'proof', counters, time, proof: proofOf(state.counts(), hash, counters) });
+  yield encode({ op: 'proof', counters, time, proof: { ...state.counts(), digest: digestOf(hash, counters) } });
 }
 
 /** The same content has the same proof, whatever its history: `time` is no part of it. */
@@ -87,35 +87,27 @@ export function prove(state: State): Proof {
   return JSON.parse(`{${last}`).proof;
 }
 
-const proofOf = (counts: Counts, hash: Hash, { nextPetId, nextOrderId, nextSlot }: Counters): Proof => ({
-  ...counts,
-  digest: hash.update(JSON.stringify([nextPetId, nextOrderId, nextSlot])).digest('hex'),
-});
-
-/** Takes the lines of a state back in, and holds them against the proof. */
-export class StateLoader {
-  readonly #state: State | undefined;
-  readonly #hash = createHash('sha256');
-
-  /** Without a state, only the digest is held against the proof. */
-  constructor(state?: State) {
-    this.#state = state;
-  }
-
-  /** `encoded`: the text that stands for the entry. Gives the proof, when this is it; throws when it does not hold. */
-  take(entry: Entry, encoded: string | Buffer): Proof | undefined {
+/**
+ * Takes the lines of a state back in, one by one, and throws where they do not hold against the last, the proof.
+ * `encoded`: the text that stands for the entry. Without a state, only the digest is held against the proof.
+ */
+export function loaderOf(state: State | undefined): (entry: Entry, encoded: string | Buffer) => void {
+  const hash = createHash('sha256');
+  return (entry, encoded) => {
     if (entry.op !== 'proof') {
-      this.#state?.take([entry]);
-      this.#hash.update(encoded);
-      return undefined;
+      state?.take([entry]);
+      hash.update(encoded);
+      return;
     }
     const { counters, time, proof: told } = entry;
-    const found = proofOf(this.#state?.counts() ?? told, this.#hash, counters);
+    const found: Proof = { ...(state?.counts() ?? told), digest: digestOf(hash, counters) };
     for (const name of Object.keys(told) as (keyof Proof)[]) {
       if (found[name] !== told[name]) throw new Error(`${name}: ${told[name]} is told, ${found[name]} found`);
     }
-    Object.assign(this.#state?.counters ?? {}, counters);
-    if (this.#state) this.#state.time = time;
-    return found;
-  }
+    if (state) Object.assign(state, { counters, time });
+  };
+}
+
+function digestOf(hash: Hash, { nextPetId, nextOrderId, nextSlot }: Counters): string {
+  return hash.update(JSON.stringify([nextPetId, nextOrderId, nextSlot])).digest('hex');
 }

@@ -29,7 +29,7 @@ class Onces extends Map<string, Made> {
 export class State implements Tables, Reading {
   /** The latest store time that any record tells. */
   time = 0;
-  readonly counters: Counters = { nextPetId: 1, nextOrderId: 1, nextSlot: 0 };
+  counters: Counters = { nextPetId: 1, nextOrderId: 1, nextSlot: 0 };
   readonly pets = new Table<Pet>();
   readonly orders = new Table<Order>();
   readonly categories = new Categories();

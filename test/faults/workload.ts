@@ -103,7 +103,7 @@ export async function work(random: Random, rounds: number): Promise<Worked> {
     }
     await compaction;
   }
-  store.check();
+  store.read.check();
   const digest = digestsOf(history).at(-1)!;
   await store.close();
   return { moments, digest };

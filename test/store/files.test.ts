@@ -402,8 +402,13 @@ test('a compaction copies what is written meanwhile; one that fails changes noth
 });
 
 test('a file is compacted by itself when it has grown', () =>
-  withStore({ minCompactionBytes: 2_000 }, async (opened) => {
-    for (let i = 0; i < 40; i++) await addPet(opened.store);
+  withStore({}, async (opened) => {
+    // 16 lines of 4 MiB make 64 MiB.
+    for (let i = 0; i < 17; i++) {
+      const category = { id: 1, name: `${i}`.padEnd(4_150_000) };
+      assert.deepEqual(filesIn(opened.dir), ['store-000001.jsonl']);
+      await opened.store.write(() => ({ op: 'setCategory', category }));
+    }
     for (const began = Date.now(); filesIn(opened.dir).includes('store-000001.jsonl'); ) {
       assert.ok(Date.now() - began < 60_000);
       await new Promise((resolve) => setTimeout(resolve, 5));

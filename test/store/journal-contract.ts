@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import { type Ahead, type Made, StoreError } from '../../src/store/model.ts';
 import { seeded } from '../faults/sim-disk.ts';
-import { addKey, addPet, pet } from './opened.ts';
+import { addKey, addPet, checked, pet } from './opened.ts';
 
 /** A list of batches, empty at first, that stores are opened on. */
 export interface Keeping {
@@ -55,9 +55,9 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       for (const store of stores) await addKey(store); // each hears of all that was written before
       await addKey(stores[0]);
       if (stores.length === 1) await stores[0].close();
-      const proof = (await keeping.open()).check();
+      const proof = checked(await keeping.open());
       assert.deepEqual([proof.pets, proof.orders], [told.pets.length + ROUNDS, told.ordered.length]);
-      assert.equal(stores[0].check().digest, proof.digest);
+      assert.equal(checked(stores[0]).digest, proof.digest);
     }));
 
   test(`${name}: what one has acknowledged, whoever opens later reads`, () =>
@@ -100,7 +100,7 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
         assert.equal(other.read.keys.get('k1')?.ahead, 86_400_000);
         assert.deepEqual(other.read.usage.get('k1'), usage);
         assert.deepEqual(
-          { ...other.check(), digest: '', pets: 0 },
+          { ...checked(other), digest: '', pets: 0 },
           { pets: 0, orders: 0, categories: 1, keys: 1, digest: '' },
         );
       }

@@ -58,7 +58,7 @@ function openElsewhere(dir: string): { startMs: number; memoryBytes: number; cou
     const { store } = await m.openStore(${JSON.stringify(dir)});
     const startMs = performance.now() - began;
     const memoryBytes = process.memoryUsage.rss() - before;
-    store.check();
+    store.read.check();
     console.log(JSON.stringify({ startMs, memoryBytes, counts: store.read.counts() }));
     await store.close();
   });`;

@@ -22,7 +22,6 @@ export interface Lock {
 export interface FileJournalOptions {
   /** Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<unknown>;
-  minCompactionBytes?: number;
   /** Freed when the journal is closed. */
   lock: Lock;
   /** Told after each batch, for the metrics. */
@@ -154,7 +153,7 @@ export class FileJournal implements Journal {
   }
 
   #compactWhenLarge(current: Current): void {
-    const limit = Math.max(this.#options.minCompactionBytes ?? MIN_COMPACTION_BYTES, 2 * current.began);
+    const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.began);
     if (current.length < limit || this.#compaction || this.#closing.signal.aborted) return;
     this.compact().catch((error: Error) => {
       current.began = current.length; // not again with every batch

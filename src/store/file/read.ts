@@ -1,6 +1,6 @@
 /** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
 import type { Operation } from '../model.ts';
-import { decode, type Entry, NewerError, StateLoader } from '../record.ts';
+import { decode, type Entry, loaderOf, NewerError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
@@ -45,13 +45,13 @@ class Reader {
   readonly found: Found = { header: { store: '', file: 0, first: 0 }, batch: 0, length: 0, isClosed: false };
   readonly #path: string;
   readonly #state: State | undefined;
-  readonly #loader: StateLoader;
+  readonly #load: ReturnType<typeof loaderOf>;
   /** Of the batch that is not whole yet. */
   #lines = 0;
   #operations: Operation[] = [];
 
   constructor(path: string, state: State | undefined) {
-    [this.#path, this.#state, this.#loader] = [path, state, new StateLoader(state)];
+    [this.#path, this.#state, this.#load] = [path, state, loaderOf(state)];
   }
 
   /** Says why, where the line is not what should stand there. */
@@ -83,7 +83,7 @@ class Reader {
     const entry = decode(line);
     try {
       if (found.length > 0) this.#operations.push(entry as Operation);
-      else this.#loader.take(entry, bytes.subarray(bytes.indexOf('"op"')));
+      else this.#load(entry, bytes.subarray(bytes.indexOf('"op"')));
       if (found.length === 0 && (entry.op === 'proof') !== (line.last === true))
         throw new Error('the proof is not last');
       if (line.last) this.#state?.take(this.#operations);

@@ -159,7 +159,7 @@ async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | un
   if (working.length > 0) return `${working[0].id} works`;
   const { store } = await openSim(disk);
   await store.write((ahead) => ({ op: 'addPet', pet: { id: ahead.counters.nextPetId, ...pets(1)[0] } }));
-  store.check();
+  store.read.check();
   return store.close().then(() => undefined);
 }
 
