@@ -156,7 +156,7 @@ export interface Reading {
   };
   /** A key that nobody is changing is the same object in `Ahead`. */
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
-  /** By keys. */
+  /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
   counts(): Counts;
 }

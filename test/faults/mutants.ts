@@ -35,7 +35,7 @@ const LIST: [file: string, text: string, instead: string, row: Mutant['row']][] 
   ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
-  ['rewrite.ts', 'await disk.sync(to.fd);', '', 10],
+  ['journal.ts', 'await this.#disk.sync(to.fd);', '', 10],
   ['rewrite.ts', 'await dropOthers(disk, dir, header);', '', 10],
 ];
 

@@ -4,26 +4,21 @@ import { dropOthers, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
 import type { Progress } from './read.ts';
-import { compactFile, copyTail, type Extent, type Growing, goOnIn, recover } from './rewrite.ts';
+import { compactFile, type Extent, giveName, goOnIn, recover } from './rewrite.ts';
 
 /** A file is compacted when it is larger than this, and than twice what it began with. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
+const COPY_BYTES = 4 * 1024 * 1024;
 /** So much at most is copied while a batch waits. */
 const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, writing anew is tried again after so long. */
 const RETRY_MS = 2_000;
 
-/** No other process has the store. */
-export interface Lock {
-  release(): void;
-  notice?: string;
-}
-
 export interface FileJournalOptions {
   /** Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<unknown>;
-  /** Freed when the journal is closed. */
-  lock: Lock;
+  /** Frees the lock, when the journal is closed. */
+  release(): void;
   /** Told after each batch, for the metrics. */
   observe?: { batch(records: number, ms: number): void };
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
@@ -34,9 +29,12 @@ export interface FileJournalOptions {
 }
 
 /** The file that is written. */
-interface Current extends Growing {
+interface Current {
   store: string;
   file: number;
+  fd: number;
+  /** How much of it is durable. */
+  length: number;
   /** How long it was when it was begun. */
   began: number;
 }
@@ -131,7 +129,7 @@ export class FileJournal implements Journal {
       this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
     } finally {
       if (current) this.#disk.close(current.fd);
-      this.#options.lock.release();
+      this.#options.release();
     }
   }
 
@@ -172,11 +170,15 @@ export class FileJournal implements Journal {
     try {
       await compact(dir, { file, length }, this.#closing.signal);
       next = await this.#open({ store, file: file + 1 }, disk.size(`${path}.tmp`), '.tmp');
-      const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);
+      const copied = await this.#copyTail(from, length, next, LAST_COPY_BYTES);
       await this.#inTurn(async () => {
         await this.#writable();
-        await copyTail(disk, from, copied, next!, 0);
-        await this.#goOnIn(next!, path);
+        await this.#copyTail(from, copied, next!, 0);
+        await giveName(disk, dir, next!).catch((error) => {
+          throw isOpenFailure(error) ? error : this.#fail(error);
+        });
+        disk.close(from.fd);
+        this.#current = next;
       });
     } catch (error) {
       if (next && next !== this.#current) disk.close(next.fd);
@@ -185,16 +187,17 @@ export class FileJournal implements Journal {
     }
   }
 
-  /** The file is whole and durable; from here on it has its name, and counts. */
-  async #goOnIn(next: Current, path: string): Promise<void> {
-    try {
-      await this.#disk.rename(`${path}.tmp`, path);
-      this.#disk.close(this.#current!.fd);
-      this.#current = next;
-      await dropOthers(this.#disk, this.#dir, next);
-    } catch (error) {
-      throw isOpenFailure(error) ? error : this.#fail(error);
+  /** What `from` holds behind `copied` goes to the end of `to`, until so much is left. Gives how far that is. */
+  async #copyTail(from: Current, copied: number, to: Current, leave: number): Promise<number> {
+    while (from.length - copied > leave) {
+      const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
+      this.#disk.read(from.fd, bytes, copied);
+      await this.#disk.write(to.fd, bytes, to.length);
+      copied += bytes.length;
+      to.length += bytes.length;
     }
+    await this.#disk.sync(to.fd);
+    return copied;
   }
 
   async #write(current: Current, bytes: Buffer): Promise<void> {

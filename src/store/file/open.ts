@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../clock.ts';
 import { MemoryStore } from '../memory.ts';
 import { LOCK, refuseForeign } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
-import { FileJournal, type FileJournalOptions, type Lock } from './journal.ts';
+import { FileJournal, type FileJournalOptions } from './journal.ts';
 
 /** Another process has the store open. */
 export class InUseError extends Error {
@@ -19,40 +19,35 @@ export interface LockOptions {
   isAlive?: () => Promise<boolean>;
 }
 
-type OpenOptions = Omit<FileJournalOptions, 'lock'> & LockOptions & { clock?: Clock };
+type OpenOptions = Omit<FileJournalOptions, 'release'> & LockOptions & { clock?: Clock };
 
 /** Takes the lock, recovers what is there, and resolves when it is safe to serve. Closing the store frees the lock. */
 export async function openStore(
   dir: string,
   { clock = systemClock, isAlive, disk = realDisk, ...options }: OpenOptions = {},
 ): Promise<{ store: MemoryStore; journal: FileJournal }> {
-  const lock = await claim(disk, dir, isAlive);
+  const { failed, release } = await claim(disk, dir, isAlive);
   try {
-    if (lock.notice) options.onNotice?.(lock.notice);
-    const journal = new FileJournal(disk, dir, { ...options, lock });
+    if (failed) options.onNotice?.(`the store is not locked against a process that does not answer: ${failed}`);
+    const journal = new FileJournal(disk, dir, { ...options, release });
     return { store: await MemoryStore.open(journal, { clock }), journal };
   } catch (error) {
-    lock.release();
+    release();
     throw error;
   }
 }
 
 /** Makes the directory, and takes the lock. */
-export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAlive']): Promise<Lock> {
+export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAlive']) {
   refuseForeign(disk, dir);
   await disk.makeDirectory(dir);
   return takeLock(disk, dir, isAlive);
 }
 
-/**
- * It is asked who answers also with the lock in hand: the other may be one that found no flock program. `notice`: what
- * the operator should know of how it was taken.
- */
-export async function takeLock(disk: Disk, dir: string, isAlive = async () => false): Promise<Lock> {
-  const { isHeld, failed, release } = disk.lock(`${dir}/${LOCK}`);
-  if (isHeld || (await isAlive())) {
-    release();
-    throw new InUseError(dir);
-  }
-  return { release, notice: failed && `the store is not locked against a process that does not answer: ${failed}` };
+/** It is asked who answers also with the lock in hand: the other may be one that found no flock program. */
+export async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
+  const lock = disk.lock(`${dir}/${LOCK}`);
+  if (!lock.isHeld && !(await isAlive())) return lock;
+  lock.release();
+  throw new InUseError(dir);
 }

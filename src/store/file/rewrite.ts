@@ -9,7 +9,6 @@ import { encodeFile, fileName, type Header } from './format.ts';
 import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
 const WRITE_BYTES = 1024 * 1024;
-const COPY_BYTES = 4 * 1024 * 1024;
 
 /** Which file, and how much of it: what a running store has made durable. */
 export interface Extent {
@@ -42,25 +41,6 @@ export async function compactFile(disk: Disk, dir: string, { file, length }: Ext
   const state = new State();
   const { header, batch } = await readFile(disk, `${dir}/${fileName(file)}`, state, { length });
   await writeWhole(disk, `${dir}/${fileName(file + 1)}.tmp`, { ...header, file: file + 1, first: batch }, state);
-}
-
-/** An open file, and how much of it is durable. */
-export interface Growing {
-  fd: number;
-  length: number;
-}
-
-/** What `from` holds behind `copied` goes to the end of `to`, until so much is left. Gives how far that is. */
-export async function copyTail(disk: Disk, from: Growing, copied: number, to: Growing, leave: number): Promise<number> {
-  while (from.length - copied > leave) {
-    const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
-    disk.read(from.fd, bytes, copied);
-    await disk.write(to.fd, bytes, to.length);
-    copied += bytes.length;
-    to.length += bytes.length;
-  }
-  await disk.sync(to.fd);
-  return copied;
 }
 
 /** A whole new file, durable but for its name. Gives its length. Where it fails, it takes no room. */
@@ -104,9 +84,14 @@ async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Pr
 
 /** A state becomes the store. Gives the length of its file. */
 export async function goOnIn(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
+  const length = await writeWhole(disk, `${dir}/${fileName(header.file)}.tmp`, header, state);
+  await giveName(disk, dir, header);
+  return length;
+}
+
+/** A file that is whole and durable has its name, for good, and counts. */
+export async function giveName(disk: Disk, dir: string, header: Pick<Header, 'store' | 'file'>): Promise<void> {
   const path = `${dir}/${fileName(header.file)}`;
-  const length = await writeWhole(disk, `${path}.tmp`, header, state);
   await disk.rename(`${path}.tmp`, path);
   await dropOthers(disk, dir, header);
-  return length;
 }
