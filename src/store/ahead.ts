@@ -37,6 +37,9 @@ class Layer<K, V> {
     this.own.set(key, row);
   }
 
+  /** Nobody decides on pieces of a state. */
+  load(): void {}
+
   clear(): void {
     this.own.clear();
     this.#below = new Map();

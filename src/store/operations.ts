@@ -19,11 +19,16 @@ const ONCE_MS = 24 * 60 * 60 * 1000;
 
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
+/** `load`: rows from the id `first` on, one for each status, of a piece of a whole state. */
+interface RowsById<R extends { status: string }> extends Rows<number, R> {
+  load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void;
+}
+
 /** What operations change. */
 export interface Tables {
   readonly counters: Counters;
-  readonly pets: Rows<number, Pet>;
-  readonly orders: Rows<number, Order>;
+  readonly pets: RowsById<Pet>;
+  readonly orders: RowsById<Order>;
   readonly categories: Rows<Int64, Category>;
   readonly keys: Rows<string, ApiKey>;
   readonly usage: Rows<string, Usage>;
@@ -90,16 +95,14 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     to.passed(at);
   },
   pets({ first, names, categoryIds, statuses }, to) {
-    leap('nextPetId', first, to);
-    for (let i = 0; i < names.length; i++) {
-      addPet({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] }, to);
-    }
+    leap('nextPetId', first, statuses.length, to);
+    const petAt = (i: number) => ({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] });
+    to.pets.load(first, statuses, petAt);
   },
   orders({ first, petIds, statuses, placedAts }, to) {
-    leap('nextOrderId', first, to);
-    for (let i = 0; i < petIds.length; i++) {
-      addOrder({ id: first + i, petId: petIds[i], status: statuses[i], placedAt: placedAts[i] }, to);
-    }
+    leap('nextOrderId', first, statuses.length, to);
+    const orderAt = (i: number) => ({ id: first + i, petId: petIds[i], status: statuses[i], placedAt: placedAts[i] });
+    to.orders.load(first, statuses, orderAt);
   },
   onces({ onces }, to) {
     for (const [place, made] of onces) to.onces.set(place, made);
@@ -141,8 +144,9 @@ function addOrder(order: Order, { counters, orders }: Tables): void {
 }
 
 /** In a whole state ids ascend: a repair may have left some out. */
-function leap(counter: 'nextPetId' | 'nextOrderId', id: number, { counters }: Tables): void {
-  counters[counter] = Math.max(counters[counter], id);
+function leap(counter: 'nextPetId' | 'nextOrderId', first: number, count: number, { counters }: Tables): void {
+  if (first < counters[counter]) impossible(`${first} is told anew: ${counter} is ${counters[counter]}`);
+  counters[counter] = first + count;
 }
 
 function setStatus(id: number, status: Pet['status'], { pets }: Tables): void {

@@ -5,10 +5,25 @@ import type { Category, Page } from './model.ts';
 const CHUNK_ROWS = 512;
 
 /** Rows of consecutive ids, and how many of them have each status. */
-interface Chunk<R> {
-  first: number;
-  rows: R[];
-  counts: { [status: string]: number };
+class Chunk<R extends { status: string }> {
+  readonly first: number;
+  readonly counts: { [status: string]: number } = {};
+  #rows: R[] | (() => R[]);
+
+  /** `rows`: as a function, they are made when somebody looks at one of them. */
+  constructor(first: number, rows: R[] | (() => R[]) = []) {
+    this.first = first;
+    this.#rows = rows;
+  }
+
+  get rows(): R[] {
+    if (typeof this.#rows === 'function') this.#rows = this.#rows();
+    return this.#rows;
+  }
+
+  count(status: R['status']): void {
+    this.counts[status] = (this.counts[status] ?? 0) + 1;
+  }
 }
 
 /** Rows by id, none of which is ever removed. */
@@ -32,12 +47,21 @@ export class Table<R extends { id: number; status: string }> {
     else {
       this.size++;
       if (chunk?.rows.length === CHUNK_ROWS || chunk?.rows.length !== id - chunk?.first) {
-        chunk = { first: id, rows: [], counts: {} };
+        chunk = new Chunk<R>(id);
         this.#chunks.push(chunk);
       }
     }
     chunk.rows[id - chunk.first] = row;
-    chunk.counts[row.status] = (chunk.counts[row.status] ?? 0) + 1;
+    chunk.count(row.status);
+    this.version++;
+  }
+
+  /** Adds rows behind all others, of a state that is read: a start waits for no row that nobody looks at. */
+  load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
+    const chunk = new Chunk(first, () => statuses.map((_, i) => rowAt(i)));
+    for (const status of statuses) chunk.count(status);
+    this.#chunks.push(chunk);
+    this.size += statuses.length;
     this.version++;
   }
 
@@ -45,8 +69,9 @@ export class Table<R extends { id: number; status: string }> {
   page(after: number, limit: number, status?: R['status']): Page<R> {
     const items: R[] = [];
     for (let i = Math.max(0, this.#chunkOf(after + 1)); i < this.#chunks.length; i++) {
-      const { first, rows, counts } = this.#chunks[i];
-      if (status !== undefined && !counts[status]) continue;
+      const chunk = this.#chunks[i];
+      if (status !== undefined && !chunk.counts[status]) continue;
+      const { first, rows } = chunk;
       for (let at = Math.max(0, after + 1 - first); at < rows.length; at++) {
         if (status !== undefined && rows[at].status !== status) continue;
         if (items.length === limit) return { items, more: true };
