@@ -57,15 +57,6 @@ interface AppOptions {
 }
 
 const NONE: readonly string[] = [];
-/** Of a request at its beginning. */
-const UNKNOWN = {
-  endpoint: undefined,
-  caller: undefined,
-  limits: undefined,
-  resetsAt: undefined,
-  body: undefined,
-  fault: undefined,
-};
 
 export class App {
   readonly server: Server;
@@ -109,7 +100,19 @@ export class App {
 
   #handle(req: Incoming, res: Outgoing): void {
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
-    const exchange: Exchange = { req, res, id: this.#requestId(), began, query: '', ...UNKNOWN };
+    const exchange: Exchange = {
+      req,
+      res,
+      id: this.#requestId(),
+      began,
+      query: '',
+      endpoint: undefined,
+      caller: undefined,
+      limits: undefined,
+      resetsAt: undefined,
+      body: undefined,
+      fault: undefined,
+    };
     try {
       const reply = this.#answer(exchange);
       if (reply instanceof Promise) {

@@ -161,4 +161,9 @@ function answer({ decided, refusal, resolve, reject }: Write): void {
   else reject(refusal);
 }
 
-const operationsOf = (writes: Write[]): Operation[] => writes.flatMap(({ operation }) => operation ?? []);
+/** Not by flatMap, which takes ten times as long. */
+function operationsOf(writes: Write[]): Operation[] {
+  const operations: Operation[] = [];
+  for (const { operation } of writes) if (operation !== undefined) operations.push(operation);
+  return operations;
+}
