@@ -46,11 +46,21 @@ interface Place {
   endpoints: ReadonlyMap<string, Endpoint>;
 }
 
-/** By the path, as far as it is the same for all. */
-const PLACES = new Map(ENDPOINTS.map(({ path }) => [path.replace(/\{\w+\}$/, ''), placeOf(path)]));
+const PLACES = placesOf(ENDPOINTS);
 
-function placeOf(path: string): Place {
-  const here = ENDPOINTS.filter((endpoint) => endpoint.path === path);
+/** By the path up to its parameter, which matches any last segment, whatever it is called in a row. */
+export function placesOf(rows: readonly Endpoint[]): ReadonlyMap<string, Place> {
+  const at = (root: string) => rows.filter(({ path }) => rootOf(path) === root);
+  return new Map(rows.map(({ path }) => [rootOf(path), placeOf(at(rootOf(path)))]));
+}
+
+function rootOf(path: string): string {
+  const root = path.replace(/\{\w+\}$/, '');
+  if (/[{}]/.test(root)) throw new Error(`${path}: only the last segment can be a parameter`);
+  return root;
+}
+
+function placeOf(here: readonly Endpoint[]): Place {
   const endpoints = new Map<string, Endpoint>(here.map((endpoint) => [endpoint.method, endpoint]));
   const get = endpoints.get('GET');
   if (get !== undefined) endpoints.set('HEAD', get);
@@ -58,7 +68,7 @@ function placeOf(path: string): Place {
   return { allow: [...allow, 'OPTIONS'].join(', '), endpoints };
 }
 
-/** The router: exact text, or all but one last segment. No trailing slashes, no case folding, no percent-decoding. */
+/** The router: exact text, or all but the last segment. No trailing slashes, no case folding, no percent-decoding. */
 export function placeAt(path: string): Place | undefined {
   const last = path.lastIndexOf('/') + 1;
   return last === path.length ? undefined : (PLACES.get(path) ?? PLACES.get(path.slice(0, last)));
