@@ -6,7 +6,7 @@ import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet } from '../store/model.ts';
+import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet, type Whole } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
 import { madeBefore, onceOf, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
@@ -85,7 +85,8 @@ function noCategory(id: Int64): string {
   return `categoryId: there is no category ${id}`;
 }
 
-export function petJson({ id, name, categoryId, status }: Pet): string {
+export function petJson(pet: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>): string {
+  const { id, name, categoryId, status } = pet;
   return `{"id":${digits(id)},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }
 
@@ -93,6 +94,6 @@ function created(pet: Pet): Reply {
   return jsonReply(201, petJson(pet), ['Location', `/v1/pets/${digits(pet.id)}`]);
 }
 
-function saysTheSame(first: Pet, wanted: NewPet): boolean {
+function saysTheSame(first: Pet, wanted: Whole<NewPet, 'name' | 'categoryId' | 'status'>): boolean {
   return first.name === wanted.name && first.categoryId === wanted.categoryId && first.status === wanted.status;
 }

@@ -25,6 +25,9 @@ export interface Pet {
 
 export type NewPet = Omit<Pet, 'id'>;
 
+/** `T`, where `K` are all its members; else `never`. For what is written out by hand: a member more does not compile. */
+export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
+
 export interface Order {
   id: number;
   petId: number;

@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counters, NewPet, Once, Operation, Pet, Proof } from './model.ts';
+import type { Category, Counters, NewPet, Once, Operation, Pet, Proof, Whole } from './model.ts';
 import { isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
@@ -40,7 +40,8 @@ export function encode(entry: Entry): string {
 }
 
 /** By a template, in a third of the time: most of what is written is this. */
-function addPetJson({ id, name, categoryId, status }: Pet, once: Once | undefined): string {
+function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, once: Once | undefined): string {
+  const { id, name, categoryId, status } = whole;
   const category = typeof categoryId === 'bigint' ? `"${categoryId}"` : categoryId;
   const pet = `"id":${id},"name":${JSON.stringify(name)},"categoryId":${category},"status":"${status}"`;
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}}`;
