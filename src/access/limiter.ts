@@ -7,11 +7,8 @@ import type { Clock } from '../clock.ts';
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
 import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
+import { BAN_MINUTES, MAX_BANS } from './plans.ts';
 import { steadyOffset } from './wall.ts';
-
-/** How long no ban lasts, the first, the second and so on; the last comes again and again. A day forgives one. */
-const BAN_MINUTES = [0, 2, 8, 32, 128, 512, 1_440];
-const MAX_BANS = BAN_MINUTES.length - 1;
 
 /*
  * A slot is the row of one caller: eight 32-bit numbers, half a cache line, since at a million callers a take lasts as

@@ -1,4 +1,4 @@
-/** The published plans and what each allows. */
+/** What is published of limits: the plans and what each allows, and how long bans last. */
 import type { Plan } from '../store/model.ts';
 
 /** The limits of every plan but enterprise, whose limits are given when its key is made. */
@@ -7,6 +7,10 @@ export const PLAN_LIMITS = {
   pro: { perMinute: 300, perDay: 10_000 },
   business: { perMinute: 1_000, perDay: 100_000 },
 } satisfies Record<Exclude<Plan, 'enterprise'>, object>;
+
+/** How long no ban lasts, the first, the second and so on; the last comes again and again. A day forgives one. */
+export const BAN_MINUTES = [0, 2, 8, 32, 128, 512, 1_440];
+export const MAX_BANS = BAN_MINUTES.length - 1;
 
 /** The highest limit a key can be given; the limiter counts in 32 bits. */
 export const MAX_REQUESTS_PER_WINDOW = 1_000_000_000;

@@ -1,5 +1,6 @@
 /** The statements of the request path. No procedures, notifications or advisory locks: what any PostgreSQL has. */
 import { STRIKES_PER_MINUTE_LIMIT } from '../access/limits.ts';
+import { BAN_MINUTES, MAX_BANS } from '../access/plans.ts';
 
 /** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
 export const TAIL_ROWS = 128;
@@ -37,8 +38,9 @@ taken AS (
     day_used = CASE WHEN s.g > 0 THEN s.du + s.g ELSE l.day_used END,
     day_ends = CASE WHEN s.g > 0 AND s.du = 0 THEN s.at + interval '1 day' ELSE l.day_ends END,
     strikes = CASE WHEN s.bans THEN 0 WHEN s.opens THEN s.s0 + s.r ELSE l.strikes END,
-    ban_step = CASE WHEN s.bans THEN least(s.standing + 1, 6) ELSE l.ban_step END,
-    ban_ends = CASE WHEN s.bans THEN s.at + (ARRAY[2,8,32,128,512,1440])[least(s.standing + 1, 6)] * interval '1 minute'
+    ban_step = CASE WHEN s.bans THEN least(s.standing + 1, ${MAX_BANS}) ELSE l.ban_step END,
+    ban_ends = CASE WHEN s.bans
+      THEN s.at + (ARRAY[${BAN_MINUTES.slice(1)}])[least(s.standing + 1, ${MAX_BANS})] * interval '1 minute'
       ELSE l.ban_ends END
   FROM struck s WHERE l.slot = s.slot
   RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.standing, s.banned, s.bans,
