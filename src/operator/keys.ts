@@ -9,7 +9,7 @@ import type { Context } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
 import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
-import { table } from './output.ts';
+import { count, table } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
@@ -22,9 +22,11 @@ const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, '
 const keyName = text(`1 to ${MAX_NAME_CHARS} printable characters`, printable);
 const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
 export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
-const plans = `free (60 requests a minute, 1,000 a day), pro (300, 10,000), business (1,000, 100,000) or enterprise \
-(--per-minute, --per-day)`;
-const plan = { ...oneOf(PLANS), allowed: plans };
+const published = Object.entries(PLAN_LIMITS).map(([name, { perMinute, perDay }], at) => {
+  const [ofMinute, ofDay] = at === 0 ? [' requests a minute', ' a day'] : ['', ''];
+  return `${name} (${count(perMinute)}${ofMinute}, ${count(perDay)}${ofDay})`;
+});
+const plan = { ...oneOf(PLANS), allowed: `${published.join(', ')} or enterprise (--per-minute, --per-day)` };
 const ofServer = 'that of the running server, production if none runs';
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const customLimits = {

@@ -1,6 +1,7 @@
 /** What options are, how the text of one becomes a value, and those that `serve` or several commands take. */
 import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
+import { PLAN_LIMITS } from '../access/plans.ts';
 import { durationMs } from '../clock.ts';
 import { ENVIRONMENTS } from '../store/model.ts';
 
@@ -108,13 +109,14 @@ export const baseUrls = {
 };
 
 const strikes = integer(0, MAX_BAN_AFTER_STRIKES);
+const PUBLISHED = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 
 export const SERVE_OPTIONS = {
   host: option(host, 'HOST', 'address to listen on', '127.0.0.1'),
   port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
   ...place,
   seed: optional(path, 'FILE', 'fill the store from this JSON file if it is empty'),
-  firstKey: optional(oneOf(['free', 'pro', 'business']), 'PLAN', 'create and print a key if there is no active one'),
+  firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),
   environment: option(oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
   categories: option(oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
   corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),
