@@ -54,7 +54,7 @@ export interface EngineOptions {
   log: Log;
   /** What was kept cannot be known: the process must end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;
-  /** Told after each batch that became durable. */
-  observe?: { batch(records: number, ms: number): void };
+  /** Told after each batch that became durable, and how long that took. */
+  onBatch?: (ms: number) => void;
   onProgress?: (done: number, total: number) => void;
 }

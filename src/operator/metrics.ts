@@ -54,7 +54,7 @@ export class Metrics {
   }
 
   /** What the engine tells of each batch that became durable. */
-  batch(_records: number, ms: number): void {
+  batch(ms: number): void {
     this.#batches.add(ms);
   }
 

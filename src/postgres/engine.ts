@@ -35,7 +35,7 @@ export async function openPostgres(
   options: EngineOptions,
   compact?: () => Promise<unknown>,
 ): Promise<Engine> {
-  const { clock, banAfter, log, onFatal = () => {} } = options;
+  const { clock, banAfter, log } = options;
   const server = serverOf(url);
   const links = ['takes', 'appends', 'upkeep'].map((name) => new Link(server, name));
   const [takes, appends, upkeep] = links;
@@ -43,7 +43,7 @@ export async function openPostgres(
     await openSchema(upkeep, server.schema);
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
     const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
-    const journal = new PostgresJournal(appends, onFatal);
+    const journal = new PostgresJournal(appends, options);
     const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, { clock: databaseClock });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
@@ -89,13 +89,15 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     metrics: () => metricsOf(journal, limiter),
     async advance({ id: key }, ms) {
       const usage = { key, ...UNUSED }; // it lies in the table of limits
-      await store.write(() => ({ op: 'advance' as const, at: store.unix(), key, ms, usage }));
+      const at = store.unix();
+      await store.write(() => ({ op: 'advance' as const, at, key, ms, usage }));
     },
     /** Both operations are accepted in one turn, and so become durable in one batch. */
     async reset({ id, slot }, content) {
+      const at = store.unix();
       await Promise.all([
         store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
-        store.write(() => ({ op: 'fill' as const, at: store.unix(), ...content })),
+        store.write(() => ({ op: 'fill' as const, at, ...content })),
       ]);
       await upkeep.rows({ text: REFILL, values: [slot] });
     },

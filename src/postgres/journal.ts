@@ -8,6 +8,7 @@
  * before. Where another id stands at a number that this replica has, the history is another one, and the replica ends.
  */
 import { setTimeout as wait } from 'node:timers/promises';
+import type { EngineOptions } from '../engine.ts';
 import { seal } from '../store/file/format.ts';
 import { type ApiKey, type Journal, type Operation, StoreError } from '../store/model.ts';
 import { encode } from '../store/record.ts';
@@ -26,13 +27,14 @@ interface Sent {
   place: Place;
   statement: Statement;
   operations: Operation[];
+  began: number;
   resolve(others: Operation[] | undefined): void;
   reject(error: unknown): void;
 }
 
 export class PostgresJournal implements Journal {
   readonly #link: Link;
-  readonly #onFatal: (error: unknown) => void;
+  readonly #options: Pick<EngineOptions, 'onFatal' | 'onBatch'>;
   /** The newest batch that memory has. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
@@ -45,9 +47,9 @@ export class PostgresJournal implements Journal {
   #lock: NodeJS.Timeout | undefined;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
-  constructor(link: Link, onFatal: (error: unknown) => void) {
+  constructor(link: Link, options: Pick<EngineOptions, 'onFatal' | 'onBatch'>) {
     this.#link = link;
-    this.#onFatal = onFatal;
+    this.#options = options;
   }
 
   async replay(state: State): Promise<void> {
@@ -63,8 +65,9 @@ export class PostgresJournal implements Journal {
   async append(operations: Operation[]): Promise<Operation[] | undefined> {
     if (this.#sent) throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
     const place = { batch: this.at.batch + 1, id: newId() };
+    const began = performance.now();
     return new Promise((resolve, reject) => {
-      this.#sent = { place, statement: this.#statement(operations, place), operations, resolve, reject };
+      this.#sent = { place, statement: this.#statement(operations, place), operations, began, resolve, reject };
       this.#send(this.#sent).catch((error) => {
         if (this.#sent?.place === place) this.#sent = undefined;
         reject(error.code === DISK_FULL ? new StoreError('full', error.message) : error);
@@ -151,6 +154,7 @@ export class PostgresJournal implements Journal {
     this.at = sent.place;
     this.#conflicts = 0;
     this.counts.batches++;
+    this.#options.onBatch?.(performance.now() - sent.began);
     sent.resolve(undefined);
   }
 
@@ -193,7 +197,7 @@ export class PostgresJournal implements Journal {
   #end(why: string): never {
     if (!this.#follower) throw damaged(why);
     const error = new StoreError('unavailable', `the log in the database is not the one this replica has read: ${why}`);
-    this.#onFatal(error);
+    this.#options.onFatal?.(error);
     throw error;
   }
 }

@@ -11,17 +11,24 @@ import { program, temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
 import { addPet, orderPet, setKey } from './replicas.ts';
 
+/** What an engine has told, and how long each batch took. */
+interface Heard {
+  warned: string[];
+  took: number[];
+}
+
 onDatabase('the engine on PostgreSQL', (database) => {
   let schemas = 0;
   const newUrl = () => database().url(`e${++schemas}`);
 
-  async function opened(t: TestContext, url: string, fatal?: unknown[]): Promise<Engine & { warned: string[] }> {
-    const warned: string[] = [];
+  async function opened(t: TestContext, url: string, fatal?: unknown[]): Promise<Engine & Heard> {
+    const [warned, took]: [string[], number[]] = [[], []];
+    const onBatch = (ms: number) => void took.push(ms);
     const log = { info: () => {}, error: () => {}, warn: (text: string) => void warned.push(text) };
     const onFatal = fatal && ((error: unknown) => void fatal.push(error));
-    const engine = await openPostgres(url, { clock, log, onFatal }, fatal && (async () => {}));
+    const engine = await openPostgres(url, { clock, log, onFatal, onBatch }, fatal && (async () => {}));
     t.after(() => engine.close());
-    return Object.assign(engine, { warned });
+    return Object.assign(engine, { warned, took });
   }
 
   /** Something of everything that a store holds. */
@@ -42,6 +49,8 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const engine = await opened(t, newUrl());
     const keys = await filled(engine);
     assert.equal((await engine.limiter.look(keys[0])).verdict, 'banned');
+    const batches = [...engine.metrics()].find(({ name }) => name === 'petstore_postgres_batches_total');
+    assert.deepEqual([engine.took.length, Math.min(...engine.took) > 0], [batches?.value, true]);
     const proof = await engine.upkeep.verify();
     assert.deepEqual([proof.pets, proof.orders, proof.categories, proof.keys], [40, 1, 1, 3]);
 

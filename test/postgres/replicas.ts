@@ -23,7 +23,7 @@ export async function replica(t: TestContext, url: string): Promise<Replica> {
   const [takes, appends, upkeep] = ['takes', 'appends', 'upkeep'].map((name) => new Link(server, name));
   const fatal: unknown[] = [];
   await openSchema(upkeep, server.schema);
-  const journal = new PostgresJournal(appends, (error) => fatal.push(error));
+  const journal = new PostgresJournal(appends, { onFatal: (error) => fatal.push(error) });
   const store = await MemoryStore.open(journal, { clock: systemClock });
   const limiter = new PostgresLimiter({ clock: systemClock, takes, upkeep, journal, warn: () => {} });
   const links = [takes, appends, upkeep];

@@ -19,8 +19,8 @@ export interface FileJournalOptions {
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<unknown>;
   /** Frees the lock, when the journal is closed. */
   release(): void;
-  /** Told after each batch, for the metrics. */
-  observe?: { batch(records: number, ms: number): void };
+  /** Told after each batch how long it took, for the metrics. */
+  onBatch?: (ms: number) => void;
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
   onFatal?: (error: StoreError) => void;
   /** Something the operator should read: what recovery found, a compaction that failed. */
@@ -104,7 +104,7 @@ export class FileJournal implements Journal {
       const bytes = encodeBatch(this.#batch + 1, batch);
       const began = performance.now();
       await this.#write(current, bytes);
-      this.#options.observe?.batch(batch.length, performance.now() - began);
+      this.#options.onBatch?.(performance.now() - began);
       this.#compactWhenLarge(current);
       return undefined;
     });
