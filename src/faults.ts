@@ -9,7 +9,7 @@ const AGAIN = ['Retry-After', '1'];
 const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
-  unavailable: ['unavailable', 'the database cannot be reached: nothing was kept', AGAIN],
+  unavailable: ['unavailable', 'the store does not answer just now: nothing was done', AGAIN],
   busy: ['unavailable', 'no more can be written just now; ask again', AGAIN],
   closed: ['unavailable', 'no more can be written just now; ask again', AGAIN],
   in_flight: ['idempotency_in_flight', 'the first request under this Idempotency-Key is still under way'],
