@@ -167,15 +167,15 @@ export class App {
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     const param = path.slice(path.lastIndexOf('/') + 1);
     const call: Call = { caller, param, query, body: null, idempotencyKey, recheck };
-    if (endpoint.method === 'GET') return this.#operate(exchange, endpoint, call);
+    if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, call);
     return readBody(req, res).then((body) => {
       exchange.body = body;
       call.body = readJson(body);
-      return this.#operate(exchange, endpoint, call);
+      return this.#callHandler(exchange, endpoint, call);
     });
   }
 
-  #operate(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {
+  #callHandler(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {
     const { shop, lab } = this.#services as Services;
     if (lab === undefined) return handler(shop, call);
     const operate = async () => handler(shop, call);

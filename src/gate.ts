@@ -71,14 +71,14 @@ export class Gate {
 
   /** Without a valid key it is the address that is counted. */
   #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
-    const allowance = this.#options.addresses.refused(this.addressOf(admission.req, admission.req.socket));
+    const allowance = this.#options.addresses.countRefusal(this.addressOf(admission.req, admission.req.socket));
     admission.limits = addressLimits(allowance);
     if (!allowance.over) return errorReply(unauthorized(refusal));
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** Throws where the caller's key has ended since: a body may take its time. `key`: as it will be when the write is. */
+  /** Throws where the key has ended since: a body may take its time. `key`: as it will be when this write is done. */
   recheck({ req }: Admission, callers: Callers, key: ApiKey | undefined): void {
     const caller = callers.identifyAhead(req.headers.authorization, key);
     if (isRefusal(caller)) throw unauthorized(caller);

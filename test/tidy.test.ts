@@ -149,6 +149,7 @@ const FOR_TESTS: Record<string, string[]> = {
     'MAX_VALUES',
     'MAX_VIOLATIONS_NAMED',
   ],
+  'what cannot be is tried with rows of its own': ['placesOf'],
   'a test that names a shape names that of the source': ['AppSettings'],
 };
 

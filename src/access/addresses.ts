@@ -37,7 +37,7 @@ export class Addresses {
   }
 
   /** Counts a request without a valid key, unless the allowance is used up already. */
-  refused(address: string): Allowance {
+  countRefusal(address: string): Allowance {
     const now = this.#clock.now();
     if (now >= this.#sweepAt) {
       for (const [old, { endsAt }] of this.#buckets) if (endsAt <= now) this.#buckets.delete(old);
@@ -55,7 +55,7 @@ export class Addresses {
     return { ...this.#show(bucket, now), over };
   }
 
-  /** How the address stands, counting nothing; `over` says what `refused` would. */
+  /** How the address stands, counting nothing; `over` says what `countRefusal` would. */
   look(address: string): Allowance {
     const isFull = this.#buckets.size >= MAX_ADDRESSES;
     const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });

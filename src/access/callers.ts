@@ -1,6 +1,6 @@
 /** Who asks: from the `Authorization` header to the key's record, or to the reason why not. */
 import type { ApiKey, Environment, Store } from '../store/model.ts';
-import { digestOf, KEY_PREFIX, readKey } from './keys.ts';
+import { digestOf, environmentOf, KEY_PREFIX } from './keys.ts';
 
 export interface KeyRefusal {
   readonly code: 'missing_api_key' | 'invalid_api_key';
@@ -77,7 +77,7 @@ export class Callers {
     if (bearer === null) return OTHER_SCHEME;
     const text = bearer[1] ?? '';
     if (text === '') return NO_KEY;
-    const reading = readKey(text);
+    const reading = environmentOf(text);
     if (reading === 'malformed') return MALFORMED;
     if (reading === 'mistyped') return MISTYPED;
     const here = this.#environment;

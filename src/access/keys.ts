@@ -19,7 +19,7 @@ export function makeKey(environment: Environment): string {
 }
 
 /** The environment a key is for, or what is wrong with its text. */
-export function readKey(text: string): Environment | 'malformed' | 'mistyped' {
+export function environmentOf(text: string): Environment | 'malformed' | 'mistyped' {
   const form = FORM.exec(text);
   if (form === null) return 'malformed';
   const body = text.slice(0, -CHECKSUM_CHARS);

@@ -19,7 +19,7 @@ import { steadyOffset } from './wall.ts';
  * Ends are ms since an origin, which is moved before they outgrow 31 bits. What has ended stays, and counts as nothing.
  */
 const ROW = 8;
-const MINUTE_END = 0; // where nothing is used no window is open, and this is only when strikes are forgotten
+const MINUTE_END = 0; // of the open window; after a refusal by the day alone, when the strikes are forgotten
 const MINUTE_USED = 1;
 const DAY_END = 2;
 const DAY_USED = 3;

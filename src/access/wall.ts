@@ -1,3 +1,5 @@
+/** An even clock told as the wall clock. */
+
 const MAX_DRIFT_MS = 250;
 
 /**

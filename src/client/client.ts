@@ -1,7 +1,7 @@
 /** The client of the pet store service, for Node 20.19 and newer. */
 import './needs-node.ts';
 import { randomUUID } from 'node:crypto';
-import { readKey } from '../access/keys.ts';
+import { environmentOf } from '../access/keys.ts';
 import type { Int64 } from '../json/int64.ts';
 import type * as model from '../store/model.ts';
 import type { OrderStatus, PetStatus } from '../store/model.ts';
@@ -57,7 +57,7 @@ export class PetstoreClient {
 
   constructor({ baseUrl, key, ...others }: ClientOptions) {
     this.#base = baseOf(baseUrl);
-    const kind = readKey(key);
+    const kind = environmentOf(key);
     if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
     if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
     this.#calls = new Calls(key, others);

@@ -82,14 +82,14 @@ export class Connection {
   }
 
   /** One more request. */
-  ask(res: Outgoing): void {
+  addPending(res: Outgoing): void {
     this.pending.push(res);
     this.#all.unanswered++;
     res.on('finish', this.#settle);
   }
 
   /** A reply is now written, of so many bytes. */
-  send(res: Outgoing, bytes: number): void {
+  countUnsent(res: Outgoing, bytes: number): void {
     res.bytes = bytes;
     this.#unsent += bytes;
     this.#all.unsent += bytes;
@@ -104,7 +104,11 @@ export class Connection {
   /** On a message while it was full. Where the last reply is decided, that and those before it are still sent. */
   endFlood(): void {
     if (!this.isEnding) this.socket.destroy();
-    else this.socket.on('error', () => {})[this.pending.length > 0 ? 'pause' : 'resume']();
+    else {
+      this.socket.on('error', () => {});
+      if (this.pending.length > 0) this.socket.pause();
+      else this.socket.resume();
+    }
   }
 
   /** One more packet behind what was no request: node:http tells of each as of a fault. */

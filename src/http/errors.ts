@@ -1,6 +1,6 @@
 /**
  * The one kind of error that reaches a client, and the catalogue of all of them.
- * Whoever finds a fault throws an ApiError; `app.ts` catches it in one place and `reply.ts` writes it.
+ * Whoever finds a fault throws one, or an error of its room, which `faults.ts` makes one of; `app.ts` catches all.
  */
 export const CATALOGUE = {
   invalid_json: 400,

@@ -1,4 +1,4 @@
-/** The one place that writes a response, whether through node:http or, where node gave up on a request, raw. */
+/** Writes every response but what the lab breaks: through node:http or, where node gave up on a request, raw. */
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
 import type { Connection, Outgoing } from './connection.ts';
 import { type ApiError, CATALOGUE, MAX_BODY_BYTES } from './errors.ts';
@@ -62,7 +62,7 @@ function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: 
 ${limits}${ALWAYS}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
-/** The same as `writeHead` takes it. */
+/** The same for `writeHead`, by which whatever is not sent as one string goes. */
 export function headersOf(reply: Reply, about: About): string[] {
   const [, ...lines] = headOf(reply, about).trimEnd().split('\r\n');
   return lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
@@ -86,7 +86,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   const isEarly = !req.complete && !isEmpty(req);
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
     const text = headOf(reply, about) + STAYS + body;
-    req.from.send(res, text.length);
+    req.from.countUnsent(res, text.length);
     endWhole(res, text);
     return true;
   }
@@ -96,7 +96,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
   if (isEarly) req.discard();
   res.writeHead(reply.status, headers);
-  req.from.send(res, headers.join().length + body.length);
+  req.from.countUnsent(res, headers.join().length + body.length);
   res.end(body, 'latin1');
   return true;
 }

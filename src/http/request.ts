@@ -8,7 +8,7 @@ import type { Incoming } from './messages.ts';
 const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
 
-/** Headers that must not be there twice, and at the length of its name what each is compared with: no other is. */
+/** Headers that must not be there twice. No two of these names are equally long: each is found by its length. */
 const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
 const LONGEST = 17;
 const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
@@ -123,18 +123,18 @@ export class Query {
     }
   }
 
-  /** What `read` makes of a parameter; undefined where it was not sent, or is not what it must be. */
-  take<T>(name: string, read: (text: string) => T | undefined, mustBe: string): T | undefined {
+  /** What `convert` makes of a parameter; undefined where it was not sent, or is not what it must be. */
+  read<T>(name: string, convert: (text: string) => T | undefined, mustBe: string): T | undefined {
     const text = this.#parameters.get(name);
-    const value = text === undefined ? undefined : read(text);
+    const value = text === undefined ? undefined : convert(text);
     if (text !== undefined && value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
     return value;
   }
 
   /** How many items are wanted, from 1 on. */
-  takeLimit(max: number, fallback: number): number {
-    const read = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-    return this.take('limit', read, `an integer from 1 to ${max}`) ?? fallback;
+  readLimit(max: number, fallback: number): number {
+    const convert = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
+    return this.read('limit', convert, `an integer from 1 to ${max}`) ?? fallback;
   }
 
   end(): void {

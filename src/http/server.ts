@@ -41,7 +41,7 @@ export function createServer(handle: (req: Incoming, res: Outgoing) => void, ref
   };
   const onRequest = (req: Incoming, res: Outgoing) => {
     const { from } = req;
-    from.ask(res);
+    from.addPending(res);
     if (from.pending.length === 1) return begin(req, res);
     // Behind another it waits until what came with it is parsed: were that too much, a reply would be in vain.
     process.nextTick(() => {

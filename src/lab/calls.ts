@@ -109,7 +109,7 @@ function disarmFaults({ state }: LabCall): Reply {
 
 function listRequests({ state, query }: LabCall): Reply {
   const parameters = new Query(query, ['limit']);
-  const limit = parameters.takeLimit(MAX_REQUESTS, MAX_REQUESTS);
+  const limit = parameters.readLimit(MAX_REQUESTS, MAX_REQUESTS);
   parameters.end();
   return reply(200, state.record.newest(limit).map(shown));
 }

@@ -34,7 +34,7 @@ function end({ req }: Exchange): void {
 function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string {
   if (!res.shouldKeepAlive) req.from.isEnding = true;
   res.writeHead(reply.status, headers).flushHeaders();
-  req.from.send(res, reply.body.length);
+  req.from.countUnsent(res, reply.body.length);
   return req.method === 'HEAD' ? '' : reply.body;
 }
 

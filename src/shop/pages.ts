@@ -18,10 +18,10 @@ interface PageRequest<S extends string> {
 export function readPageRequest<S extends string>(query: string, statuses: readonly S[] = []): PageRequest<S> {
   const filtered = statuses.length > 0;
   const parameters = new Query(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
-  const limit = parameters.takeLimit(MAX_LIMIT, DEFAULT_LIMIT);
-  const after = parameters.take('after', parseInt64, 'an id, a 64-bit integer');
+  const limit = parameters.readLimit(MAX_LIMIT, DEFAULT_LIMIT);
+  const after = parameters.read('after', parseInt64, 'an id, a 64-bit integer');
   const statusOf = (text: string) => statuses.find((one) => one === text);
-  const status = parameters.take('status', statusOf, `one of ${statuses.join(', ')}`);
+  const status = parameters.read('status', statusOf, `one of ${statuses.join(', ')}`);
   parameters.end();
   return { limit, after, status };
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { digestOf, makeKey, readKey } from '../../src/access/keys.ts';
+import { digestOf, environmentOf, makeKey } from '../../src/access/keys.ts';
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -11,13 +11,17 @@ it('makes keys of the published form, which end with the CRC-32 of all before it
     const environment = n % 2 === 0 ? 'production' : 'staging';
     const key = makeKey(environment);
     assert.match(key, n % 2 === 0 ? /^ps_live_[0-9A-Za-z]{36}$/ : /^ps_test_[0-9A-Za-z]{36}$/);
-    assert.equal(readKey(key), environment);
+    assert.equal(environmentOf(key), environment);
     let value = 0;
     for (const digit of key.slice(-6)) value = value * 62 + ALPHABET.indexOf(digit);
     assert.equal(value, crc32(key.slice(0, -6)));
     assert.equal(digestOf(key), createHash('sha256').update(key, 'latin1').digest('hex'));
   }
-  assert.equal(readKey('ps_live_00000000000000000000000000000r00Rz5j'), 'production', 'a small checksum has zeros');
+  assert.equal(
+    environmentOf('ps_live_00000000000000000000000000000r00Rz5j'),
+    'production',
+    'a small checksum has zeros',
+  );
 });
 
 it('draws all 62 characters evenly', () => {
@@ -40,7 +44,7 @@ it('catches every change of one character, and every two that changed places', (
   for (let at = 0; at < key.length; at++) {
     for (const char of ALPHABET) {
       if (char === key[at]) continue;
-      const reading = readKey(changed(at, char));
+      const reading = environmentOf(changed(at, char));
       if (at >= 8) assert.equal(reading, 'mistyped');
       else assert.notEqual(reading, 'production');
     }
@@ -48,10 +52,10 @@ it('catches every change of one character, and every two that changed places', (
       if (key[other] === key[at]) continue;
       const swapped = [...key];
       [swapped[at], swapped[other]] = [swapped[other], swapped[at]];
-      assert.equal(readKey(swapped.join('')), 'mistyped');
+      assert.equal(environmentOf(swapped.join('')), 'mistyped');
     }
   }
-  assert.equal(readKey(key.replace('live', 'test')), 'mistyped', 'a key of the other environment');
+  assert.equal(environmentOf(key.replace('live', 'test')), 'mistyped', 'a key of the other environment');
 });
 
 it('tells what is no key at all from one that is mistyped', () => {
@@ -59,6 +63,6 @@ it('tells what is no key at all from one that is mistyped', () => {
   const short = key.slice(0, -1);
   const others = ['', 'x', short, `${key}0`, ` ${key}`, `${key}\n`, `${short}-`, `${short}é`];
   for (const text of [...others, key.toUpperCase(), key.replace('live', 'beta')]) {
-    assert.equal(readKey(text), 'malformed', JSON.stringify(text));
+    assert.equal(environmentOf(text), 'malformed', JSON.stringify(text));
   }
 });
