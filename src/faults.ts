@@ -5,7 +5,7 @@ import { JsonError } from './json/text.ts';
 import { StoreError } from './store/model.ts';
 
 const AGAIN = ['Retry-After', '1'];
-/** What failed in the store, as it is told. What has no entry is a bug: an operation that cannot be. */
+/** What failed in the store, as it is told. `rejected` is a bug: no request can make an operation that large. */
 const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],

@@ -57,7 +57,7 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
 }
 
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
-export async function openToRead(dir: string, options: EngineOptions): Promise<Engine> {
+export async function openReadOnly(dir: string, options: EngineOptions): Promise<Engine> {
   const { onProgress } = options;
   const refuse = () => Promise.reject(new StoreError('closed', 'the store was opened only to be read'));
   const journal: Journal = {
@@ -71,10 +71,7 @@ export async function openToRead(dir: string, options: EngineOptions): Promise<E
 /** What reads the file itself. */
 export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
   return {
-    verify: async () => {
-      const { proof, notices } = await readStore(dir, { onProgress });
-      return { ...proof, notices };
-    },
+    verify: () => readStore(dir, { onProgress }).then(({ proof, notices }) => ({ ...proof, notices })),
     backup: (file) => backup(dir, file, { onProgress, disk: tidyDisk() }),
   };
 }

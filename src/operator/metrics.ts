@@ -33,7 +33,8 @@ class Histogram {
     let count = 0;
     const buckets = Array.from(this.#counts, (more, at) => {
       const le = at < BUCKETS_MS.length ? BUCKETS_MS[at] / 1_000 : '+Inf';
-      return `${name}_bucket{${label && `${label},`}le="${le}"} ${(count += more)}`;
+      count += more;
+      return `${name}_bucket{${label && `${label},`}le="${le}"} ${count}`;
     });
     const own = label && `{${label}}`;
     return [...buckets, `${name}_sum${own} ${this.#sumMs / 1_000}`, `${name}_count${own} ${count}`];
@@ -41,7 +42,7 @@ class Histogram {
 }
 
 export class Metrics {
-  /** By operation: those are few, and what a client chose is none. */
+  /** By endpoint: those are few, and what a client chose is none. */
   readonly #routes = new Map<string, { latency: Histogram; statuses: Map<number, number> }>();
   readonly #batches = new Histogram();
 
@@ -54,9 +55,7 @@ export class Metrics {
   }
 
   /** What the engine tells of each batch that became durable. */
-  batch(ms: number): void {
-    this.#batches.add(ms);
-  }
+  readonly batch = (ms: number): void => this.#batches.add(ms);
 
   text(): string {
     const requests: string[] = [];

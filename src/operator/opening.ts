@@ -6,7 +6,7 @@ import { holdsStore } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { runAgain } from './compacting.ts';
 import { CommandError, EXIT, isInUse } from './exit.ts';
-import { openFileEngine, openToRead } from './file-engine.ts';
+import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
 import { told } from './output.ts';
 import { withProgress } from './progress.ts';
@@ -34,7 +34,7 @@ export function openHere(
     const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress };
     if (data === undefined) return (await postgres()).openPostgres(store, options);
     if (!makes) mustHoldStore(data);
-    return reads ? openToRead(data, options) : openFileEngine(data, options);
+    return reads ? openReadOnly(data, options) : openFileEngine(data, options);
   });
 }
 

@@ -77,8 +77,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
   const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
   const fatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => onFatal(error));
-  const onBatch = metrics && ((ms: number) => metrics.batch(ms));
-  const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, onBatch });
+  const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, onBatch: metrics?.batch });
   const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
   try {
     if (listening.status === 'rejected') throw listening.reason;

@@ -80,8 +80,7 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
       compact: async () => makeSnapshot(upkeep, await standStill(), journal.at),
       backup: async (file) => {
         const state = await standStill();
-        const { batch, id } = journal.at;
-        await writeBackup(realDisk, file, { store: id, file: 1, first: batch + 1 }, state);
+        await writeBackup(realDisk, file, { store: journal.at.id, file: 1, first: journal.at.batch + 1 }, state);
         return prove(state);
       },
     },
@@ -89,8 +88,8 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     metrics: () => metricsOf(journal, limiter),
     async advance({ id: key }, ms) {
       const usage = { key, ...UNUSED }; // it lies in the table of limits
-      const at = store.unix();
-      await store.write(() => ({ op: 'advance' as const, at, key, ms, usage }));
+      const operation = { op: 'advance' as const, at: store.unix(), key, ms, usage };
+      await store.write(() => operation);
     },
     /** Both operations are accepted in one turn, and so become durable in one batch. */
     async reset({ id, slot }, content) {

@@ -164,7 +164,7 @@ export class PostgresJournal implements Journal {
     try {
       const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
       if (this.#follower) this.#follower(operations);
-      else this.#state.take(operations);
+      else this.#state.apply(operations);
     } catch (error) {
       if (!this.#follower) throw error;
       this.#end((error as Error).message);

@@ -39,9 +39,8 @@ taken AS (
     day_ends = CASE WHEN s.g > 0 AND s.du = 0 THEN s.at + interval '1 day' ELSE l.day_ends END,
     strikes = CASE WHEN s.bans THEN 0 WHEN s.opens THEN s.s0 + s.r ELSE l.strikes END,
     ban_step = CASE WHEN s.bans THEN least(s.standing + 1, ${MAX_BANS}) ELSE l.ban_step END,
-    ban_ends = CASE WHEN s.bans
-      THEN s.at + (ARRAY[${BAN_MINUTES.slice(1)}])[least(s.standing + 1, ${MAX_BANS})] * interval '1 minute'
-      ELSE l.ban_ends END
+    ban_ends = CASE WHEN s.bans THEN s.at + (ARRAY[${BAN_MINUTES.slice(1)}])[least(s.standing + 1, ${MAX_BANS})]
+      * interval '1 minute' ELSE l.ban_ends END
   FROM struck s WHERE l.slot = s.slot
   RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.standing, s.banned, s.bans,
     s.at, l.minute_ends, l.day_ends, l.ban_ends)

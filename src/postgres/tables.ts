@@ -78,9 +78,8 @@ export interface Place {
 
 export function damaged(what: string): DamagedError {
   const advice = 'Restore a backup into another schema.';
-  return Object.assign(new DamagedError('', 0, what, advice), {
-    message: `damaged data in the database: ${what}. Nothing was changed. ${advice}`,
-  });
+  const message = `damaged data in the database: ${what}. Nothing was changed. ${advice}`;
+  return Object.assign(new DamagedError('', 0, what, advice), { message });
 }
 
 /** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */

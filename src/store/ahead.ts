@@ -6,7 +6,7 @@
 import type { Int64 } from '../json/int64.ts';
 import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
 import { StoreError } from './model.ts';
-import { isExpired, onceKey, perform, type Rows, type Tables } from './operations.ts';
+import { isExpired, onceId, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Beyond these, a new key or category is refused as there being no room. */
@@ -81,14 +81,14 @@ export class StateAhead implements Ahead, Tables {
   }
 
   made(kind: OnceKind, once: Once): Made | 'accepted' | undefined {
-    const place = onceKey(kind, once);
-    if (this.onces.own.has(place)) return 'accepted';
-    const made = this.onces.get(place);
+    const id = onceId(kind, once);
+    if (this.onces.own.has(id)) return 'accepted';
+    const made = this.onces.get(id);
     return made && !isExpired(made, once.at + (this.#aged.get(once.caller) ?? 0)) ? made : undefined;
   }
 
   /** Refuses what there is no room for. */
-  take(operation: Operation): void {
+  apply(operation: Operation): void {
     const { op } = operation;
     if ('once' in operation && operation.once && this.onces.size >= MAX_ONCE_RECORDS) {
       throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');

@@ -1,3 +1,12 @@
+/**
+ * The one store: everything in memory, every change in a journal first. Group commit: decide on the state as it will
+ * be, append, apply to memory, answer. One batch is on its way to the journal, the next collects.
+ *
+ * Store time begins where the machine's clock stands, and runs on the monotonic one: who sets the machine's clock moves
+ * it at no time but a start. Then too it does not follow a clock that stands before the last record, or implausibly far
+ * behind it: it goes on from that record. So a clock that is years wrong makes no idempotency record expire, and gives
+ * back no day's count and no ban. The price: after standing still for more than 30 days, records are kept longer.
+ */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
 import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
@@ -12,21 +21,12 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** What it came to, as of now: `operation`, where something is to be written. */
+  /** What it came to, as of now: a refusal, or a decision; `operation` where that is something to be written. */
   decided?: Decided;
   operation?: Operation;
   refusal?: unknown;
 }
 
-/**
- * The one store: everything in memory, every change in a journal first. Group commit: decide on the state as it will
- * be, append, apply to memory, answer. One batch is on its way to the journal, the next collects.
- *
- * Store time begins where the machine's clock stands, and runs on the monotonic one: who sets the machine's clock moves
- * it at no time but a start. Then too it does not follow a clock that stands before the last record, or implausibly far
- * behind it: it goes on from that record. So a clock that is years wrong makes no idempotency record expire, and gives
- * back no day's count and no ban. The price: after standing still for more than 30 days, records are kept longer.
- */
 export class MemoryStore implements Store {
   readonly read: State;
   readonly #journal: Journal;
@@ -85,7 +85,7 @@ export class MemoryStore implements Store {
     try {
       const decided = write.decide(this.#ahead);
       if (decided.op !== 'again') {
-        this.#ahead.take(decided);
+        this.#ahead.apply(decided);
         write.operation = decided;
       }
       write.decided = decided;
@@ -120,20 +120,20 @@ export class MemoryStore implements Store {
   }
 
   #apply(operations: Operation[]): void {
-    this.read.take(operations);
+    this.read.apply(operations);
     this.#ahead = new StateAhead(this.read, operationsOf(this.#collecting));
     for (const write of this.#sent.splice(0)) answer(write);
   }
 
   /** Others were first: on what they have written, all that was accepted is decided again. */
   #decideAgain(others: Operation[]): void {
-    this.read.take(others);
+    this.read.apply(others);
     for (const write of this.#beginAnew()) this.#accept(write);
   }
 
   /** An append that is under way will find that others were first: then all is decided again, not now. */
   #follow(operations: Operation[]): void {
-    if (this.#sent.length > 0) this.read.take(operations);
+    if (this.#sent.length > 0) this.read.apply(operations);
     else this.#decideAgain(operations);
   }
 

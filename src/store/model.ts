@@ -24,8 +24,7 @@ export interface Pet {
 }
 
 export type NewPet = Omit<Pet, 'id'>;
-
-/** `T`, where `K` are all its members; else `never`. For what is written out by hand: a member more does not compile. */
+/** `T`, where `K` are all its members; else `never`: of what is written by hand, a member more does not compile. */
 export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
 
 export interface Order {
@@ -75,7 +74,7 @@ export interface Usage {
 /** Of a key that has used nothing, and against which no ban stands. */
 export const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
-/** The `Idempotency-Key` under which a thing was made: the caller's key id, its text, the moment in store time. */
+/** The `Idempotency-Key` of what was made: the caller's key id (or `import`), its text, the moment in store time. */
 export interface Once {
   caller: string;
   key: string;
@@ -109,7 +108,7 @@ export type Operation =
   /** Pieces of a whole state, which is told in these and some of the others: rows of consecutive ids, in columns. */
   | { op: 'pets'; first: number; names: string[]; categoryIds: Int64[]; statuses: PetStatus[] }
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
-  | { op: 'onces'; onces: [place: string, made: Made][] };
+  | { op: 'onces'; onces: [id: string, made: Made][] };
 
 /** What a decision comes to: an operation; or this was made under that Idempotency-Key before. */
 export type Decided = Operation | { op: 'again'; made: Made };
@@ -183,7 +182,7 @@ export interface Store {
   readonly read: Reading;
   /**
    * `decide` looks at the state as it will be and returns what is to be done, or throws to refuse. It is whole and
-   * repeatable: it has no effects, reads nothing but `ahead`, and may be asked again on a newer state.
+   * repeatable: it rests on `ahead` (and a clock, by which a secret ends), and may be asked again on a newer state.
    *
    * Resolves with the decision once it is durable and applied; with `again`, once what that rests on is durable. A
    * refusal that rests on something not yet durable is thrown only when that something is; a StoreError at once.
@@ -199,15 +198,15 @@ export interface Store {
 /** The seam for engines: one list of batches, which several processes may share. */
 export interface Journal {
   /** Everything there is, into an empty state (state.ts). */
-  replay(state: Reading & { take(operations: readonly Operation[]): void }): Promise<void>;
+  replay(state: Reading & { apply(operations: readonly Operation[]): void }): Promise<void>;
   /**
    * Resolves with undefined when the batch is durable; or with what others have written first, and `follow` has not
    * given: then nothing of the batch was kept, and all is decided again on that. Rejects with a StoreError. One at a
    * time.
    */
   append(batch: Operation[]): Promise<Operation[] | undefined>;
-  /** `take` is told what others have written. An append that is under way then resolves with what else is new. */
-  follow?(take: (operations: Operation[]) => void): void;
+  /** `follower` is told what others have written. An append that is under way then resolves with what else is new. */
+  follow?(follower: (operations: Operation[]) => void): void;
   close(): Promise<void>;
 }
 

@@ -105,7 +105,7 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     to.orders.load(first, statuses, orderAt);
   },
   onces({ onces }, to) {
-    for (const [place, made] of onces) to.onces.set(place, made);
+    for (const [id, made] of onces) to.onces.set(id, made);
   },
 };
 
@@ -118,7 +118,7 @@ export const isOperation = (op: string): boolean => Object.hasOwn(CHANGES, op);
 export const isExpired = (made: Made, at: number): boolean => at - made.at >= ONCE_MS;
 
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
-export const onceKey = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
+export const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
 
 function impossible(what: string): never {
   throw new Error(what);
@@ -161,5 +161,5 @@ function setUsage(one: Usage, { keys, usage }: Tables): void {
 function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {
   if (!once) return;
   to.passed(once.at);
-  to.onces.set(onceKey(kind, once), { id, status, at: once.at });
+  to.onces.set(onceId(kind, once), { id, status, at: once.at });
 }

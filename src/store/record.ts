@@ -96,7 +96,7 @@ export function loaderOf(state: State | undefined): (entry: Entry, encoded: stri
   const hash = createHash('sha256');
   return (entry, encoded) => {
     if (entry.op !== 'proof') {
-      state?.take([entry]);
+      state?.apply([entry]);
       hash.update(encoded);
       return;
     }

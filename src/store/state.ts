@@ -20,9 +20,9 @@ class Keys extends Map<string, ApiKey> {
 
 /** Idempotency records, the newest last. */
 class Onces extends Map<string, Made> {
-  override set(place: string, made: Made): this {
-    this.delete(place);
-    return super.set(place, made);
+  override set(id: string, made: Made): this {
+    this.delete(id);
+    return super.set(id, made);
   }
 }
 
@@ -36,16 +36,16 @@ export class State implements Tables, Reading {
   readonly keys = new Keys();
   readonly usage = new Map<string, Usage>();
   readonly onces = new Onces();
-  /** Goes on behind what was dropped: a new one would step over every place that is free. */
+  /** Kept between calls: a new iterator would pass again over all that was dropped. */
   #byAge = this.onces.entries();
-  #oldest: [place: string, made: Made] | undefined;
+  #oldest: [id: string, made: Made] | undefined;
 
   counts(): Counts {
     const { pets, orders, categories, keys } = this;
     return { pets: pets.size, orders: orders.size, categories: categories.size, keys: keys.size };
   }
 
-  take(operations: readonly Operation[]): void {
+  apply(operations: readonly Operation[]): void {
     for (const operation of operations) perform(operation, this);
   }
 
@@ -58,16 +58,16 @@ export class State implements Tables, Reading {
         this.#byAge = this.onces.entries(); // one that was at its end stays there
         return;
       }
-      const [place, made] = this.#oldest;
-      const isThere = this.onces.get(place) === made;
+      const [id, made] = this.#oldest;
+      const isThere = this.onces.get(id) === made;
       if (isThere && !isExpired(made, this.time)) return;
-      if (isThere) this.onces.delete(place);
+      if (isThere) this.onces.delete(id);
       this.#oldest = undefined;
     }
   }
 
   age(caller: string, ms: number): void {
-    for (const [place, made] of this.onces) if (place.split('\n')[1] === caller) made.at -= ms;
+    for (const [id, made] of this.onces) if (id.split('\n')[1] === caller) made.at -= ms;
   }
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
@@ -102,13 +102,12 @@ export class State implements Tables, Reading {
       if (placed.has(petId)) throw new Error(`pet ${petId}: two orders are placed`);
       placed.add(petId);
     }
-    const slots = [...this.keys.values()].map(({ slot }) => slot);
+    const keys = [...this.keys.values()];
+    const slots = keys.map(({ slot }) => slot);
     if (slots.some((slot, i) => slot <= (slots[i - 1] ?? -1) || slot >= nextSlot)) throw new Error(`slots: ${slots}`);
-    const secrets = [...this.keys.values()].flatMap((key) =>
-      key.secrets.map(({ digest }) => this.keys.byDigest.get(digest) === key),
-    );
-    if (secrets.includes(false) || secrets.length !== this.keys.byDigest.size)
-      throw new Error('keys and secrets disagree');
+    const { byDigest } = this.keys;
+    const secrets = keys.flatMap((key) => key.secrets.map(({ digest }) => byDigest.get(digest) === key));
+    if (secrets.includes(false) || secrets.length !== byDigest.size) throw new Error('keys and secrets disagree');
     for (const id of this.usage.keys()) if (!this.keys.has(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }

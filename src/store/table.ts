@@ -1,3 +1,4 @@
+/** Rows in memory, to be found by their ids and read page by page. */
 import type { Int64 } from '../json/int64.ts';
 import type { Category, Page } from './model.ts';
 
@@ -26,7 +27,7 @@ class Chunk<R extends { status: string }> {
   }
 }
 
-/** Rows by id, none of which is ever removed. */
+/** Rows by id. None is ever removed, but for all at once. */
 export class Table<R extends { id: number; status: string }> {
   size = 0;
   /** Grows with every change. */
@@ -46,7 +47,7 @@ export class Table<R extends { id: number; status: string }> {
     if (before) chunk.counts[before.status]!--;
     else {
       this.size++;
-      if (chunk?.rows.length === CHUNK_ROWS || chunk?.rows.length !== id - chunk?.first) {
+      if (!chunk || chunk.rows.length === CHUNK_ROWS || chunk.rows.length !== id - chunk.first) {
         chunk = new Chunk<R>(id);
         this.#chunks.push(chunk);
       }

@@ -51,7 +51,7 @@ export async function recovered(disk: SimDisk): Promise<State> {
 export function digestsOf(history: History): string[] {
   while (history.digests.length <= history.operations.length) {
     const state = new State();
-    state.take(history.operations.slice(0, history.digests.length));
+    state.apply(history.operations.slice(0, history.digests.length));
     history.digests.push(prove(state).digest);
   }
   return history.digests;

@@ -139,7 +139,7 @@ test('a file that is missing, older, emptied, another store’s, or of a name th
     writeFileSync(file, whole);
     for (const name of ['store-000003.jsonl', 'store-7.jsonl', 'store-000002.jsonl.bak', 'snapshot-000001.jsonl']) {
       writeFileSync(join(opened.dir, name), whole);
-      await refused(/says that it is|no petstore gave this name|format 1/, join(opened.dir, name));
+      await refused(/says that it is|no file of this format has such a name|format 1/, join(opened.dir, name));
       rmSync(join(opened.dir, name));
     }
     other.remove();

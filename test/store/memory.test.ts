@@ -233,7 +233,7 @@ test('expired idempotency records go a few at a time, the oldest first; one that
   const state = new State();
   const add = (key: number, at: number) => {
     const once = { caller: 'k1', key: `${key}`, at };
-    state.take([{ op: 'addPet', pet: pet(state.counters.nextPetId), once }]);
+    state.apply([{ op: 'addPet', pet: pet(state.counters.nextPetId), once }]);
     return state.onces.size;
   };
   for (let key = 0; key < 200; key++) add(key, key);

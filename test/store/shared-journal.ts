@@ -34,7 +34,7 @@ export class SharedJournal implements Journal {
   }
 
   async replay(state: State): Promise<void> {
-    state.take(this.#unseen());
+    state.apply(this.#unseen());
   }
 
   async append(batch: Operation[]): Promise<Operation[] | undefined> {

@@ -20,7 +20,7 @@ interface Mark {
 /** `store-000007.jsonl`; while it is written it ends with `.tmp`, and what a repair has kept beside with `.damaged`. */
 const OURS = /^store-(\d{6,15})\.jsonl(\.tmp|\.damaged(-\d+)?)?$/;
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
-/** Of a start that was cut off, of a file system of its own, and the seed that a clone has in `data/`. */
+/** No store and no one else's: what a start that was cut off leaves, a file system of its own, the seed in `data/`. */
 const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
 const MOVE_AWAY = 'Move it to another directory.';
 
@@ -58,7 +58,7 @@ function filesIn(disk: Disk, dir: string): number[] {
     if (name.startsWith(fileName(Number(number)))) {
       if (ending === undefined) files.push(Number(number));
     } else if (LIKE_OURS.test(name)) {
-      throw new DamagedError(`${dir}/${name}`, 0, 'no petstore gave this name', MOVE_AWAY);
+      throw new DamagedError(`${dir}/${name}`, 0, 'no file of this format has such a name', MOVE_AWAY);
     }
   }
   return files.sort((a, b) => a - b);
@@ -85,11 +85,8 @@ export async function keepBeside(disk: Disk, dir: string, name: string): Promise
  * First `LOCK` says that no older file counts; only then they go, and what a start that was cut off has left. What a
  * repair has kept beside stays. Where there is no room for that, all stay: the next start or compaction tries again.
  */
-export async function dropOthers(
-  disk: Disk,
-  dir: string,
-  { store, file }: Pick<Header, 'store' | 'file'>,
-): Promise<void> {
+export async function dropOthers(disk: Disk, dir: string, header: Pick<Header, 'store' | 'file'>): Promise<void> {
+  const { store, file } = header;
   try {
     const fd = await disk.openToWrite(`${dir}/${LOCK}`);
     const line = seal(`"store":"${store}","lowest":${file}}`).trimEnd();

@@ -1,3 +1,7 @@
+/**
+ * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
+ * the store serves anyone, or in another process); whatever changes a file does not.
+ */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
@@ -27,14 +31,6 @@ async function named(path: string, change: (done: (error: Error | null) => void)
   }
 }
 
-function open(path: string, flags: string): Promise<number> {
-  return call((done) => fs.open(path, flags, FILE_MODE, done));
-}
-
-/**
- * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
- * the store serves anyone, or in another process); whatever changes a file does not.
- */
 export type Disk = typeof realDisk;
 
 export const realDisk = {
@@ -59,8 +55,8 @@ export const realDisk = {
   },
   close: (fd: number): void => fs.closeSync(fd),
   /** A new file; fails where there is one. */
-  create: (path: string) => open(path, 'wx'),
-  openToWrite: (path: string) => open(path, 'r+'),
+  create: (path: string) => call<number>((done) => fs.open(path, 'wx', FILE_MODE, done)),
+  openToWrite: (path: string) => call<number>((done) => fs.open(path, 'r+', done)),
   /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {

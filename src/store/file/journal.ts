@@ -1,10 +1,27 @@
+/**
+ * One file, written at its end.
+ *
+ * Failure policy:
+ * - A write fails for want of room: nothing of the batch is acknowledged. The file is cut back to the end of the batch
+ *   before, and that is made durable; then the batch is refused as `full`, and the next one tries again.
+ * - The cut fails, a write fails otherwise, or fdatasync fails: what is on disk cannot be known. After a failed
+ *   fdatasync the kernel may have dropped the pages and call the file clean, so that a second fdatasync succeeds
+ *   without anything being kept: it is never tried again. The batch is refused as `unknown`, the file takes no more,
+ *   and the process must end. For the same reason a start after anything but a clean close writes what it has read into
+ *   a new file before a write is acknowledged: what it read may be in the page cache alone. Where there is no room for
+ *   that, reads are served and writes refused as `full`, and it is tried again.
+ *
+ * Compaction, in order: the state as of now into a new file under a temporary name, by another process; what was
+ * written meanwhile is copied behind it, a last piece of it while a batch waits; durable; its name; the name durable;
+ * `LOCK` says that no older file counts; only then the old file goes. After a crash the higher number counts, whole.
+ */
 import { type Journal, type Operation, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
 import { dropOthers, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
 import type { Progress } from './read.ts';
-import { compactFile, type Extent, giveName, goOnIn, recover } from './rewrite.ts';
+import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
 
 /** A file is compacted when it is larger than this, and than twice what it began with. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
@@ -39,23 +56,6 @@ interface Current {
   began: number;
 }
 
-/**
- * One file, written at its end.
- *
- * Failure policy:
- * - A write fails for want of room: nothing of the batch is acknowledged. The file is cut back to the end of the batch
- *   before, and that is made durable; then the batch is refused as `full`, and the next one tries again.
- * - The cut fails, a write fails otherwise, or fdatasync fails: what is on disk cannot be known. After a failed
- *   fdatasync the kernel may have dropped the pages and call the file clean, so that a second fdatasync succeeds
- *   without anything being kept: it is never tried again. The batch is refused as `unknown`, the file takes no more,
- *   and the process must end. For the same reason a start after anything but a clean close writes what it has read into
- *   a new file before a write is acknowledged: what it read may be in the page cache alone. Where there is no room for
- *   that, reads are served and writes refused as `full`, and it is tried again.
- *
- * Compaction, in order: the state as of now into a new file under a temporary name, by another process; what was
- * written meanwhile is copied behind it, a last piece of it while a batch waits; durable; its name; the name durable;
- * `LOCK` says that no older file counts; only then the old file goes. After a crash the higher number counts, whole.
- */
 export class FileJournal implements Journal {
   readonly #disk: Disk;
   readonly #dir: string;
@@ -72,25 +72,29 @@ export class FileJournal implements Journal {
   readonly #closing = new AbortController();
 
   constructor(disk: Disk, dir: string, options: FileJournalOptions) {
-    [this.#disk, this.#dir, this.#options] = [disk, dir, options];
+    this.#disk = disk;
+    this.#dir = dir;
+    this.#options = options;
   }
 
   async replay(state: State): Promise<void> {
-    const [disk, dir, { onNotice, onProgress }] = [this.#disk, this.#dir, this.#options];
+    const [disk, dir] = [this.#disk, this.#dir];
+    const { onNotice, onProgress } = this.#options;
     const found = await recover(disk, dir, state, { onProgress });
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     this.#batch = found?.batch ?? 1;
     if (found?.torn) onNotice?.(found.torn);
     if (found?.isClosed) {
       const { length } = found;
-      const { fd } = (this.#current = await this.#open({ store, file }, length));
+      this.#current = await this.#open({ store, file }, length);
+      const { fd } = this.#current;
       await disk.truncate(fd, length); // the closing line may be in the page cache alone: nothing may follow on it
       await disk.sync(fd);
       return dropOthers(disk, dir, this.#current);
     }
     const header = { store, file: file + 1, first: this.#batch };
     this.#begin = async () => {
-      this.#current = await this.#open(header, await goOnIn(disk, dir, header, state));
+      this.#current = await this.#open(header, await becomeStore(disk, dir, header, state));
     };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;

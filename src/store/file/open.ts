@@ -5,7 +5,7 @@ import { LOCK, refuseForeign } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { FileJournal, type FileJournalOptions } from './journal.ts';
 
-/** Another process has the store open. */
+/** Another process has the directory, to serve or to work on it. */
 export class InUseError extends Error {
   constructor(dir: string) {
     super(`${dir} is in use by another petstore`);
@@ -44,7 +44,7 @@ export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAli
   return takeLock(disk, dir, isAlive);
 }
 
-/** It is asked who answers also with the lock in hand: the other may be one that found no flock program. */
+/** Also with the lock in hand it is asked who answers: another may run without it, where it found no flock program. */
 export async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
   const lock = disk.lock(`${dir}/${LOCK}`);
   if (!lock.isHeld && !(await isAlive())) return lock;

@@ -25,7 +25,7 @@ export type Progress = (bytesDone: number, bytesTotal: number) => void;
 /** What a file holds, up to its last whole batch. */
 export interface Found {
   header: Header;
-  /** The last whole batch; before the first one is whole, the one before that. */
+  /** The number of the last whole batch; `header.first - 1` until the first is whole. */
   batch: number;
   /** Where it ends. */
   length: number;
@@ -86,7 +86,7 @@ class Reader {
       else this.#load(entry, bytes.subarray(bytes.indexOf('"op"')));
       if (found.length === 0 && (entry.op === 'proof') !== (line.last === true))
         throw new Error('the proof is not last');
-      if (line.last) this.#state?.take(this.#operations);
+      if (line.last) this.#state?.apply(this.#operations);
     } catch (error) {
       throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
     }
@@ -184,8 +184,8 @@ function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; l
       if (told.batch !== batch + 1) isTorn = false; // the one that should stand here was durable
       lastBatch = Math.max(lastBatch, told.batch ?? 0);
     }
-    // A crash leaves sectors out, and changes no byte: a line whose line feed alone is wrong it has not made, unless
-    // that is a zero which begins a sector.
+    // A crash leaves sectors unwritten, but changes no byte. So a record that is whole but for its line feed is damage,
+    // unless that byte is the zero of a sector never written.
     const isUnwritten = line.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
     if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) isTorn = false;
     from = feed === -1 ? rest.length : feed + 1;

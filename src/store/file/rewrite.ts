@@ -83,7 +83,7 @@ async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Pr
 }
 
 /** A state becomes the store. Gives the length of its file. */
-export async function goOnIn(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
+export async function becomeStore(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
   const length = await writeWhole(disk, `${dir}/${fileName(header.file)}.tmp`, header, state);
   await giveName(disk, dir, header);
   return length;

@@ -11,7 +11,7 @@ import { type Disk, realDisk } from './disk.ts';
 import { BEYOND_REPAIR, DamagedError, fileName, type Header } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readFile } from './read.ts';
-import { goOnIn, recover, writeWhole } from './rewrite.ts';
+import { becomeStore, recover, writeWhole } from './rewrite.ts';
 
 interface ReadOptions {
   disk?: Disk;
@@ -82,7 +82,7 @@ export async function restore(
     const found = await recover(disk, dir, before);
     if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
     const file = (found?.header.file ?? 0) + 1;
-    await goOnIn(disk, dir, { store: newStoreId(), file, first }, state);
+    await becomeStore(disk, dir, { store: newStoreId(), file, first }, state);
     return prove(state);
   } finally {
     lock.release();
@@ -129,7 +129,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      await goOnIn(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
+      await becomeStore(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
     return { damage: error, kept, lostBatches, lostBytes, revoked, ...state.counters, proof: prove(state) };

@@ -62,7 +62,7 @@ async function openAndCrash(disk: SimDisk, before: string[], digest: string, ran
 }
 
 function digestWith(state: State, pet: Pet): string {
-  state.take([{ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }]);
+  state.apply([{ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }]);
   return prove(state).digest;
 }
 

@@ -67,11 +67,11 @@ async function build(): Promise<Store> {
   const older = disk.bytes(OLDER);
   await journal.compact();
   const whole = new State();
-  whole.take(FIRST);
+  whole.apply(FIRST);
   const digests = [prove(whole).digest];
   for (const operation of THEN) {
     await store.write(() => operation);
-    whole.take([operation]);
+    whole.apply([operation]);
     digests.push(prove(whole).digest);
   }
   await store.close();
