@@ -1,13 +1,13 @@
 /** Animals and categories that the operator brings, in a seed or an import, checked with valibot. */
 import * as v from 'valibot';
 import type { Int64 } from '../json/int64.ts';
+import { MAX_VIOLATIONS_NAMED } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
 import { type NewPet, PET_STATUSES } from '../store/model.ts';
 import { counted } from './output.ts';
 
-const MAX_FAULTS_NAMED = 20;
 const { min, max } = NAME_LENGTH;
 const NAME_RULE = `must be text of ${min} to ${max} characters, not only white space`;
 
@@ -46,8 +46,8 @@ export type Content = ReturnType<typeof readContent>;
 function readAs<T>(schema: v.GenericSchema<unknown, T>, bytes: Buffer): T {
   const { success, output, issues = [] } = v.safeParse(schema, plain(readJson(bytes)));
   if (success) return output;
-  const faults = issues.slice(0, MAX_FAULTS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
-  const more = issues.length - MAX_FAULTS_NAMED;
+  const faults = issues.slice(0, MAX_VIOLATIONS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
+  const more = issues.length - MAX_VIOLATIONS_NAMED;
   throw new Error(faults.join('; ').trim() + (more > 0 ? `; and ${counted(more, 'more fault')}` : ''));
 }
 
