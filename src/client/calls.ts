@@ -1,3 +1,11 @@
+/**
+ * When to send, when to send again, and when to stop.
+ *
+ * Sent again is only what is safe to repeat: GET; POST, which goes under an Idempotency-Key; PUT, which sets what it
+ * sets. PATCH (closing an order) only while it is sure that nothing was done. Of all calls together no more are under
+ * way than the service last said remain (one, until it has said so), and none is sent before its time: many at once do
+ * not collect the refusals that lead to a ban.
+ */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Agent } from 'undici';
@@ -38,14 +46,6 @@ class Semaphore {
 /** What has become of a call so far: told with its error. */
 type Story = { tries: number; outcomeUnknown: boolean };
 
-/**
- * When to send, when to send again, and when to stop.
- *
- * Sent again is only what is safe to repeat: GET; POST, which goes under an Idempotency-Key; PUT, which sets what it
- * sets. PATCH (closing an order) only while it is sure that nothing was done. Of all calls together no more are under
- * way than the service last said remain (one, until it has said so), and none is sent before its time: many at once do
- * not collect the refusals that lead to a ban.
- */
 export class Calls {
   limits: Limits | undefined;
   readonly #key: string;

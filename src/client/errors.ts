@@ -1,6 +1,6 @@
+/** What goes wrong with a call: told by the service, or found by the client itself (`ClientCode`). */
 import type { ErrorCode } from '../http/errors.ts';
 
-/** What the client finds itself. */
 export type ClientCode =
   | 'network' // no connection, or one that broke
   | 'timeout' // no whole reply in time

@@ -1,3 +1,4 @@
+/** Ids as the client gives and takes them, exact to the last digit. */
 import { parseInt64 } from '../json/int64.ts';
 import { Decimal, type JsonValue } from '../json/reader.ts';
 import { PetstoreError } from './errors.ts';

@@ -74,7 +74,7 @@ export class Connection {
     });
   }
 
-  /** Whether the next message is not to become a request: it comes behind the last, or more is asked than may be. */
+  /** Whether no further message may become a request: the last reply is decided, or too much is asked or unsent. */
   get isFull(): boolean {
     const waiting = this.pending.length;
     if (this.isEnding || waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;

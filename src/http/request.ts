@@ -114,7 +114,9 @@ export class Query {
   constructor(query: string, allowed: readonly string[]) {
     const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
     for (const part of query.match(/[^&]+/g) ?? []) {
-      const [name, value] = [...part.split(/=(.*)/s, 2), ''].map(decode);
+      const cut = part.indexOf('=');
+      const name = decode(cut === -1 ? part : part.slice(0, cut));
+      const value = decode(cut === -1 ? '' : part.slice(cut + 1));
       if (name === undefined || value === undefined)
         this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
       else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${known}`);

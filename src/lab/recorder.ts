@@ -48,8 +48,14 @@ export class Recorder {
       page: pageOf(target),
       bans: state.hasBanBegun,
       // Until it is known:
-      ...{ same: '', fault: null, status: null, isLost: true, isKept: false },
-      ...{ waitUntil: undefined, next: undefined, petsVersion: 0 },
+      same: '',
+      fault: null,
+      status: null,
+      isLost: true,
+      isKept: false,
+      waitUntil: undefined,
+      next: undefined,
+      petsVersion: 0,
     };
     state.hasBanBegun = false;
     state.record.begin(one);

@@ -7,8 +7,12 @@ type Send = (exchange: Exchange, reply: Reply, headers: string[], ms: number) =>
 
 /** Where there is none the reply is sent as every other. A kind that is missing here does not compile. */
 const SENDERS: Record<FaultKind, Send | undefined> = {
-  ...{ drop_before: drop, drop_after: drop, truncate, drip },
-  ...{ delay: undefined, unavailable: undefined },
+  delay: undefined,
+  unavailable: undefined,
+  drop_before: drop,
+  drop_after: drop,
+  truncate,
+  drip,
 };
 
 export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']>['send'] {

@@ -10,7 +10,7 @@ import { type Options, placeOf, shownPlace, type Values } from './options.ts';
 import { inWords, print } from './output.ts';
 import { askServer } from './reach.ts';
 
-/** `A`: what its call gives; `R`: what is told of that. */
+/** `A`: what its call gives; `R`: what is told of that. `command` is there only so that all three are inferred. */
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
   /** What is done where the store is: the same function in the running server and without one. */
   call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;

@@ -25,7 +25,7 @@ export async function runAgain(words: string[], options: { signal?: AbortSignal;
   });
   const ended = once(child, 'close');
   try {
-    // Its CPU time is what we do not need: set at once, so that the threads it is going to start have it too.
+    // It is to take only what CPU time we leave. Set at once, so that the threads it is going to start have it too.
     if (child.pid !== undefined) setPriority(child.pid, LOWEST_PRIORITY);
   } catch {
     // Not everywhere is it ours to set. A compaction of the same priority as ours is better than none.

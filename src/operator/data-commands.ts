@@ -73,7 +73,7 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   return work(engine.upkeep).finally(() => engine.close());
 }
 
-/** Where the disk fails once the store has its name, all of it is there: another try would be told only that. */
+/** If the disk fails after the store has its name, it is whole: another try would only hear that it is not empty. */
 async function notSure(error: NodeJS.ErrnoException, data: string): Promise<never> {
   if (!/^(write|fdatasync|fsync)$/.test(error.syscall ?? '')) throw error;
   const { state } = await readStore(data).catch(() => Promise.reject(error));

@@ -126,7 +126,7 @@ async function addBatches({ engine: { store } }: Context, _: unknown, { input }:
   return done;
 }
 
-/** What is told elsewhere is that nothing was changed. */
+/** Of a StoreError is told that nothing was changed: here only the last batch was not. */
 function broken(error: Error, { added, already }: { added: number; already: number }): never {
   if (!(error instanceof StoreError) || added + already === 0) throw error;
   const sofar = `${counted(added + already, 'animal')} of this input imported so far`;

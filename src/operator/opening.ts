@@ -17,7 +17,7 @@ const IN_USE_RETRY_MS = 100;
 
 export const postgres = () => import('../postgres/engine.ts');
 
-/** For a server: one that is told what it cannot go on from. */
+/** For a server: it hears by `onFatal` of what it cannot go on from. */
 export async function openEngine(place: Place, options: EngineOptions): Promise<Engine> {
   if (place.data !== undefined) return openFileEngine(place.data, options);
   const env = { ...process.env, PETSTORE_STORE: place.store };
@@ -43,7 +43,7 @@ export function mustHoldStore(dir: string): void {
   if (!holdsStore(realDisk, dir)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
 }
 
-/** `isInVain`: whoever has the store does not have it for a moment only. */
+/** Tries again for a while where another process has the store. `isInVain`: that is a server, which keeps it. */
 export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
   for (const end = performance.now() + MAX_IN_USE_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
     try {

@@ -1,3 +1,4 @@
+/** The OpenAPI document, as this server serves it. */
 import { asset } from './assets.ts';
 
 export interface Addresses {
