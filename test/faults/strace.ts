@@ -39,7 +39,8 @@ export function readLife(output: string): Pick<Life, 'sent' | 'acknowledged' | '
 
 export function live(driver: string, dir: string, injection: string): Life {
   const call = injection.split(':')[0];
-  const trace = ['-f', '-qq', '-e', `trace=${call}`, '-e', `inject=${injection}`];
+  const filter = injection.includes(':error=') ? ['--seccomp-bpf'] : []; // as in test/program.ts
+  const trace = ['-f', ...filter, '-qq', '-e', `trace=${call}`, '-e', `inject=${injection}`];
   const only = paths(dir).flatMap((path) => ['-P', path]);
   const ran = spawnSync('strace', [...trace, ...only, process.execPath, driver, dir, 'work'], {
     encoding: 'utf8',
