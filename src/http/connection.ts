@@ -103,12 +103,10 @@ export class Connection {
 
   /** On a message while it was full. Where the last reply is decided, that and those before it are still sent. */
   endFlood(): void {
-    if (!this.isEnding) this.socket.destroy();
-    else {
-      this.socket.on('error', () => {});
-      if (this.pending.length > 0) this.socket.pause();
-      else this.socket.resume();
-    }
+    if (!this.isEnding) return void this.socket.destroy();
+    this.socket.on('error', () => {});
+    if (this.pending.length > 0) this.socket.pause();
+    else this.socket.resume();
   }
 
   /** One more packet behind what was no request: node:http tells of each as of a fault. */
@@ -117,15 +115,16 @@ export class Connection {
   }
 
   /**
-   * node:http closes a connection by `destroySoon`. With bytes of the request still unread the kernel then
-   * sends a reset, which may overtake the reply. So: say that no more will come, read on for a while, then close.
+   * Nothing comes behind the reply that is now sent. node:http closes by `destroySoon`; with bytes still to be read the
+   * kernel then sends a reset, which may overtake the reply. So: say that no more will come, read on, then close.
    */
-  lingerOnClose(): void {
+  endGently(): void {
     const { socket } = this;
+    this.isEnding = true;
     socket.destroySoon = () => {
-      socket.end();
+      const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+      socket.once('close', () => clearTimeout(timer)).end();
       socket.resume();
-      setTimeout(() => socket.destroy(), LINGER_MS).unref();
     };
   }
 
@@ -167,8 +166,11 @@ export class Connections {
 
   /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
   async drain(maxMs: number): Promise<void> {
-    await immediate(); // whoever has connected by now is accepted first: closing would reset the connection
     const began = performance.now();
+    // Whoever has connected by now is accepted first, one in each turn: closing would reset the connection.
+    await immediate();
+    for (let before = -1; before < this.#count && performance.now() - began < IDLE_GRACE_MS; await immediate())
+      before = this.#count;
     const poll = setInterval(() => {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();

@@ -81,7 +81,7 @@ function linesOf(headers: readonly string[]): string {
 /** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
 export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): boolean {
   if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
-  if (res.destroyed) return true;
+  if (res.destroyed || req.from.socket.destroyed) return true; // what is sent now nobody counts off again
   const body = req.method === 'HEAD' ? '' : reply.body;
   const isEarly = !req.complete && !isEmpty(req);
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
@@ -93,7 +93,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   const headers = headersOf(reply, about);
   if (isEarly && isRestUnwanted(req) && !headers.includes('Connection')) headers.push('Connection', 'close');
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
-  if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
+  if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.endGently();
   if (isEarly) req.discard();
   res.writeHead(reply.status, headers);
   req.from.countUnsent(res, headers.join().length + body.length);
@@ -120,8 +120,7 @@ function isRestUnwanted(req: Incoming): boolean {
 export function sendRaw(connection: Connection, reply: Reply, about: About): void {
   const close = reply.headers.includes('Connection') ? '' : 'Connection: close\r\n';
   connection.refusal = 'sent';
-  connection.isEnding = true;
-  connection.lingerOnClose();
+  connection.endGently();
   connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
   connection.socket.destroySoon();
 }

@@ -23,20 +23,19 @@ export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']
 /** Replies to what was asked before on the connection go first. */
 function drop(exchange: Exchange): void {
   const { req, res } = exchange;
-  req.from.isEnding = true;
+  req.from.endGently();
   if (res.socket !== null) end(exchange);
   else res.once('socket', () => setImmediate(end, exchange));
 }
 
 /** What was sent so far still arrives. */
 function end({ req }: Exchange): void {
-  req.from.lingerOnClose();
   req.from.socket.destroySoon();
 }
 
 /** Sends the head, and gives back the body that it announces. */
 function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string {
-  if (!res.shouldKeepAlive) req.from.isEnding = true;
+  if (!res.shouldKeepAlive) req.from.endGently();
   res.writeHead(reply.status, headers).flushHeaders();
   req.from.countUnsent(res, reply.body.length);
   return req.method === 'HEAD' ? '' : reply.body;
@@ -44,7 +43,7 @@ function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string 
 
 function truncate(exchange: Exchange, reply: Reply, headers: string[]): void {
   const body = begin(exchange, reply, headers);
-  exchange.req.from.isEnding = true;
+  exchange.req.from.endGently();
   exchange.res.write(body.slice(0, body.length / 2), 'latin1', () => end(exchange));
 }
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Answered } from '../../src/exchange.ts';
@@ -12,8 +13,9 @@ import { startService, type TestService } from '../service.ts';
 
 let service: TestService;
 let key: string;
+let answered = 0;
 before(async () => {
-  service = await startService();
+  service = await startService({ onAnswered: () => answered++ });
   key = (await service.makeKey()).text;
 });
 after(() => service.close());
@@ -200,6 +202,24 @@ test('what follows a request that ended the connection is ignored, and a flood o
   socket.write(bytesOf(refused + get().repeat(1_000)));
   await closed(socket);
   assert.ok(performance.now() - began < 900, 'before the time to linger is over');
+});
+
+test('who reads late finds the reply that ended the connection, whatever was sent behind it', async () => {
+  for (const [first, status] of [
+    ['CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', 405],
+    [get('Host: y\r\n'), 400],
+    [get('Connection: close\r\n'), 200],
+    [get('', '/v1/pets', '1.0'), 200],
+  ] as const) {
+    const socket = net.connect(service.port, '127.0.0.1').pause();
+    const before = answered;
+    socket.write(bytesOf(first));
+    while (answered === before) await wait(1);
+    await new Promise((sent) => socket.write('x'.repeat(2_000), sent));
+    await wait(20); // a reset would be here by now, and the next bytes find it
+    socket.write('x');
+    assert.match(String(await text(socket)), new RegExp(`^HTTP/1.1 ${status} `), first);
+  }
 });
 
 /** What comes first on a connection that ends with the reply to it. */

@@ -7,7 +7,10 @@ import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { Connections } from '../../src/http/connection.ts';
+import { Connections, type Outgoing } from '../../src/http/connection.ts';
+import type { Incoming } from '../../src/http/messages.ts';
+import { jsonReply, send } from '../../src/http/reply.ts';
+import { createServer } from '../../src/http/server.ts';
 import { closed, exchange } from '../raw.ts';
 import { startService } from '../service.ts';
 import { FLOODED, floods, NO_PROC, startFlooded } from './flood.ts';
@@ -113,6 +116,24 @@ test('a client that has stopped reading is cut off, sooner when all together lea
   const ours = new RegExp(` 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} \\w+:\\w+ (\\w+) `, 'g');
   const states = [...readFileSync('/proc/net/tcp', 'latin1').matchAll(ours)].map(([, state]) => state);
   assert.deepEqual(states, ['0A'], 'reset, not merely closed: the kernel keeps nothing but who listens');
+});
+
+test('what is decided for a client that is gone is no reply that waits to be sent', async (t) => {
+  const answers: (() => void)[] = [];
+  const about = { id: 'x', limits: '', date: 'now', extra: [] };
+  const handle = (req: Incoming, res: Outgoing) =>
+    void answers.push(() => void send(req, res, jsonReply(200, '[]'), about));
+  const connections = createServer(handle, () => {});
+  await once(connections.server.listen(0, '127.0.0.1'), 'listening');
+  t.after(() => connections.server.close());
+  const socket = net.connect((connections.server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(20));
+  while (answers.length < 20) await wait(1);
+  const [connection] = connections.open;
+  socket.resetAndDestroy();
+  await closed(connection.socket);
+  for (const answer of answers) answer();
+  assert.deepEqual([connections.unsent, connections.unanswered], [0, 0]);
 });
 
 test('floods of every kind: others are served, memory is bounded, and SIGTERM ends it', {

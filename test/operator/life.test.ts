@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { appendFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { program, serveProgram, serving, temporary } from '../program.ts';
@@ -87,6 +88,21 @@ test('a data directory whose socket has too long a path for the kernel is refuse
     assert.deepEqual([exit, stdout], [1, ''], line);
     assert.match(stderr, /admin\.sock is too long for a socket: at most 107 bytes/);
   }
+});
+
+test('who had connected when SIGTERM came is answered, and not cut off', async (t) => {
+  const server = await serving(t, [], { cwd: await temporary(t) });
+  server.process.kill('SIGSTOP'); // so that the kernel alone has taken them
+  const replies = Array.from({ length: 12 }, () => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    socket.write('GET /v1/pets HTTP/1.1\r\nHost: x\r\n\r\n');
+    return once(socket, 'connect').then(() => socket);
+  });
+  const sockets = await Promise.all(replies);
+  server.process.kill('SIGTERM');
+  server.process.kill('SIGCONT');
+  for (const socket of sockets) assert.match(await text(socket), /^HTTP\/1.1 (401|503) /);
+  assert.equal((await server.ended).exit, 0);
 });
 
 test('under load, SIGTERM ends it with exit 0: what it took is answered, and what it did not take left no trace', async (t) => {
