@@ -12,6 +12,8 @@ const DIRECTORY_MODE = 0o700;
 
 /** There is no room: on the disk, in the quota, below the largest file allowed. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+/** It is not installed, or not for this user or machine. */
+const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
 export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code ?? '');
 /** Often for want of a descriptor. Nothing has been changed. */
 export const isOpenFailure = (error: unknown): boolean => (error as NodeJS.ErrnoException).syscall === 'open';
@@ -81,7 +83,7 @@ export const realDisk = {
   /**
    * By flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it stays when the
    * child ends, holds while we are stopped, and is freed by the kernel however we die. `failed`: there is no such
-   * program, or it does not work, and nobody is locked out.
+   * program, or it does not work, and nobody is locked out. Throws where it might work another time.
    */
   lock(path: string): { isHeld: boolean; failed?: string; release(): void } {
     if (fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new Error(`${path} is not a file`);
@@ -92,6 +94,11 @@ export const realDisk = {
       stdio: ['ignore', 'ignore', 'ignore', fd],
     });
     const failed = error ? error.message : `flock ended with ${status ?? signal}`;
+    const { code } = (error ?? {}) as NodeJS.ErrnoException;
+    if (signal || (error && !NO_PROGRAM.includes(code ?? ''))) {
+      fs.closeSync(fd);
+      throw Object.assign(new Error(`${path} could not be locked: ${failed}`), { code });
+    }
     return { isHeld: status === 1, failed: status === 0 ? undefined : failed, release: () => fs.closeSync(fd) };
   },
 };
