@@ -20,3 +20,6 @@ export function excerpt(text: string): string {
   );
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
+
+/** An address as it may be shown: without user and password. */
+export const withoutPassword = (url: string): string => url.replace(/\/\/.*@/s, '//');

@@ -174,17 +174,27 @@ export interface Injected extends Ran {
   wasHit: boolean;
 }
 
-/** Runs a command with a system call of it failed or killed. One thread does all file work, so that `when` counts it all. */
+/** Runs a command with a system call of it (on `only` one file) failed or killed. One thread does all file work, so that `when` counts it all. */
 export async function injected(
   injection: string,
   args: string[],
-  { cwd = tmpdir(), env = {} }: RunOptions = {},
+  { cwd = tmpdir(), env = {}, only }: RunOptions & { only?: string } = {},
 ): Promise<Injected> {
   const call = injection.split(':')[0];
   // The filter spares all other calls a stop; but with it strace 6.1 loses signals that are not to come at the first call.
   const filter = injection.includes(':error=') ? ['--seccomp-bpf'] : [];
-  const trace = ['-f', ...filter, '-qq', '-o', path.join(cwd, 'trace'), '-e', `trace=${call}`, '-e', `inject=${injection}`];
-  const words = [...trace, ...(await command()), ...args];
+  const trace = [
+    '-f',
+    ...filter,
+    '-qq',
+    '-o',
+    path.join(cwd, 'trace'),
+    '-e',
+    `trace=${call}`,
+    '-e',
+    `inject=${injection}`,
+  ];
+  const words = [...trace, ...(only ? ['-P', only] : []), ...(await command()), ...args];
   const options = {
     cwd,
     encoding: 'utf8',

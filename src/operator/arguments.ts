@@ -1,6 +1,6 @@
 /** How the words of a command and the environment become the checked values that it runs with. */
 import * as v from 'valibot';
-import { excerpt } from '../quoting.ts';
+import { excerpt, withoutPassword } from '../quoting.ts';
 import { CommandError, EXIT } from './exit.ts';
 import type { Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
@@ -36,7 +36,7 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
     if (is === 'optional' && !said.has(key)) continue;
     if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    if (!success) throw refusal(`${as} cannot be ${excerpt(text)}: give ${allowed}`);
+    if (!success) throw refusal(`${as} cannot be ${excerpt(withoutPassword(text))}: give ${allowed}`);
     values[key] = output;
   }
   const given: Given = (key) => said.get(key)?.as;

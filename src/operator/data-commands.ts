@@ -7,8 +7,10 @@ import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { makePrivate, upkeepOf } from './file-engine.ts';
 import { mustHoldStore, openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, placeOf, shownPlace } from './options.ts';
+import { inWords, print } from './output.ts';
 import { withProgress } from './progress.ts';
 import { isServed } from './sockets.ts';
+import { PROGRAM } from './version.ts';
 
 export const DATA_COMMANDS = [
   command({
@@ -22,11 +24,17 @@ export const DATA_COMMANDS = [
     name: 'repair',
     does: 'cut a damaged store at the damage, keeping the damaged file beside',
     more: 'For a store that the service refused to open. Make a copy of the directory first.',
+    unsure: `it may be done: ${PROGRAM} keys list shows which keys are revoked, and the damaged file is kept beside`,
     options: { ...place, json },
-    run: (values) => {
+    run: async ({ json, ...values }) => {
       const { data } = placeOf(values);
-      if (data !== undefined) return withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
-      throw new CommandError(EXIT.failed, 'repair is for a directory; restore a backup into an empty schema instead');
+      const instead = 'repair is for a directory; restore a backup into an empty schema instead';
+      if (data === undefined) throw new CommandError(EXIT.failed, instead);
+      const { failure, ...done } = await withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
+      if (failure === undefined) return done;
+      await print(json ? JSON.stringify(done, null, 2) : inWords(done));
+      const all = 'the store is repaired all the same, but that may not outlast a crash of the machine';
+      throw new CommandError(EXIT.failed, `${data}: ${reasonOf(failure)}; ${all}`);
     },
   }),
   command({

@@ -4,7 +4,7 @@
  * and the batch's number: run again, the command goes on where it ended, and adds nothing twice.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, statSync } from 'node:fs';
+import { createReadStream, fstatSync, statSync } from 'node:fs';
 import { petJson } from '../shop/pets.ts';
 import type { Progress } from '../store/file/read.ts';
 import { type Ahead, type NewPet, type Once, StoreError } from '../store/model.ts';
@@ -67,16 +67,17 @@ same command: for 24 hours the same input adds nothing twice.`,
 
 /** The same lines make the same digest and the same batches, whenever they come. */
 async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: Progress) {
-  const found = file === '-' ? undefined : statSync(file);
-  if (found?.isDirectory()) throw new CommandError(EXIT.failed, `${file} is a directory`);
+  const found = file === '-' ? fstatSync(0) : statSync(file);
+  if (found.isDirectory()) throw new CommandError(EXIT.failed, `${file} is a directory`);
   const stream = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
+  stream.once('error', (error: Error) => Object.assign(error, { path: file })); // the store has not failed
   const hash = createHash('sha256');
   const batches: string[] = [];
   let [number, good, bad, batch, inBatch] = [0, 0, 0, '', 0];
   for await (const line of linesOf(stream, MAX_INPUT_LINE_BYTES)) {
     number++;
     hash.update(line ?? '').update('\n');
-    at(stream.bytesRead, found?.size ?? 0);
+    at(stream.bytesRead, found.size);
     try {
       if (line === undefined) throw new Error(`longer than ${MAX_INPUT_LINE_BYTES} bytes`);
       const animal = readAnimal(line);

@@ -3,6 +3,7 @@ import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
 import { durationMs } from '../clock.ts';
+import { withoutPassword } from '../quoting.ts';
 import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
@@ -101,7 +102,7 @@ export function placeOf({ data = DEFAULT_DATA, store }: { data?: string; store?:
 }
 
 /** As it may be logged: without user and password. */
-export const shownPlace = ({ data, store }: Place): string => data ?? store.replace(/\/\/[^/]*@/, '//');
+export const shownPlace = ({ data, store }: Place): string => data ?? withoutPassword(store);
 
 export const baseUrls = {
   baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),

@@ -1,6 +1,6 @@
 /** Errands that change something, under faults: none leaves one guessing what was done. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -193,6 +193,34 @@ test('the disk fails at each sync of a restore: where the store is there all the
   assert.equal(outcomes.size, 2);
 });
 
+test('the disk fails at each sync of a repair: what was done is told, and what was not is done by the next', {
+  skip,
+}, async (t) => {
+  const cwd = await temporary(t);
+  for (let i = 0; i < 3; i++) await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const [name] = (await readdir(path.join(cwd, 'data'))).filter((one) => one.endsWith('.jsonl'));
+  const bytes = await readFile(path.join(cwd, 'data', name));
+  bytes[bytes.indexOf('"k3"') + 2] ^= 1;
+  await writeFile(path.join(cwd, 'data', name), bytes);
+  const outcomes = new Set<boolean>();
+  for (const call of ['fdatasync', 'fsync', 'pwrite64']) {
+    for (let n = 1; ; n++) {
+      const dir = `${call}-${n}`;
+      await cp(path.join(cwd, 'data'), path.join(cwd, dir), { recursive: true });
+      const ran = await injected(`${call}:error=EIO:when=${n}`, ['repair', '--data', dir, '--json'], { cwd });
+      if (!ran.wasHit) break;
+      const isDone = (await program(['verify', '--data', dir], { cwd })).exit === 0;
+      assert.deepEqual([ran.exit, / is repaired all the same, /.test(ran.stderr)], [1, isDone], ran.stderr);
+      const told = isDone ? ran.stdout : (await program(['repair', '--data', dir, '--json'], { cwd })).stdout;
+      assert.deepEqual(JSON.parse(told).revoked, ['k1', 'k2'], dir);
+      outcomes.add(isDone);
+    }
+  }
+  assert.equal(outcomes.size, 2);
+  const unread = spawnSync('bash', ['-c', `exec ${(await command()).join(' ')} repair >/dev/full`], { cwd });
+  assert.match(String(unread.stderr), /; it may be done: .* keys list shows which keys are revoked/);
+});
+
 test('a backup that is refused, fails or is ended by a signal leaves nothing behind', { skip }, async (t) => {
   const cwd = await temporary(t);
   await program(['keys', 'create', '--plan', 'free'], { cwd });
@@ -224,6 +252,7 @@ test('who has no room is named; and what is no file', async (t) => {
     spawnSync('bash', ['-c', `ulimit -f 0 && exec ${words} ${line}`], { cwd, encoding: 'utf8' }).stderr;
   assert.equal(run('backup b'), 'b: file too large\n');
   assert.equal(run('import data'), 'data is a directory\n');
+  assert.equal(run('import - < data'), '- is a directory\n');
 });
 
 test('an import that finds no more room says how much it has imported; the same command completes it', async (t) => {
@@ -249,6 +278,35 @@ test('a file that somebody else gives the name of a backup meanwhile is left as 
   await assert.rejects(backup(path.join(cwd, 'data'), target, { disk: { ...realDisk, link } }), /b exists$/);
   assert.equal(await readFile(target, 'utf8'), 'of somebody else');
   assert.deepEqual(await readdir(cwd), ['b', 'data']);
+});
+
+test('who cannot lock the store for want of descriptors does not go on without the lock', async (t) => {
+  const cwd = await temporary(t);
+  await program(['keys', 'create', '--plan', 'free'], { cwd });
+  const holder = spawn('flock', ['-x', path.join(cwd, 'data/LOCK'), 'sleep', '600'], { detached: true });
+  t.after(() => process.kill(-holder.pid!, 'SIGKILL'));
+  while (spawnSync('flock', ['-n', path.join(cwd, 'data/LOCK'), 'true']).status === 0) await wait(20);
+  const words = (await command()).join(' ');
+  for (let free = 18; free <= 30; free++) {
+    const line = `ulimit -n ${free} && exec ${words} keys create --plan free`;
+    const { status, stdout } = spawnSync('bash', ['-c', line], { cwd, encoding: 'utf8' });
+    assert.deepEqual([status !== 0, stdout], [true, ''], line);
+  }
+  assert.equal((await look(cwd)).keys.length, 1);
+});
+
+test('an input that cannot be read is named, not the store', { skip }, async (t) => {
+  const cwd = await temporary(t);
+  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n');
+  await program(['import', 'in'], { cwd });
+  await program(['backup', 'b'], { cwd });
+  for (const [call, file, line] of [
+    ['read', 'in', 'import in'],
+    ['pread64', 'b', 'restore b --data new'],
+  ]) {
+    const ran = await injected(`${call}:error=EIO:when=1`, line.split(' '), { cwd, only: path.join(cwd, file) });
+    assert.deepEqual([ran.wasHit, ran.exit, ran.stderr], [true, 1, `${file}: i/o error\n`]);
+  }
 });
 
 test('where no file descriptor is left the command says so', async (t) => {

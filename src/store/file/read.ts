@@ -140,7 +140,8 @@ export async function readFile(
     if (!salvage || !canBeCut) throw error;
     return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: size - offset } };
   } catch (error) {
-    throw error instanceof NewerError ? new NewerError(`${path}: ${error.what}`) : error;
+    if (error instanceof NewerError) throw new NewerError(`${path}: ${error.what}`);
+    throw (error as NodeJS.ErrnoException).syscall === 'read' ? Object.assign(error as Error, { path }) : error;
   } finally {
     disk.close(fd);
   }

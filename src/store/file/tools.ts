@@ -6,7 +6,7 @@ import { MAX_KEYS } from '../ahead.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
-import { keepBeside, newStoreId } from './directory.ts';
+import { currentFile, keepBeside, newStoreId } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { BEYOND_REPAIR, DamagedError, fileName, type Header } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
@@ -93,7 +93,7 @@ export async function restore(
 export async function readBackup(disk: Disk, file: string, state: State, onProgress?: Progress): Promise<number> {
   try {
     const { batch, torn } = await readFile(disk, file, state, { onProgress });
-    if (torn) throw new DamagedError(file, 0, torn);
+    if (torn) throw new DamagedError(file, 0, 'its end is missing');
     state.check();
     return batch;
   } catch (error) {
@@ -111,7 +111,8 @@ const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, 
  * know, and what was taken away there must not come back. So ids leap, further than any store gives them; and all keys
  * are revoked, for each may have been, or one of its secrets ended.
  *
- * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed.
+ * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: it is
+ * done all the same, but the disk failed when that was to be made durable.
  */
 export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
   const lock = await takeLock(disk, dir, isAlive);
@@ -122,6 +123,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
     const { header, batch, damage } = found;
     const revoked: string[] = [];
     let kept: string | undefined;
+    let failure: Error | undefined;
     if (damage) {
       leap(state.counters, header.counters);
       for (const key of [...state.keys.values()].filter(({ revokedAt }) => revokedAt === undefined)) {
@@ -129,10 +131,14 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      await becomeStore(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
+      const next = { ...header, file: header.file + 1, first: batch + 1 };
+      await becomeStore(disk, dir, next, state).catch((error) => {
+        if (currentFile(disk, dir) !== next.file) throw error;
+        failure = error;
+      });
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
-    return { damage: error, kept, lostBatches, lostBytes, revoked, ...state.counters, proof: prove(state) };
+    return { damage: error, kept, lostBatches, lostBytes, revoked, failure, ...state.counters, proof: prove(state) };
   } finally {
     lock.release();
   }
