@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
@@ -16,8 +16,7 @@ const named = words.filter((word) => !word.startsWith('--'));
 const files = named.length > 0 ? named : testFiles('test');
 const loader = readsTypeScript ? [] : ['--import', 'tsx'];
 const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
-// One more than there are processors: now and then a test waits for something.
-const concurrency = kind === 'quiet' ? 1 : availableParallelism() + 1;
+const concurrency = kind === 'quiet' ? 1 : 2;
 const args = [...loader, '--test', `--test-concurrency=${concurrency}`, ...reporter, ...files];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
