@@ -55,6 +55,7 @@ export class Incoming extends IncomingMessage {
   /** It is answered before all of it has come: nobody will ask for the body, and what still comes of it is not kept. */
   discard(): void {
     this.from.early = this;
+    if (this.from.isEnding) this.from.endGently();
     this.#bytes = Number.POSITIVE_INFINITY;
     this.#parts = [];
   }

@@ -37,6 +37,7 @@ export function createServer(handle: (req: Incoming, res: Outgoing) => void, ref
   const begin = (req: Incoming, res: Outgoing) => {
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
+    if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
     handle(req, res);
   };
   const onRequest = (req: Incoming, res: Outgoing) => {

@@ -35,7 +35,7 @@ function end({ req }: Exchange): void {
 
 /** Sends the head, and gives back the body that it announces. */
 function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string {
-  if (!res.shouldKeepAlive) req.from.endGently();
+  if (!res.shouldKeepAlive) req.from.isEnding = true;
   res.writeHead(reply.status, headers).flushHeaders();
   req.from.countUnsent(res, reply.body.length);
   return req.method === 'HEAD' ? '' : reply.body;

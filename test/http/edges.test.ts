@@ -207,9 +207,7 @@ test('what follows a request that ended the connection is ignored, and a flood o
 test('who reads late finds the reply that ended the connection, whatever was sent behind it', async () => {
   for (const [first, status] of [
     ['CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n', 405],
-    [get('Host: y\r\n'), 400],
-    [get('Connection: close\r\n'), 200],
-    [get('', '/v1/pets', '1.0'), 200],
+    ['hello\r\n\r\n', 400],
   ] as const) {
     const socket = net.connect(service.port, '127.0.0.1').pause();
     const before = answered;
