@@ -1,7 +1,7 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`. */
 import type { Upkeep } from '../engine.ts';
 import type { Progress } from '../store/file/read.ts';
-import { readStore, repair, restore } from '../store/file/tools.ts';
+import { repair, restore } from '../store/file/tools.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { makePrivate, upkeepOf } from './file-engine.ts';
@@ -33,8 +33,7 @@ export const DATA_COMMANDS = [
       const { failure, ...done } = await withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
       if (failure === undefined) return done;
       await print(json ? JSON.stringify(done, null, 2) : inWords(done));
-      const all = 'the store is repaired all the same, but that may not outlast a crash of the machine';
-      throw new CommandError(EXIT.failed, `${data}: ${reasonOf(failure)}; ${all}`);
+      throw mayNotLast(data, failure, 'the store is repaired all the same, but that');
     },
   }),
   command({
@@ -64,9 +63,10 @@ export const DATA_COMMANDS = [
       const proof = await withProgress('restoring', async (onProgress) => {
         if (data === undefined) return (await postgres()).restorePostgres(file, store, onProgress);
         const options = { onProgress, isAlive: () => isServed(data) };
-        const proof = await restore(file, data, options).catch((error) => notSure(error, data));
+        const { proof, failure } = await restore(file, data, options);
         makePrivate(data);
-        return proof;
+        if (failure === undefined) return proof;
+        throw mayNotLast(data, failure, 'the whole store is there all the same, but', ': remove it, and restore again');
       });
       return { ...proof, restoredTo: shownPlace(placeOf(values)) };
     },
@@ -81,14 +81,12 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   return work(engine.upkeep).finally(() => engine.close());
 }
 
-/** If the disk fails after the store has its name, it is whole: another try would only hear that it is not empty. */
-async function notSure(error: NodeJS.ErrnoException, data: string): Promise<never> {
-  if (!/^(write|fdatasync|fsync)$/.test(error.syscall ?? '')) throw error;
-  const { state } = await readStore(data).catch(() => Promise.reject(error));
-  if (Object.values(state.counts()).every((count) => count === 0)) throw error;
-  const done = 'the whole store is there all the same, but may not outlast a crash of the machine';
-  throw new CommandError(EXIT.failed, `${data}: ${reasonOf(error)}; ${done}: remove it, and restore again`);
-}
+/** Another try would only hear that there is nothing left to do. */
+const mayNotLast = (data: string, failure: Error, done: string, advice = '') =>
+  new CommandError(
+    EXIT.failed,
+    `${data}: ${reasonOf(failure)}; ${done} may not outlast a crash of the machine${advice}`,
+  );
 
 async function repairFile(data: string, onProgress: Progress) {
   mustHoldStore(data);

@@ -55,7 +55,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual([proof.pets, proof.orders, proof.categories, proof.keys], [40, 1, 1, 3]);
 
     assert.deepEqual(await engine.upkeep.backup(path.join(dir, 'one')), proof);
-    assert.deepEqual(await restore(path.join(dir, 'one'), path.join(dir, 'data')), proof);
+    assert.deepEqual((await restore(path.join(dir, 'one'), path.join(dir, 'data'))).proof, proof);
     assert.deepEqual(await backup(path.join(dir, 'data'), path.join(dir, 'two')), proof);
     const url = newUrl();
     assert.deepEqual(await restorePostgres(path.join(dir, 'two'), url), proof);

@@ -220,7 +220,7 @@ test('a backup of a running store restores with counts and digest', () =>
     await assert.rejects(backup(opened.dir, file), /exists/);
     await assert.rejects(backup(opened.dir, join(opened.dir, 'b.jsonl')), /b\.jsonl is inside the data directory/);
     const target = join(elsewhere, 'restored');
-    assert.deepEqual(await restore(file, target), proof);
+    assert.deepEqual((await restore(file, target)).proof, proof);
     assert.deepEqual((await readStore(target)).proof, proof);
     await assert.rejects(restore(file, target), /the store in .* is not empty/);
     writeFileSync(file, readFileSync(file, 'utf8').replace('"a"', '"A"'));

@@ -68,12 +68,15 @@ function mustBeNew(disk: Disk, target: string): void {
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
 }
 
-/** Fills an empty store from a backup, under a new store id. What it has written was read back, and proven. */
+/**
+ * Fills an empty store from a backup, under a new store id. What it has written was read back, and proven. `failure`: as
+ * `becomeForGood` gives it.
+ */
 export async function restore(
   backup: string,
   dir: string,
   { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {},
-): Promise<Proof> {
+): Promise<{ proof: Proof; failure: Error | undefined }> {
   const state = new State();
   const first = await readBackup(disk, backup, state, onProgress);
   const lock = await claim(disk, dir, isAlive);
@@ -82,8 +85,8 @@ export async function restore(
     const found = await recover(disk, dir, before);
     if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
     const file = (found?.header.file ?? 0) + 1;
-    await becomeStore(disk, dir, { store: newStoreId(), file, first }, state);
-    return prove(state);
+    const failure = await becomeForGood(disk, dir, { store: newStoreId(), file, first }, state);
+    return { proof: prove(state), failure };
   } finally {
     lock.release();
   }
@@ -111,8 +114,8 @@ const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, 
  * know, and what was taken away there must not come back. So ids leap, further than any store gives them; and all keys
  * are revoked, for each may have been, or one of its secrets ended.
  *
- * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: it is
- * done all the same, but the disk failed when that was to be made durable.
+ * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: as
+ * `becomeForGood` gives it.
  */
 export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
   const lock = await takeLock(disk, dir, isAlive);
@@ -131,16 +134,23 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      const next = { ...header, file: header.file + 1, first: batch + 1 };
-      await becomeStore(disk, dir, next, state).catch((error) => {
-        if (currentFile(disk, dir) !== next.file) throw error;
-        failure = error;
-      });
+      failure = await becomeForGood(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
     return { damage: error, kept, lostBatches, lostBytes, revoked, failure, ...state.counters, proof: prove(state) };
   } finally {
     lock.release();
+  }
+}
+
+/** A state becomes the store. Gives the failure of a disk that could not make this last, once it was done. */
+async function becomeForGood(disk: Disk, dir: string, header: Header, state: State): Promise<Error | undefined> {
+  try {
+    await becomeStore(disk, dir, header, state);
+    return undefined;
+  } catch (error) {
+    if (currentFile(disk, dir) !== header.file) throw error;
+    return error as Error;
   }
 }
 
