@@ -3,6 +3,7 @@
  * since the last sync may be kept, dropped, cut or read as zeros, sector by sector; what was done to names since the
  * last sync of the directory may be kept or not, each for itself.
  */
+import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 
@@ -143,6 +144,13 @@ export class SimDisk implements Disk {
     const file = Object.assign(new SimFile(), { durable: bytes, now: bytes });
     this.names.set(name, file);
     this.durableNames.set(name, file);
+  }
+
+  /** Of what a reader finds: names and contents. */
+  get fingerprint(): string {
+    const hash = createHash('md5');
+    for (const [name, { now }] of this.names) hash.update(`${name} ${now.length} `).update(now);
+    return hash.digest('base64');
   }
 
   /** How many things a crash would have to decide. */
