@@ -52,6 +52,8 @@ export interface EngineOptions {
   /** Refusals in a minute that ban a key; 0: never; absent: five times its limit a minute. */
   banAfter?: number;
   log: Log;
+  /** Where there is no store, none is begun. */
+  mustExist?: boolean;
   /** What was kept cannot be known: the process must end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;
   /** Told after each batch that became durable, and how long that took. */

@@ -31,7 +31,7 @@ export function openHere(
 ): Promise<Engine> {
   const notice = (message: string) => void told(`petstore: ${message}\n`);
   return withProgress('reading the store', async (onProgress) => {
-    const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress };
+    const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress, mustExist: !makes };
     if (data === undefined) return (await postgres()).openPostgres(store, options);
     if (!makes) mustHoldStore(data);
     return reads ? openReadOnly(data, options) : openFileEngine(data, options);

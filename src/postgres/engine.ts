@@ -12,7 +12,7 @@ import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Link } from './link.ts';
 import { serverOf } from './server.ts';
-import { BEGIN, COMMIT, LIMITS, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
+import { BEGIN, COMMIT, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
@@ -40,7 +40,7 @@ export async function openPostgres(
   const links = ['takes', 'appends', 'upkeep'].map((name) => new Link(server, name));
   const [takes, appends, upkeep] = links;
   try {
-    await openSchema(upkeep, server.schema);
+    await openSchema(upkeep, server.schema, options.mustExist);
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
     const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
     const journal = new PostgresJournal(appends, options);
@@ -141,6 +141,8 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
     await openSchema(link, server.schema);
     await link.rows({ text: BEGIN }); // without its COMMIT it is undone when the link is closed
     await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
+    const [isFree] = await link.rows({ text: `${LOCK_HEAD} SKIP LOCKED` });
+    if (!isFree) throw new Error(`another process is writing to the store in schema ${server.schema}`);
     const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
     if (rowCount !== 1) throw new Error(`the store in schema ${server.schema} is not empty`);
     await writeSnapshot(link, state, { batch: 0, id });

@@ -103,9 +103,7 @@ export class Link {
   async #connected(): Promise<pg.Client> {
     for (const until = performance.now() + PATIENCE_MS; !this.isClosed; await wait(RETRY_MS * (0.5 + Math.random()))) {
       if (this.#client) return this.#client;
-      this.#opening ??= this.#open().finally(() => {
-        this.#opening = undefined;
-      });
+      this.#opening ??= this.#open().finally(() => void (this.#opening = undefined));
       try {
         return await this.#opening;
       } catch (error) {

@@ -49,12 +49,13 @@ const TRIM = [
 /** The batches of two histories differ in their ids, though they have the same numbers. */
 export const newId = () => randomBytes(9).toString('base64url');
 
-/** Whoever finds no tables makes them. Ten seconds are tried for the database to be there. */
-export async function openSchema(link: Link, schema: string, tries = 5): Promise<void> {
+/** Whoever finds no tables makes them, unless they must exist. Ten seconds are tried for the database to be there. */
+export async function openSchema(link: Link, schema: string, mustExist = false, tries = 5): Promise<void> {
   try {
     const [{ version }] = await link.rows({ text: SERVER });
     if (version < OLDEST_VERSION) throw new Error(`PostgreSQL 15 or newer is needed, not ${version}`);
     const [{ has_schema, has_tables }] = await link.rows({ text: FOUND, values: [schema] });
+    if (!has_tables && mustExist) throw new Error(`there is no store in schema ${schema}`);
     if (!has_tables) {
       const id = newId();
       const first = `INSERT INTO meta VALUES (1, '${id}', ${FORMAT}); INSERT INTO head VALUES (1, 0, '${id}');
@@ -66,7 +67,7 @@ export async function openSchema(link: Link, schema: string, tries = 5): Promise
     if (format !== FORMAT) throw new NewerError(`the store in schema ${schema} has format ${format}`);
   } catch (error) {
     if (!(error instanceof LinkError) || tries === 1) throw error;
-    await openSchema(link, schema, tries - 1); // of several who find no tables at once, one makes them
+    await openSchema(link, schema, mustExist, tries - 1); // of several who find no tables at once, one makes them
   }
 }
 
@@ -77,9 +78,8 @@ export interface Place {
 }
 
 export function damaged(what: string): DamagedError {
-  const advice = 'Restore a backup into another schema.';
-  const message = `damaged data in the database: ${what}. Nothing was changed. ${advice}`;
-  return Object.assign(new DamagedError('', 0, what, advice), { message });
+  const message = `damaged data in the database: ${what}. Nothing was changed. Restore a backup into another schema.`;
+  return Object.assign(new DamagedError('', 0, what), { message });
 }
 
 /** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */

@@ -153,6 +153,33 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual([metrics.get('petstore_postgres_batches_total'), metrics.get('petstore_postgres_up')], [45, 1]);
   });
 
+  it('of two restores into one schema at once one is done, and the other refused in words', async (t) => {
+    const file = path.join(await temporary(t), 'backup');
+    const engine = await opened(t, newUrl());
+    await filled(engine);
+    const proof = await engine.upkeep.backup(file);
+    const url = newUrl();
+    const both = await Promise.allSettled([restorePostgres(file, url), restorePostgres(file, url)]);
+    const done = both.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const refused = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
+    assert.deepEqual(done, [proof]);
+    assert.match(
+      refused.join(),
+      /^(another process is writing to the store|the store) in schema e\d+( is not empty)?$/,
+    );
+  });
+
+  it('makes no tables where there must be a store', async () => {
+    const url = newUrl();
+    const log = { info: () => {}, error: () => {}, warn: () => {} };
+    await assert.rejects(
+      openPostgres(url, { clock, log, mustExist: true }),
+      /^Error: there is no store in schema e\d+$/,
+    );
+    const [{ made }] = await database().query(`SELECT to_regnamespace('e${schemas}') IS NOT NULL AS made`);
+    assert.equal(made, false);
+  });
+
   it('refuses a store that a newer program wrote, a database that is not there, and a URL that says too little', async (t) => {
     const url = newUrl();
     await (await opened(t, url)).close();
