@@ -11,8 +11,21 @@ export interface RawReply {
 /** Nothing is expected to take so long; a machine may be busy with other things. */
 const ANSWER_MS = 60_000;
 
+export const PET = '{"name":"Rex","categoryId":3}';
+
+/** Requests of one caller, as bytes. `extra`: more lines of the head, each with its end. */
+export function requestsOf(key: string) {
+  const common = `Host: x\r\nAuthorization: Bearer ${key}\r\n`;
+  const get = (extra = '', target = '/v1/pets', version = '1.1') =>
+    `GET ${target} HTTP/${version}\r\n${common}${extra}\r\n`;
+  const post = (extra: string, body = '', line = 'POST /v1/pets HTTP/1.1') =>
+    `${line}\r\n${common}Content-Type: application/json\r\n${extra}\r\n${body}`;
+  const addPet = (extra = '', pet = PET) => post(`${extra}Content-Length: ${pet.length}\r\n`, pet);
+  return { get, post, addPet };
+}
+
 export interface RawOptions {
-  /** Sent after the first bytes were answered or 50 ms passed. */
+  /** Sent 50 ms after the first bytes. */
   later?: string | Buffer;
   /** Do not wait for the server to close: done when this many replies are there. */
   replies?: number;
@@ -21,33 +34,24 @@ export interface RawOptions {
 }
 
 /** Sends bytes and gives back every reply, in order. Fails when the connection is reset or nothing comes. */
-export function exchange(port: number, bytes: string | Buffer, options: RawOptions = {}): Promise<RawReply[]> {
-  return new Promise((resolve, reject) => {
-    const socket = net.connect(port, '127.0.0.1');
-    const chunks: Buffer[] = [];
-    const received = () => parseReplies(Buffer.concat(chunks));
-    const end = (settle: () => void) => {
-      clearTimeout(timer);
-      socket.destroy();
-      settle();
-    };
-    const shown = (text: string | Buffer) => JSON.stringify(text.toString('latin1').slice(0, 300));
-    const fail = (why: string) =>
-      end(() => reject(new Error(`${why}; sent ${shown(bytes)}; received ${shown(Buffer.concat(chunks))}`)));
-    const done = () => end(() => resolve(received()));
-    const timer = setTimeout(fail, ANSWER_MS, `no answer in ${ANSWER_MS} ms`);
-    socket.on('connect', () => {
-      socket.write(bytes as Buffer);
-      if (options.end) socket.end();
-      if (options.later !== undefined) setTimeout(() => socket.writable && socket.write(options.later as Buffer), 50);
-    });
-    socket.on('data', (chunk) => {
-      chunks.push(chunk);
-      if (options.replies !== undefined && received().length >= options.replies) done();
-    });
-    socket.on('end', done);
-    socket.on('error', (error) => fail(`connection failed: ${error.message}`));
-  });
+export async function exchange(port: number, bytes: string | Buffer, options: RawOptions = {}): Promise<RawReply[]> {
+  const { later, replies, end } = options;
+  const socket = net.connect(port, '127.0.0.1');
+  socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`nothing in ${ANSWER_MS} ms`)));
+  socket.write(bytes);
+  if (end) socket.end();
+  if (later !== undefined) setTimeout(() => socket.writable && socket.write(later), 50);
+  let received = Buffer.alloc(0);
+  try {
+    for await (const chunk of socket) {
+      received = Buffer.concat([received, chunk]);
+      if (replies !== undefined && parseReplies(received).length >= replies) break;
+    }
+  } catch (error) {
+    const [sent, came] = [bytes, received].map((text) => JSON.stringify(text.toString('latin1').slice(0, 300)));
+    throw new Error(`${(error as Error).message}; sent ${sent}; received ${came}`);
+  }
+  return parseReplies(received);
 }
 
 /** One reply where exactly one is due. */
@@ -59,27 +63,23 @@ export async function exchangeOne(port: number, bytes: string | Buffer, options:
 
 function parseReplies(bytes: Buffer): RawReply[] {
   const replies: RawReply[] = [];
-  let rest = bytes;
-  while (rest.length > 0) {
-    const cut = rest.indexOf('\r\n\r\n');
-    if (cut === -1) break;
-    const [first, ...lines] = rest.subarray(0, cut).toString('latin1').split('\r\n');
+  for (let at = 0, cut = 0; (cut = bytes.indexOf('\r\n\r\n', at)) !== -1; ) {
+    const [first, ...lines] = bytes.toString('latin1', at, cut).split('\r\n');
     const status = Number(/^HTTP\/1\.1 (\d{3}) /.exec(first)?.[1]);
     assert.ok(status >= 100, `a status line: ${first}`);
-    const headers = new Map<string, string>();
-    for (const line of lines) {
-      const colon = line.indexOf(': ');
-      headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 2));
-    }
-    const length = Number(headers.get('content-length') ?? 0);
-    const body = rest.subarray(cut + 4, cut + 4 + length);
-    rest = rest.subarray(cut + 4 + length);
-    if (status === 100) continue;
-    if (body.length < length) break;
-    replies.push({ status, headers, body: body.toString() });
+    const headers = new Map(
+      lines.map((line) => line.split(/: (.*)/)).map(([name, value]) => [name.toLowerCase(), value]),
+    );
+    at = cut + 4 + Number(headers.get('content-length') ?? 0);
+    if (at > bytes.length) break;
+    replies.push({ status, headers, body: bytes.toString('utf8', cut + 4, at) });
   }
   return replies;
 }
+
+/** Of each reply its status, and what becomes of the connection. */
+export const told = (replies: RawReply[]) =>
+  replies.map(({ status, headers }) => `${status} ${headers.get('connection')}`);
 
 /** Whether it ends in order or by a reset: `once` would reject at the latter. */
 export const closed = (socket: net.Socket): Promise<void> =>

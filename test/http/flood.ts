@@ -7,9 +7,8 @@ import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Serving, serving, temporary } from '../program.ts';
 
-const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
-const CLIENTS = fileURLToPath(new URL('flood.mjs', import.meta.url));
-const CHUNK_BYTES = 65_536;
+const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+export const CHUNK_BYTES = 65_536;
 
 /** Why memory cannot be measured here, if it cannot. */
 export const NO_PROC = existsSync('/proc/self/status') ? false : 'there is no /proc on this machine';
@@ -25,35 +24,40 @@ export const FLOODED = (key: string): Record<string, string> => ({
 });
 
 export interface Flooded extends Serving {
-  residentMB(): number;
-  healthMs(): Promise<number>;
+  /** By how much its memory has grown since it started. */
+  grownMB(): number;
+  /** The slowest answer of /healthz in so long, and all there were. */
+  healthMs(forMs: number): Promise<number[]>;
 }
 
 export async function startFlooded(t: TestContext): Promise<Flooded> {
-  const args = ['--data', await temporary(t), '--seed', SEED, '--first-key', 'business'];
+  const args = ['--data', await temporary(t), '--seed', pathOf('../../data/seed.json'), '--first-key', 'business'];
   const server = await serving(t, args);
   const { hostname: host, port } = new URL(server.url);
-  const healthMs = async () => {
-    const began = performance.now();
-    const [reply] = await once(http.get({ host, port, path: '/healthz', agent: false }), 'response');
-    await once(reply.resume(), 'end');
-    return performance.now() - began;
+  const healthMs = async (forMs: number) => {
+    const end = performance.now() + forMs;
+    const waits: number[] = [];
+    for (let began = performance.now(); began < end; began = performance.now()) {
+      const [reply] = await once(http.get({ host, port, path: '/healthz', agent: false }), 'response');
+      await once(reply.resume(), 'end');
+      waits.push(performance.now() - began);
+    }
+    return waits.sort((a, b) => b - a);
   };
   const status = () => readFileSync(`/proc/${server.process.pid}/status`, 'latin1');
   const residentMB = () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(status())?.[1]) / 1_024;
-  return { ...server, healthMs, residentMB };
-}
-
-interface Flood {
-  request: string;
-  connections: number;
-  reads: boolean;
+  const before = NO_PROC ? 0 : residentMB();
+  return { ...server, healthMs, grownMB: () => residentMB() - before };
 }
 
 /** Floods until what it resolves with is called, or the test ends; then tells how often it connected. */
-export async function floods(t: TestContext, { url }: Serving, flood: Flood): Promise<() => Promise<number>> {
-  const words = { ...flood, bytes: CHUNK_BYTES, port: Number(new URL(url).port) };
-  const child = spawn(process.execPath, [CLIENTS, JSON.stringify(words)], { stdio: ['pipe', 'pipe', 'inherit'] });
+export async function floods(
+  t: TestContext,
+  { url }: Serving,
+  flood: { requests: string[]; connections: number; reads: boolean },
+): Promise<() => Promise<number>> {
+  const words = JSON.stringify({ ...flood, bytes: CHUNK_BYTES, port: Number(new URL(url).port) });
+  const child = spawn(process.execPath, [pathOf('flood.mjs'), words], { stdio: ['pipe', 'pipe', 'inherit'] });
   let said = '';
   child.stdout.on('data', (text) => (said += text));
   await once(child.stdout, 'data');
@@ -61,6 +65,6 @@ export async function floods(t: TestContext, { url }: Serving, flood: Flood): Pr
   return async () => {
     child.stdin.end();
     await once(child, 'close');
-    return JSON.parse(said.split('\n')[1]).connected;
+    return Number(said.split('\n')[1]);
   };
 }

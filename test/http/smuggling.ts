@@ -3,6 +3,8 @@
  * it and end the connection; `good`: it has one meaning, and what is behind it is the next request; `either`: the message
  * can be taken, or refused, but what is inside it is never a request.
  */
+import { requestsOf } from '../raw.ts';
+
 export interface Case {
   name: string;
   bytes: string;
@@ -14,11 +16,7 @@ export const SMUGGLED = 'GET /v1/smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
 const LAST = '0\r\n\r\n';
 /** Stands for a key in what is sent. */
 export const KEY = 'ps_live_KEY';
-const COMMON = `Host: x\r\nAuthorization: Bearer ${KEY}\r\nContent-Type: application/json\r\n`;
-
-function message(head: string, body: string, line = 'POST /v1/pets HTTP/1.1'): string {
-  return `${line}\r\n${COMMON}${head}\r\n${body}`;
-}
+const { post } = requestsOf(KEY);
 
 /** Split where no value can be: at a bar. */
 const values = (text: string) => text.split('|');
@@ -28,14 +26,13 @@ const TE_VALUES = [
   ...values('\x0bchunked|chunked\x0b|chunked\x0c|chunked\x00|\x00chunked|chunked\x7f|chunked\x85|\xa0chunked'),
   ...values('chunked chunked|ch\tunked|trailers, chunked|{chunked}'),
 ];
-const TE = 'Transfer-Encoding';
 /** `T` stands for the name. */
 const TE_LINES = [
   ...values('T : chunked|T\t: chunked| T: chunked|\tT: chunked|T\x00: chunked|T\x0b: chunked|T:\r\n chunked'),
   ...values('T:\n chunked|T\r\n: chunked|T|A: b\nT: chunked|A: b\rT: chunked|A: b\r\rT: chunked|A: b\0T: chunked'),
   ...values('T: chunked\r\nT: chunked|T: chunked\r\nT: identity|T: identity\r\nT: chunked|T: x\r\nT: chunked'),
   'transfer-encoding: chunked\r\nT: x',
-].map((line) => line.replace(/(^|\W)T(?=\W|$)/g, `$1${TE}`));
+].map((line) => line.replace(/(^|\W)T(?=\W|$)/g, '$1Transfer-Encoding'));
 /** Names that are others: no reader may take them for the real one. */
 const OTHER_LINES = ['Transfer_Encoding: chunked', 'Transfer-Encodin: chunked', 'X-Transfer-Encoding: chunked'];
 const CL_VALUES = [
@@ -59,64 +56,64 @@ const FIRST_LINES = [
 
 const inside = LAST + SMUGGLED;
 const length = `Content-Length: ${inside.length}\r\n`;
+const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 const chunk = `${SMUGGLED.length.toString(16)}\r\n${SMUGGLED}\r\n${LAST}`;
 const withLength = (text: string) => text.replaceAll('N', `${inside.length}`);
-const bad = (name: string, bytes: string): Case => ({ name, bytes, verdict: 'bad' });
-const either = (name: string, bytes: string): Case => ({ name, bytes, verdict: 'either' });
-const good = (name: string, bytes: string): Case => ({ name, bytes, verdict: 'good' });
+/** By name: what stands in the head, the body, and the first line where it is another. */
+type Message = Parameters<typeof post>;
+const cases = (verdict: Case['verdict'], messages: Record<string, Message>): Case[] =>
+  Object.entries(messages).map(([name, message]) => ({ name, bytes: post(...message), verdict }));
+const each = (texts: string[], messages: (text: string) => Record<string, Message>): Record<string, Message> =>
+  Object.assign({}, ...texts.map(messages));
 
 export const CASES: Case[] = [
-  ...TE_VALUES.flatMap((value) => {
-    const line = `Transfer-Encoding: ${value}\r\n`;
+  ...cases('bad', {
     // `Chunked` means the same as `chunked`: refused all the same, since a reader may not know.
-    return [
-      bad(`TE ${value}`, message(line, inside)),
-      bad(`CL and TE ${value}`, message(length + line, inside)),
-      bad(`TE ${value} and CL`, message(line + length, inside)),
-    ];
+    ...each(TE_VALUES, (value) => ({
+      [`TE ${value}`]: [`Transfer-Encoding: ${value}\r\n`, inside],
+      [`CL and TE ${value}`]: [`${length}Transfer-Encoding: ${value}\r\n`, inside],
+      [`TE ${value} and CL`]: [`Transfer-Encoding: ${value}\r\n${length}`, inside],
+    })),
+    ...each(TE_LINES, (line) => ({
+      [`the lines ${line}`]: [`${line}\r\n`, inside],
+      [`CL and the lines ${line}`]: [`${length}${line}\r\n`, inside],
+    })),
+    ...each(CL_VALUES, (value) => ({ [`CL ${value}`]: [`Content-Length: ${withLength(value)}\r\n`, inside] })),
+    ...each(CL_LINES, (line) => ({ [`the lines ${line}`]: [`${withLength(line)}\r\n`, inside] })),
+    ...each(SIZES, (size) => ({ [`a chunk of ${size}`]: [CHUNKED, `${size}\r\n\r\n${SMUGGLED}`] })),
+    ...each(['\n', '\r', '\r\r\n', 'x\r\n'], (end) => ({
+      [`a chunk that ends in ${end}`]: [CHUNKED, `1\r\nx${end}${LAST}${SMUGGLED}`],
+    })),
+    'GET with CL': [length, inside, 'GET /v1/pets HTTP/1.1'],
+    'GET with TE': [CHUNKED, chunk, 'GET /v1/pets HTTP/1.1'],
+    'TE in HTTP/1.0': [CHUNKED, inside, 'POST /v1/pets HTTP/1.0'],
+    'TE and CL in HTTP/1.0': [CHUNKED + length, inside, 'POST /v1/pets HTTP/1.0'],
+    'two Hosts': [`${length}Host: y\r\n`, inside],
+    'a length in the trailer': [CHUNKED, `0\r\nContent-Length: 5\r\n\r\n${SMUGGLED}`],
   }),
-  ...TE_LINES.flatMap((line) => [
-    bad(`the lines ${line}`, message(`${line}\r\n`, inside)),
-    bad(`CL and the lines ${line}`, message(`${length}${line}\r\n`, inside)),
-  ]),
-  ...OTHER_LINES.map((line) => either(`CL and ${line}`, message(`${length}${line}\r\n`, inside))),
-  ...CL_VALUES.map((value) => bad(`CL ${value}`, message(`Content-Length: ${withLength(value)}\r\n`, inside))),
-  ...CL_LINES.map((line) => bad(`the lines ${line}`, message(`${withLength(line)}\r\n`, inside))),
-  ...SIZES.map((size) =>
-    bad(`a chunk of ${size}`, message('Transfer-Encoding: chunked\r\n', `${size}\r\n\r\n${SMUGGLED}`)),
-  ),
-  ...['\n', '\r', '\r\r\n', 'x\r\n'].map((end) =>
-    bad(`a chunk that ends in ${end}`, message('Transfer-Encoding: chunked\r\n', `1\r\nx${end}${LAST}${SMUGGLED}`)),
-  ),
-  ...FIRST_LINES.map((line) => either(line, message(length, inside, line))),
-  bad('GET with CL', message(length, inside, 'GET /v1/pets HTTP/1.1')),
-  bad('GET with TE', message('Transfer-Encoding: chunked\r\n', chunk, 'GET /v1/pets HTTP/1.1')),
-  bad('TE in HTTP/1.0', message('Transfer-Encoding: chunked\r\n', inside, 'POST /v1/pets HTTP/1.0')),
-  bad('TE and CL in HTTP/1.0', message(`Transfer-Encoding: chunked\r\n${length}`, inside, 'POST /v1/pets HTTP/1.0')),
-  bad('two Hosts', message(`${length}Host: y\r\n`, inside)),
-  bad('a bare line feed for a blank line', `POST /v1/pets HTTP/1.1\nHost: x\n${length}\n${inside}`),
-  either('CL, and the connection is to forget it', message(`${length}Connection: content-length\r\n`, inside)),
-  either(
-    'TE, and the connection is to forget it',
-    message('Transfer-Encoding: chunked\r\nConnection: transfer-encoding\r\n', chunk),
-  ),
-  either('CL, and an upgrade', message(`${length}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n`, inside)),
-  either(
-    'TE, and an upgrade',
-    message('Transfer-Encoding: chunked\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n', chunk),
-  ),
-  either('CL, and a wish to go on', message(`${length}Expect: 100-continue\r\n`, inside)),
-  either('CL, and a wish that is none', message(`${length}Expect: 100-continue, x\r\n`, inside)),
-  good('CL', message(length, inside)),
-  good('CL 0', message('Content-Length: 0\r\n', '')),
-  good('CL with zeros before it', message(`Content-Length: 00${inside.length}\r\n`, inside)),
-  good('no body', message('', '')),
-  good('chunks', message('Transfer-Encoding: chunked\r\n', chunk)),
-  good('chunks with an extension', message('Transfer-Encoding: chunked\r\n', `1;a="b"\r\nx\r\n${LAST}`)),
-  good('chunks with a trailer', message('Transfer-Encoding: chunked\r\n', '1\r\nx\r\n0\r\nA: b\r\n\r\n')),
-  bad(
-    'a length in the trailer',
-    message('Transfer-Encoding: chunked\r\n', `0\r\nContent-Length: 5\r\n\r\n${SMUGGLED}`),
-  ),
-  good('a size with zeros before it', message('Transfer-Encoding: chunked\r\n', '0001\r\nx\r\n0000\r\n\r\n')),
+  {
+    name: 'a bare line feed for a blank line',
+    bytes: `POST /v1/pets HTTP/1.1\nHost: x\n${length}\n${inside}`,
+    verdict: 'bad',
+  },
+  ...cases('either', {
+    ...each(OTHER_LINES, (line) => ({ [`CL and ${line}`]: [`${length}${line}\r\n`, inside] })),
+    ...each(FIRST_LINES, (line) => ({ [line]: [length, inside, line] })),
+    'CL, and the connection is to forget it': [`${length}Connection: content-length\r\n`, inside],
+    'TE, and the connection is to forget it': [`${CHUNKED}Connection: transfer-encoding\r\n`, chunk],
+    'CL, and an upgrade': [`${length}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n`, inside],
+    'TE, and an upgrade': [`${CHUNKED}Connection: Upgrade\r\nUpgrade: websocket\r\n`, chunk],
+    'CL, and a wish to go on': [`${length}Expect: 100-continue\r\n`, inside],
+    'CL, and a wish that is none': [`${length}Expect: 100-continue, x\r\n`, inside],
+  }),
+  ...cases('good', {
+    CL: [length, inside],
+    'CL 0': ['Content-Length: 0\r\n', ''],
+    'CL with zeros before it': [`Content-Length: 00${inside.length}\r\n`, inside],
+    'no body': ['', ''],
+    chunks: [CHUNKED, chunk],
+    'chunks with an extension': [CHUNKED, `1;a="b"\r\nx\r\n${LAST}`],
+    'chunks with a trailer': [CHUNKED, '1\r\nx\r\n0\r\nA: b\r\n\r\n'],
+    'a size with zeros before it': [CHUNKED, '0001\r\nx\r\n0000\r\n\r\n'],
+  }),
 ];
