@@ -1,49 +1,68 @@
+/** The address that a request comes from, in one form, and what is counted under it. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
-import { Addresses, type Allowance } from '../../src/access/addresses.ts';
-import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import fc from 'fast-check';
+import { Addresses } from '../../src/access/addresses.ts';
+import { clientAddress } from '../../src/access/client-address.ts';
+import { MINUTE_MS } from '../../src/access/limits.ts';
 import { SetClock } from '../clock.ts';
+import { memoryInUse } from '../memory.ts';
 
-function fresh() {
-  const clock = new SetClock();
-  return { clock, addresses: new Addresses({ clock }) };
-}
+const direct = (address: string | undefined) => clientAddress(address, undefined, 0);
 
-function refuse(addresses: Addresses, address: string, times: number): Allowance {
-  for (let time = 1; time < times; time++) addresses.countRefusal(address);
-  return addresses.countRefusal(address);
-}
-
-const madeUp = (n: number) => `2001:db8:${n.toString(16)}::/64`;
-
-it('refuses 60 requests a minute as such, and then until the minute ends', () => {
-  const { clock, addresses } = fresh();
-  const at = clock.wall();
-  const endsAt = at + MINUTE_MS;
-  assert.deepEqual(addresses.look('192.0.2.1'), { at, limit: 60, remaining: 60, endsAt: at, over: false });
-  assert.deepEqual(addresses.countRefusal('192.0.2.1'), { at, limit: 60, remaining: 59, endsAt, over: false });
-  clock.advance(10_000);
-  const last = refuse(addresses, '192.0.2.1', 59);
-  assert.deepEqual([last.over, last.remaining], [false, 0]);
-  for (let n = 0; n < 100; n++) assert.equal(addresses.look('192.0.2.1').over, true);
-  const over = refuse(addresses, '192.0.2.1', 1_000);
-  assert.deepEqual(over, { at: at + 10_000, limit: 60, remaining: 0, endsAt, over: true });
-  assert.equal(addresses.countRefusal('192.0.2.2').over, false);
-  clock.advance(1_000 * retryAfterSeconds(over.endsAt, over.at));
-  assert.equal(addresses.look('192.0.2.1').remaining, 60);
-  assert.equal(addresses.countRefusal('192.0.2.1').remaining, 59);
+it('an IPv4 address is itself, an IPv6 address its /64, in whatever form they are written', () => {
+  const forms: [string, string[]][] = [
+    ['192.0.2.7', ['192.0.2.7', '::ffff:192.0.2.7', '::FFFF:c000:207', '0:0:0:0:0:ffff:192.0.2.7']],
+    ['2001:db8:0:1::/64', ['2001:db8:0:1:2::3', '2001:DB8::1:ffff:0:0:9', '2001:0db8:0000:0001::']],
+    ['2001:db8:0:1::/64', ['2001:db8::1:0:0:192.0.2.7']],
+    ['0:0:0:0::/64', ['::1', '::', '::fffe:192.0.2.7']],
+    ['fe80:0:0:0::/64', ['fe80::1%eth0', 'fe80::2%eth1']],
+  ];
+  for (const [address, written] of forms) for (const form of written) assert.equal(direct(form), address, form);
+  assert.equal(direct(undefined), direct('not an address'), 'a socket without an address is counted as one');
 });
 
-it('two million made-up addresses share one bucket, take no memory beyond a maximum, and free no offender', () => {
-  const MAX_BYTES = 16 * 2 ** 20;
-  const { clock, addresses } = fresh();
+it('every IPv6 address falls into the /64 of its first four groups, compressed or not', () => {
+  const group = fc.nat(0xffff);
+  fc.assert(
+    fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {
+      fc.pre(groups[0] !== 0);
+      const whole = groups.map((one) => one.toString(16)).join(':');
+      const short = new URL(`http://[${whole}]/`).hostname.slice(1, -1);
+      for (const form of [whole, short]) assert.equal(direct(form), `${whole.split(':', 4).join(':')}::/64`);
+    }),
+  );
+});
+
+it('ignores X-Forwarded-For unless told how many proxies to trust, and then counts hops from the right', () => {
+  const lines = '203.0.113.1, 203.0.113.2, 203.0.113.3,,203.0.113.4 ';
+  const found = [0, 1, 2, 3, 4, 5].map((hops) => clientAddress('192.0.2.1', lines, hops));
+  const listed = [4, 3, 2, 1].map((n) => `203.0.113.${n}`);
+  assert.deepEqual(found, ['192.0.2.1', ...listed, '192.0.2.1'], 'the socket where the list is too short');
+  assert.equal(clientAddress('192.0.2.1', undefined, 1), '192.0.2.1');
+});
+
+it('takes entries with ports and brackets, and counts the socket where an entry is no address', () => {
+  const entries: [string, string[]][] = [
+    ['203.0.113.4', ['203.0.113.4:8080', '::ffff:203.0.113.4', '[::ffff:203.0.113.4]:1', 'x"\0,203.0.113.4']],
+    ['2001:db8:0:1::/64', ['[2001:db8:0:1::5]:443', '[2001:db8:0:1::5]', '2001:db8:0:1::5']],
+    ['192.0.2.1', ['', ',', 'unknown', '_hidden', '203.0.113.4:', '203.0.113', '[::1', '01.2.3.4']],
+    ['192.0.2.1', ['__proto__', '1.2.3.4 5']],
+  ];
+  for (const [address, written] of entries) {
+    for (const entry of written) assert.equal(clientAddress('192.0.2.1', entry, 1), address, entry);
+  }
+});
+
+it('200,000 made-up addresses share one bucket, take no memory beyond a maximum, and free no offender', () => {
+  const MAX_BYTES = 16 * 2 ** 20; // were all of them kept, it would be 40 MB
+  const clock = new SetClock();
+  const addresses = new Addresses({ clock });
+  const madeUp = (n: number) => `2001:db8:${n.toString(16)}::/64`;
   const before = memoryInUse();
-  refuse(addresses, 'offender', 61);
-  for (let n = 0; n < 2_000_000; n++) {
-    if (n % 25 === 0) clock.advance(1);
-    if (n === 1_000_000) refuse(addresses, 'offender', 61);
+  for (let n = 0; n < 200_000; n++) {
+    clock.advance(n % 5 === 0 ? 2 : 0); // 80 s in all
+    if (n % 100_000 < 61) addresses.countRefusal('offender'); // in each minute
     addresses.countRefusal(madeUp(n));
   }
   assert.equal(addresses.look('offender').over, true);
@@ -54,10 +73,3 @@ it('two million made-up addresses share one bucket, take no memory beyond a maxi
   clock.advance(MINUTE_MS);
   for (const address of ['offender', madeUp(9_999_999)]) assert.equal(addresses.countRefusal(address).remaining, 59);
 });
-
-function memoryInUse(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-  const { heapUsed, arrayBuffers } = process.memoryUsage();
-  return heapUsed + arrayBuffers;
-}
