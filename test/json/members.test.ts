@@ -1,3 +1,4 @@
+/** The members of an object held against what was asked for, and beside valibot, by which the operator's side goes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -7,80 +8,57 @@ import { InvalidMembers, MAX_VIOLATIONS_NAMED, Members } from '../../src/json/me
 import { readJson } from '../../src/json/reader.ts';
 import { PET_STATUSES } from '../../src/store/model.ts';
 
-const NAME = { min: 1, max: 255 };
-const ID = { id: 'is given by the service; leave it out' };
-
 const membersOf = (text: string) => new Members(readJson(Buffer.from(text)));
 
 function readNewPet(text: string) {
   const members = membersOf(text);
-  const name = members.text('name', NAME);
+  const name = members.text('name', { min: 1, max: 255 });
   const categoryId = members.int64('categoryId');
   const status = members.oneOf('status', PET_STATUSES, 'available');
-  members.end(ID);
+  members.end({ id: 'is given by the service; leave it out' });
   return { name, categoryId, status };
 }
 
 function refusal(text: string): string {
-  let said = '';
-  assert.throws(
-    () => readNewPet(text),
-    (error: Error) => {
-      said = error.message;
-      return error instanceof InvalidMembers;
-    },
-    text,
-  );
-  return said;
+  try {
+    return assert.fail(`taken: ${JSON.stringify(readNewPet(text))}`);
+  } catch (error) {
+    assert.ok(error instanceof InvalidMembers, `${text}: ${error}`);
+    return error.message;
+  }
 }
 
-const INTEGER = 'an integer from -9223372036854775808 to 9223372036854775807';
-const STATUS = 'one of "available", "pending", "sold"';
-const TEXT = 'a string of 1–255 characters';
-
-test('what is right is handed over as it was sent', () => {
-  const cases: [text: string, name: string, categoryId: number | bigint, status: string][] = [
-    ['{"name":"\\ufeff","categoryId":3}', '\ufeff', 3, 'available'],
-    ['{"status":"sold","categoryId":-1e2,"name":" R x "}', ' R x ', -100, 'sold'],
-    ['{"name":"\\u0000","categoryId":9007199254740993}', '\0', 9007199254740993n, 'available'],
-    [`{"name":"${'😀'.repeat(255)}","categoryId":0}`, '😀'.repeat(255), 0, 'available'],
-  ];
-  for (const [text, name, categoryId, status] of cases)
-    assert.deepEqual(readNewPet(text), { name, categoryId, status });
-});
-
 test('all that is wrong is named, with what would be right', () => {
-  const right = '"name":"a","categoryId":1';
+  const integer = 'an integer from -9223372036854775808 to 9223372036854775807';
+  const status = 'one of "available", "pending", "sold"';
+  const string = 'a string of 1–255 characters';
+  const unknown = (name: string) => `"${name}": is unknown; leave it out`;
   const cases: [text: string, ...violations: string[]][] = [
     ['[]', 'must be a JSON object (got an array)'],
     ['null', 'must be a JSON object (got null)'],
     ['1.5', 'must be a JSON object (got 1.5)'],
-    ['{}', `name: is missing (${TEXT})`, `categoryId: is missing (${INTEGER})`],
-    ['{"name":5,"categoryId":"5"}', `name: must be ${TEXT} (got 5)`, `categoryId: must be ${INTEGER} (got "5")`],
+    ['{}', `name: is missing (${string})`, `categoryId: is missing (${integer})`],
+    ['"name":5,"categoryId":"5"', `name: must be ${string} (got 5)`, `categoryId: must be ${integer} (got "5")`],
+    ['"name":"","categoryId":1', 'name: must be 1–255 characters (got 0)'],
+    ['"name":" \\t\\u00a0\\u0085\\u2028","categoryId":1', 'name: must not be only white space'],
+    [`"name":"${'😀'.repeat(256)}","categoryId":1`, 'name: must be 1–255 characters (got 256)'],
+    ['"name":"a","categoryId":9223372036854775808', `categoryId: must be ${integer} (got 9223372036854775808)`],
+    ['"name":"a","categoryId":true', `categoryId: must be ${integer} (got true)`],
+    ['"name":"a","categoryId":1,"status":"Sold"', `status: must be ${status} (got "Sold")`],
     [
-      '{"name":"","categoryId":1.5}',
-      'name: must be 1–255 characters (got 0)',
-      `categoryId: must be ${INTEGER} (got 1.5)`,
+      '"name":{},"categoryId":[],"status":null',
+      `name: must be ${string} (got an object)`,
+      `categoryId: must be ${integer} (got an array)`,
+      `status: must be ${status} (got null)`,
     ],
-    ['{"name":" \\t\\u00a0\\u0085\\u2028","categoryId":1}', 'name: must not be only white space'],
-    [`{"name":"${'😀'.repeat(256)}","categoryId":1}`, 'name: must be 1–255 characters (got 256)'],
-    ['{"name":"a","categoryId":9223372036854775808}', `categoryId: must be ${INTEGER} (got 9223372036854775808)`],
-    ['{"name":"a","categoryId":true}', `categoryId: must be ${INTEGER} (got true)`],
-    [`{${right},"status":"Sold"}`, `status: must be ${STATUS} (got "Sold")`],
     [
-      '{"name":{},"categoryId":[],"status":null}',
-      `name: must be ${TEXT} (got an object)`,
-      `categoryId: must be ${INTEGER} (got an array)`,
-      `status: must be ${STATUS} (got null)`,
-    ],
-    [`{${right},"id":7,"Name":"b"}`, 'id: is given by the service; leave it out', '"Name": is unknown; leave it out'],
-    [
-      `{${right},"__proto__":{"name":1},"toString":1}`,
-      '"__proto__": is unknown; leave it out',
-      '"toString": is unknown; leave it out',
+      '"name":"a","categoryId":1,"id":7,"Name":"b","__proto__":{"name":1},"toString":1',
+      'id: is given by the service; leave it out',
+      ...['Name', '__proto__', 'toString'].map(unknown),
     ],
   ];
-  for (const [text, ...violations] of cases) assert.equal(refusal(text), violations.join('; '));
+  for (const [text, ...violations] of cases)
+    assert.equal(refusal(text.startsWith('"') ? `{${text}}` : text), violations.join('; '));
 });
 
 test('what may be said against an integer is named beside other violations, and alone refuses nothing', () => {
@@ -93,12 +71,6 @@ test('what may be said against an integer is named beside other violations, and 
   assert.equal(read('{"petId":8}'), 8);
   assert.throws(() => read('{"petId":8,"x":1}'), { message: 'petId: there is no 8; "x": is unknown; leave it out' });
   assert.throws(() => read('{"petId":7,"x":1}'), { message: '"x": is unknown; leave it out' });
-});
-
-test('without a fallback a choice is required', () => {
-  const members = membersOf('{}');
-  members.oneOf('status', ['delivered', 'cancelled']);
-  assert.throws(() => members.end(), { message: 'status: is missing (one of "delivered", "cancelled")' });
 });
 
 test('a message does not give back all that was sent', () => {
@@ -114,17 +86,16 @@ test('a message does not give back all that was sent', () => {
   assert.ok(message.length < 2_000);
 });
 
-const Integer = v.union([
-  v.pipe(v.number(), v.safeInteger()),
-  v.pipe(v.bigint(), v.minValue(MIN_INT64), v.maxValue(MAX_INT64)),
-]);
 const NewPet = v.strictObject({
   name: v.pipe(
     v.string(),
     v.check((name) => [...name].length >= 1 && [...name].length <= 255),
     v.check((name) => /\P{White_Space}/u.test(name)),
   ),
-  categoryId: Integer,
+  categoryId: v.union([
+    v.pipe(v.number(), v.safeInteger()),
+    v.pipe(v.bigint(), v.minValue(MIN_INT64), v.maxValue(MAX_INT64)),
+  ]),
   status: v.optional(v.picklist(PET_STATUSES), 'available'),
 });
 
@@ -133,9 +104,8 @@ function write(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (Array.isArray(value)) return `[${value.map(write).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
-  return `{${Object.entries(value)
-    .map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`)
-    .join(',')}}`;
+  const members = Object.entries(value).map(([name, inner]) => `${JSON.stringify(name)}:${write(inner)}`);
+  return `{${members.join(',')}}`;
 }
 
 test('valibot, as the operator’s side uses it, judges the same', () => {
@@ -169,6 +139,6 @@ test('valibot, as the operator’s side uses it, judges the same', () => {
     const exact = Number.isSafeInteger(Number(sent)) ? Number(sent) : sent;
     assert.deepEqual(readNewPet(text), { ...theirs.output, categoryId: exact === 0 ? 0 : exact });
   };
-  fc.assert(fc.property(pets, other, judge), { numRuns: 3_000 });
-  assert.ok(tally.accepted > 500 && tally.refused > 500, `one-sided: ${JSON.stringify(tally)}`);
+  fc.assert(fc.property(pets, other, judge), { numRuns: 1_500 });
+  assert.ok(tally.accepted > 250 && tally.refused > 250, `one-sided: ${JSON.stringify(tally)}`);
 });
