@@ -1,8 +1,5 @@
 /** Runs the table against the real program, and after it what needs a clock that can be set or a store that fails. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { makeKey } from '../src/access/keys.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
@@ -11,9 +8,9 @@ import { SERVE_OPTIONS } from '../src/operator/options.ts';
 import { StoreError } from '../src/store/model.ts';
 import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
-import { program, serveProgram } from './program.ts';
-import { assertCommon, assertError, exchange } from './raw.ts';
-import { type ServiceOptions, startService } from './service.ts';
+import { program, serving, temporary } from './program.ts';
+import { assertCommon, assertError, exchange, PET, requestsOf } from './raw.ts';
+import { type ServiceOptions, serviceFor } from './service.ts';
 import { checkReply } from './web/schema.ts';
 
 const SEED = new URL('../data/seed.json', import.meta.url).pathname;
@@ -23,22 +20,18 @@ const DATABASE = process.env.PETSTORE_TEST_STORE;
 /** Codes that a row has shown. The last test holds them against the catalogue. */
 const seen = new Set<ErrorCode>();
 
-for (const group of GROUPS) {
-  test(`${group.name} (serve ${group.serve.join(' ')})`, async (t) => {
-    const dir = mkdtempSync(join(tmpdir(), 'petstore-'));
-    const place =
-      DATABASE === undefined ? ['--data', dir] : ['--store', `${DATABASE}?schema=api${GROUPS.indexOf(group)}`];
-    const served = await serveProgram([...place, '--seed', SEED, '--first-key', 'business', ...group.serve]);
-    t.after(async () => {
-      await served.stop();
-      rmSync(dir, { recursive: true });
-    });
+for (const [at, group] of GROUPS.entries()) {
+  test(`${group.name} (serve ${group.serve})`, async (t) => {
+    const place = DATABASE === undefined ? ['--data', await temporary(t)] : ['--store', `${DATABASE}?schema=api${at}`];
+    const served = await serving(t, [...place, '--seed', SEED, '--first-key', 'business', ...optionsOf(group)]);
     const keys = await keysFor(group, served.key, place);
     for (const row of group.rows) await t.test(titleOf(row), () => tryRow(served.url.slice(0, -3), row, keys));
     const { stderr } = await served.stop();
     for (const line of group.logs ?? []) assert.match(stderr, line);
   });
 }
+
+const optionsOf = ({ serve }: Group) => serve.split(' ').filter((word) => word !== '');
 
 /** The texts that rows send as keys, by the name they use. */
 async function keysFor(group: Group, first: string, place: string[]): Promise<Map<string, string>> {
@@ -50,13 +43,10 @@ async function keysFor(group: Group, first: string, place: string[]): Promise<Ma
     ['production', `Bearer ${makeKey('production')}`],
     ['staging', `Bearer ${makeKey('staging')}`],
   ]);
-  const made: Record<string, string[]> = {
-    second: ['--plan', 'pro'],
-    'one a minute': ['--plan', 'enterprise', '--per-minute', '1', '--per-day', '100'],
-  };
+  const made = { second: '--plan pro', 'one a minute': '--plan enterprise --per-minute 1 --per-day 100' };
   for (const [name, plan] of Object.entries(made)) {
     if (!group.rows.some((row) => row.key === name)) continue;
-    const { exit, stdout, stderr } = await program(['keys', 'create', ...place, ...plan]);
+    const { exit, stdout, stderr } = await program(['keys', 'create', ...place, ...plan.split(' ')]);
     assert.equal(exit, 0, stderr);
     keys.set(name, `Bearer ${stdout.trim().split('\n').at(-1)}`);
   }
@@ -97,17 +87,15 @@ async function assertReply(reply: Response, row: Row): Promise<void> {
 const error = (status: number, code: ErrorCode, rest: Partial<Row> = {}): Row => {
   return { method: 'GET', path: '/v1', status, code, ...rest };
 };
-const newPet = (body = '{"name":"Rex","categoryId":1}'): RequestInit => {
+const newPet = (body = PET): RequestInit => {
   return { method: 'POST', headers: { 'content-type': 'application/json' }, body };
 };
 
 /** In this process, with a key; it ends with the test. */
 async function start(t: TestContext, options?: ServiceOptions) {
-  const service = await startService(options);
-  t.after(() => service.close());
-  const { text: key } = await service.makeKey();
-  const ask = (path: string, init: RequestInit = {}) => service.fetch(path, { key, ...init });
-  return { service, key, ask };
+  const service = await serviceFor(t, options);
+  const ask = (path: string, init: RequestInit = {}) => service.fetch(path, { key: service.key, ...init });
+  return { service, ask };
 }
 
 test('an int64 is exact to the last digit, in and out', async (t) => {
@@ -176,22 +164,20 @@ test('a store that fails is told for what it is, and a bug tells nothing of the 
 });
 
 test('the first request under an Idempotency-Key that is still under way: 409', async (t) => {
-  const { service, key } = await start(t);
-  const body = '{"name":"Rex","categoryId":1}';
-  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nIdempotency-Key: a\r\n`;
-  const request = `${head}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const { port, key, store } = await serviceFor(t);
+  const request = requestsOf(key).addPet('Idempotency-Key: a\r\n');
   // Both arrive in one packet, so the second is looked at before the disk can have answered for the first.
-  const [first, second] = await exchange(service.port, request + request, { replies: 2 });
+  const [first, second] = await exchange(port, request + request, { replies: 2 });
   assert.equal(first.status, 201);
   assertError(second, 409, 'idempotency_in_flight');
   seen.add('idempotency_in_flight');
-  assert.equal(service.store.read.counts().pets, 1);
+  assert.equal(store.read.counts().pets, 1);
 });
 
 test('every option of serve is in the table', () => {
   // Every group is started with the first four; the others have tests in rooms of their own.
   const always = ['data', 'port', 'seed', 'firstKey', 'store', 'lab'];
-  const tried = new Set(GROUPS.flatMap((group) => group.serve));
+  const tried = new Set(GROUPS.flatMap(optionsOf));
   const missing = Object.keys(SERVE_OPTIONS).filter((name) => !always.includes(name) && !tried.has(flagOf(name)));
   assert.deepEqual(missing, []);
 });
