@@ -58,7 +58,7 @@ const bodies = fc.oneof(
 const WRITES = ['POST /v1/pets', 'POST /v1/store/orders', 'PATCH /v1/store/orders/1', 'PUT /v1/categories/1'];
 
 test(`random bodies (FUZZ_SEED=${seed})`, async () => {
-  const cases = fc.sample(fc.tuple(fc.constantFrom(...WRITES), bodies), { numRuns: 2_500, seed });
+  const cases = fc.sample(fc.tuple(fc.constantFrom(...WRITES), bodies), { numRuns: 5_000, seed });
   const requests = cases.map(([asked, sent]) => {
     const body = Buffer.from(sent as string);
     return post(`Content-Length: ${body.length}\r\n`, body.toString('latin1'), `${asked} HTTP/1.1`);
@@ -76,7 +76,7 @@ const queries = fc.array(pair, { maxLength: 4 }).map((pairs) => pairs.join('&'))
 const READS = ['/v1/pets', '/v1/store/orders', '/v1/categories', '/v1/pets/1', '/v1/x', '/', '/healthz'];
 
 test(`random query strings (FUZZ_SEED=${seed})`, async () => {
-  const cases = fc.sample(fc.tuple(fc.constantFrom(...READS), queries), { numRuns: 2_500, seed });
+  const cases = fc.sample(fc.tuple(fc.constantFrom(...READS), queries), { numRuns: 5_000, seed });
   const requests = cases.map(([path, query]) => get('', `${path}?${query}`));
   await sendWhole(requests, [200, 400, 404]);
 });
@@ -91,6 +91,6 @@ test(`random bytes and half requests (FUZZ_SEED=${seed})`, async () => {
   });
   const part = fc.tuple(place, place).map((ends) => Buffer.from(whole.slice(Math.min(...ends), Math.max(...ends))));
   const noise = fc.uint8Array({ minLength: 1, maxLength: 400 }).map((bytes) => Buffer.from(bytes));
-  await sendAll(fc.sample(fc.oneof(noise, changed, part), { numRuns: 1_000, seed }));
+  await sendAll(fc.sample(fc.oneof(noise, changed, part), { numRuns: 2_000, seed }));
   await sendWhole(Array(11).fill(get()), [200]); // and the service still serves
 });
