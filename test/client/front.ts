@@ -1,15 +1,22 @@
-/** A front on a real socket that does harm: before the service hears of a request, after it has answered, or in its place. */
+/**
+ * The client behind a front on a real socket that does harm: before the service hears of a request, after it has
+ * answered, or in its place.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { makeKey } from '../../src/access/keys.ts';
+import type { Calls } from '../../src/client/calls.ts';
+import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import { SetClock } from '../clock.ts';
 
 /** `path`: with its query. */
-export type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string };
+type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string };
 /** `isHalf`: the connection ends within the body. */
-export type Answer = { status: number; headers?: Record<string, string>; body?: string; isHalf?: boolean };
+type Answer = { status: number; headers?: Record<string, string>; body?: string; isHalf?: boolean };
 
 /**
  * `pass`: to the service and back. `lost`: cut before the service hears of it. `cut`, `half`, `garbage`: the
@@ -18,67 +25,50 @@ export type Answer = { status: number; headers?: Record<string, string>; body?: 
  */
 export type Fault = 'pass' | 'lost' | 'cut' | 'half' | 'garbage' | Answer;
 
-export class Front {
-  /** Ends in /v1. */
-  url = '';
-  /** Decides about each request, in the order of arrival; may wait. */
-  fault: (asked: Asked) => Fault | Promise<Fault>;
-  /** The address of the live service. */
-  behind: string;
-  readonly asked: Asked[] = [];
-  /** Connections that are open, and how many there ever were. */
-  open = 0;
-  connections = 0;
+/** Decides about each request, in the order of arrival; may wait. */
+type Decide = (asked: Asked) => Fault | Promise<Fault>;
 
-  constructor(fault: Front['fault'], behind: string) {
-    this.fault = fault;
-    this.behind = behind;
+/** `behind`: the address of the live service. */
+async function startFront(t: TestContext, fault: Decide, behind: string) {
+  /** `open`: connections that are; `connections`: how many there ever were. `url`: ends in /v1. */
+  const front = { fault, asked: [] as Asked[], open: 0, connections: 0, url: '', allClosed };
+  /** Resolves once no connection is open; fails well before an idle one would be closed for its idleness. */
+  function allClosed(): Promise<void> {
+    return until(() => front.open === 0, 2_000);
   }
-
-  async listen(t: TestContext): Promise<this> {
-    const server = createServer((req, res) => this.#answer(req, res).catch(() => req.socket.destroy()));
-    server.on('connection', (socket) => {
-      this.connections++;
-      this.open++;
-      socket.on('close', () => this.open--);
-    });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-    t.after(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    return this;
-  }
-
-  /** Resolves once no connection is open; well before an idle one would be closed for its idleness. */
-  async allClosed(): Promise<void> {
-    const deadline = performance.now() + 2_000;
-    while (this.open > 0) {
-      assert.ok(performance.now() < deadline, `${this.open} connections are open`);
-      await new Promise(setImmediate);
-    }
-  }
-
-  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const asked = { method: req.method ?? '', path: req.url ?? '', headers: req.headers, body: await text(req) };
-    this.asked.push(asked);
-    const fault: Fault = await this.fault(asked);
+  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = req;
+    const asked = { method, path: url, headers, body: await text(req) };
+    front.asked.push(asked);
+    const fault = await front.fault(asked);
     if (typeof fault === 'object') return reply(res, fault);
     if (fault === 'lost') return void req.socket.destroy();
-    const real = await this.#forward(asked);
+    const real = await forward(asked, behind);
     if (fault === 'pass') return reply(res, real);
     if (fault === 'cut') req.socket.destroy();
     if (fault === 'half') reply(res, { ...real, isHalf: true });
     if (fault === 'garbage') req.socket.end('\x16\x03\x01 this is no HTTP\r\n\r\n');
   }
+  const server = createServer((req, res) => answer(req, res).catch(() => req.socket.destroy()));
+  server.on('connection', (socket) => {
+    front.connections++;
+    front.open++;
+    socket.on('close', () => front.open--);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  front.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return front;
+}
 
-  async #forward({ method, path, headers, body }: Asked): Promise<Answer> {
-    const out = request(new URL(path, this.behind), { method, headers: { ...headers, connection: 'close' } });
-    const [answer] = (await once(out.end(body), 'response')) as [IncomingMessage];
-    const { connection: _, 'keep-alive': __, ...kept } = answer.headers;
-    return { status: answer.statusCode ?? 0, headers: kept as Record<string, string>, body: await text(answer) };
-  }
+async function forward({ method, path, headers, body }: Asked, behind: string): Promise<Answer> {
+  const out = request(new URL(path, behind), { method, headers: { ...headers, connection: 'close' } });
+  const [answer] = (await once(out.end(body), 'response')) as [IncomingMessage];
+  const { connection: _, 'keep-alive': __, ...kept } = answer.headers;
+  return { status: answer.statusCode ?? 0, headers: kept as Record<string, string>, body: await text(answer) };
 }
 
 function reply(res: ServerResponse, { status, headers, body = '', isHalf }: Answer): void {
@@ -93,6 +83,11 @@ export function json(value: unknown, headers: Record<string, string> = {}, statu
   return { status, headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body };
 }
 
+/** What a proxy says. */
+export const html = (status: number): Answer => {
+  return { status, headers: { 'content-type': 'text/html' }, body: '<h1>Sorry</h1>' };
+};
+
 /** An error as the service tells it. */
 export function refusal(status: number, code: string, headers: Record<string, string> = {}): Answer {
   return json({ code, message: `because of ${code}`, status }, { 'x-request-id': 'r-1', ...headers }, status);
@@ -103,4 +98,55 @@ export function inTurn(...faults: Fault[]): () => Fault {
   return () => (faults.length > 1 ? (faults.shift() as Fault) : faults[0]);
 }
 
+export const KEY = makeKey('production');
 export const REX = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };
+export const newPet = { name: 'Rex', categoryId: 1 };
+
+/** What a client goes by, given in an option that no user is told of. Where it says nothing, the client's own. */
+type Timing = NonNullable<ConstructorParameters<typeof Calls>[1]['timing']>;
+
+/** `behind`: the service's address. `path`: the end of the base URL. */
+type Options = Partial<ClientOptions & { behind: string; path: string; time: SetClock; timing: Timing }>;
+
+/**
+ * A client behind a front. Time passes only when it waits, and how long it waited each time is told; what is random is
+ * at its greatest, so that every backoff has the length of its cap.
+ */
+export async function harness(t: TestContext, fault: Decide, options: Options = {}) {
+  const { behind = '', path = '/v1', time = new SetClock(), ...given } = options;
+  const front = await startFront(t, fault, behind);
+  t.mock.method(Math, 'random', () => 1 - Number.EPSILON);
+  const waits: number[] = [];
+  const sleep = async (ms: number) => {
+    waits.push(ms);
+    time.advance(ms);
+  };
+  const timing = { now: () => time.now(), sleep };
+  const client = new PetstoreClient({ baseUrl: front.url.replace('/v1', path), key: KEY, ...{ timing, ...given } });
+  t.after(() => client.close());
+  return { front, time, waits, client };
+}
+
+/** What a call rejects with; fails when it resolves, or rejects with anything else. */
+export async function failure(call: Promise<unknown>): Promise<PetstoreError> {
+  const result = await call.then(
+    (value) => new Error(`resolved with ${JSON.stringify(value)}`),
+    (error) => error,
+  );
+  if (!(result instanceof PetstoreError)) throw result;
+  return result;
+}
+
+export async function all<T>(listing: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of listing) items.push(item);
+  return items;
+}
+
+export async function until(isSo: () => boolean, withinMs = 30_000): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!isSo()) {
+    assert.ok(performance.now() < deadline, `waited in vain for ${isSo}`);
+    await new Promise(setImmediate);
+  }
+}

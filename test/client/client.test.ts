@@ -1,0 +1,328 @@
+/** The client: what it makes of replies, when it sends again and how long it waits, and what ends a call. */
+import assert from 'node:assert/strict';
+import { getEventListeners, once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import test, { type TestContext } from 'node:test';
+import { inspect } from 'node:util';
+import { MAX_REPLY_BYTES } from '../../src/client/calls.ts';
+import { PetstoreClient } from '../../src/client/client.ts';
+import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
+import { all, type Fault, failure, harness, html, inTurn, json, KEY, newPet, REX, refusal, until } from './front.ts';
+
+const made = json(REX, {}, 201);
+const wait = (seconds: number) => ({ 'Retry-After': `${seconds}` });
+
+test('ids are exact both ways: a number up to 2^53 − 1, its digits beyond', async (t) => {
+  const { client, front } = await harness(t, ({ body }) =>
+    json(`{"id":9007199254740993,"name":"Rex","categoryId":${/-?\d+/.exec(body) ?? 1},"status":"sold"}`),
+  );
+  for (const written of ['9007199254740991', '9007199254740993', '-9223372036854775808', '9223372036854775807', '-5']) {
+    const categoryId = Number.isSafeInteger(Number(written)) ? Number(written) : written;
+    for (const given of [categoryId, written, BigInt(written)]) {
+      const pet = await client.createPet({ name: 'Rex', categoryId: given });
+      assert.deepEqual(pet, { id: '9007199254740993', name: 'Rex', categoryId, status: 'sold' });
+      assert.equal(front.asked.at(-1)?.body, `{"categoryId":${written},"name":"Rex"}`);
+      await client.getPet(given);
+      assert.equal(front.asked.at(-1)?.path, `/v1/pets/${written}`);
+    }
+  }
+  front.asked.length = 0;
+  const calls = [2 ** 53, 1.5, Number.NaN, 2n ** 63n, '1.0', 'x', ''].map((id) => client.getPet(id));
+  calls.push(
+    client.createPet({ name: 'Rex', categoryId: 1.5 }),
+    client.createPet(newPet, { idempotencyKey: 'a\r\nb' }),
+  );
+  for (const error of await Promise.all([...calls, all(client.listPets({ after: 1.5 }))].map(failure))) {
+    assert.deepEqual([error.code, error.outcomeUnknown], ['invalid_argument', false]);
+  }
+  assert.equal(front.asked.length, 0, 'nothing of it was sent');
+});
+
+test('what is no reply of the service; each is read to its end, so its connection serves again', async (t) => {
+  const { client, front } = await harness(t, () => html(500));
+  const check = async (answer: ReturnType<typeof json>) => {
+    front.fault = () => answer;
+    const tries = [502, 503, 504].includes(answer.status) ? 6 : 1;
+    const error = await failure(all(client.listPets()));
+    const found = [error.code, error.status, error.tries, front.asked.splice(0).length];
+    assert.deepEqual(found, ['bad_reply', answer.status, tries, tries], answer.body?.slice(0, 80));
+  };
+  for (const status of [200, 404, 502, 503, 504]) await check(html(status));
+  await check(json([], {}, 418));
+  await check({ status: 302, headers: { location: 'http://127.0.0.1:1/' } });
+  for (const body of ['{}', JSON.stringify(REX), '[{"name":"Rex"}]', '[{"id":1,"id":2}]']) await check(json(body));
+  // undici may open a second one when the first is just being given back.
+  assert.ok(front.connections <= 2, `${front.connections} connections`);
+  await check(json([{ ...REX, name: 'x'.repeat(MAX_REPLY_BYTES) }]));
+  await client.close();
+  await front.allClosed();
+});
+
+test('pages follow the Link of each reply, also behind a proxy that adds a prefix', async (t) => {
+  for (const prefix of ['', '/shop']) {
+    const fault = ({ path }: { path: string }) => {
+      const after = Number(new URL(path, 'http://x').searchParams.get('after') ?? 0);
+      const Link = `<https://x.test/docs>; rel="help", </v1/pets?status=sold&after=${after + 2}>; Rel="last NEXT"`;
+      const pets = [1, 2].map((n) => ({ ...REX, id: after + n }));
+      return json(pets, after < 6 ? { Link } : {});
+    };
+    const { client, front } = await harness(t, fault, { path: `${prefix}/v1` });
+    const pets = await all(client.listPets({ status: 'sold' }));
+    assert.equal(`${pets.map(({ id }) => id)}`, '1,2,3,4,5,6,7,8');
+    for await (const _ of client.listPets({ limit: 2, after: 3n })) break; // asks for no more
+    const queries = ['limit=100&status=sold', ...[2, 4, 6].map((after) => `status=sold&after=${after}`)];
+    const expected = [...queries, 'limit=2&after=3'].map((query) => `${prefix}/v1/pets?${query}`);
+    assert.equal(front.asked.map(({ path }) => path).join('\n'), expected.join('\n'));
+  }
+});
+
+test('a Link never takes the key elsewhere, and never leads in a circle of one', async (t) => {
+  const thief = await harness(t, () => json([]));
+  const { client, front } = await harness(t, () => 'lost');
+  const linkTo = (target: string) => json([REX], { Link: `<${target}>; rel=next` });
+  for (const target of [`${thief.front.url}/pets?after=1`, '//x.test/v1/pets?after=1', '/v1/../x?after=1']) {
+    front.fault = inTurn(linkTo(target), json([]));
+    await all(client.listPets());
+    assert.equal(front.asked.splice(0)[1].path, '/v1/pets?after=1', target);
+  }
+  assert.equal(thief.front.asked.length, 0);
+  for (const target of ['/v1', '?limit=100', 'http://[', '/v1/%2e%2e/x']) {
+    front.fault = () => linkTo(target);
+    const { code } = await failure(all(client.listPets()));
+    assert.deepEqual([code, front.asked.splice(0).length], ['bad_reply', 1], target);
+  }
+});
+
+test('options that cannot be meant are refused, a mistyped key without a request', async (t) => {
+  const good = { baseUrl: 'http://x', key: KEY };
+  for (const baseUrl of ['ftp://x/v1', 'http://u@x/v1', 'http://x/v1?a', 'http://x/v1#a', 'v1']) {
+    assert.throws(() => new PetstoreClient({ ...good, baseUrl }), TypeError, baseUrl);
+  }
+  const mistyped = KEY.slice(0, -1) + (KEY.endsWith('x') ? 'y' : 'x');
+  for (const key of ['', 'secret', KEY.slice(1), `${KEY} `, mistyped, mistyped.toLowerCase()]) {
+    const isTold = ({ name, message }: Error) =>
+      name === 'TypeError' && message.startsWith('key ') && !message.includes(key || 'none');
+    assert.throws(() => new PetstoreClient({ ...good, key }), isTold, key);
+  }
+  for (const budgetMs of [0, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 31]) {
+    assert.throws(() => new PetstoreClient({ ...good, budgetMs }), RangeError);
+  }
+  for (const path of ['', '/', '/v1', '/v1/', '/shop', '/shop/v1']) {
+    const { client, front } = await harness(t, () => json([]), { path });
+    await all(client.listPets());
+    assert.equal(front.asked[0].path, `${path.startsWith('/shop') ? '/shop' : ''}/v1/pets?limit=100`, path);
+  }
+});
+
+test('waits exactly as long as Retry-After says, also where the body breaks off', async (t) => {
+  const limited = (seconds: number) => refusal(429, 'rate_limited', wait(seconds));
+  const busy = refusal(503, 'unavailable', wait(2));
+  const { client, waits } = await harness(t, inTurn(limited(7), busy, { ...limited(9), isHalf: true }, made));
+  assert.deepEqual(await client.createPet(newPet), REX);
+  assert.deepEqual(waits, [7_000, 2_000, 9_000]);
+});
+
+test('backs off exponentially for at most six tries, with jitter; then tells all but the key', async (t) => {
+  const { client, waits } = await harness(t, () => refusal(503, 'unavailable'));
+  const error = await failure(client.createPet(newPet));
+  assert.deepEqual(waits.splice(0), [200, 400, 800, 1_600, 3_200]);
+  const { name, code, status, tries, requestId, message } = error;
+  assert.deepEqual([name, code, status, tries, requestId], ['PetstoreError', 'unavailable', 503, 6, 'r-1']);
+  assert.equal(message, 'because of unavailable');
+  for (const shown of [error, client]) assert.ok(!inspect(shown, { depth: 9, showHidden: true }).includes(KEY));
+  t.mock.method(Math, 'random', () => 0);
+  await failure(client.createPet(newPet));
+  assert.deepEqual(waits, [150, 300, 600, 1_200, 2_400]);
+});
+
+test('no call is sent before the time that a refusal told; one that cannot wait so long is thrown at once', async (t) => {
+  const { client, time, waits, front } = await harness(t, () => refusal(429, 'key_banned', wait(120)));
+  const told = await failure(client.createPet(newPet));
+  assert.deepEqual([told.code, told.status, told.retryAfter, told.tries], ['key_banned', 429, 120, 1]);
+  time.advance(20_500);
+  const held = await failure(all(client.listPets()));
+  assert.deepEqual([held.code, held.status, held.retryAfter, held.tries], ['key_banned', 429, 100, 0]);
+  assert.equal(held.message, 'not sent, as was said before: because of key_banned');
+  assert.deepEqual([waits, front.asked.length], [[], 1]);
+  time.advance(9_501);
+  front.fault = () => made;
+  await client.createPet(newPet);
+  assert.deepEqual([waits, front.asked.length], [[89_999], 2], 'what is within the budget is waited for');
+});
+
+test('no more calls are under way than both windows of the limits let; with none left, none is sent before the reset', async (t) => {
+  const left = { minute: 6, day: 45 };
+  let [under, may, most, isSilent] = [0, 1, 0, true]; // the first goes alone
+  const tooMany: string[] = [];
+  const { client, waits } = await harness(t, async () => {
+    if (left.minute === 0 && waits.length > 0) [left.minute, may] = [60, 1];
+    if (++under > may) tooMany.push(`${under} where ${may} may be`);
+    const isNext = () => under >= may && left.day === (client.limits?.day.remaining ?? 45);
+    do {
+      await until(isNext); // as many are here as may be, and the client has heard of the reply before
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate); // what is too much arrives too
+    } while (!isNext());
+    most = Math.max(most, under--);
+    if (left.day === 30 && isSilent) return (isSilent = false) || html(404); // what says nothing changes nothing
+    may = Math.min(16, --left.minute, --left.day);
+    const RateLimit = `"minute";r=${left.minute};t=60, "day";r=${left.day};t=9000`;
+    return json(REX, { RateLimit, 'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400' }, 201);
+  });
+  const calls = Array.from({ length: 47 }, () => client.createPet(newPet));
+  const settled = await Promise.allSettled(calls);
+  assert.deepEqual([tooMany, most, waits[0]], [[], 16, 60_000]);
+  const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  const told = refused.map(({ code, tries, retryAfter }) => `${code} ${tries} ${retryAfter}`).sort();
+  assert.deepEqual(told, ['bad_reply 1 undefined', 'rate_limited 0 9000']);
+  const { at, minute, day } = client.limits!;
+  assert.deepEqual(minute, { limit: 60, remaining: left.minute, resetsInSeconds: 60 });
+  assert.deepEqual(day, { limit: 1000, remaining: 0, resetsInSeconds: 9_000 });
+  assert.ok(Math.abs(at.getTime() - Date.now()) < 60_000);
+});
+
+test('POST goes under one key for all tries of a call, another for another call, or the one given', async (t) => {
+  const { client, front } = await harness(t, inTurn('lost', refusal(503, 'outcome_unknown'), made));
+  for (const idempotencyKey of [undefined, undefined, 'mine']) await client.createPet(newPet, { idempotencyKey });
+  const [first, ...others] = front.asked.map(({ headers }) => headers['idempotency-key']);
+  assert.match(String(first), /^[0-9a-f-]{36}$/);
+  assert.notEqual(others[2], first);
+  assert.deepEqual(others, [first, first, others[2], 'mine']);
+});
+
+test('what passes is sent again, what does not is thrown at once, and says whether it may have been done', async (t) => {
+  type Case = [fault: Fault, code: string, tries: number, outcomeUnknown: boolean];
+  const told = (code: ErrorCode, tries: number, outcomeUnknown = false): Case => {
+    return [refusal(CATALOGUE[code], code), code, tries, outcomeUnknown];
+  };
+  const final = ['invalid_body', 'invalid_api_key', 'not_found', 'pet_unavailable', 'gone', 'storage_full'] as const;
+  const cases: Case[] = [
+    ...[...final, 'idempotency_key_reused' as const].map((code) => told(code, 1)),
+    ...[told('internal_error', 1, true), told('request_timeout', 6), told('unavailable', 6)],
+    ...[told('outcome_unknown', 6, true), told('idempotency_in_flight', 6, true)],
+    ['lost', 'network', 6, true],
+    [json('{"id":1', {}, 201), 'bad_reply', 1, true],
+    [json({ name: 'Rex' }, {}, 201), 'bad_reply', 1, true],
+  ];
+  const { client, front } = await harness(t, () => 'lost');
+  for (const [fault, ...expected] of cases) {
+    front.fault = () => fault;
+    const error = await failure(client.createPet(newPet, { idempotencyKey: 'mine' }));
+    assert.deepEqual([error.code, error.tries, error.outcomeUnknown], expected);
+    assert.deepEqual([front.asked.splice(0).length, error.idempotencyKey], [error.tries, 'mine']);
+    assert.equal((await failure(all(client.listPets()))).outcomeUnknown, false, 'reading does nothing');
+    front.asked.length = 0;
+  }
+  front.fault = inTurn('lost', refusal(429, 'rate_limited', wait(999)));
+  const { code, outcomeUnknown } = await failure(client.createPet(newPet));
+  assert.deepEqual([code, outcomeUnknown], ['rate_limited', true], 'a refusal says nothing of the try before');
+
+  const nobody = await harness(t, () => made, { baseUrl: 'http://127.0.0.1:1/v1' });
+  const error = await failure(nobody.client.createPet(newPet));
+  assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['network', 0, 6, false]);
+  assert.equal((error.cause as { code?: string }).code, 'ECONNREFUSED');
+});
+
+test('closing an order is sent again only while it is sure that nothing was done', async (t) => {
+  const order = { id: 3, petId: 1, status: 'delivered', placedAt: '2026-01-01T00:00:00.000Z' };
+  const sure = inTurn(refusal(503, 'unavailable'), refusal(429, 'rate_limited'), json(order));
+  const { client, front } = await harness(t, sure);
+  assert.deepEqual(await client.closeOrder(3, 'delivered'), order);
+  for (const fault of ['lost' as const, refusal(503, 'outcome_unknown'), { status: 502 }]) {
+    front.fault = inTurn(fault, json(order));
+    const { tries, outcomeUnknown } = await failure(client.closeOrder(3, 'delivered'));
+    assert.deepEqual([tries, outcomeUnknown], [1, true]);
+    assert.deepEqual(await client.getOrder(3), order, 'the second request');
+  }
+});
+
+const never = () => new Promise<never>(() => {});
+const busy = refusal(503, 'unavailable', { ...wait(60), connection: 'close' });
+/** The client's own way of waiting, but of no length: it ends by the signal alone. */
+const waitForSignal = (_: number, signal: AbortSignal) => once(signal, 'abort');
+
+/** The address of a server that is no HTTP server. */
+async function socketServer(t: TestContext, onSocket: (socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => {
+    t.after(() => socket.destroy());
+    onSocket(socket.on('error', () => {}));
+  });
+  t.after(() => server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test('a signal ends the wait for a turn, and the turn goes to the next', async (t) => {
+  let release = () => {};
+  const { client, front } = await harness(t, async () => {
+    await new Promise<void>((resolve) => (release = resolve));
+    return made;
+  });
+  const stop = new AbortController();
+  const first = client.createPet(newPet);
+  const second = failure(client.createPet(newPet, { signal: stop.signal }));
+  const third = client.createPet(newPet);
+  await until(() => front.asked.length === 1);
+  stop.abort();
+  assert.deepEqual([(await second).code, (await second).tries], ['aborted', 0]);
+  release();
+  await first;
+  await until(() => front.asked.length === 2);
+  release();
+  await third;
+  assert.equal(front.asked.length, 2);
+});
+
+test('a signal need not wait for a connection', async (t) => {
+  const stop = new AbortController();
+  const mute = await socketServer(t, () => stop.abort());
+  const { client } = await harness(t, never, { baseUrl: `https://${mute}` }); // it never shakes hands
+  assert.equal((await failure(client.createPet(newPet, { signal: stop.signal }))).code, 'aborted');
+});
+
+test('one signal serves a hundred calls without a warning, and nothing stays in it', async (t) => {
+  const warned = t.mock.method(process, 'emitWarning', () => {});
+  const { client } = await harness(t, () => json([REX]));
+  const { signal } = new AbortController();
+  await Promise.all(Array.from({ length: 100 }, () => all(client.listPets({ signal }))));
+  assert.deepEqual([getEventListeners(signal, 'abort').length, warned.mock.callCount()], [0, 0]);
+});
+
+test('a reply that drips is not silent, and ended by the budget', async (t) => {
+  const dripping = await socketServer(t, (socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n[');
+    const drip = setInterval(() => socket.write(' '), 2);
+    socket.on('close', () => clearInterval(drip));
+  });
+  const timing = { silenceMs: 1_500 }; // a machine that stands still for so long would make silence of it
+  const { client } = await harness(t, never, { baseUrl: `http://${dripping}`, budgetMs: 2_500, timing });
+  const error = await failure(client.createPet(newPet));
+  assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 0, 1, true]);
+  assert.match(error.message, /within 2500 ms/);
+});
+
+test('a silent try is repeated, by real timers', async (t) => {
+  const fault = () => (front.asked.length === 1 ? never() : made);
+  const { client, front } = await harness(t, fault, { timing: { silenceMs: 600 } });
+  assert.deepEqual(await client.createPet(newPet), REX);
+  assert.equal(front.asked.length, 2);
+});
+
+test('a signal, or close, ends what is under way, what waits, and what comes after', async (t) => {
+  for (const code of ['aborted', 'closed']) {
+    const stop = new AbortController();
+    const fault = () => (front.asked.length === 1 ? busy : never());
+    const { client, front } = await harness(t, fault, { timing: { sleep: waitForSignal } });
+    const call = () => failure(client.createPet(newPet, { signal: stop.signal }));
+    const waiting = call();
+    await until(() => front.asked.length === 1);
+    const under = call();
+    await until(() => front.asked.length === 2);
+    if (code === 'closed') await client.close();
+    else stop.abort('enough');
+    const errors = await Promise.all([waiting, under, call()]);
+    const told = errors.map((error) => `${error.code} ${error.tries} ${error.outcomeUnknown}`);
+    assert.deepEqual(told, [`${code} 1 false`, `${code} 1 true`, `${code} 0 false`]);
+    assert.equal(errors[1].cause, stop.signal.reason);
+    await front.allClosed();
+  }
+});
