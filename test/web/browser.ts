@@ -1,12 +1,17 @@
-/** A real browser on the page: what it must not do is watched all the time. */
+/** The program itself, serving from a directory of its own, and a real browser on its page. */
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import axe, { type AxeResults } from 'axe-core';
-import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import { after, before } from 'node:test';
+import axe from 'axe-core';
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import { program, serveProgram } from '../program.ts';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-sync'];
+const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */
 const WAIT_MAX_MS = 45_000;
 
@@ -18,12 +23,49 @@ export const PHONE = { width: 390, height: 844 };
 /** What chromium says of every reply from 400 on; the page is meant to get some. */
 const REFUSED = /^Failed to load resource: the server responded with a status of [45]\d\d/;
 
-interface Options {
-  viewport?: { width: number; height: number };
-  javaScriptEnabled?: boolean;
-  prepare?: (page: Page) => Promise<void>;
+type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void> };
+
+/** A server on the seed, and a browser: both are there while the tests of this file run. */
+export function stage(...options: string[]) {
+  const live = { origin: '', key: '', operate, open };
+  const ends: (() => Promise<unknown>)[] = [];
+  let data: string;
+  let browser: Awaited<ReturnType<typeof chromium.launch>>;
+
+  before(async () => {
+    if (skip) return;
+    data = await mkdtemp(join(tmpdir(), 'petstore-web-'));
+    ends.push(() => rm(data, { recursive: true }));
+    const words = ['--data', data, '--seed', SEED, '--first-key', 'business']; // a key that no test here can use up
+    const { url, key, stop } = await serveProgram([...words, ...options]);
+    ends.unshift(stop);
+    Object.assign(live, { origin: new URL(url).origin, key });
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: WAIT_MAX_MS });
+    ends.unshift(() => browser.close());
+  });
+  after(async () => {
+    for (const end of ends) await end();
+  });
+
+  /** Runs an operator's command on this server; what it printed. */
+  async function operate(...command: string[]): Promise<string> {
+    const { exit, stdout, stderr } = await program([...command, '--data', data]);
+    assert.equal(exit, 0, `petstore ${command.join(' ')}: ${stderr}`);
+    return stdout.trim();
+  }
+  async function open({ prepare, ...options }: Options = {}): Promise<Watched> {
+    const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });
+    const watched = new Watched(await context.newPage(), live.origin);
+    await prepare?.(watched.page);
+    await watched.page.goto(`${live.origin}/`);
+    return watched;
+  }
+  return live;
 }
 
+type Where = string | Locator;
+
+/** The page in a browser: what it must not do is watched all the time. */
 export class Watched {
   readonly page: Page;
   /** Dialogs, errors on the console or thrown, breaches of the policy, requests to others. */
@@ -54,65 +96,68 @@ export class Watched {
     this.faults.splice(0, this.faults.length, ...others);
   }
 
-  async useKey(key: string): Promise<void> {
-    if (!(await this.page.getByLabel('API key').isVisible())) await this.page.locator('#key summary').click();
-    await this.page.getByLabel('API key').fill(key);
-    await button(this.page, 'Use key').click();
-  }
-
   async close(): Promise<void> {
     await this.page.context().close();
     assert.deepEqual(this.faults, []);
   }
-}
 
-export function startBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: WAIT_MAX_MS });
-}
+  at = (where: Where): Locator => (typeof where === 'string' ? this.page.locator(where) : where);
+  button = (name: string | RegExp, where: Where = 'body') => this.at(where).getByRole('button', { name });
+  press = (name: string | RegExp, where?: Where): Promise<void> => this.button(name, where).click();
+  rows = (): Locator => this.at('.list tbody tr:visible');
+  rowOf = (name: string): Locator => this.rows().filter({ hasText: name });
+  exchanges = (): Locator => this.at('#exchange-list > li');
+  view = (name: string): Promise<void> => this.page.getByRole('link', { name, exact: true }).click();
+  go = (hash: string): Promise<unknown> => this.page.evaluate(`location.hash = '#${hash}'`);
 
-export async function open(browser: Browser, origin: string, { prepare, ...options }: Options = {}): Promise<Watched> {
-  const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });
-  const watched = new Watched(await context.newPage(), origin);
-  await prepare?.(watched.page);
-  await watched.page.goto(`${origin}/`);
-  return watched;
-}
-
-/** A picture for docs/, where SCREENSHOTS names a folder. */
-export async function shoot(page: Page, name: string): Promise<void> {
-  const folder = process.env.SCREENSHOTS;
-  if (folder !== undefined) await page.screenshot({ path: join(folder, `console-${name}.png`) });
-}
-
-/** What axe-core has against the page as it stands, wide in light and on a phone in dark; nothing is wider than it. */
-export async function assertAccessible(page: Page, where: string): Promise<void> {
-  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
-  for (const [colorScheme, viewport] of Object.entries({ light: WIDE, dark: PHONE })) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme: colorScheme as 'light' | 'dark' });
-    const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
-    const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`);
-    assert.deepEqual(told, [], `${where}, ${colorScheme}`);
-    const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
-    assert.ok(width <= viewport.width, `${where}: ${width} px on ${viewport.width}`);
+  /** Opens the form behind its title. */
+  async drawer(title: string): Promise<Locator> {
+    await this.at('.drawer summary').filter({ hasText: title }).click();
+    return this.page.getByRole('form', { name: title });
   }
-  await page.setViewportSize(WIDE);
-}
 
-export const rows = (page: Page): Locator => page.locator('.list tbody tr:visible');
-export const rowOf = (page: Page, name: string): Locator => rows(page).filter({ hasText: name });
-export const button = (page: Page | Locator, name: string | RegExp): Locator => page.getByRole('button', { name });
-export const view = (page: Page, name: string): Promise<void> => page.getByRole('link', { name, exact: true }).click();
-export const exchanges = (page: Page): Locator => page.locator('#exchange-list > li');
+  async send(form: Where, fields: Record<string, string>, name: string): Promise<void> {
+    for (const [label, text] of Object.entries(fields)) await this.at(form).getByLabel(label).fill(text);
+    await this.press(name, form);
+  }
 
-/** Playwright's own assertions are not in playwright-core: this waits for what is said, and tells what there was. */
-export async function expectText(locator: Locator, wanted: string | RegExp): Promise<void> {
-  const end = Date.now() + WAIT_MAX_MS;
-  let text = '';
-  do {
-    text = (await locator.allInnerTexts()).join('\n');
-    if (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  } while (Date.now() < end);
-  assert.fail(`waited for ${wanted}, there is: ${text}`);
+  async useKey(key: string): Promise<void> {
+    if (!(await this.page.getByLabel('API key').isVisible())) await this.at('#key summary').click();
+    await this.send('body', { 'API key': key }, 'Use key');
+  }
+
+  /** Playwright's own assertions are not in playwright-core: this waits for what is said, and tells what there was. */
+  async see(where: Where, wanted: string | RegExp): Promise<void> {
+    const end = Date.now() + WAIT_MAX_MS;
+    let text = '';
+    do {
+      text = (await this.at(where).allInnerTexts()).join('\n');
+      if (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)) return;
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    } while (Date.now() < end);
+    assert.fail(`waited for ${wanted}, there is: ${text}`);
+  }
+
+  /** A picture for docs/, where SCREENSHOTS names a folder. */
+  async shoot(name: string): Promise<void> {
+    const folder = process.env.SCREENSHOTS;
+    if (folder !== undefined) await this.page.screenshot({ path: join(folder, `console-${name}.png`) });
+  }
+
+  /** What axe-core has against the page as it stands, wide in light and on a phone in dark; nothing is wider than it. */
+  async isAccessible(where: string): Promise<void> {
+    const { page } = this;
+    if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
+    for (const [colorScheme, viewport] of [['light', WIDE] as const, ['dark', PHONE] as const]) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme });
+      // Only what is wrong is brought out of the page: all that axe tells takes longer than to find it.
+      const told = await page.evaluate(`axe.run({ resultTypes: ['violations'], selectors: false }).then(
+        ({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
+      assert.deepEqual(told, [], `${where}, ${colorScheme}`);
+      const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
+      assert.ok(width <= viewport.width, `${where}: ${width} px on ${viewport.width}`);
+    }
+    await page.setViewportSize(WIDE);
+  }
 }
