@@ -1,6 +1,6 @@
 /** The harness itself, for as long as its shortest run takes. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,20 +13,16 @@ const MAIN = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
 const folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-test-'));
 after(() => rmSync(folder, { recursive: true }));
 
-function bench(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const options = { env: { ...process.env, TMPDIR: folder } };
-  return new Promise((resolve) => {
-    execFile(process.execPath, ['--import', 'tsx', MAIN, ...args], options, (error, stdout, stderr) => {
-      resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
-    });
-  });
+function bench(...args: string[]) {
+  const options = { env: { ...process.env, TMPDIR: folder }, encoding: 'utf8' } as const;
+  return spawnSync(process.execPath, ['--import', 'tsx', MAIN, ...args], options);
 }
 
 const skip = wrk === undefined && 'wrk is not installed';
-test('the harness measures the service beside others, and leaves nothing behind', { skip }, async () => {
+test('the harness measures the service beside others, and leaves nothing behind', { skip }, () => {
   const page = path.join(folder, 'report.html');
-  const { code, stdout, stderr } = await bench('create', '--rounds', '1', '--no-peers', '--json', '--report', page);
-  assert.equal(code, 0, stderr);
+  const { status, stdout, stderr } = bench('create', '--rounds', '1', '--no-peers', '--json', '--report', page);
+  assert.equal(status, 0, stderr);
   const { rows, reached, notes }: Results = JSON.parse(stdout);
   const failed = notes.filter((note) => note.includes('FAILED'));
   assert.deepEqual(failed, []);
@@ -43,10 +39,10 @@ test('the harness measures the service beside others, and leaves nothing behind'
   assert.deepEqual(left, []);
 });
 
-test('what it does not know it names, with status 2', async () => {
+test('what it does not know it names, with status 2', () => {
   for (const [word, ...more] of [['lists'], ['--fast'], ['--seconds', 'x', 'list']]) {
-    const { code, stderr } = await bench(word, ...more);
-    assert.equal(code, 2, stderr);
+    const { status, stderr } = bench(word, ...more);
+    assert.equal(status, 2, stderr);
     assert.ok(stderr.includes(word), stderr);
   }
 });
