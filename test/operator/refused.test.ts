@@ -1,94 +1,61 @@
-/** What stands in the way of a start, or of a clean end, and how it is told. */
+/** What stands in the way of a command or a start, and how it is told; and what stands in nobody's. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { realDisk } from '../../src/store/file/disk.ts';
-import { command, freePort, program, serving, temporary, whyNoStrace } from '../program.ts';
+import { listen } from '../../src/operator/sockets.ts';
+import { command } from '../program.ts';
+import { workplace } from './workplace.ts';
 
 const TEST_MAX_MS = 240_000;
-/** Enough to be read for some tenths of a second. */
-const ANIMALS = 150_000;
-const ASK_AGAIN_MS = 20;
-const DEBUGGER_MAX_MS = 500;
-/** The first write that finds no room; those before it come with the start. */
-const WRITE_WITHOUT_ROOM = 4;
 const NOBODY = 65_534;
+/** What a server has for commands. */
+const CALLERS_MAX = 64;
+/** More than fit into a pipe and a socket. */
+const ANIMALS = 20_000;
+/** Longer than an answer is waited for. */
+const SLOW_MS = 4_000;
 
-const serve = ['serve', '--port', '0'];
-
-/** Why a server did not start: one line of log, without a stack. */
-function reasonIn(stderr: string): string {
-  const { level, message, error } = JSON.parse(stderr);
-  assert.deepEqual([level, error], ['error', undefined]);
-  return message;
-}
-
-async function run(t: TestContext, words: string[], options: Parameters<typeof spawn>[2] = {}) {
-  const child = spawn(words[0], words.slice(1), { ...options, stdio: 'pipe' });
-  t.after(() => child.kill('SIGKILL'));
-  const said = { stdout: '', stderr: '' };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (said.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (said.stderr += text));
-  return { child, said, ended: once(child, 'close') };
-}
-
-test('a command that has the store is waited for by a server that starts', { timeout: TEST_MAX_MS }, async (t) => {
-  const data = path.join(await temporary(t), 'data');
-  await mkdir(data);
-  const lock = realDisk.lock(path.join(data, 'LOCK'));
-  const { exit, stdout, stderr } = await program([...serve, '--data', data]);
-  assert.deepEqual([exit, stdout], [4, ''], 'but not for long');
-  assert.equal(reasonIn(stderr), `${data} is in use by another petstore`);
-  const port = String(await freePort());
-  const { child, said, ended } = await run(t, [...(await command()), 'serve', '--port', port, '--data', data]);
-  const health = () => fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined);
-  while (child.exitCode === null && (await health()) === undefined) await wait(ASK_AGAIN_MS);
-  assert.equal(said.stdout, ''); // the port is open, the lock was tried, and both before anybody is answered
-  lock.release();
-  while (child.exitCode === null && said.stdout === '') await wait(ASK_AGAIN_MS);
-  assert.match(said.stdout, /^petstore listening/, said.stderr);
-  child.kill('SIGTERM');
-  assert.deepEqual(await ended, [0, null]);
-});
-
-test('while a big store is read /healthz is 200 and /readyz is 503', { timeout: TEST_MAX_MS }, async (t) => {
-  const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'in'), '{"name":"Rex","categoryId":1}\n'.repeat(ANIMALS));
-  assert.equal((await program(['import', 'in'], { cwd })).exit, 0);
-  const port = await freePort();
-  const { child, said } = await run(t, [...(await command()), 'serve', '--port', String(port)], { cwd });
-  const ask = (page: string) => fetch(`http://127.0.0.1:${port}${page}`).catch(() => undefined);
-  const answers: unknown[] = [];
-  while (said.stdout === '' && child.exitCode === null && child.signalCode === null) {
-    const ready = await ask('/readyz');
-    if (ready?.status === 503) answers.push([(await ask('/healthz'))?.status, JSON.parse(await ready.text()).code]);
-  }
-  assert.ok(answers.length > 0, 'nobody was answered before it was ready');
-  for (const answer of answers) assert.deepEqual(answer, [200, 'unavailable']);
-  assert.equal((await ask('/readyz'))?.status, 200);
-});
-
-test('what is no store and cannot become one is told in a sentence', async (t) => {
-  const cwd = await temporary(t);
-  await writeFile(path.join(cwd, 'file'), '');
-  await symlink('none', path.join(cwd, 'nowhere'));
-  await mkdir(path.join(cwd, 'taken', 'admin.sock'), { recursive: true, mode: 0o700 });
-  for (const [data, said] of [
-    ['file', /^file: not a directory$/],
-    ['file/x', /^file\/x: not a directory$/],
-    ['nowhere', /^nowhere: this is a link that leads nowhere$/],
-    ['taken', /taken\/admin\.sock is in the place of the socket for commands: remove it by hand$/],
+test('what stands in the way is told in a sentence', async (t) => {
+  const { at, run } = await workplace(t);
+  await writeFile(at('file'), '');
+  await symlink('none', at('nowhere'));
+  await mkdir(at('taken/admin.sock'), { recursive: true, mode: 0o700 });
+  await writeFile(at('table.csv'), 'name,categoryId\nRex,1\n');
+  const long = 'd'.repeat(150);
+  for (const [line, said] of [
+    ['serve --data file', /^file: not a directory$/],
+    ['serve --data file/x', /^file\/x: not a directory$/],
+    ['serve --data nowhere', /^nowhere: this is a link that leads nowhere$/],
+    ['serve --data taken', /taken\/admin\.sock is in the place of the socket for commands: remove it by hand$/],
+    ['serve --seed none', /^seed none: no such file or directory$/],
+    [`serve --data ${long}`, /admin\.sock is too long for a socket: at most 107 bytes$/],
+    [`keys create --plan free --data ${long}`, /admin\.sock is too long for a socket: at most 107 bytes$/],
+    ['keys list --data file', /^file: not a directory$/],
+    ['verify --data file', /^file: not a directory$/],
+    ['repair --data file', /^file: not a directory$/],
+    ['backup b --data file', /^file: not a directory$/],
+    ['repair --data none', /^there is no store in none$/],
+    ['export --data none', /^there is no store in none$/],
+    ['restore none --data new', /^none: no such file or directory$/],
+    ['import table.csv', /^table\.csv looks like CSV; import takes JSON lines such as \{.*\}$/],
+    ['import .', /^\. is a directory$/],
+    ['import none', /^none: no such file or directory$/],
   ] as const) {
-    const { exit, stdout, stderr } = await program([...serve, '--data', data], { cwd });
-    assert.deepEqual([exit, stdout], [1, ''], data);
-    assert.match(reasonIn(stderr), said);
+    const isServer = line.startsWith('serve');
+    const { exit, stdout, stderr } = await run(isServer ? `${line} --port 0` : line);
+    assert.deepEqual([exit, stdout], [1, ''], line);
+    if (!isServer) assert.match(stderr.replace(/\n$/, ''), said);
+    else {
+      const { level, message, error } = JSON.parse(stderr);
+      assert.deepEqual([level, error], ['error', undefined], 'one line of log, without a stack');
+      assert.match(message, said);
+    }
   }
-  const { exit, stderr } = await program([...serve, '--seed', 'none'], { cwd });
-  assert.deepEqual([exit, reasonIn(stderr)], [1, 'seed none: no such file or directory']);
 });
 
 function whyNotAsNobody(): string | false {
@@ -98,58 +65,80 @@ function whyNotAsNobody(): string | false {
 }
 
 test('what one may not read is told in a sentence', { skip: whyNotAsNobody() }, async (t) => {
-  const cwd = await temporary(t);
+  const { cwd, at } = await workplace(t);
+  const [file, ...words] = await command();
+  if (words.length > 0) await chmod(path.dirname(words[0]), 0o755);
   await chmod(cwd, 0o755);
-  await mkdir(path.join(cwd, 'closed'), { mode: 0o700 });
+  await mkdir(at('closed'), { mode: 0o700 });
+  const advice = 'run this as the user who owns the store';
   for (const [line, said] of [
     ['serve --port 0 --data closed', /"message":"closed: permission denied"\}\n$/],
     ['serve --port 0 --data closed/d', /"message":"closed\/d: permission denied"\}\n$/],
-    [
-      'keys list --data closed',
-      /^closed: the running server cannot be asked: connect EACCES .*; run this as the user who owns the store\n$/,
-    ],
+    ['keys list --data closed', new RegExp(`^closed: the running server cannot be asked: .* EACCES .*; ${advice}\n$`)],
   ] as const) {
-    const options = { cwd, uid: NOBODY, gid: NOBODY };
-    const program = await command();
-    if (program.length > 1) await chmod(path.dirname(program[1]), 0o755);
-    const { said: output, ended } = await run(t, [...program, ...line.split(' ')], options);
-    assert.deepEqual(await ended, [1, null], line);
-    assert.match(output.stderr, said);
+    const options = { cwd, uid: NOBODY, gid: NOBODY, encoding: 'utf8' } as const;
+    const { status, stderr } = spawnSync(file, [...words, ...line.split(' ')], options);
+    assert.equal(status, 1, line);
+    assert.match(stderr, said);
   }
 });
 
-/** The program itself is the child, not the tracer; one thread does all file work, so that its calls are counted. */
-async function traced(t: TestContext, data: string, inject: string, ...words: string[]) {
-  const strace = ['strace', '-D', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=pwrite64', '-e', `inject=${inject}`];
-  const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
-  return run(t, [...strace, ...(await command()), ...serve, '--data', data, ...words], { env });
-}
+test('a connection that cannot be taken is told, every time, and ends nothing', async (t) => {
+  const { at } = await workplace(t);
+  const errors: string[] = [];
+  const error = (message: string, fields?: Record<string, unknown>) =>
+    void errors.push(`${message}: ${(fields!.error as Error).message}`);
+  const server = createServer();
+  await listen(server, { path: at('s') }, { info: error, warn: error, error });
+  t.after(() => server.close());
+  for (const why of ['one', 'two']) server.emit('error', new Error(why));
+  assert.deepEqual(errors, ['a connection could not be taken: one', 'a connection could not be taken: two']);
+});
 
-test('a full disk: a start names the directory, an end says what is lost and what is not', {
-  skip: whyNoStrace() ?? false,
+test('who connects to the server’s socket and says nothing, or nonsense, is nobody’s harm', async (t) => {
+  const { at, run, done, serve } = await workplace(t);
+  const server = await serve('--first-key free');
+  const open = () =>
+    connect(at('data/admin.sock'))
+      .on('error', () => {})
+      .resume();
+  const callers = Array.from({ length: CALLERS_MAX }, open);
+  t.after(() => callers.map((caller) => caller.destroy()));
+  await Promise.all(callers.map((caller) => once(caller, 'connect')));
+  const { exit, stdout, stderr } = await run('keys list');
+  assert.deepEqual([exit, stdout], [1, '']);
+  assert.match(stderr, /^data: the running server cannot be asked/);
+  for (const caller of callers) caller.destroy();
+  const post = (call: string, body: string) =>
+    `POST ${call} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  for (const text of ['no request\r\n\r\n', post('/none', '{}\n'), post('/keys%20revoke', 'null')]) {
+    const caller = open();
+    caller.end(text);
+    await once(caller, 'close');
+  }
+  assert.match(await done('keys list'), /^k1 .* active$/m);
+
+  await mkdir(at('data/store-000002.jsonl.tmp')); // and what fails there is told to whoever asked, and in the log
+  const failed = await run('compact');
+  assert.deepEqual([failed.exit, /store-000002\.jsonl\.tmp/.test(failed.stderr)], [1, true]);
+  assert.match((await server.stop()).stderr, /"level":"warn","message":"operator","call":"compact","error":"/);
+});
+
+test('a caller that is slow is waited for; one that is stopped holds up nobody: no other, no compaction, no end', {
   timeout: TEST_MAX_MS,
 }, async (t) => {
-  const data = path.join(await temporary(t), 'data');
-  const start = await traced(t, data, 'pwrite64:error=ENOSPC');
-  assert.deepEqual(await start.ended, [1, null]);
-  assert.equal(reasonIn(start.said.stderr), `${data}: no space left on device; make room there, and try again`);
-  const when = `pwrite64:error=ENOSPC:when=${WRITE_WITHOUT_ROOM}+`;
-  const { child, said, ended } = await traced(t, data, when, '--first-key', 'pro');
-  while (child.exitCode === null && !said.stdout.includes('curl')) await wait(ASK_AGAIN_MS);
-  const [, url, key] = /^petstore listening on (\S+)\n(ps_\w+)\n/.exec(said.stdout)!;
-  assert.equal((await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).status, 200);
-  child.kill('SIGTERM');
-  assert.deepEqual(await ended, [0, null]);
-  assert.match(said.stderr, /"message":"the last usage could not be written: the next start counts it as unused"/);
-  assert.match(said.stderr, /no room for the closing record; all writes that were acknowledged are kept/);
-  assert.doesNotMatch(said.stderr, /nothing is lost/);
-});
-
-test('no signal opens a debugger’s port', async (t) => {
-  const server = await serving(t, [], { cwd: await temporary(t) });
-  server.process.kill('SIGUSR1');
-  for (const end = performance.now() + DEBUGGER_MAX_MS; performance.now() < end; await wait(ASK_AGAIN_MS)) {
-    assert.doesNotMatch(server.stderr(), /Debugger listening/);
-  }
-  assert.equal((await server.stop()).exit, 0);
+  const { animals, done, serve, spawn } = await workplace(t);
+  await animals(ANIMALS);
+  await done('import in');
+  const server = await serve('--first-key pro');
+  const asking = ['export', 'export', 'keys list'].map((line) => spawn(line, ['ignore', 'pipe', 'inherit']));
+  const [slow, ...stopped] = await Promise.all(asking);
+  await wait(SLOW_MS); // nobody reads their pipes
+  for (const { child } of stopped) child.kill('SIGSTOP');
+  let lines = 0;
+  slow.child.stdout!.on('data', (bytes: Buffer) => (lines += bytes.toString('latin1').split('\n').length - 1));
+  assert.deepEqual([...(await slow.ended), lines], [0, null, ANIMALS]);
+  for (const line of ['keys list', 'compact', 'verify', 'backup b', 'keys revoke k1']) await done(line);
+  const { exit, stderr } = await server.stop();
+  assert.equal(exit, 0, stderr);
 });
