@@ -1,201 +1,84 @@
+/** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
-import http from 'node:http';
-import path from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Callers, isRefusal } from '../../src/access/callers.ts';
+import { read } from '../../src/operator/arguments.ts';
+import type { Context } from '../../src/operator/context.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
-import { program, type Serving, serving, temporary } from '../program.ts';
+import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
+import { readStore } from '../../src/store/file/tools.ts';
+import { StoreError } from '../../src/store/model.ts';
+import type { SetClock } from '../clock.ts';
+import { type Serving, temporary } from '../program.ts';
+import { NOW, withStore, workplace } from './workplace.ts';
 
 type NewSecret = KeyDetails & { key: string };
-
-const SECRET = /ps_(live|test)_[0-9A-Za-z]{36}/;
-
-/** A running server, or none: every command must do the same. */
-async function keysIn(t: TestContext, args?: string[]) {
-  const data = path.join(await temporary(t), 'data');
-  const server = args && (await serving(t, ['--data', data, '--access-log', ...args]));
-  const run = (line: string) => program(['keys', ...line.split(' '), '--data', data]);
-  const json = async <T>(line: string): Promise<T> => {
-    const ran = await run(`${line} --json`);
-    assert.equal(ran.exit, 0, ran.stderr);
-    return JSON.parse(ran.stdout);
-  };
-  return { data, server: server as Serving, run, json };
-}
 
 const status = async (server: Serving, key: string, address = '/pets') =>
   (await fetch(server.url + address, { headers: { authorization: `Bearer ${key}` } })).status;
 
-for (const [how, args] of [
-  ['through the running server', []],
-  ['on the store itself', undefined],
-] as const) {
-  test(`the life of a key, ${how}`, async (t) => {
-    const { run, json } = await keysIn(t, args && [...args]);
-    const made = await run('create --plan enterprise --per-minute 7 --per-day 70 --name Ünï');
-    assert.equal(made.exit, 0, made.stderr);
-    const lines = made.stdout.trimEnd().split('\n');
-    assert.match(lines.at(-1)!, /^ps_live_[0-9A-Za-z]{36}$/);
-    assert.match(made.stdout, /^id +k1\n[\s\S]*\nplan +enterprise\n/);
-
-    const second = await json<NewSecret>('create --plan free --environment staging');
-    assert.equal(second.id, 'k2');
-    assert.match(second.key, /^ps_test_/);
-    const listed = (await json<KeyDetails[]>('list')).map(({ id, name, plan, perMinute, perDay, environment }) => {
-      return [id, name, plan, perMinute, perDay, environment];
-    });
-    const expected = ['k1', 'Ünï', 'enterprise', 7, 70, 'production'];
-    assert.deepEqual(listed, [expected, ['k2', 'unnamed', 'free', 60, 1_000, 'staging']]);
-    assert.match(
-      (await run('list')).stdout,
-      /^ID +NAME +PLAN +USED OF MINUTE +USED OF DAY [\s\S]*\nk1 +Ünï +enterprise +0\/7 +0\/70 /,
-    );
-
-    const shown = await json<KeyDetails>('show k1');
-    assert.deepEqual(shown.minute, { limit: 7, remaining: 7, resetsAt: null });
-    assert.deepEqual([shown.strikes, shown.bannedUntil, shown.bans, shown.graceEndsAt], [0, null, 0, []]);
-
-    const planned = await json<KeyDetails>('plan k1 business');
-    assert.deepEqual([planned.plan, planned.perMinute, planned.perDay], ['business', 1_000, 100_000]);
-    const rotated = await json<NewSecret>('rotate k1 --grace 15m');
-    assert.equal(rotated.id, 'k1');
-    assert.match(rotated.key, /^ps_live_/);
-    const [graceEndsAt] = (await json<KeyDetails>('show k1')).graceEndsAt;
-    const minutes = (Date.parse(graceEndsAt) - Date.now()) / 60_000;
-    assert.ok(minutes > 14 && minutes <= 15, graceEndsAt);
-
-    assert.equal((await run('lift k1')).exit, 0);
-    assert.match((await run('revoke k1')).stdout, /^id +k1\n[\s\S]*^revoked at +\d{4}-/m);
-    assert.notEqual((await json<KeyDetails[]>('list'))[0].revokedAt, null);
-    const { remaining, strikes, bannedUntil, graceEndsAt: ends } = await json<KeyDetails>('show k1');
-    assert.deepEqual([remaining, strikes, bannedUntil, ends], [0, 0, null, []]);
-    for (const line of ['revoke k1', 'rotate k1', 'plan k1 pro', 'show k3', 'revoke k3']) {
-      const ran = await run(line);
-      assert.equal(ran.exit, 1, line);
-      assert.equal(ran.stdout, '', line);
-      assert.match(ran.stderr, /^(k1 is revoked|there is no key k3)\n$/);
-    }
-    assert.equal((await json<NewSecret>('create --plan free')).id, 'k3');
-  });
-}
-
-test('a revoked key is refused once the command returns; a rotated one works until its grace ends', async (t) => {
-  const { server, json, run } = await keysIn(t, ['--first-key', 'pro']);
-  assert.equal(await status(server, server.key), 200);
-  const later = await json<NewSecret>('rotate k1');
-  assert.equal(await status(server, server.key), 200);
-  assert.equal(await status(server, later.key), 200);
-  const last = await json<NewSecret>('rotate k1 --grace 0s');
-  assert.deepEqual(
-    await Promise.all([server.key, later.key, last.key].map((key) => status(server, key))),
-    [401, 401, 200],
-    'no grace ends all older secrets',
-  );
-  await run('revoke k1');
-  assert.equal(await status(server, last.key), 401);
+test('the life of a key, through a running server, for its environment', async (t) => {
+  const { run, done, json, serve } = await workplace(t);
+  await serve('--environment staging');
+  const made = await done('keys create --plan enterprise --per-minute 7 --per-day 70 --name Ünï');
+  assert.match(made, /^id +k1\n[\s\S]*\nplan +enterprise\n[\s\S]*\nps_test_[0-9A-Za-z]{36}\n$/);
+  const second = await json<NewSecret>('keys create --plan free --environment production');
+  assert.match(`${second.id} ${second.key}`, /^k2 ps_live_[0-9A-Za-z]{36}$/);
+  const listed = await done('keys list');
+  assert.match(listed, /^ID +NAME +PLAN +USED OF MINUTE +USED OF DAY +ENVIRONMENT .* STATE\n/);
+  assert.match(listed, /\nk1 +Ünï +enterprise +0\/7 +0\/70 +staging .* active\n/);
+  assert.match(listed, /\nk2 +unnamed +free +0\/60 +0\/1,000 +production .* active\n$/);
+  const shown = await json<KeyDetails>('keys show k1');
+  assert.deepEqual(shown.minute, { limit: 7, remaining: 7, resetsAt: null });
+  assert.deepEqual([shown.strikes, shown.bannedUntil, shown.bans, shown.graceEndsAt], [0, null, 0, []]);
+  const planned = await json<KeyDetails>('keys plan k1 business');
+  assert.deepEqual([planned.plan, planned.perMinute, planned.perDay], ['business', 1_000, 100_000]);
+  const rotated = await json<NewSecret>('keys rotate k1 --grace 15m');
+  assert.match(`${rotated.id} ${rotated.key}`, /^k1 ps_test_/);
+  assert.equal((await json<KeyDetails>('keys lift k1')).graceEndsAt.length, 1);
+  assert.match(await done('keys revoke k1'), /^id +k1\n[\s\S]*^revoked at +\d{4}-/m);
+  const { revokedAt, remaining, graceEndsAt } = await json<KeyDetails>('keys show k1');
+  assert.deepEqual([typeof revokedAt, remaining, graceEndsAt], ['string', 0, []]);
+  for (const [line, said] of [
+    ['keys revoke k1', 'k1 is revoked\n'],
+    ['keys show k3', 'there is no key k3\n'],
+  ]) {
+    const { exit, stdout, stderr } = await run(line);
+    assert.deepEqual([exit, stdout, stderr], [1, '', said]);
+  }
 });
 
-test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
-  const { json, run } = await keysIn(t);
-  await json('create --plan free');
-  const hoursLeft = async () => {
-    const { graceEndsAt } = await json<KeyDetails>('show k1');
-    return graceEndsAt.map((end) => Math.round((Date.parse(end) - Date.now()) / 3_600_000));
-  };
-  for (const grace of ['48h', '1h', '24h']) await json(`rotate k1 --grace ${grace}`);
-  assert.deepEqual(await hoursLeft(), [24, 1, 1]);
-  await json('rotate k1');
-  assert.match((await run('rotate k1')).stderr, /^k1 has 5 secrets that work/);
-});
-
-test('a first key is made where none lets anybody in; a new key is for the environment of the server', async (t) => {
-  const { data, server, run } = await keysIn(t, ['--first-key', 'free']);
-  await run('revoke k1');
-  await server.stop();
-  const again = await serving(t, ['--data', data, '--first-key', 'free']);
-  assert.equal(await status(again, again.key), 200);
-  await again.stop();
-  const staging = ['--data', data, '--first-key', 'free', '--environment', 'staging'];
-  const other = await serving(t, staging);
-  const made = JSON.parse((await run('create --plan free --json')).stdout);
-  for (const key of [other.key, made.key])
-    assert.deepEqual([key.slice(0, 8), await status(other, key)], ['ps_test_', 200]);
-  await other.stop();
-  assert.equal((await serving(t, staging)).key, '');
-});
-for (const [line, expected] of [
-  ['revoke k1', 401],
-  ['rotate k1 --grace 1h', 201],
-  ['rotate k1 --grace 0s', 401],
-] as const) {
-  test(`a request that is still being sent when the key meets ${line} gets ${expected}`, async (t) => {
-    const { data, server, run } = await keysIn(t, ['--first-key', 'pro']);
-    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json', 'content-length': 30 };
-    const wanted = { method: 'POST', headers: { ...headers, expect: '100-continue' } };
-    const request = http.request(`${server.url}/pets`, wanted);
-    request.flushHeaders();
-    await once(request, 'continue');
-    request.write('{"name":"late",');
-    assert.equal((await run(line)).exit, 0);
-    request.end('"categoryId":1}');
-    const [reply] = (await once(request, 'response')) as [http.IncomingMessage];
-    let text = '';
-    for await (const chunk of reply) text += chunk;
-    assert.equal(reply.statusCode, expected, text);
-    assert.deepEqual([reply.headers['x-ratelimit-limit'], reply.headers['x-ratelimit-remaining']], ['300', '299']);
-    if (expected === 201) return;
-    assert.equal(JSON.parse(text).code, 'invalid_api_key');
-    assert.equal(reply.headers['www-authenticate'], 'Bearer realm="petstore", error="invalid_token"');
-    assert.equal((await program(['export', '--data', data])).stdout, '', 'nothing was written');
-  });
-}
-
-test('show tells what is used, spends nothing, and a restart keeps the day', async (t) => {
-  const { data, server, json } = await keysIn(t, ['--first-key', 'free']);
-  for (let i = 0; i < 3; i++) await status(server, server.key);
-  const first = await json<KeyDetails>('show k1');
-  const again = await json<KeyDetails>('show k1');
-  assert.deepEqual([first.minute.remaining, first.day.remaining], [57, 997]);
-  assert.deepEqual(await json<KeyDetails[]>('list'), [first], 'the list tells the same');
-  assert.deepEqual([again.minute.remaining, again.day.remaining], [57, 997]);
-  assert.ok(Date.parse(first.day.resetsAt!) > Date.now() + 86_000_000);
-  assert.equal((await server.stop()).exit, 0);
-  assert.equal((await json<KeyDetails>('show k1')).day.remaining, 997);
-  await serving(t, ['--data', data]);
-  assert.equal((await json<KeyDetails>('show k1')).day.remaining, 997);
-});
-
-test('a ban is shown, outlives a kill, and is lifted at once', async (t) => {
-  const { data, json, run, server } = await keysIn(t, ['--ban-after', '2']);
-  const made = await json<NewSecret>('create --plan enterprise --per-minute 1 --per-day 10');
-  const replies = [];
-  for (let i = 0; i < 4; i++) replies.push(await status(server, made.key));
-  assert.deepEqual(replies, [200, 429, 429, 429]);
-  const shown = await json<KeyDetails>('show k1');
-  const seconds = (Date.parse(shown.bannedUntil!) - Date.now()) / 1_000;
-  assert.ok(seconds > 100 && seconds <= 121, String(seconds));
-  assert.deepEqual([shown.bans, shown.remaining, shown.day.remaining], [1, 0, 9]);
-  const banned = await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${made.key}` } });
-  const told = ['remaining', 'reset'].map((name) => Number(banned.headers.get(`x-ratelimit-${name}`)));
-  assert.deepEqual(told, [shown.remaining, Date.parse(shown.bannedUntil!) / 1_000], 'what HTTP tells');
-  assert.match((await run('list')).stdout, /banned until \d{4}-/);
-  await new Promise((resolve) => setTimeout(resolve, 1_500)); // usage is written once a second
-  await server.kill();
-  assert.equal((await json<KeyDetails>('show k1')).bannedUntil !== null, true);
-  const next = await serving(t, ['--data', data, '--ban-after', '2']);
-  assert.equal(await status(next, made.key), 429);
-  assert.equal((await run('lift k1')).exit, 0);
-  assert.equal((await json<KeyDetails>('show k1')).bannedUntil, null);
-  assert.equal(await status(next, made.key), 200);
-  await next.kill();
-  assert.equal((await json<KeyDetails>('show k1')).bannedUntil, null, 'lifting is on disk when the command returns');
+test('what a command did to a key is in force when it returns, also for a request that is still being sent', async (t) => {
+  const { done, json, serve } = await workplace(t);
+  const server = await serve('--first-key pro');
+  const later = await json<NewSecret>('keys rotate k1');
+  assert.deepEqual([await status(server, server.key), await status(server, later.key)], [200, 200]);
+  const late = connect(Number(new URL(server.url).port), '127.0.0.1');
+  const head = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer ${later.key}\r\n`;
+  late.write(`${head}Content-Type: application/json\r\nContent-Length: 30\r\nExpect: 100-continue\r\n\r\n`);
+  assert.match(String((await once(late, 'data'))[0]), / 100 Continue/);
+  const last = await json<NewSecret>('keys rotate k1 --grace 0s');
+  late.write('{"name":"late","categoryId":1}');
+  const reply = await text(late);
+  assert.match(reply, /^HTTP\/1\.1 401 [\s\S]*"code":"invalid_api_key"/);
+  assert.match(reply, /X-RateLimit-Limit: 300\r\nX-RateLimit-Remaining: 297\r\n/i);
+  assert.match(reply, /WWW-Authenticate: Bearer realm="petstore", error="invalid_token"\r\n/i);
+  assert.equal(await done('export'), '', 'nothing was written');
+  const statuses = () => Promise.all([server.key, later.key, last.key].map((key) => status(server, key)));
+  assert.deepEqual(await statuses(), [401, 401, 200], 'no grace ends all older secrets');
+  await done('keys revoke k1');
+  assert.deepEqual(await statuses(), [401, 401, 401]);
 });
 
 test('a secret is printed once by the command that makes it, and appears nowhere else', async (t) => {
-  const { data, json, run, server } = await keysIn(t, ['--first-key', 'free']);
-  const { key } = await json<NewSecret>('create --plan free');
-  await status(server, key);
+  const { at: place, json, run, serve } = await workplace(t);
+  const server = await serve('--first-key free --access-log');
+  const { key } = await json<NewSecret>('keys create --plan free');
   await status(server, server.key, `/pets?api_key=${key}`);
   await status(server, `${key.slice(0, -1)}!`);
   await fetch(`${server.url}/pets`, {
@@ -203,18 +86,119 @@ test('a secret is printed once by the command that makes it, and appears nowhere
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: '{"name":"told in confidence","categoryId":1}',
   });
-  const told = [await run('list'), await run('show k2'), await run('revoke k2'), await run('list --json')];
-  assert.equal((await stat(data)).mode & 0o777, 0o700);
-  assert.equal((await stat(path.join(data, 'admin.sock'))).mode & 0o777, 0o600);
-  const ended = await server.stop();
-  assert.equal(
-    ended.stdout.match(new RegExp(SECRET, 'g'))!.length,
-    2,
-    'the first key: alone, and in the line to paste',
-  );
-  for (const text of [ended.stderr, ...told.flatMap(({ stdout, stderr }) => [stdout, stderr])]) {
-    assert.doesNotMatch(text, /ps_(live|test)_[0-9A-Za-z]/);
-    assert.doesNotMatch(text, /told in confidence/);
-  }
-  assert.match(ended.stderr, /"target":"\/v1\/pets\?api_key=ps_live_\[hidden\]"/);
+  const told = [];
+  for (const line of ['list', 'list --json', 'show k2', 'revoke k2']) told.push(await run(`keys ${line}`));
+  assert.equal((await stat(place('data'))).mode & 0o777, 0o700);
+  assert.equal((await stat(place('data/admin.sock'))).mode & 0o777, 0o600);
+  const { stdout, stderr } = await server.stop();
+  assert.equal(stdout.match(/ps_live_[0-9A-Za-z]{36}/g)!.length, 2, 'the first key: alone, and in the line to paste');
+  const texts = [stderr, ...told.flatMap(({ stdout, stderr }) => [stdout, stderr])].join('\n');
+  assert.doesNotMatch(texts, /ps_(live|test)_[0-9A-Za-z]|told in confidence/);
+  assert.match(stderr, /"target":"\/v1\/pets\?api_key=ps_live_\[hidden\]"/);
+});
+
+const HOUR = 3_600_000;
+const YEAR = 365 * 24 * HOUR;
+const at = (moment: number) => new Date(moment).toISOString();
+
+/** What `keys …` does where the store is. */
+async function call(context: Context, line: string): Promise<Record<string, unknown>> {
+  const listed: unknown[] = [];
+  const io = { input: (async function* () {})(), tell: async (line: string) => void listed.push(JSON.parse(line)) };
+  const [name, ...words] = line.split(' ');
+  const command = KEY_COMMANDS.find((one) => one.name === `keys ${name}`)!;
+  return ((await command.call!(context, read(command, words, {}), io)) ?? { listed }) as Record<string, unknown>;
+}
+
+test('what is used and a ban are shown, spending nothing; they outlive an end and a kill; a lift holds at once', async (t) => {
+  const data = await temporary(t);
+  const onDisk = async () => (await readStore(data)).state.usage.get('k1')!;
+  const take = ({ engine }: Context) => engine.limiter.take(engine.store.read.keys.get('k1')!);
+  const show = async (context: Context) => {
+    const { remaining, day, strikes, bannedUntil, bans } = await call(context, 'show k1');
+    return { remaining, day, strikes, bannedUntil, bans };
+  };
+  const used = { remaining: 1, day: { limit: 10, remaining: 9, resetsAt: at(NOW + 24 * HOUR) }, strikes: 0 };
+  const banned = { ...used, remaining: 0, bannedUntil: at(NOW + 120_000), bans: 1 };
+  await withStore(data, async (context) => {
+    await call(context, 'create --plan enterprise --per-minute 1 --per-day 10');
+    await take(context);
+  });
+  const ban = async (context: Context) => {
+    assert.deepEqual(await show(context), { ...used, bannedUntil: null, bans: 0 }, 'a minute begins anew, not a day');
+    for (let i = 0; i < 3; i++) await take(context);
+    banned.day.remaining = 8;
+    assert.deepEqual(await show(context), banned);
+    assert.deepEqual(await call(context, 'list'), { listed: [await call(context, 'show k1')] });
+    while ((await onDisk()).banEndsAt === 0) await wait(20); // it is written once a second
+  };
+  await withStore(data, ban, { banAfter: 2 });
+  const warned: string[] = [];
+  const log = { info() {}, warn: (text: string) => void warned.push(text), error() {} };
+  const lift = async (context: Context) => {
+    assert.deepEqual(await show(context), banned);
+    const { store } = context.engine;
+    const { write } = store;
+    const refuse = () => Promise.reject(new StoreError('full', 'the disk is full'));
+    store.write = refuse;
+    await assert.rejects(call(context, 'lift k1'), { failure: 'full' });
+    assert.deepEqual(await show(context), banned, 'as it is told: nothing was changed');
+    store.write = write;
+    await call(context, 'lift k1');
+    assert.deepEqual(await show(context), { ...used, bannedUntil: null, bans: 0 });
+    assert.deepEqual(await onDisk(), { key: 'k1', dayUsed: 2, dayEndsAt: NOW + 24 * HOUR, banStep: 0, banEndsAt: 0 });
+    await take(context);
+    store.write = refuse;
+  };
+  await withStore(data, lift, { banAfter: 2, log });
+  assert.deepEqual(warned, ['the last usage could not be written: the next start counts it as unused']);
+});
+
+test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
+  await withStore(await temporary(t), async (context) => {
+    await call(context, 'create --plan free');
+    for (const grace of ['48h', '1h', '24h']) await call(context, `rotate k1 --grace ${grace}`);
+    const ends = [24, 1, 1].map((hours) => at(NOW + hours * HOUR));
+    assert.deepEqual((await call(context, 'show k1')).graceEndsAt, ends);
+    await call(context, 'rotate k1');
+    await assert.rejects(call(context, 'rotate k1'), /k1 has 5 secrets that work/);
+  });
+});
+
+test('a first key is made where none lets anybody in; one that is revoked stays as it is', async (t) => {
+  await withStore(await temporary(t), async (context) => {
+    const firstKey = (environment: Context['environment']) => createFirstKey({ ...context, environment }, 'free');
+    assert.match((await firstKey('production'))!, /^ps_live_/);
+    assert.equal(await firstKey('production'), undefined);
+    assert.match((await firstKey('staging'))!, /^ps_test_/);
+    await call(context, 'revoke k1');
+    for (const line of ['rotate k1', 'plan k1 pro', 'revoke k1'])
+      await assert.rejects(call(context, line), { message: 'k1 is revoked' });
+    assert.match((await firstKey('production'))!, /^ps_live_/);
+  });
+});
+
+test('a clock that is set back at a start gives an old secret no longer grace, also where no request ever came', async (t) => {
+  const data = await temporary(t);
+  const secret = await withStore(data, async (context) => {
+    const { key } = await call(context, 'create --plan free');
+    await call(context, 'rotate k1 --grace 1h');
+    return key;
+  });
+  const later = async ({ engine }: Context, clock: SetClock) => {
+    const isTaken = () => !isRefusal(new Callers(engine.store, 'production').identify(`Bearer ${secret}`));
+    assert.equal(isTaken(), true);
+    clock.advance(HOUR);
+    assert.equal(isTaken(), false);
+  };
+  await withStore(data, later, { wall: NOW - YEAR });
+});
+
+test('the end of a grace is told as the machine counts, also where the store counts otherwise', async (t) => {
+  const data = await temporary(t);
+  await withStore(data, (context) => call(context, 'create --plan free'), { wall: NOW + YEAR });
+  await withStore(data, async (context) => {
+    assert.equal((await call(context, 'rotate k1 --grace 1h')).oldSecretEndsAt, at(NOW + HOUR));
+    assert.deepEqual((await call(context, 'show k1')).graceEndsAt, [at(NOW + HOUR)]);
+  });
 });
