@@ -3,16 +3,16 @@
  * Dockerfile says: its user, its environment, its command, its health check. That Docker builds it is not tried here.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { variableOf } from '../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../src/operator/options.ts';
+import { temporary } from './program.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const BUILT = path.join(ROOT, 'dist/petstore');
@@ -30,27 +30,20 @@ const skip = why.find(([isSo]) => isSo)?.[1] ?? false;
 const [, stage] = read('Dockerfile').split(/^FROM scratch$/m);
 const instruction = (name: string): string => new RegExp(`^${name} (.*)$`, 'm').exec(stage)?.[1] ?? '';
 const words = (name: string): string[] => JSON.parse(instruction(name).replace(/^.*?(?=\[)/, ''));
-const env = Object.fromEntries(
-  instruction('ENV')
-    .split(' ')
-    .map((one) => one.split('=')),
-);
+const env = Object.fromEntries(new URLSearchParams(instruction('ENV').replaceAll(' ', '&')));
 
-test('the variables that Dockerfile and compose.yaml set are options of serve', () => {
+test('Dockerfile and compose.yaml set variables that are options of serve; the proxy takes what docs/ has for it', () => {
+  const compose = read('compose.yaml');
   const known = Object.keys(SERVE_OPTIONS).map(variableOf);
-  const set = [...(stage + read('compose.yaml')).matchAll(/\bPETSTORE_[A-Z_]+\b/g)].map(([name]) => name);
+  const set = (stage + compose).match(/\bPETSTORE_[A-Z_]+\b/g) ?? [];
   assert.ok(set.length >= 4);
   for (const name of set) assert.ok(known.includes(name), name);
-});
-
-test('the proxy of compose.yaml takes the configuration in docs/', () => {
-  const [, from] = /sed 's\/([\d.:]+)\/petstore:8080\/'/.exec(read('compose.yaml')) ?? [];
+  const [, from] = /sed 's\/([\d.:]+)\/petstore:8080\/'/.exec(compose) ?? [];
   assert.ok(from !== undefined && read('docs/nginx.conf').includes(`server ${from};`));
 });
 
 test('the image: an unprivileged user, nothing to write to but the volume, a health check', { skip }, async (t) => {
-  const image = mkdtempSync(path.join(tmpdir(), 'petstore-image-'));
-  t.after(() => rmSync(image, { recursive: true, force: true }));
+  const image = await temporary(t);
   const laid = spawnSync(path.join(ROOT, 'scripts/image.sh'), [BUILT, image], { encoding: 'utf8' });
   assert.deepEqual([laid.status, laid.stderr], [0, '']);
   chmodSync(image, 0o755);
@@ -63,16 +56,14 @@ test('the image: an unprivileged user, nothing to write to but the volume, a hea
 
   // By its own path: PATH is that of the image.
   const chroot = spawnSync('sh', ['-c', 'command -v chroot'], { encoding: 'utf8' }).stdout.trim();
-  const inside = (command: string[]): [string, string[]] => [
-    chroot,
-    [`--userspec=${user}:${group}`, image, ...command],
-  ];
-  const run = (...command: string[]) => spawnSync(...inside(command), { env, encoding: 'utf8', timeout: START_MAX_MS });
+  const inside = [`--userspec=${user}:${group}`, image];
+  const run = (...command: string[]) =>
+    spawnSync(chroot, [...inside, ...command], { env, encoding: 'utf8', timeout: START_MAX_MS });
   const isHealthy = () => run(...words('HEALTHCHECK')).status === 0;
-  const serving: ChildProcess = spawn(...inside([...words('ENTRYPOINT'), ...words('CMD')]), { env });
+  const serving = spawn(chroot, [...inside, ...words('ENTRYPOINT'), ...words('CMD')], { env });
   t.after(() => serving.kill('SIGKILL'));
   let stderr = '';
-  serving.stderr?.on('data', (chunk) => (stderr += chunk));
+  serving.stderr.on('data', (chunk) => (stderr += chunk));
   for (let ms = 0; !isHealthy(); ms += 100) {
     assert.ok(serving.exitCode === null && ms < START_MAX_MS, stderr);
     await wait(100);

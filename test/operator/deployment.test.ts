@@ -4,16 +4,16 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import https from 'node:https';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { Agent, fetch } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
-import { freePort, serving, temporary } from '../program.ts';
+import { freePort } from '../program.ts';
+import { workplace } from './workplace.ts';
 
-const doc = (name: string) => readFileSync(fileURLToPath(new URL(`../../docs/${name}`, import.meta.url)), 'utf8');
+const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 const missing = (program: string, word: string) =>
   spawnSync(program, [word]).error === undefined ? false : `there is no ${program} on this machine`;
 
@@ -24,7 +24,7 @@ test('the operating guide names every option of serve and every exit status', ()
 });
 
 test('the systemd unit is accepted by systemd', { skip: missing('systemd-analyze', '--version') }, async (t) => {
-  const unit = path.join(await temporary(t), 'petstore.service');
+  const unit = (await workplace(t)).at('petstore.service');
   await writeFile(unit, doc('petstore.service').replace('/usr/local/bin/petstore', process.execPath));
   const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
   assert.deepEqual([status, stdout + stderr], [0, '']);
@@ -49,55 +49,43 @@ async function nginxConfig(dir: string, listen: number, upstream: string): Promi
   return file;
 }
 
-function ask(port: number, target: string, headers: Record<string, string>, method = 'GET', body?: string) {
-  return new Promise<{ status: number; headers: Record<string, unknown>; text: string }>((resolve, reject) => {
-    const options = { host: '127.0.0.1', port, path: target, method, headers, rejectUnauthorized: false };
-    const request = https.request(options, (reply) => {
-      let text = '';
-      reply.setEncoding('utf8').on('data', (chunk) => (text += chunk));
-      reply.on('end', () => resolve({ status: reply.statusCode!, headers: reply.headers, text }));
-    });
-    request.on('error', reject).end(body);
-  });
-}
+const skip = missing('nginx', '-v') || missing('openssl', 'version');
 
-const noNginx = missing('nginx', '-v') || missing('openssl', 'version');
-
-test('behind nginx: the address of the caller, the errors of the service, and of a service that is away', {
-  skip: noNginx,
-}, async (t) => {
-  const cwd = await temporary(t);
-  const dir = path.join(cwd, 'nginx');
-  await mkdir(dir);
+test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', { skip }, async (t) => {
+  const { cwd, at, serve } = await workplace(t);
+  await mkdir(at('nginx'));
   chmodSync(cwd, 0o755);
-  const server = await serving(t, ['--first-key', 'business', '--trust-proxy', '1', '--access-log'], { cwd });
+  const server = await serve('--first-key business --trust-proxy 1 --access-log');
   const listen = await freePort();
-  const file = await nginxConfig(dir, listen, new URL(server.url).host);
-  const nginx = spawn('nginx', ['-p', dir, '-c', file, '-e', path.join(dir, 'error.log')], { stdio: 'ignore' });
+  const file = await nginxConfig(at('nginx'), listen, new URL(server.url).host);
+  const nginx = spawn('nginx', ['-p', at('nginx'), '-c', file, '-e', at('nginx/error.log')], { stdio: 'ignore' });
   t.after(async () => {
     if (nginx.exitCode === null && nginx.kill('SIGTERM')) await once(nginx, 'exit');
   });
-  const headers = { authorization: `Bearer ${server.key}` };
-  for (let i = 0; ; i++) {
-    const up = await ask(listen, '/readyz', {})
-      .then(({ status }) => status === 200)
-      .catch(() => false);
-    if (up) break;
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+  t.after(() => dispatcher.close());
+  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
+  const ask = async (target: string, more: object = {}, body?: string) => {
+    const options = { dispatcher, method: body ? 'POST' : 'GET', headers: { ...headers, ...more }, body };
+    const reply = await fetch(`https://127.0.0.1:${listen}${target}`, options);
+    const text = await reply.text();
+    return { status: reply.status, headers: reply.headers, json: text.startsWith('{') ? JSON.parse(text) : undefined };
+  };
+  const isUp = async () => (await ask('/readyz').catch(() => undefined))?.status === 200;
+  for (let i = 0; !(await isUp()); i++) {
     assert.ok(i < 100 && nginx.exitCode === null, 'nginx did not start');
     await wait(50);
   }
-  const json = { ...headers, 'content-type': 'application/json' };
-  assert.equal((await ask(listen, '/v1/pets', json, 'POST', '{"name":"Rex","categoryId":1}')).status, 201);
-  const forged = { ...headers, 'x-forwarded-for': '203.0.113.7' };
-  assert.equal((await ask(listen, '/v1/pets?limit=1', forged)).status, 200);
-  assert.equal((await ask(listen, '/v1//pets', headers)).status, 404, 'paths arrive as they were sent');
-  const large = await ask(listen, '/v1/pets', json, 'POST', `{"name":"${'n'.repeat(70_000)}"}`);
-  assert.deepEqual([large.status, JSON.parse(large.text).code], [413, 'body_too_large']);
-  assert.ok('x-request-id' in large.headers);
+  assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
+  assert.equal((await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' })).status, 200);
+  assert.equal((await ask('/v1//pets')).status, 404, 'paths arrive as they were sent');
+  const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
+  assert.deepEqual([large.status, large.json.code], [413, 'body_too_large']);
+  assert.ok(large.headers.has('x-request-id'));
 
   const { stderr } = await server.stop();
   assert.match(stderr, /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/, 'not what the caller wrote himself');
-  const away = await ask(listen, '/v1/pets', headers);
-  assert.deepEqual([away.status, JSON.parse(away.text).status, away.headers['retry-after']], [503, 503, '1']);
-  assert.equal(away.headers['content-type'], 'application/json; charset=utf-8');
+  const away = await ask('/v1/pets');
+  assert.deepEqual([away.status, away.json.status, away.headers.get('retry-after')], [503, 503, '1']);
+  assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
 });

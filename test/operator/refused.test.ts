@@ -11,7 +11,6 @@ import { listen } from '../../src/operator/sockets.ts';
 import { command } from '../program.ts';
 import { workplace } from './workplace.ts';
 
-const TEST_MAX_MS = 240_000;
 const NOBODY = 65_534;
 /** What a server has for commands. */
 const CALLERS_MAX = 64;
@@ -124,9 +123,7 @@ test('who connects to the server’s socket and says nothing, or nonsense, is no
   assert.match((await server.stop()).stderr, /"level":"warn","message":"operator","call":"compact","error":"/);
 });
 
-test('a caller that is slow is waited for; one that is stopped holds up nobody: no other, no compaction, no end', {
-  timeout: TEST_MAX_MS,
-}, async (t) => {
+test('a caller that is slow is waited for; one that is stopped holds up nobody', { timeout: 240_000 }, async (t) => {
   const { animals, done, serve, spawn } = await workplace(t);
   await animals(ANIMALS);
   await done('import in');
@@ -138,6 +135,7 @@ test('a caller that is slow is waited for; one that is stopped holds up nobody: 
   let lines = 0;
   slow.child.stdout!.on('data', (bytes: Buffer) => (lines += bytes.toString('latin1').split('\n').length - 1));
   assert.deepEqual([...(await slow.ended), lines], [0, null, ANIMALS]);
+  // No other, no compaction, no end.
   for (const line of ['keys list', 'compact', 'verify', 'backup b', 'keys revoke k1']) await done(line);
   const { exit, stderr } = await server.stop();
   assert.equal(exit, 0, stderr);

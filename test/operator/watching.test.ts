@@ -1,15 +1,19 @@
+/** What an operator sees of a server: its log and its metrics. */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import http from 'node:http';
 import { connect } from 'node:net';
-import path from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { Logger } from '../../src/operator/logging.ts';
 import { SetClock } from '../clock.ts';
-import { command, program, serving, temporary } from '../program.ts';
+import { command } from '../program.ts';
+import { workplace } from './workplace.ts';
+
+/** More than fit where nobody reads them. */
+const REQUESTS = 1_000;
 
 const linesOf = (text: string): Record<string, unknown>[] => Array.from(text.match(/.+/g)!, (line) => JSON.parse(line));
 const turn = () => new Promise((resolve) => setImmediate(resolve));
@@ -83,8 +87,8 @@ test('what does not fit is dropped and counted, in order, the newest dropped', a
 });
 
 test('the access log has a line a request, with what is needed to find it again', async (t) => {
-  const cwd = await temporary(t);
-  const server = await serving(t, ['--first-key', 'free', '--access-log', '--trust-proxy', '1'], { cwd });
+  const { serve } = await workplace(t);
+  const server = await serve('--first-key free --access-log --trust-proxy 1');
   const headers = { authorization: `Bearer ${server.key}`, 'x-forwarded-for': '10.0.0.1, 203.0.113.9' };
   const reply = await fetch(`${server.url}/pets?limit=2`, { headers });
   await fetch(`${server.url}/none`, { method: 'POST', body: 'secret body' });
@@ -108,40 +112,91 @@ for (const [reader, skip] of [
   ['pipe', false],
   ['terminal', noScript ?? false],
 ] as const) {
-  test(`a ${reader} that nobody reads any more stops no reply, and no shutdown`, { skip }, async (t) => {
-    const cwd = await temporary(t);
-    const create = 'keys create --plan enterprise --per-minute 1000000 --per-day 1000000 --json';
-    const { key } = JSON.parse((await program(create.split(' '), { cwd })).stdout);
-    const serve = [...(await command()), 'serve', '--port', '0', '--access-log'];
-    const through = ['script', '-qfc', `echo $$ > pid; exec ${serve.join(' ')} > out`, '/dev/null'];
-    const [file, ...words] =
-      reader === 'pipe' ? ['sh', '-c', `echo $$ > pid; exec "$@" > out`, 'sh', ...serve] : through;
+  test(`a ${reader} that nobody reads any more stops no reply, and no shutdown`, {
+    skip,
+    timeout: 240_000,
+  }, async (t) => {
+    const { cwd, at, headers: headersOf } = await workplace(t);
+    const headers = await headersOf();
+    const serve = `echo $$ > pid; exec ${(await command()).join(' ')} serve --port 0 --access-log > out`;
+    const [file, ...words] = reader === 'pipe' ? ['sh', '-c', serve] : ['script', '-qfc', serve, '/dev/null'];
     const child = spawn(file, words, { cwd, stdio: ['ignore', 'pipe', 'pipe'] }); // and neither is read
-    const read = (name: string) => readFile(path.join(cwd, name), 'utf8').catch(() => '');
+    const read = (name: string) => readFile(at(name), 'utf8').catch(() => '');
     t.after(async () => child.exitCode === null && process.kill(Number(await read('pid')), 'SIGKILL'));
     let url = '';
     while (url === '') url = /http:\S+/.exec(await read('out'))?.[0] ?? '';
     const agent = new http.Agent({ keepAlive: true, maxSockets: 8 });
     t.after(() => agent.destroy());
-    const target = `${url}/pets?${'limit=1'.padEnd(1_500, '-')}`;
-    const ask = () =>
-      new Promise<void>((resolve, reject) => {
-        const request = http.get(target, { agent, headers: { authorization: `Bearer ${key}` } }, (reply) => {
-          assert.equal(reply.statusCode, 400);
-          reply.resume().on('end', resolve);
-        });
-        request.on('error', reject);
-        request.setTimeout(60_000, () => request.destroy(new Error('no reply')));
-      });
     // Each line has some 1,700 bytes: in the kernel's buffers fit some hundreds, in ours some six hundred.
+    const ask = () => http.get(`${url}/pets?${'limit=1'.padEnd(1_500, '-')}`, { agent, headers });
     const asking = async () => {
-      for (let i = 0; i < 200; i++) await ask();
+      for (let i = 0; i < REQUESTS / 8; i++) {
+        const [reply] = (await once(ask(), 'response')) as [http.IncomingMessage];
+        assert.equal(reply.resume().statusCode, 400);
+        await once(reply, 'end');
+      }
     };
     await Promise.all(Array.from({ length: 8 }, asking));
     process.kill(Number(await read('pid')), 'SIGTERM');
     let text = '';
     if (reader === 'pipe') assert.deepEqual(await once(child, 'exit'), [0, null]);
     for await (const chunk of reader === 'pipe' ? child.stderr : child.stdout) text += chunk;
-    assert.ok(text.length > 10_000 && text.length < 1_600 * 1_500, `${text.length}: the reader did stop`);
+    assert.ok(text.length > 10_000 && text.length < REQUESTS * 1_500, `${text.length}: the reader did stop`);
   });
 }
+
+const promtool = spawnSync('promtool', ['--version']).error === undefined;
+
+test('the metrics tell what happened, in a form that Prometheus accepts, on a listener that serves nothing else', async (t) => {
+  const { run, json, serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0 --ban-after 2');
+  while (!server.stderr().includes('"message":"listening"')) await once(server.process.stderr!, 'data');
+  const address = /"metrics":"(http:[^"]+)"/.exec(server.stderr())![1];
+  const { key } = await json<{ key: string }>('keys create --plan enterprise --per-minute 3 --per-day 100');
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const ask = async (options = {}) => (await fetch(`${server.url}/pets`, { headers, ...options })).status;
+  const statuses = [];
+  for (const body of ['{"name":"Rex","categoryId":1}', '{}']) statuses.push(await ask({ method: 'POST', body }));
+  for (let i = 0; i < 3; i++) statuses.push(await ask());
+  assert.deepEqual(statuses, [201, 400, 200, 429, 429]);
+  await fetch(`${server.url}/secret-path-of-a-client`);
+
+  const reply = await fetch(address);
+  assert.equal(reply.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  const text = await reply.text();
+  for (const [name, expected] of Object.entries({
+    'petstore_requests_total{route="createPet",status="201"}': 1,
+    'petstore_requests_total{route="createPet",status="400"}': 1,
+    'petstore_requests_total{route="listPets",status="200"}': 1,
+    'petstore_requests_total{route="listPets",status="429"}': 2,
+    'petstore_requests_total{route="other",status="401"}': 1,
+    'petstore_request_duration_seconds_count{route="listPets"}': 3,
+    'petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}': 3,
+    petstore_bans_total: 1,
+    petstore_animals: 1,
+    petstore_keys: 1,
+  }))
+    assert.ok(text.includes(`\n${name} ${expected}\n`), `${name} is not ${expected} in\n${text}`);
+  assert.match(text, /\npetstore_log_batch_duration_seconds_sum \S*[1-9]/);
+  assert.match(text, /\npetstore_event_loop_delay_max_seconds \S*[1-9]/);
+  assert.ok(!text.includes('secret-path'), 'what a client chose is no label');
+
+  for (const [where, method, status] of [
+    [address, 'HEAD', 200],
+    [address, 'POST', 404],
+    [new URL('/v1/pets', address), 'GET', 404],
+    [new URL('/metrics', server.url), 'GET', 404],
+  ] as const) {
+    const other = await fetch(where, { method });
+    assert.equal(other.status, status, `${method} ${where}`);
+    if (method === 'HEAD') assert.ok(Number(other.headers.get('content-length')) > 1_000);
+  }
+  const { host } = new URL(address);
+  const taken = await run(`serve --port 0 --data other --metrics ${host}`);
+  assert.deepEqual([taken.exit, taken.stderr.includes(`${host} is in use`)], [1, true]);
+  assert.equal((await server.stop()).exit, 0);
+
+  if (!promtool) return t.diagnostic('not checked with promtool, which is not on this machine (Debian: prometheus)');
+  const checked = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+  assert.deepEqual([checked.status, checked.stdout + checked.stderr], [0, '']);
+});
