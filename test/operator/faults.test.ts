@@ -145,7 +145,7 @@ test('what only reads works on a read-only mount', async (t) => {
   const tried = spawnSync('unshare', ['-m', 'sh', '-c', `${mount} && ! touch data/x 2>&-`], { cwd });
   if (tried.error || tried.status !== 0) return t.skip('no read-only mount can be made here');
   const words = await command();
-  for (const line of ['keys list', 'export', 'verify', 'backup b', 'keys revoke k1']) {
+  for (const line of ['keys list', 'keys show k1', 'export', 'verify', 'backup b', 'keys revoke k1']) {
     const args = ['-m', 'sh', '-c', `${mount} && exec "$@"`, 'sh', ...words, ...line.split(' ')];
     const { status, stdout, stderr } = spawnSync('unshare', args, { cwd, encoding: 'utf8' });
     const isRefused = line.startsWith('keys revoke');
