@@ -1,9 +1,56 @@
-/** What each check says of a client's history: a table of histories, with what it makes of them. */
+/** What each check says of a client's history, what a record keeps of one, and from counts to a grade, also as XML. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
-import { count, gradeOf, newTallies } from '../../src/lab/grade.ts';
-import { again, get, history, lost, on, post, refused, type Told } from './history.ts';
+import { count, type Grade, gradeOf, newTallies } from '../../src/lab/grade.ts';
+import { junitOf } from '../../src/lab/junit.ts';
+import { KeyStates, MAX_KEYS, MAX_REQUESTS } from '../../src/lab/record.ts';
+import { pageOf, type Recorded } from '../../src/lab/recorded.ts';
+
+/** A request, of which a test says only what matters. */
+interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
+  /** Seconds since the beginning; the reply took a millisecond unless `took` says more. */
+  s: number;
+  took?: number;
+  /** Seconds that a 429 or 503 told to wait, from its reply on. */
+  wait?: number;
+}
+
+/** Requests as a good client sends them; by default every one is another GET on connection 1. */
+function history(...rows: Told[]): Recorded[] {
+  return rows.map(({ s, took = 1, wait, method = 'GET', ...rest }, place) => {
+    const at = 1_000 * s;
+    const target = rest.target ?? `/v1/pets?limit=${place + 1}`;
+    const waitUntil = wait === undefined ? undefined : at + took + 1_000 * wait;
+    const request = { unix: at, operation: 'listPets', requestId: `r${place}`, connection: 1, opens: place === 0 };
+    const marks = { same: `${method} ${target}`, key: undefined, petsVersion: 1, page: pageOf(target) };
+    const reply = { fault: null, status: 200, isLost: false, isKept: true, next: undefined, bans: false };
+    return { at, endedAt: at + took, method, target, waitUntil, ...request, ...marks, ...reply, ...rest };
+  });
+}
+
+/** What the checks make of it. */
+function judged(...rows: Told[]): Grade {
+  const tallies = newTallies();
+  const requests = history(...rows);
+  for (const [at, one] of requests.entries()) count(tallies, one, requests.slice(0, at));
+  return gradeOf(tallies);
+}
+
+const resultOf = ({ checks }: Grade, name: string) => checks.find(({ id }) => id === name)!;
+
+const get = (s: number, more: Partial<Told> = {}): Told => ({ s, ...more });
+/** The same target each time, as one asks that tries again. */
+const again = (status: number, ...seconds: number[]): Told[] =>
+  seconds.map((s) => ({ s, target: '/v1/pets/9', status }));
+const refused = (s: number, wait = 5, more: Partial<Told> = {}): Told => ({ s, status: 429, wait, ...more });
+const post = (s: number, more: Partial<Told> = {}): Told => ({
+  ...{ s, method: 'POST', target: '/v1/pets', operation: 'createPet', status: 201 },
+  ...more,
+});
+/** On a connection that it opens. */
+const on = (connection: number, s: number): Told => ({ s, connection, opens: true });
+const lost = { status: null, isLost: true, isKept: false };
 
 type Expected = 'pass' | 'warn' | 'fail' | 'unseen';
 type Row = [verdict: Expected, what: string, history: Told[], requestIds?: string[]];
@@ -21,7 +68,6 @@ const wave = (n: number, back: (i: number) => number): Told[] => [
 const TABLE: Record<string, Row[]> = {
   retry_after: [
     ['unseen', 'refused, and nothing came after', [get(0), refused(1)]],
-    ['pass', 'it waited', [refused(0), get(5.001)]],
     ['pass', 'its timer fired a fraction early', [refused(0, 5, { status: 503 }), get(4.997)]],
     ['fail', 'it came early, if only just', [refused(0), get(4.9)], ['r1']],
     ['fail', 'a 503 holds as much', [refused(0, 5, { status: 503 }), get(1)], ['r1']],
@@ -32,13 +78,10 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'a later refusal holds, though an earlier time came', [refused(0, 1), refused(2, 60), get(3)], ['r2']],
   ],
   idempotency: [
-    ['unseen', 'no POST failed', [post(0, { key: 'a' }), post(1, { key: 'a' })]],
-    ['unseen', 'nobody asked again', [post(0, { ...lost, key: 'a' }), get(1)]],
     ['pass', 'the same key after a lost reply', [post(0, { ...lost, key: 'a' }), post(1, { key: 'a' })]],
     ['pass', 'the same key after a 5xx', [post(0, { status: 503, key: 'a' }), post(1, { key: 'a' })]],
     ['fail', 'no key', [post(0, lost), post(1)], ['r1']],
     ['fail', 'a new key', [post(0, { ...lost, key: 'a' }), post(1, { key: 'b' })], ['r1']],
-    ['fail', 'a key only the second time', [post(0, { status: 500 }), post(1, { key: 'b' })], ['r1']],
     ['fail', 'a reply that broke off is lost', [post(0, { isLost: true }), post(1)], ['r1']],
     ['unseen', 'another body', [post(0, { ...lost, same: 'x' }), post(1, { same: 'y' })]],
     ['fail', 'just within a minute', [post(0, lost), post(60)], ['r1']],
@@ -49,8 +92,6 @@ const TABLE: Record<string, Row[]> = {
   ],
   backoff: [
     ['unseen', 'two failures', [...again(500, 0, 1), ...again(200, 2)]],
-    ['fail', 'three, and always the same wait', again(500, 0, 1, 2), ['r2']],
-    ['pass', 'three, and a longer wait', again(500, 0, 1, 3)],
     ['pass', 'just half as long again', again(500, 0, 1.001, 2.504)],
     ['fail', 'a little less', again(500, 0, 1.001, 2.4), ['r2']],
     ['pass', 'most waits grow', again(500, 0, 1, 3, 4, 8)],
@@ -80,7 +121,6 @@ const TABLE: Record<string, Row[]> = {
   hopeless: [
     ['unseen', 'nothing was refused', [get(0), get(1)]],
     ['pass', 'it went on', [get(0, { status: 404 }), get(1)]],
-    ['unseen', 'asked again twice', again(404, 0, 1, 2)],
     ...[400, 401, 404, 410, 422].map(
       (status): Row => ['fail', `thrice after ${status}`, again(status, 0, 1, 2, 3), ['r3']],
     ),
@@ -89,9 +129,6 @@ const TABLE: Record<string, Row[]> = {
     ['pass', 'others between do not make it another', [...again(404, 0, 1, 2), get(4)]],
   ],
   reuse: [
-    ['unseen', 'one request', [get(0)]],
-    ['pass', 'always the same connection', range(20, (s) => get(s))],
-    ['fail', 'always a new one', range(3, (s) => on(s, s)), ['r1', 'r2']],
     ['pass', 'one in ten', range(11, (s) => get(s, { opens: s % 10 === 0 }))],
     ['fail', 'two in ten', range(11, (s) => get(s, { opens: s > 8 })), ['r9', 'r10']],
     ['unseen', 'five seconds after', [get(0), on(2, 5.001)]],
@@ -106,7 +143,6 @@ const TABLE: Record<string, Row[]> = {
   ],
   paging: [
     ['unseen', 'first pages only', [linked(0, 20), get(1)]],
-    ['pass', 'it followed', [linked(0, 20), page(1, 20)]],
     ['fail', 'it counted by itself', [linked(0, 20), page(1, 40)], ['r1']],
     ['fail', 'no Link was there', [page(0, 20)], ['r0']],
     ['fail', 'the Link of another list', [get(0, { next: '/v1/store/orders?20' }), page(1, 20)], ['r1']],
@@ -116,7 +152,6 @@ const TABLE: Record<string, Row[]> = {
   ],
   redundant: [
     ['unseen', 'no GET', [post(0)]],
-    ['pass', 'each its own', range(5, (s) => get(s / 10))],
     ['fail', 'the same within a second', again(200, 0, 0.5), ['r1']],
     ['pass', 'the same after a second', again(200, 0, 1.001)],
     ['pass', 'an animal has changed', again(200, 0.1, 0.2).map((one, petsVersion) => ({ ...one, petsVersion }))],
@@ -139,10 +174,7 @@ const TABLE: Record<string, Row[]> = {
 for (const [id, rows] of Object.entries(TABLE)) {
   test(`check ${id}`, () => {
     for (const [verdict, what, told, requestIds] of rows) {
-      const tallies = newTallies();
-      const requests = history(...told);
-      for (const [at, one] of requests.entries()) count(tallies, one, requests.slice(0, at));
-      const result = gradeOf(tallies).checks.find((check) => check.id === id)!;
+      const result = resultOf(judged(...told), id);
       assert.equal(result.verdict, verdict, `${id}: ${what}: ${result.why}`);
       if (requestIds !== undefined) assert.deepEqual(result.requestIds, requestIds, `${id}: ${what}`);
       assert.equal(result.count > 0, result.requestIds.length > 0);
@@ -155,4 +187,90 @@ test('every check has its table', () => {
     CHECKS.map(({ id }) => id),
     Object.keys(TABLE),
   );
+});
+
+/** The grade of a client of which some checks were bad once, some unseen, and all others good. */
+function graded(bad: string[], unseen: string[] = []): Grade {
+  const tallies = newTallies();
+  for (const [at, { id }] of CHECKS.entries()) {
+    if (bad.includes(id)) tallies[at] = { good: 0, bad: 1, requestIds: ['r1'] };
+    else if (!unseen.includes(id)) tallies[at].good = 1;
+  }
+  return gradeOf(tallies);
+}
+
+test('score and grade', () => {
+  const rows: [bad: string[], unseen: string[], grade: string | null, score: number, seen: number][] = [
+    [[], [], 'A', 100, 100],
+    [['herd'], [], 'A', 90, 100],
+    [['herd', 'reuse'], [], 'B', 80, 100],
+    [['herd', 'reuse', 'backoff', 'paging'], [], 'C', 65, 100],
+    [['herd', 'reuse', 'backoff', 'paging', 'redundant'], [], 'D', 60, 100],
+    [['retry_after'], [], 'D', 75, 100],
+    [['idempotency'], [], 'C', 75, 100],
+    [['retry_after', 'idempotency'], [], 'D', 50, 100],
+    [['retry_after', 'idempotency', 'paging'], [], 'F', 45, 100],
+    [['ban'], [], 'F', 100, 100],
+    [['deprecated'], [], 'A', 100, 100],
+    [[], ['retry_after', 'herd', 'redundant'], 'A', 100, 60],
+    [[], ['retry_after', 'idempotency'], null, 100, 50],
+    [['ban'], ['retry_after', 'herd', 'redundant', 'paging'], null, 100, 55],
+    [['herd'], ['retry_after'], 'B', 86, 75],
+    [[], CHECKS.map(({ id }) => id), null, 0, 0],
+  ];
+  for (const [bad, unseen, ...expected] of rows) {
+    const { grade, score, seen, checks } = graded(bad, unseen);
+    for (const { id, why } of checks) assert.equal(why.startsWith('not seen: '), unseen.includes(id), why);
+    assert.deepEqual([grade, score, seen], expected, `bad: ${bad}; unseen: ${unseen}`);
+  }
+});
+
+test('the newest requests lead to what went wrong', () => {
+  const reuse = resultOf(judged(...range(20, (s) => on(s, s))), 'reuse');
+  assert.equal(reuse.count, 19);
+  assert.deepEqual(reuse.requestIds, ['r12', 'r13', 'r14', 'r15', 'r16', 'r17', 'r18', 'r19']);
+});
+
+test('a record keeps its newest requests, and what they counted for longer', () => {
+  const { record } = new KeyStates().of('k1');
+  for (const one of history(...range(MAX_REQUESTS + 10, (s) => get(s, { bans: s === 0 })))) {
+    record.begin(one);
+    record.end(one);
+  }
+  const kept = record.newest(1_000).map(({ requestId }) => requestId);
+  assert.deepEqual([kept.length, kept[0], kept.at(-1)], [MAX_REQUESTS, `r${MAX_REQUESTS + 9}`, 'r10']);
+  const { verdict, requestIds } = resultOf(record.grade(), 'ban');
+  assert.deepEqual([verdict, requestIds], ['fail', ['r0']]);
+});
+
+test('what is still under way is not shown yet, and what outlived the record is passed over', () => {
+  const { record } = new KeyStates().of('k1');
+  const [first, ...others] = history(...range(MAX_REQUESTS + 1, (s) => get(s)));
+  record.begin({ ...first, endedAt: Number.POSITIVE_INFINITY });
+  assert.equal(record.newest(10).length, 0);
+  for (const one of others) record.begin(one);
+  record.end(first);
+  assert.equal(resultOf(record.grade(), 'ban').verdict, 'unseen');
+});
+
+test('of too many keys the one that was silent for longest is forgotten', () => {
+  const states = new KeyStates();
+  const first = states.of('k1');
+  const second = states.of('k2');
+  for (let key = 3; key <= MAX_KEYS; key++) states.of(`k${key}`);
+  assert.equal(states.of('k1'), first);
+  states.of('new');
+  assert.equal(states.of('k1'), first);
+  assert.notEqual(states.of('k2'), second);
+});
+
+test('a grade as JUnit: every check a test, and the grade one', () => {
+  const xml = junitOf('k<1>', graded(['retry_after', 'deprecated'], ['herd']), false);
+  assert.match(xml, /^<\?xml version="1.0" encoding="UTF-8"\?>\n<testsuite name="petstore grade k&lt;1&gt;"/);
+  assert.match(xml, / tests="11" failures="2" errors="0" skipped="1">/);
+  assert.match(xml, /name="grade"><failure message="grade: D; 72 of 100, 90 % of the weight seen"\/>/);
+  assert.match(xml, /name="retry_after"><failure message="1 of 1 [^"]+; requests: r1"\/>/);
+  assert.match(xml, /name="deprecated"><system-out>warning: /);
+  assert.match(xml, /name="herd"><skipped message="not seen: /);
+  assert.match(junitOf('k1', graded([]), true), / failures="0" errors="0" skipped="0">\n.+ name="grade"><\/testcase>/);
 });

@@ -25,11 +25,8 @@ async function start(t: TestContext) {
 test('undici with its RetryAgent, and an Idempotency-Key for each thing that is made: an A', async (t) => {
   const { origin, key, lab } = await start(t);
   const retried = { methods: ['GET', 'POST'] as ('GET' | 'POST')[], statusCodes: [429, 500, 502, 503, 504] };
-  const dispatcher = new RetryAgent(new Agent({ connections: 1 }), {
-    ...retried,
-    minTimeout: 100,
-    maxTimeout: 120_000,
-  });
+  const times = { minTimeout: 100, maxTimeout: 120_000 };
+  const dispatcher = new RetryAgent(new Agent({ connections: 1 }), { ...retried, ...times });
   t.after(() => dispatcher.close());
   const ask = async (method: 'GET' | 'POST', path: string, body?: object) => {
     const made = { 'content-type': 'application/json', 'idempotency-key': randomUUID() };

@@ -7,38 +7,43 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { Addresses } from '../../src/access/addresses.ts';
 import { Callers } from '../../src/access/callers.ts';
-import { digestOf, makeKey } from '../../src/access/keys.ts';
+import { digestOf, makeKey as newKey } from '../../src/access/keys.ts';
 import { App } from '../../src/app.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
-import type { Category, NewPet } from '../../src/store/model.ts';
+import type { ApiKey, Category, NewPet } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
+import { aKey } from '../store/opened.ts';
 import { checkReply } from '../web/schema.ts';
 
 const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
+const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
+
+export const REX = { name: 'Rex', categoryId: 1 };
 
 export interface Said {
+  /** By default the first key that there is; empty for none. */
   key?: string;
-  body?: unknown;
   headers?: Record<string, string>;
+}
+
+/** What the store begins with, and the limits of the first key. */
+interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'> {
+  banAfter?: number;
+  categories?: Category[];
+  pets?: NewPet[];
 }
 
 export type LabService = Awaited<ReturnType<typeof startLab>>;
 
-const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
-
-interface LabOptions {
-  banAfter?: number;
-  content?: { categories: Category[]; pets: NewPet[] };
-}
-
-export async function startLab(t: TestContext, { banAfter, content }: LabOptions = {}) {
+export async function startLab(t: TestContext, options: LabOptions = {}) {
+  const { banAfter, categories = [], pets = [], ...limits } = options;
   const clock = new SetClock();
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
   const { store, limiter } = engine;
-  const lab = new Lab(engine, clock, content ?? { categories: [], pets: [] });
+  const lab = new Lab(engine, clock, { categories, pets });
   const settings = { categories: 'open', trustProxy: 0 } as const;
   const app = new App({ settings, clock, addresses: new Addresses({ clock }), pages: new Map(), log: quiet });
   app.open({ store, callers: new Callers(store, 'staging'), limiter, lab, ready: () => true });
@@ -48,37 +53,37 @@ export async function startLab(t: TestContext, { banAfter, content }: LabOptions
     await engine.close();
   });
   const { port } = app.server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}`;
+  const makeKey = async (limits: LabOptions = {}) => {
+    const text = newKey('staging');
+    const changed = { environment: 'staging', perMinute: 1e6, perDay: 1e8, ...limits } as const;
+    const secrets = [{ digest: digestOf(text) }];
+    await store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.counters.nextSlot, { ...changed, secrets }) }));
+    return text;
+  };
+  const own = await makeKey(limits);
   /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
-  const ask = async (what: string, { key, body, headers }: Said = {}) => {
+  const ask = async (what: string, body?: unknown, { key = own, headers }: Said = {}) => {
     const [method, path] = what.split(' ');
     const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-    const authorization = key === undefined ? undefined : { authorization: `Bearer ${key}` };
+    const authorization = key === '' ? undefined : { authorization: `Bearer ${key}` };
     const type = sent === undefined ? undefined : { 'content-type': 'application/json' };
-    const reply = await fetch(url + path, { method, body: sent, headers: { ...authorization, ...type, ...headers } });
+    const init = { method, body: sent, headers: { ...authorization, ...type, ...headers } };
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, init);
     const text = await reply.text();
     assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), [], what);
     return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
   };
-  return {
-    ...{ clock, engine, lab, port, url, ask },
-    /** The same, and it must succeed. */
-    async must(what: string, said?: Said) {
-      const got = await ask(what, said);
-      assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
-      return got;
-    },
-    async makeKey(limits?: { perMinute?: number; perDay?: number }) {
-      const text = makeKey('staging');
-      await store.write((ahead) => {
-        const slot = ahead.counters.nextSlot;
-        const given = { perMinute: 1e6, perDay: 1e8, ...limits, secrets: [{ digest: digestOf(text) }] };
-        const rest = { name: 'test', plan: 'enterprise', environment: 'staging', createdAt: 0 } as const;
-        return { op: 'setKey' as const, key: { id: `k${slot + 1}`, slot, ...given, ...rest } };
-      });
-      return text;
-    },
+  /** The same, and it must succeed. */
+  const must: typeof ask = async (what, ...said) => {
+    const got = await ask(what, ...said);
+    assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
+    return got;
   };
+  const advance = (time: string) => must('POST /lab/clock', { advance: time });
+  const check = async (name: string) => {
+    const { checks } = (await must('GET /lab/grade')).json;
+    return checks.find(({ id }: { id: string }) => id === name);
+  };
+  if (pets.length > 0) await must('POST /lab/reset');
+  return { clock, engine, lab, port, key: own, makeKey, ask, must, advance, check };
 }
-
-export const REX = { name: 'Rex', categoryId: 1 };
