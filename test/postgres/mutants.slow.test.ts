@@ -10,61 +10,47 @@ import { missing } from './database.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-interface Mutant {
-  what: string;
-  /** Each text that stands in a file, and what stands there instead. */
-  edits: [file: string, from: string, to: string][];
-  /** The test file, and which test of it. */
-  test: [file: string, name: string];
-}
+/** A text that stands once in a file, and what stands there instead. */
+type Edit = [file: string, from: string, to: string];
 
-const MUTANTS: Mutant[] = [
-  {
-    what: 'the check of ids',
-    edits: [['src/postgres/journal.ts', 'known && known.id !== row.id', 'false']],
-    test: ['postgres/replicas', 'knows another history'],
-  },
-  {
-    what: 'sending the same batch again',
-    edits: [
-      [
-        'src/postgres/journal.ts',
-        '        this.counts.doubts++;',
-        '        this.#sent = undefined; return sent.resolve([]);',
-      ],
-    ],
-    test: ['postgres/wire', 'cut at any message'],
-  },
-  {
-    what: 'FOR UPDATE',
-    edits: [['src/postgres/sql.ts', 'ORDER BY l.slot FOR UPDATE OF l', 'ORDER BY l.slot']],
-    test: ['postgres/limiter', 'a take waits for one'],
-  },
-  {
-    what: 'the order of the slots',
-    edits: [
-      ['src/postgres/limiter.ts', '.sort((a, b) => a - b)', ''],
-      ['src/postgres/sql.ts', 'ORDER BY l.slot FOR UPDATE', 'ORDER BY a.at FOR UPDATE'],
-      ['src/postgres/sql.ts', '$2::int[]) AS a(slot, n)', '$2::int[]) WITH ORDINALITY AS a(slot, n, at)'],
-    ],
-    test: ['postgres/replicas', 'in order'],
-  },
-  {
-    what: 'the second look at the key',
-    edits: [['src/gate.ts', 'const still = callers.identify(authorization)', 'const still = caller']],
-    test: ['postgres/program', 'a key that ends'],
-  },
-  {
-    what: 'the look-up of an Idempotency-Key in the decision',
-    edits: [['src/shop/once.ts', '  if (made === undefined) return undefined;', '  if (true) return undefined;']],
-    test: ['shop/shop', 'two services on one journal'],
-  },
+const MUTANTS: [what: string, test: string, ...edits: Edit[]][] = [
+  [
+    'the check of ids',
+    'postgres/replicas: knows another history',
+    ['src/postgres/journal.ts', 'known && known.id !== row.id', 'false'],
+  ],
+  [
+    'sending the same batch again',
+    'postgres/wire: cut at any message',
+    ['src/postgres/journal.ts', '  this.counts.doubts++;', '  this.#sent = undefined; return sent.resolve([]);'],
+  ],
+  [
+    'FOR UPDATE',
+    'postgres/limiter: a take waits for one',
+    ['src/postgres/sql.ts', 'ORDER BY l.slot FOR UPDATE OF l', 'ORDER BY l.slot'],
+  ],
+  [
+    'the order of the slots',
+    'postgres/replicas: in order',
+    ['src/postgres/limiter.ts', '.sort((a, b) => a - b)', ''],
+    ['src/postgres/sql.ts', 'ORDER BY l.slot FOR UPDATE', 'ORDER BY a.at FOR UPDATE'],
+    ['src/postgres/sql.ts', '$2::int[]) AS a(slot, n)', '$2::int[]) WITH ORDINALITY AS a(slot, n, at)'],
+  ],
+  [
+    'the second look at the key',
+    'postgres/program: that a key has ended',
+    ['src/gate.ts', 'const still = callers.identify(authorization)', 'const still = caller'],
+  ],
+  [
+    'the look-up of an Idempotency-Key in the decision',
+    'shop/shop: two services on one journal',
+    ['src/shop/once.ts', '  if (made === undefined) return undefined;', '  if (true) return undefined;'],
+  ],
 ];
 
-for (const { what, edits, test } of MUTANTS) {
+for (const [what, test, ...edits] of MUTANTS) {
   it(`without ${what} a test fails`, { skip: missing }, async (t) => {
     const copy = await temporary(t);
-    const [suite, name] = test;
     for (const part of ['src', 'test', 'scripts', 'data', 'package.json', 'tsconfig.json']) {
       cpSync(path.join(ROOT, part), path.join(copy, part), { recursive: true });
     }
@@ -74,15 +60,12 @@ for (const { what, edits, test } of MUTANTS) {
       assert.equal(parts.length, 2, `"${from}" stands once in ${file}`);
       writeFileSync(path.join(copy, file), parts.join(to));
     }
+    const [suite, name] = test.split(': ');
     const words = ['--import', 'tsx', '--test', '--test-name-pattern', name, `test/${suite}.test.ts`];
     // Without the program that is bundled for all tests: that one has every safeguard.
     const { NODE_TEST_CONTEXT: _, PETSTORE_TEST_BUNDLES: __, PETSTORE_TEST_PROGRAM: ___, ...env } = process.env;
-    const { status, stdout } = spawnSync(process.execPath, words, {
-      cwd: copy,
-      env,
-      encoding: 'utf8',
-      timeout: 120_000,
-    });
+    const options = { cwd: copy, env, encoding: 'utf8', timeout: 120_000 } as const;
+    const { status, stdout } = spawnSync(process.execPath, words, options);
     assert.notEqual(status, 0, 'no test fails');
     assert.match(stdout, /not ok|✖/, 'it does not even run');
     assert.doesNotMatch(stdout, /Transform failed|SyntaxError/);

@@ -1,14 +1,22 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
+import type { Store } from '../../src/store/model.ts';
 import { checked } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
-import { addPet, orderPet, type Replica, replica, setKey, settled } from './replicas.ts';
+import { addPet, type Replica, RICH, replica, setKey } from './replicas.ts';
 
 /** How many times more than in the ordinary run. */
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
-const READS = 1_000 * SCALE;
-const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
+const READS = 300 * SCALE;
+
+/** Of an animal that nobody has ordered yet. */
+function orderPet(store: Store, petId: number): Promise<unknown> {
+  return store.write((ahead) => {
+    if (ahead.pets.get(petId)?.status !== 'available') throw new Error('pet_unavailable');
+    return { op: 'placeOrder', order: { id: ahead.counters.nextOrderId, petId, status: 'placed', placedAt: 1 } };
+  });
+}
 
 onDatabase('replicas on one database', (database) => {
   let schemas = 0;
@@ -20,31 +28,33 @@ onDatabase('replicas on one database', (database) => {
   for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
     it(`one thing for one Idempotency-Key, one order for one animal, ids without doubles (${isolation})`, async (t) => {
       await database().query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
+      t.after(() => database().query('ALTER ROLE petstore RESET default_transaction_isolation'));
       const all = await replicas(t, 4);
       const rounds = Array.from({ length: 60 }, (_, round) => round);
-      const made = await Promise.all(
-        all.map(async ({ store }) => {
-          const ids: number[] = [];
-          for (const round of rounds) ids.push(await addPet(store, `once ${round}`, `key ${round}`));
-          return ids;
-        }),
-      );
-      for (const ids of made) assert.deepEqual(ids, made[0]);
-      const others = await Promise.all(
-        all.flatMap(({ store }) => rounds.map((round) => addPet(store, `more ${round}`))),
-      );
+      const addOnce = async ({ store }: Replica) => {
+        const ids: number[] = [];
+        for (const round of rounds) ids.push(await addPet(store, `once ${round}`, `key ${round}`));
+        return ids;
+      };
+      const [made, ...same] = await Promise.all(all.map(addOnce));
+      for (const ids of same) assert.deepEqual(ids, made);
+      const each = <T>(work: (store: Store, round: number) => T) =>
+        all.flatMap(({ store }) => rounds.map((round) => work(store, round)));
+      const others = await Promise.all(each((store, round) => addPet(store, `more ${round}`)));
+      const ids = [...made, ...others].sort((a, b) => a - b);
       assert.deepEqual(
-        [...made[0], ...others].sort((a, b) => a - b),
-        Array.from({ length: 300 }, (_, at) => at + 1),
+        ids,
+        ids.map((_, at) => at + 1),
       );
-      const orders = await Promise.allSettled(
-        all.flatMap(({ store }) => rounds.map((round) => orderPet(store, round + 1))),
-      );
+      const orders = await Promise.allSettled(each((store, round) => orderPet(store, round + 1)));
       assert.equal(orders.filter(({ status }) => status === 'fulfilled').length, rounds.length);
-      await sameEverywhere(all);
-      const counts = all.map(({ journal }) => journal.counts);
-      assert.ok(counts.some(({ conflicts }) => conflicts > 0) && counts.some(({ locks }) => locks > 0));
-      await database().query('ALTER ROLE petstore RESET default_transaction_isolation');
+      await Promise.all(all.map(({ limiter }) => limiter.fresh()));
+      for (const { store, fatal } of all) assert.deepEqual([checked(store), fatal], [checked(all[0].store), []]);
+      for (const name of ['conflicts', 'locks'])
+        assert.ok(
+          all.some(({ count }) => count(`${name}_total`) > 0),
+          name,
+        );
     });
   }
 
@@ -68,57 +78,37 @@ onDatabase('replicas on one database', (database) => {
     const all = await replicas(t, 4);
     const before = database().log.length;
     const keys = await Promise.all(Array.from({ length: 300 }, () => setKey(all[0].store, RICH)));
-    const rounds = Array.from({ length: 20 }, (_, n) => n);
     await Promise.all(
       all.map(async ({ limiter }, at) => {
         const order = at % 2 === 0 ? keys : keys.toReversed();
-        for (const _ of rounds) await Promise.all(order.map((key) => limiter.take(key)));
+        for (let n = 0; n < 10; n++) await Promise.all(order.map((key) => limiter.take(key)));
       }),
     );
     assert.doesNotMatch(database().log.slice(before), /deadlock/);
     for (const key of [keys[0], keys[299]]) {
-      assert.equal((await all[0].limiter.look(key)).minute.remaining, RICH.perMinute - 80);
+      assert.equal((await all[0].limiter.look(key)).minute.remaining, RICH.perMinute - 40);
     }
   });
 
   it(`what one has acknowledged, the next request at the other sees: ${READS} writes, none old`, async (t) => {
     const [a, b] = await replicas(t, 2);
     const key = await setKey(a.store, RICH);
-    let old = 0;
     for (let n = 0; n < READS; n++) {
       const id = await addPet(a.store, `n ${n}`);
       await b.limiter.take(key);
-      if (b.store.read.pets.get(id)?.name !== `n ${n}`) old++;
+      assert.equal(b.store.read.pets.get(id)?.name, `n ${n}`);
     }
-    assert.equal(old, 0);
   });
 
-  it("a key's new limits, and its end, are in force everywhere with the commit", async (t) => {
+  it("a key's new limits are in force everywhere with the commit, and what it has used stays used", async (t) => {
     const [a, b] = await replicas(t, 2);
     const key = await setKey(a.store, { perMinute: 5, perDay: 10 });
-    await b.limiter.fresh();
-    assert.deepEqual(b.store.read.keys.get(key.id), key);
     for (let n = 0; n < 3; n++) await b.limiter.take(key);
-    await setKey(a.store, { perMinute: 4, perDay: 10 }, key.id);
-    const decision = await b.limiter.take(key); // what it has used stays used
-    assert.deepEqual([decision.verdict, decision.minute.limit, decision.minute.remaining], ['admitted', 4, 0]);
+    assert.deepEqual(b.store.read.keys.get(key.id), key);
+    await setKey(a.store, { ...key, perMinute: 4 });
+    const { verdict, minute } = await b.limiter.take(key);
+    assert.deepEqual([verdict, minute.limit, minute.remaining], ['admitted', 4, 0]);
     assert.equal((await b.limiter.take(key)).verdict, 'limited');
-  });
-
-  it('a decision sees what another wrote first: its second look refuses', async (t) => {
-    const [a, b] = await replicas(t, 2);
-    const key = await setKey(a.store, RICH);
-    await b.limiter.fresh();
-    const revoked = await setKey(a.store, { perMinute: 1, perDay: 1 }, key.id);
-    // b has not heard of it: its batch is decided on the old key, conflicts, and is decided again.
-    let looks = 0;
-    const write = b.store.write((ahead) => {
-      looks++;
-      if (ahead.keys.get(key.id)!.perMinute === revoked.perMinute) throw new Error('the key has changed');
-      return { op: 'setCategory', category: { id: 1, name: 'never' } };
-    });
-    await assert.rejects(write, /the key has changed/);
-    assert.deepEqual([looks, b.store.read.counts().categories], [2, 0]);
   });
 
   it('a replica that knows another history, or one that was trimmed, ends before it answers anybody', async (t) => {
@@ -136,33 +126,25 @@ onDatabase('replicas on one database', (database) => {
       UPDATE ${schema}.head SET id = 'other'; DELETE FROM ${schema}.log WHERE batch = 1`);
     await assert.rejects(c.limiter.take(key), /another one/);
     await assert.rejects(addPet(b.store, 'y'), /not there|another one/); // its heartbeat may have brought it to 2
-    await settled();
     assert.ok(b.fatal.length > 0 && c.fatal.length > 0);
   });
 
   it('a full disk refuses writes as full, and what cannot be counted as unavailable; then it goes on', async (t) => {
-    const [a] = await replicas(t, 1);
-    const key = await setKey(a.store, RICH);
+    const [{ store, limiter }] = await replicas(t, 1);
+    const key = await setKey(store, RICH);
     const schema = `s${schemas}`;
+    const fill = (event: string) =>
+      database().query(`CREATE TRIGGER no_room BEFORE ${event}
+      EXECUTE FUNCTION ${schema}.no_room()`);
     await database().query(`CREATE FUNCTION ${schema}.no_room() RETURNS trigger LANGUAGE plpgsql AS
-      $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$;
-      CREATE TRIGGER no_room BEFORE INSERT ON ${schema}.log EXECUTE FUNCTION ${schema}.no_room()`);
-    await assert.rejects(addPet(a.store, 'x'), { failure: 'full' });
-    await a.limiter.take(key);
-    await database().query(
-      `CREATE TRIGGER no_room BEFORE UPDATE ON ${schema}.limits EXECUTE FUNCTION ${schema}.no_room()`,
-    );
-    await assert.rejects(a.limiter.take(key), { failure: 'unavailable' });
+      $$BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$`);
+    await fill(`INSERT ON ${schema}.log`);
+    await assert.rejects(addPet(store, 'x'), { failure: 'full' });
+    await limiter.take(key);
+    await fill(`UPDATE ON ${schema}.limits`);
+    await assert.rejects(limiter.take(key), { failure: 'unavailable' });
     await database().query(`DROP FUNCTION ${schema}.no_room CASCADE`);
-    assert.equal(await addPet(a.store, 'y'), 1);
-    assert.equal((await a.limiter.take(key)).verdict, 'admitted');
+    assert.equal(await addPet(store, 'y'), 1);
+    assert.equal((await limiter.take(key)).verdict, 'admitted');
   });
 });
-
-async function sameEverywhere(all: Replica[]): Promise<void> {
-  await Promise.all(all.map(({ limiter }) => limiter.fresh()));
-  for (const { store, fatal } of all) {
-    assert.deepEqual(checked(store), checked(all[0].store));
-    assert.deepEqual(fatal, []);
-  }
-}
