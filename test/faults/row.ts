@@ -2,7 +2,8 @@
 export interface Row {
   number: number;
   name: string;
-  run(scale: number, report: Report): Promise<void>;
+  /** `dir`: an empty folder of its own. */
+  run(scale: number, report: Report, dir: string): Promise<void>;
 }
 
 const MAX_FAILURES = 5;
@@ -10,8 +11,6 @@ const MAX_FAILURES = 5;
 export class Report {
   cases = 0;
   readonly failures: string[] = [];
-  /** Why something was not tried. */
-  skipped: string | undefined;
   readonly seed: number;
 
   constructor(seed: number) {
@@ -25,11 +24,6 @@ export class Report {
   /** More failures tell nothing more. */
   isOver(): boolean {
     return this.failures.length >= MAX_FAILURES;
-  }
-
-  check(what: string, holds: boolean): void {
-    this.cases++;
-    if (!holds) this.fail(what);
   }
 
   /** One case; `judge` says what is wrong with the outcome, if anything. */

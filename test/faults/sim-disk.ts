@@ -9,7 +9,7 @@ import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 
 /** The one directory that there is. */
 export const DIR = '/sim';
-const SECTOR_BYTES = 512;
+export const SECTOR_BYTES = 512;
 
 type Change = { position: number; bytes: Buffer } | { length: number };
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { openStore } from '../../src/store/file/open.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { SetClock } from '../clock.ts';
-import { folder } from '../faults/folder.ts';
+import { temporary } from '../program.ts';
 import { testJournal } from './journal-contract.ts';
 import { SharedList } from './shared-journal.ts';
 
@@ -12,20 +12,9 @@ const clock = new SetClock();
 testJournal({
   name: 'file',
   stores: 1,
-  async keep() {
-    const { dir, remove } = folder();
-    const opened: MemoryStore[] = [];
-    return {
-      async open() {
-        const { store } = await openStore(join(dir, 'data'), { clock });
-        opened.push(store);
-        return store;
-      },
-      async remove() {
-        await Promise.allSettled(opened.map((store) => store.close()));
-        remove();
-      },
-    };
+  async keep(t) {
+    const data = join(await temporary(t), 'data');
+    return async () => (await openStore(data, { clock })).store;
   },
 });
 
@@ -34,6 +23,6 @@ testJournal({
   stores: 3,
   async keep() {
     const list = new SharedList();
-    return { open: () => MemoryStore.open(list.journal(), { clock }), remove: async () => {} };
+    return () => MemoryStore.open(list.journal(), { clock });
   },
 });

@@ -1,17 +1,32 @@
-/** The memory store itself: what is decided on what, what waits for what, and its time. */
+/** The memory store: what is decided on what, what waits for what, its time, and random operations on it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { type Journal, type Operation, StoreError } from '../../src/store/model.ts';
+import {
+  type Ahead,
+  type Category,
+  type Journal,
+  type Operation,
+  ORDER_STATUSES,
+  type Order,
+  PET_STATUSES,
+  type Pet,
+  type Reading,
+  StoreError,
+} from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
-import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
+import { type Random, seeded } from '../faults/sim-disk.ts';
+import { oneOperation } from '../faults/workload.ts';
+import { addKey, addPet, aKey, check, is, order, pet, withStore } from './opened.ts';
 import { SharedList } from './shared-journal.ts';
 
 /** As the store has it. */
 const MAX_BATCH_WRITES = 4096;
 const DAY_MS = 24 * 60 * 60 * 1000;
-const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
+/** Of the random operations. */
+const SEED = Number(process.env.SEED ?? 11);
+const ROUNDS = 200;
 
 /** A journal that keeps nothing, and whose appends end when and as the test says. */
 class Held implements Journal {
@@ -42,6 +57,11 @@ class Held implements Journal {
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
+
+const refuse = (store: MemoryStore) =>
+  store.write(() => {
+    throw new Error('refused');
+  });
 
 async function held(): Promise<{ journal: Held; store: MemoryStore }> {
   const journal = new Held();
@@ -76,13 +96,9 @@ test('a refusal, or an answer given again, waits until what it rests on is durab
   const once = { caller: 'k1', key: 'a', at: 5 };
   const told: string[] = [];
   const tell = (what: string) => () => void told.push(what);
-  const refuse = () =>
-    store.write(() => {
-      throw new Error('taken');
-    });
-  await assert.rejects(refuse(), /taken/, 'at once, where nothing is under way');
+  await assert.rejects(refuse(store), /refused/, 'at once, where nothing is under way');
   void store.write(() => ({ op: 'addPet', pet: pet(1), once })).then(tell('written'));
-  refuse().catch(tell('refused'));
+  refuse(store).catch(tell('refused'));
   const early = store.write((ahead) => {
     assert.equal(ahead.made('addPet', once), 'accepted');
     throw new StoreError('in_flight', 'under way');
@@ -128,9 +144,7 @@ test('what rests on a batch that failed goes with it; on an unknown outcome noth
     ['unknown', 'unavailable'],
   ] as const) {
     const batch = addPet(store);
-    const inBatch = store.write(() => {
-      throw new Error('refused');
-    });
+    const inBatch = refuse(store);
     await new Promise((resolve) => setImmediate(resolve));
     const later = addPet(store);
     const all = Promise.allSettled([batch, inBatch, later]);
@@ -156,41 +170,41 @@ test('an operation that cannot be is refused before it is written, and one too l
       { op: 'usage', at: 1, entries: [usage] },
       { op: 'advance', at: 1, key: 'k9', ms: 1, usage },
     ];
-    for (const operation of impossible)
-      await assert.rejects(
-        store.write(() => operation),
-        /pet|order|key|usage/,
-      );
-    await assert.rejects(
-      store.write(() => ({ op: 'addPets', first: 2, pets: huge })),
-      is('rejected'),
-    );
-    await assert.rejects(
-      store.write(() => ({ op: 'fill', at: 1, categories: [], pets: huge })),
-      is('rejected'),
-    );
+    const tooLarge: Operation[] = [
+      { op: 'addPets', first: 2, pets: huge },
+      { op: 'fill', at: 1, categories: [], pets: huge },
+    ];
+    const write = (operation: Operation) => store.write(() => operation);
+    for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/);
+    for (const one of tooLarge) await assert.rejects(write(one), is('rejected'));
     assert.equal((await addPet(store)).pet.id, 2);
   }));
 
-test('what waits has a maximum: writes, animals of imports, and refusals', async () => {
+test('what waits is one batch, and has a maximum: writes, animals of imports, and refusals', async () => {
   const { journal, store } = await held();
-  const first = addPet(store);
-  await new Promise((resolve) => setImmediate(resolve));
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
   const pets = Array.from({ length: 1_000 }, () => pet(0));
-  const imports = Array.from({ length: 5 }, () =>
-    store.write((ahead) => ({ op: 'addPets', first: ahead.counters.nextPetId, pets })),
-  );
-  await assert.rejects(addPet(store), is('busy'));
-  await journal.end();
-  await journal.end();
-  await Promise.all([first, ...imports]);
+  const addPets = () => store.write((ahead) => ({ op: 'addPets', first: ahead.counters.nextPetId, pets }));
+  const kinds: [count: number, write: () => Promise<Operation>][] = [
+    [MAX_BATCH_WRITES, () => addPet(store)],
+    [5, addPets],
+  ];
+  for (const [count, write] of kinds) {
+    const first = addPet(store);
+    await turn();
+    const writes = Array.from({ length: count }, write);
+    await assert.rejects(addPet(store), is('busy'));
+    await journal.end();
+    await journal.end();
+    await Promise.all([first, ...writes]);
+    assert.deepEqual(
+      journal.batches.splice(0).map(({ length }) => length),
+      [1, count],
+    );
+  }
   const last = addPet(store);
-  await new Promise((resolve) => setImmediate(resolve));
-  const refuse = () =>
-    store.write(() => {
-      throw new Error('refused');
-    });
-  const refused = Promise.allSettled(Array.from({ length: 2 * MAX_BATCH_WRITES + 1 }, refuse));
+  await turn();
+  const refused = Promise.allSettled(Array.from({ length: 2 * MAX_BATCH_WRITES + 1 }, () => refuse(store)));
   await journal.end();
   const messages = (await refused).map((result) => (result as PromiseRejectedResult).reason.message);
   assert.deepEqual([messages[0], messages.at(-1)], ['refused', 'too many writes are waiting']);
@@ -262,4 +276,84 @@ test('store time runs on, whatever is done to the clock; a start follows it only
     [began + 400 * DAY_MS, began + 1_000], // years ahead
   ];
   for (const [wall, unix] of starts) assert.equal((await at(wall)).store.unix(), unix);
+});
+
+/** Arrays, filtered and sorted. */
+class Plain {
+  pets: Pet[] = [];
+  orders: Order[] = [];
+  categories: Category[] = [];
+
+  apply(operation: Operation): void {
+    const petOf = (id: number) => this.pets.find((pet) => pet.id === id)!;
+    if (operation.op === 'addPet') this.pets.push({ ...operation.pet });
+    if (operation.op === 'placeOrder') {
+      this.orders.push({ ...operation.order });
+      petOf(operation.order.petId).status = 'pending';
+    }
+    if (operation.op === 'closeOrder') {
+      const order = this.orders.find(({ id }) => id === operation.id)!;
+      order.status = operation.status;
+      petOf(order.petId).status = operation.status === 'delivered' ? 'sold' : 'available';
+    }
+    if (operation.op === 'setCategory') {
+      this.categories = this.categories.filter(({ id }) => id !== operation.category.id);
+      this.categories.push(operation.category);
+      this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
+    }
+    if (operation.op === 'addPets') {
+      for (const [i, pet] of operation.pets.entries()) this.pets.push({ ...pet, id: operation.first + i });
+    }
+    if (operation.op === 'fill') {
+      this.pets = operation.pets.map((pet, i) => ({ ...pet, id: i + 1 }));
+      [this.orders, this.categories] = [[], operation.categories];
+    }
+  }
+}
+
+function decide(ahead: Ahead, random: Random): Operation {
+  const below = (n: number) => Math.floor(random() * n);
+  const some = (max: number) =>
+    Array.from({ length: 1 + below(max) }, (_, i) => ({ ...pet(0, `i${i}`, PET_STATUSES[below(3)]), categoryId: i }));
+  if (random() < 0.05) return { op: 'addPets', first: ahead.counters.nextPetId, pets: some(900) };
+  if (random() < 0.003) return { op: 'fill', at: 1, categories: [], pets: some(3000) };
+  return oneOperation(ahead, random);
+}
+
+function compare(read: Reading, plain: Plain, random: Random): void {
+  const limit = 1 + Math.floor(random() * 30);
+  const pageOf = <T>(items: T[]) => ({ items: items.slice(0, limit), more: items.length > limit });
+  const after = Math.floor(random() * ((plain.pets.at(-1)?.id ?? 0) + 1));
+  const of = <T extends { id: number; status: string }>(rows: T[], status?: string) =>
+    pageOf(rows.filter((row) => row.id > after && (!status || row.status === status)));
+  for (const status of [undefined, ...PET_STATUSES]) {
+    assert.deepEqual(read.pets.page(after, limit, status), of(plain.pets, status));
+  }
+  for (const status of [undefined, ...ORDER_STATUSES]) {
+    assert.deepEqual(read.orders.page(after, limit, status), of(plain.orders, status));
+  }
+  const from = random() < 0.3 ? undefined : plain.categories[0]?.id;
+  const wanted = plain.categories.filter(({ id }) => from === undefined || id > from);
+  assert.deepEqual(read.categories.page(from, limit), pageOf(wanted));
+}
+
+test('random operations leave what a plain model holds, through crashes, closes and compactions', (t) => {
+  t.diagnostic(`seed ${SEED}`);
+  const random = seeded(SEED);
+  const plain = new Plain();
+  return withStore({}, async (opened) => {
+    for (let round = 0; round < ROUNDS; round++) {
+      const write = () => opened.store.write((ahead) => decide(ahead, random));
+      const writes = Array.from({ length: 1 + Math.floor(random() * 6) }, write);
+      for (const operation of await Promise.all(writes)) plain.apply(operation);
+      compare(opened.store.read, plain, random);
+      const chance = random();
+      if (chance < 0.03) await opened.crash();
+      else if (chance < 0.06) await opened.reopen();
+      else if (chance < 0.09) await opened.journal.compact();
+      if (chance < 0.09) await check(opened);
+    }
+    const { pets, orders, categories } = opened.store.read.counts();
+    assert.deepEqual([pets, orders, categories], [plain.pets.length, plain.orders.length, plain.categories.length]);
+  });
 });

@@ -8,7 +8,15 @@ import type { FileJournal } from '../../src/store/file/journal.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
-import type { ApiKey, Operation, Pet, PetStatus, Proof, Store } from '../../src/store/model.ts';
+import {
+  type ApiKey,
+  type Operation,
+  type Pet,
+  type PetStatus,
+  type Proof,
+  type Store,
+  StoreError,
+} from '../../src/store/model.ts';
 import { prove } from '../../src/store/record.ts';
 import { SetClock } from '../clock.ts';
 import { unlocked } from '../faults/sim-disk.ts';
@@ -25,7 +33,7 @@ export interface Opened {
   reopen(): Promise<void>;
 }
 
-type OpenOptions = Parameters<typeof openStore>[1];
+export type OpenOptions = NonNullable<Parameters<typeof openStore>[1]>;
 
 /** Gives a store to the test, and afterwards checks it: by itself, and against a fresh reading of its file. */
 export async function withStore(options: OpenOptions, work: (opened: Opened) => Promise<void>): Promise<void> {
@@ -34,12 +42,12 @@ export async function withStore(options: OpenOptions, work: (opened: Opened) => 
   const notices: string[] = [];
   const open = (disk?: Disk) => openStore(dir, { clock, onNotice: (text) => notices.push(text), ...options, disk });
   const opened: Opened = {
-    ...(await open(options?.disk)),
+    ...(await open(options.disk)),
     dir,
     clock,
     notices,
     async crash() {
-      Object.assign(opened, await open(unlocked(options?.disk)));
+      Object.assign(opened, await open(unlocked(options.disk)));
     },
     async reopen() {
       await opened.store.close();
@@ -64,6 +72,8 @@ export function checked({ read }: MemoryStore): Proof {
 export async function check({ store, dir }: Opened): Promise<void> {
   assert.deepEqual((await readStore(dir)).proof, checked(store));
 }
+
+export const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
 
 export const filesIn = (dir: string): string[] => readdirSync(dir).filter((name) => name !== 'LOCK');
 

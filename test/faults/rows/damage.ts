@@ -1,10 +1,11 @@
 /** Rows 1 to 3: a file of a few batches, cut, flipped, reordered and zeroed at every place. */
+import { DamagedError } from '../../../src/store/file/format.ts';
 import { readFile } from '../../../src/store/file/read.ts';
 import type { Report, Row } from '../row.ts';
-import { DIR, type SimDisk } from '../sim-disk.ts';
+import { DIR, SECTOR_BYTES, type SimDisk } from '../sim-disk.ts';
+import { recovered } from '../workload.ts';
 import { damaged, FILE, outcome, type Written, writtenFile } from '../written-file.ts';
 
-const SECTOR_BYTES = 512;
 /** Against a mutant every fifth bit is flipped: one of each byte at least. */
 const QUICK_STEP = 5;
 
@@ -16,12 +17,10 @@ export const cut: Row = {
     for (let length = 0; length <= bytes.length; length++) {
       await report.attempt(`cut at ${length}`, async () => {
         const found = await outcome(damaged(disk, FILE, bytes.subarray(0, length)), digests);
-        const isStateCut = length < batches[0].end;
+        const whole = batches.findLastIndex(({ end }) => end <= length);
         // The first batch was durable before the file had its name: no crash takes any of it away.
-        if ('refused' in found) return isStateCut ? undefined : `refused: ${found.refused.message}`;
-        if (isStateCut) return 'a file without its whole first batch was taken';
-        const whole = batches.findLast((batch) => batch.end <= length)!;
-        return found.count === whole.count ? undefined : `${found.count} batches of ${whole.count}`;
+        const isRight = whole === -1 ? found instanceof DamagedError : found === whole;
+        return isRight ? undefined : `${found}, of ${whole} whole batches`;
       });
     }
   },
@@ -40,21 +39,36 @@ export const flip: Row = {
   },
 };
 
-async function flipBits(report: Report, written: Written, from: number, step: number): Promise<void> {
-  const { bytes } = written;
+/** In turn, as a start reads a file, and as a new one is read back. */
+const READERS: ((disk: SimDisk) => Promise<unknown>)[] = [recovered, (disk) => readFile(disk, `${DIR}/${FILE}`)];
+
+async function flipBits(report: Report, { disk, bytes }: Written, from: number, step: number): Promise<void> {
   for (let bit = 8 * from; bit < bytes.length * 8 && !report.isOver(); bit += step) {
     const at = bit >> 3;
     const flipped = Buffer.from(bytes);
     flipped[at] ^= 1 << (bit & 7);
-    await report.attempt(`bit ${bit & 7} of byte ${at}`, () => judge(written, flipped, at, true));
+    const read = READERS[(bit + at) % 2];
+    await report.attempt(`bit ${bit & 7} of byte ${at}`, () =>
+      read(damaged(disk, FILE, flipped)).then(
+        () => 'not noticed',
+        (error) => misplaced(error, at),
+      ),
+    );
   }
 }
 
-async function reorder(report: Report, written: Written, isClosed: boolean): Promise<void> {
-  const lines = written.bytes.toString('utf8').split(/(?<=\n)/);
-  const offsets = [...lines, ''].map((_, i) => Buffer.byteLength(lines.slice(0, i).join('')));
+async function reorder(report: Report, { disk, bytes, batches, digests }: Written, isClosed: boolean): Promise<void> {
+  const lines = bytes.toString('utf8').split(/(?<=\n)/);
+  const before = batches.length - 2;
   const attempt = (what: string, changed: string[], first: number) =>
-    report.attempt(what, () => judge(written, Buffer.from(changed.join('')), offsets[first], false));
+    report.attempt(what, async () => {
+      const offset = Buffer.byteLength(lines.slice(0, first).join(''));
+      const found = await outcome(damaged(disk, FILE, Buffer.from(changed.join(''))), digests);
+      if (found instanceof DamagedError) return misplaced(found, offset);
+      // Lines that go missing from the last batch may also be taken for torn.
+      const isRight = offset >= batches[before].end && found === before;
+      return isRight ? undefined : `taken, with ${found} batches`;
+    });
   for (let i = 0; i < lines.length; i++) {
     const isLastOfAll = i === lines.length - 1 && isClosed;
     // A file without its last line was not closed: there is nothing to notice.
@@ -66,27 +80,12 @@ async function reorder(report: Report, written: Written, isClosed: boolean): Pro
   }
 }
 
-/** Damage is refused and placed right. Lines that go missing from the last batch may also be taken for torn. */
-async function judge(written: Written, bytes: Buffer, firstBad: number, isFlip: boolean): Promise<string | undefined> {
-  const disk = damaged(written.disk, FILE, bytes);
-  if (isFlip && !(await isNoticed(disk))) return 'reading it without a state did not notice';
-  const found = await outcome(disk, written.digests);
-  if ('refused' in found) {
-    const { file, offset } = found.refused;
-    return file.endsWith(FILE) && offset <= firstBad ? undefined : `refused at ${file}, offset ${offset}`;
-  }
-  const before = written.batches[written.batches.length - 2];
-  if (isFlip || firstBad < before.end) return `taken, with ${found.count} batches`;
-  if (found.count < before.count) return `${found.count} batches are left of ${before.count} acknowledged before`;
-  return found.count < written.digests.length - 1 ? undefined : 'the damage was not noticed';
+/** Damage is refused, and placed right. */
+function misplaced(error: Error, firstBad: number): string | undefined {
+  if (!(error instanceof DamagedError)) return error.message;
+  const { file, offset } = error;
+  return file.endsWith(FILE) && offset <= firstBad ? undefined : `refused at ${file}, offset ${offset}`;
 }
-
-/** As a new file is read back. */
-const isNoticed = (disk: SimDisk) =>
-  readFile(disk, `${DIR}/${FILE}`).then(
-    () => false,
-    () => true,
-  );
 
 export const sectors: Row = {
   number: 3,
@@ -95,16 +94,15 @@ export const sectors: Row = {
     const { disk, batches, digests, bytes } = await writtenFile(false);
     for (let batch = 1; batch < batches.length; batch++) {
       const isLast = batch === batches.length - 1;
-      const before = batches[batch - 1];
-      const sectors = sectorsOf(before.end, batches[batch].end);
+      const sectors = sectorsOf(batches[batch - 1].end, batches[batch].end);
       for (let subset = 1; subset < 2 ** sectors.length; subset++) {
         const zeroed = Buffer.from(bytes);
         for (let i = 0; i < sectors.length; i++) if (subset & (1 << i)) zeroed.fill(0, ...sectors[i]);
         await report.attempt(`batch ${batch}, sectors ${subset.toString(2)}`, async () => {
           const found = await outcome(damaged(disk, FILE, zeroed), digests);
-          if ('refused' in found) return isLast ? `refused: ${found.refused.message}` : undefined;
-          if (!isLast) return `zeros before a later batch were taken, with ${found.count} batches`;
-          return found.count >= before.count ? undefined : `${found.count} batches, ${before.count} acknowledged`;
+          // Zeros before a later batch no crash has left.
+          const isRight = isLast ? Number(found) >= batch - 1 : found instanceof DamagedError;
+          return isRight ? undefined : `${found}`;
         });
       }
     }

@@ -1,49 +1,40 @@
 import { LOCK } from '../../../src/store/file/directory.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
-import type { Pet } from '../../../src/store/model.ts';
+import { repair } from '../../../src/store/file/tools.ts';
 import { prove } from '../../../src/store/record.ts';
-import type { State } from '../../../src/store/state.ts';
-import { tryRepairs } from '../repairs.ts';
-import type { Row } from '../row.ts';
-import { type Random, type SimDisk, seeded } from '../sim-disk.ts';
+import { pet } from '../../store/opened.ts';
+import type { Report, Row } from '../row.ts';
+import { DIR, type Random, type SimDisk, seeded } from '../sim-disk.ts';
 import { digestsOf, type Moment, openSim, recovered, work } from '../workload.ts';
+import { damaged, FILE, writtenFile } from '../written-file.ts';
 
-const STATES = 100_000;
-const ROUNDS = 25;
+const STATES = 40_000;
+const ROUNDS = 15;
 /** Moments at which all is durable have one state; others have as many as there are fates. */
 const STATES_PER_MOMENT = 24;
+const STATES_PER_MOMENT_OF_REPAIR = 4;
 /** Of how many states one is opened for good, with crashes in the recovery too. */
-const OPENED = 40;
+const OPENED = 20;
 
 /** By what a disk holds. Many crashes leave the same, and a recovery rests on nothing else. */
 type Known = Map<string, Promise<string>>;
 
-async function checkedDigest(disk: SimDisk): Promise<string> {
-  const state = await recovered(disk);
-  state.check();
-  return prove(state).digest;
-}
-
 function digestOn(disk: SimDisk, known: Known): Promise<string> {
   const { fingerprint } = disk;
-  const digest = known.get(fingerprint) ?? checkedDigest(disk);
+  const digest = known.get(fingerprint) ?? recovered(disk).then((state) => prove(state).digest);
   known.set(fingerprint, digest);
   return digest;
 }
 
-/** The recovered state must be the one after some operation that was sent, with all that were acknowledged. */
+/** The states that may be found: after some operation that was sent, with all that were acknowledged. */
+const allowedAt = ({ history, acknowledged, sent }: Moment) => digestsOf(history).slice(acknowledged, sent + 1);
+
 async function judge(moment: Moment, disk: SimDisk, known: Known): Promise<string> {
   const digest = await digestOn(disk, known);
+  if (allowedAt(moment).includes(digest)) return digest;
   const { acknowledged, sent, history } = moment;
-  if (
-    !digestsOf(history)
-      .slice(acknowledged, sent + 1)
-      .includes(digest)
-  ) {
-    const found = digestsOf(history).indexOf(digest);
-    throw new Error(`recovered the state after ${found}, not after ${acknowledged} to ${sent} operations`);
-  }
-  return digest;
+  const found = digestsOf(history).indexOf(digest);
+  throw new Error(`recovered the state after ${found}, not after ${acknowledged} to ${sent} operations`);
 }
 
 /** Where a write was ever acknowledged, a file that is gone is missed. */
@@ -58,32 +49,22 @@ async function judgeWithoutFile(disk: SimDisk, known: Known): Promise<void> {
  * Opens what the crash left, and crashes again at every file call. `before`: what may be found while it opens; when it
  * has opened, somebody may have read it, and it must stay; when a write is acknowledged, that too.
  */
-async function openAndCrash(
-  disk: SimDisk,
-  before: string[],
-  digest: string,
-  random: Random,
-  known: Known,
-): Promise<number> {
+async function openAndCrash(disk: SimDisk, before: string[], digest: string, random: Random, known: Known) {
   const moments: { disk: SimDisk; allowed: string[] }[] = [];
   let allowed = before;
   disk.onCall = () => moments.push({ disk: disk.copy(), allowed });
   const { store } = await openSim(disk);
-  const pet: Pet = { id: 0, name: 'after', categoryId: 1, status: 'sold' };
-  const after = digestWith(await recovered(disk), pet);
+  const state = await recovered(disk);
+  state.apply([{ op: 'addPet', pet: pet(state.counters.nextPetId, 'after') }]);
+  const after = prove(state).digest;
   allowed = [digest, after];
-  await store.write((ahead) => ({ op: 'addPet', pet: { ...pet, id: ahead.counters.nextPetId } }));
+  await store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.counters.nextPetId, 'after') }));
   moments.push({ disk: disk.copy(), allowed: [after] });
   for (const moment of moments) {
     const found = await digestOn(moment.disk.afterPowerLoss(random), known);
     if (!moment.allowed.includes(found)) throw new Error('a crash while opening changed what was recovered');
   }
   return moments.length;
-}
-
-function digestWith(state: State, pet: Pet): string {
-  state.apply([{ op: 'addPet', pet: { ...pet, id: state.counters.nextPetId } }]);
-  return prove(state).digest;
 }
 
 async function tryMoment(moment: Moment, random: Random, known: Known): Promise<number> {
@@ -97,33 +78,58 @@ async function tryMoment(moment: Moment, random: Random, known: Known): Promise<
     tried++;
     if (moment.acknowledged > 0) await judgeWithoutFile(disk, known);
     if (random() * OPENED >= 1) continue;
-    const { acknowledged, sent, history } = moment;
-    const before = i === 0 ? digestsOf(history).slice(acknowledged, sent + 1) : [digest];
-    tried += await openAndCrash(disk, before, digest, random, known);
+    tried += await openAndCrash(disk, i === 0 ? allowedAt(moment) : [digest], digest, random, known);
   }
   return tried;
 }
 
+/** At any moment of a repair the damaged file is there, or a copy of it; and the store is damaged, or repaired. */
+async function judgeRepair(disk: SimDisk, bytes: Buffer, repaired: string): Promise<string | undefined> {
+  const isKept = disk.list().some((copy) => copy.startsWith(FILE) && disk.bytes(copy).equals(bytes));
+  if (!isKept) return 'the damaged file is gone';
+  try {
+    return prove(await recovered(disk)).digest === repaired ? undefined : 'neither damaged nor repaired';
+  } catch (error) {
+    return error instanceof DamagedError ? undefined : (error as Error).message;
+  }
+}
+
+async function tryRepairs(report: Report, random: Random): Promise<void> {
+  const written = await writtenFile(false);
+  for (const { end } of written.batches.slice(0, -1)) {
+    const bytes = Buffer.from(written.bytes);
+    bytes[bytes.indexOf('"batch"', end)] = 1;
+    const disk = damaged(written.disk, FILE, bytes);
+    const moments: SimDisk[] = [];
+    disk.onCall = () => moments.push(disk.copy());
+    const { damage, proof, kept } = await repair(DIR, { disk });
+    if (damage?.offset !== end || !disk.bytes(kept!.slice(DIR.length + 1)).equals(bytes))
+      report.fail('not kept beside');
+    for (const moment of [...moments, disk]) {
+      for (let i = 0; i < STATES_PER_MOMENT_OF_REPAIR && !report.isOver(); i++) {
+        const what = `repair of what is damaged at ${end}`;
+        await report.attempt(what, () => judgeRepair(moment.afterPowerLoss(random), bytes, proof.digest));
+      }
+    }
+  }
+}
+
 export const row: Row = {
-  number: 10,
+  number: 5,
   name: 'simulated disk: every crash state',
   async run(scale, report) {
-    const states = STATES * scale;
     await tryRepairs(report, seeded(report.seed));
-    if (report.isOver()) return;
-    for (let seed = report.seed; report.cases < states; seed++) {
+    for (let seed = report.seed; report.cases < STATES * scale; seed++) {
       const random = seeded(seed);
-      const { moments } = await work(random, ROUNDS);
       const known: Known = new Map();
-      for (const moment of moments) {
+      for (const moment of await work(random, ROUNDS)) {
         try {
           report.cases += await tryMoment(moment, random, known);
         } catch (error) {
           report.cases++;
           report.fail(`seed ${seed}, at '${moment.call}': ${(error as Error).message}`);
-          if (report.isOver()) return;
         }
-        if (report.cases >= states) return;
+        if (report.isOver() || report.cases >= STATES * scale) return;
       }
     }
   },

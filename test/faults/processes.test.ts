@@ -1,3 +1,3 @@
 import { testRows } from './rows.ts';
 
-testRows(11);
+testRows(4, 6);

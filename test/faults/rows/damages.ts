@@ -1,0 +1,117 @@
+import { DamagedError } from '../../../src/store/file/format.ts';
+import { repair } from '../../../src/store/file/tools.ts';
+import { prove } from '../../../src/store/record.ts';
+import type { State } from '../../../src/store/state.ts';
+import { addPet, pet } from '../../store/opened.ts';
+import type { Row } from '../row.ts';
+import { DIR, type Random, SECTOR_BYTES, SimDisk, seeded } from '../sim-disk.ts';
+import { oneOperation, openSim, recovered } from '../workload.ts';
+import { damaged, outcome } from '../written-file.ts';
+
+const DAMAGES = 500;
+const OPERATIONS = 20;
+const FILE = 'store-000002.jsonl';
+interface Store {
+  disk: SimDisk;
+  bytes: Buffer;
+  /** After each batch. */
+  digests: string[];
+  whole: State;
+}
+
+/** Half of it is folded into the first batch. */
+async function build(random: Random): Promise<Store> {
+  const disk = new SimDisk();
+  const { store, journal } = await openSim(disk);
+  const animals = Array.from({ length: 1_500 }, () => pet(0));
+  await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: animals }));
+  for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneOperation(ahead, random));
+  await journal.compact();
+  const digests = [prove(store.read).digest];
+  for (let i = 0; i < OPERATIONS; i++) {
+    await store.write((ahead) => oneOperation(ahead, random));
+    digests.push(prove(store.read).digest);
+  }
+  await store.close();
+  return { disk, bytes: disk.bytes(FILE), digests, whole: store.read };
+}
+
+const place = (random: Random, size: number) => Math.floor(random() * size);
+const withBytes = (bytes: Buffer, at: number, length: number, byte: (old: number) => number) =>
+  Buffer.from(bytes.map((old, i) => (i >= at && i < at + length ? byte(old) : old)));
+
+const DAMAGES_BY_NAME: Record<string, (bytes: Buffer, random: Random) => Buffer> = {
+  'bit where the last ids stand': (bytes, random) => {
+    const last = bytes.lastIndexOf(['"pet":{"id":', '"order":{"id":', '"key":{"id":"k'][place(random, 3)]);
+    return withBytes(bytes, last + place(random, 20), 1, (old) => old ^ (1 << place(random, 8)));
+  },
+  bytes: (bytes, random) =>
+    withBytes(bytes, place(random, bytes.length), 1 + place(random, 100), () => place(random, 256)),
+  'bytes removed': (bytes, random) => {
+    const from = place(random, bytes.length - 1);
+    return Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + 1 + place(random, 100))]);
+  },
+  sectors: (bytes, random) => {
+    const from = place(random, bytes.length / SECTOR_BYTES) * SECTOR_BYTES;
+    return withBytes(bytes, from, SECTOR_BYTES * (1 + place(random, 4)), () => 0);
+  },
+  'lines dropped': (bytes, random) => {
+    const all = bytes.toString('latin1').split(/(?<=\n)/);
+    return Buffer.from(all.toSpliced(place(random, all.length), 1 + place(random, 5)).join(''), 'latin1');
+  },
+  'garbage behind': (bytes, random) =>
+    Buffer.concat([bytes, Buffer.alloc(1 + place(random, 900)).map(() => place(random, 256))]),
+};
+
+/** Refused, or harmless: only what a crash could have cut off is gone. */
+async function judge({ digests }: Store, disk: SimDisk, name: string): Promise<DamagedError | string | undefined> {
+  const found = await outcome(disk, digests);
+  if (found instanceof DamagedError) return found;
+  // What is cut off at the end, or zeroed up to it, looks as if a crash had been there.
+  const isEnd = name === 'lines dropped' || disk.bytes(FILE).at(-1) === 0;
+  return isEnd || found >= digests.length - 2 ? undefined : `only ${found} batches were taken`;
+}
+
+/** Repaired, no id is given again, and what was ended works no more; or nothing was changed. */
+async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | undefined> {
+  const before = [...disk.names.values()].map(({ now }) => now);
+  try {
+    const { damage, lostBytes, lostBatches } = await repair(DIR, { disk });
+    if (!damage || lostBytes <= 0 || lostBatches <= 0) return `it tells ${lostBatches} batches, ${lostBytes} bytes`;
+  } catch (error) {
+    const isUntouched = [...disk.names.values()].every(({ now }, i) => now === before[i]);
+    return error instanceof DamagedError && isUntouched ? undefined : (error as Error).message;
+  }
+  const { counters, keys } = await recovered(disk);
+  for (const name of ['nextPetId', 'nextOrderId', 'nextSlot'] as const) {
+    if (counters[name] < whole.counters[name]) return `${name} is ${counters[name]}`;
+  }
+  const working = [...keys.values()].find(({ revokedAt }) => revokedAt === undefined);
+  if (working) return `${working.id} works`;
+  const { store } = await openSim(disk);
+  await addPet(store);
+  store.read.check();
+  return store.close().then(() => undefined);
+}
+
+export const row: Row = {
+  number: 7,
+  name: 'random damages, a third of them repaired',
+  async run(scale, report) {
+    const store = await build(seeded(report.seed));
+    const names = Object.keys(DAMAGES_BY_NAME);
+    for (let i = 0; i < DAMAGES * scale && !report.isOver(); i++) {
+      const seed = report.seed + i;
+      const random = seeded(seed);
+      const name = names[i % names.length];
+      const bytes = DAMAGES_BY_NAME[name](store.bytes, random);
+      if (bytes.equals(store.bytes)) continue;
+      await report.attempt(`${name}, seed ${seed}`, async () => {
+        const disk = damaged(store.disk, FILE, bytes);
+        const found = await judge(store, disk, name);
+        if (!(found instanceof DamagedError)) return found;
+        return random() < 1 / 3 ? judgeRepair(store, disk) : undefined;
+      });
+    }
+  },
+};
