@@ -1,10 +1,12 @@
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
 import { LOCK } from '../../../src/store/file/directory.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { repair } from '../../../src/store/file/tools.ts';
 import { prove } from '../../../src/store/record.ts';
-import { pet } from '../../store/opened.ts';
+import { addPet, pet } from '../../store/opened.ts';
 import type { Report, Row } from '../row.ts';
-import { DIR, type Random, type SimDisk, seeded } from '../sim-disk.ts';
+import { DIR, type Random, SimDisk, seeded } from '../sim-disk.ts';
 import { digestsOf, type Moment, openSim, recovered, work } from '../workload.ts';
 import { damaged, FILE, writtenFile } from '../written-file.ts';
 
@@ -15,6 +17,8 @@ const STATES_PER_MOMENT = 24;
 const STATES_PER_MOMENT_OF_REPAIR = 4;
 /** Of how many states one is opened for good, with crashes in the recovery too. */
 const OPENED = 20;
+/** Without the writes of its first start, there is none: its file, and LOCK. */
+const FIRST_WRITE_OF_A_STORE = 3;
 
 /** By what a disk holds. Many crashes leave the same, and a recovery rests on nothing else. */
 type Known = Map<string, Promise<string>>;
@@ -114,11 +118,42 @@ async function tryRepairs(report: Report, random: Random): Promise<void> {
   }
 }
 
+/** A life with a compaction and a crash, in which the N-th write to a file finds no room. False where it has no N-th. */
+async function tryNoRoom(report: Report, n: number): Promise<boolean> {
+  const disk = new SimDisk();
+  const acknowledged: number[] = [];
+  let writes = 0;
+  disk.onCall = (call) => {
+    if (call === 'write done' && ++writes === n) throw Object.assign(new Error('no room'), { code: 'ENOSPC' });
+  };
+  const isFull = ({ failure, code }: Error & { failure?: string; code?: string }) =>
+    assert.ok(failure === 'full' || code === 'ENOSPC', `told as ${failure ?? code}`);
+  await report.attempt(`no room at write ${n}`, async () => {
+    for (const isKilled of [true, false, false]) {
+      const { store, journal } = await openSim(disk);
+      for (let i = 0; i < 4; i++) {
+        if (i === 2) await journal.compact().catch(isFull);
+        await addPet(store).then(({ pet }) => acknowledged.push(pet.id), isFull);
+      }
+      if (!isKilled) await store.close();
+    }
+    const { items } = (await recovered(disk)).pets.page(0, 100);
+    return isDeepStrictEqual(
+      items.map(({ id }) => id),
+      acknowledged,
+    )
+      ? undefined
+      : `${acknowledged} were acknowledged`;
+  });
+  return writes >= n;
+}
+
 export const row: Row = {
   number: 5,
   name: 'simulated disk: every crash state',
   async run(scale, report) {
     await tryRepairs(report, seeded(report.seed));
+    for (let n = FIRST_WRITE_OF_A_STORE; await tryNoRoom(report, n); n++);
     for (let seed = report.seed; report.cases < STATES * scale; seed++) {
       const random = seeded(seed);
       const known: Known = new Map();
