@@ -1,3 +1,3 @@
 import { testRows } from './rows.ts';
 
-testRows(1, 2, 3, 5, 7);
+testRows(1, 2, 3, 10, 12);

@@ -1,3 +1,3 @@
 import { testRows } from './rows.ts';
 
-testRows(4, 6);
+testRows(8);

@@ -11,6 +11,8 @@ const MAX_FAILURES = 5;
 export class Report {
   cases = 0;
   readonly failures: string[] = [];
+  /** Why something was not tried. */
+  skipped: string | undefined;
   readonly seed: number;
 
   constructor(seed: number) {

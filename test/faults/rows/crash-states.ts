@@ -10,7 +10,7 @@ import { DIR, type Random, SimDisk, seeded } from '../sim-disk.ts';
 import { digestsOf, type Moment, openSim, recovered, work } from '../workload.ts';
 import { damaged, FILE, writtenFile } from '../written-file.ts';
 
-const STATES = 40_000;
+const STATES = 100_000;
 const ROUNDS = 15;
 /** Moments at which all is durable have one state; others have as many as there are fates. */
 const STATES_PER_MOMENT = 24;
@@ -149,7 +149,7 @@ async function tryNoRoom(report: Report, n: number): Promise<boolean> {
 }
 
 export const row: Row = {
-  number: 5,
+  number: 10,
   name: 'simulated disk: every crash state',
   async run(scale, report) {
     await tryRepairs(report, seeded(report.seed));

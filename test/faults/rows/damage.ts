@@ -39,21 +39,27 @@ export const flip: Row = {
   },
 };
 
-/** In turn, as a start reads a file, and as a new one is read back. */
+/** As a start reads a file, and as a new one is read back. */
 const READERS: ((disk: SimDisk) => Promise<unknown>)[] = [recovered, (disk) => readFile(disk, `${DIR}/${FILE}`)];
+const refusalOf = (reading: Promise<unknown>): Promise<Error | undefined> =>
+  reading.then(
+    () => undefined,
+    (error) => error,
+  );
 
 async function flipBits(report: Report, { disk, bytes }: Written, from: number, step: number): Promise<void> {
   for (let bit = 8 * from; bit < bytes.length * 8 && !report.isOver(); bit += step) {
     const at = bit >> 3;
     const flipped = Buffer.from(bytes);
     flipped[at] ^= 1 << (bit & 7);
-    const read = READERS[(bit + at) % 2];
-    await report.attempt(`bit ${bit & 7} of byte ${at}`, () =>
-      read(damaged(disk, FILE, flipped)).then(
-        () => 'not noticed',
-        (error) => misplaced(error, at),
-      ),
-    );
+    await report.attempt(`bit ${bit & 7} of byte ${at}`, async () => {
+      for (const read of (bit & 7) === (at & 7) ? READERS : [recovered]) {
+        const refusal = await refusalOf(read(damaged(disk, FILE, flipped)));
+        const wrong = refusal ? misplaced(refusal, at) : 'not noticed';
+        if (wrong) return wrong;
+      }
+      return undefined;
+    });
   }
 }
 

@@ -95,7 +95,7 @@ async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | un
 }
 
 export const row: Row = {
-  number: 7,
+  number: 12,
   name: 'random damages, a third of them repaired',
   async run(scale, report) {
     const store = await build(seeded(report.seed));

@@ -5,9 +5,9 @@ import { program, serveProgram } from '../../program.ts';
 import type { Report, Row } from '../row.ts';
 import { type Random, seeded } from '../sim-disk.ts';
 
-const KILLS = 60;
+const KILLS = 200;
 /** Every start recovers all that was written, so the kills are shared out over several data folders. */
-const KILLS_PER_ROUND = 30;
+const KILLS_PER_ROUND = 100;
 const CLIENTS = 8;
 /** A server is killed once it has acknowledged so many, however long a busy machine takes for that, and a moment later. */
 const MOST_ACKNOWLEDGED = 4;
@@ -91,7 +91,7 @@ async function round(data: string, random: Random, report: Report): Promise<void
 }
 
 export const row: Row = {
-  number: 4,
+  number: 8,
   name: 'SIGKILL under HTTP load, asked again',
   async run(scale, report, dir) {
     const random = seeded(report.seed);
