@@ -1,22 +1,13 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import type { Store } from '../../src/store/model.ts';
-import { checked } from '../store/opened.ts';
+import { testJournal } from '../store/journal-contract.ts';
 import { onDatabase } from './database.ts';
 import { addPet, type Replica, RICH, replica, setKey } from './replicas.ts';
 
 /** How many times more than in the ordinary run. */
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
 const READS = 300 * SCALE;
-
-/** Of an animal that nobody has ordered yet. */
-function orderPet(store: Store, petId: number): Promise<unknown> {
-  return store.write((ahead) => {
-    if (ahead.pets.get(petId)?.status !== 'available') throw new Error('pet_unavailable');
-    return { op: 'placeOrder', order: { id: ahead.counters.nextOrderId, petId, status: 'placed', placedAt: 1 } };
-  });
-}
 
 onDatabase('replicas on one database', (database) => {
   let schemas = 0;
@@ -25,38 +16,33 @@ onDatabase('replicas on one database', (database) => {
     return Promise.all(Array.from({ length: count }, () => replica(t, url))); // all at once find no tables
   };
 
+  const colliding: Replica[] = [];
   for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
-    it(`one thing for one Idempotency-Key, one order for one animal, ids without doubles (${isolation})`, async (t) => {
-      await database().query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
-      t.after(() => database().query('ALTER ROLE petstore RESET default_transaction_isolation'));
-      const all = await replicas(t, 4);
-      const rounds = Array.from({ length: 60 }, (_, round) => round);
-      const addOnce = async ({ store }: Replica) => {
-        const ids: number[] = [];
-        for (const round of rounds) ids.push(await addPet(store, `once ${round}`, `key ${round}`));
-        return ids;
-      };
-      const [made, ...same] = await Promise.all(all.map(addOnce));
-      for (const ids of same) assert.deepEqual(ids, made);
-      const each = <T>(work: (store: Store, round: number) => T) =>
-        all.flatMap(({ store }) => rounds.map((round) => work(store, round)));
-      const others = await Promise.all(each((store, round) => addPet(store, `more ${round}`)));
-      const ids = [...made, ...others].sort((a, b) => a - b);
-      assert.deepEqual(
-        ids,
-        ids.map((_, at) => at + 1),
-      );
-      const orders = await Promise.allSettled(each((store, round) => orderPet(store, round + 1)));
-      assert.equal(orders.filter(({ status }) => status === 'fulfilled').length, rounds.length);
-      await Promise.all(all.map(({ limiter }) => limiter.fresh()));
-      for (const { store, fatal } of all) assert.deepEqual([checked(store), fatal], [checked(all[0].store), []]);
-      for (const name of ['conflicts', 'locks'])
-        assert.ok(
-          all.some(({ count }) => count(`${name}_total`) > 0),
-          name,
-        );
+    testJournal({
+      name: isolation,
+      stores: 3,
+      async keep(t) {
+        await database().query(`ALTER ROLE petstore SET default_transaction_isolation = '${isolation}'`);
+        t.after(() => database().query('ALTER ROLE petstore RESET default_transaction_isolation'));
+        const url = database().url(`s${++schemas}`);
+        return async () => {
+          colliding.push(await replica(t, url));
+          return colliding.at(-1)!.store;
+        };
+      },
     });
   }
+  it('these have met conflicts, and locked the head of the log; none took its history for another', () => {
+    for (const name of ['conflicts_total', 'locks_total'])
+      assert.ok(
+        colliding.some(({ count }) => count(name) > 0),
+        name,
+      );
+    assert.deepEqual(
+      colliding.flatMap(({ fatal }) => fatal),
+      [],
+    );
+  });
 
   it('a limit of N admits N: each remaining is told once, and the ban begins once', async (t) => {
     const all = await replicas(t, 4);
