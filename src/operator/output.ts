@@ -61,7 +61,7 @@ export function counted(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** `12,345`. Node's own way would load the rules of a language first, which is a sixth of a whole start. */
+/** `12,345`. Node's own way would load the rules of a language first, a tenth of a whole start. */
 export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
