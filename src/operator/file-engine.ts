@@ -1,6 +1,7 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
 import { chmodSync, rmSync, statSync } from 'node:fs';
 import type { Engine, EngineOptions, Upkeep } from '../engine.ts';
+import { holdsStore } from '../store/file/directory.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
@@ -10,7 +11,7 @@ import { MemoryStore } from '../store/memory.ts';
 import { type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
-import { EXIT } from './exit.ts';
+import { CommandError, EXIT } from './exit.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
@@ -48,7 +49,8 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): E
 }
 
 export async function openFileEngine(dir: string, options: EngineOptions): Promise<Engine> {
-  const { log, ...others } = options;
+  const { log, mustExist, ...others } = options;
+  if (mustExist) mustHoldStore(dir);
   const isAlive = () => isServed(dir);
   const onNotice = (text: string) => log.warn(text);
   const { store, journal } = await openStore(dir, { ...others, isAlive, compact: compactElsewhere, onNotice });
@@ -59,6 +61,7 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
 export async function openReadOnly(dir: string, options: EngineOptions): Promise<Engine> {
   const { onProgress } = options;
+  mustHoldStore(dir);
   const refuse = () => Promise.reject(new StoreError('closed', 'the store was opened only to be read'));
   const journal: Journal = {
     replay: async (state: State) => void (await recover(realDisk, dir, state, { onProgress })),
@@ -66,6 +69,11 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
     close: async () => {},
   };
   return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options);
+}
+
+/** A mistyped directory must not become a new store by being asked about. */
+export function mustHoldStore(dir: string): void {
+  if (!holdsStore(realDisk, dir)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
 }
 
 /** What reads the file itself. */

@@ -2,10 +2,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine, EngineOptions } from '../engine.ts';
-import { holdsStore } from '../store/file/directory.ts';
-import { realDisk } from '../store/file/disk.ts';
 import { runAgain } from './compacting.ts';
-import { CommandError, EXIT, isInUse } from './exit.ts';
+import { isInUse } from './exit.ts';
 import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
 import { told } from './output.ts';
@@ -33,14 +31,8 @@ export function openHere(
   return withProgress('reading the store', async (onProgress) => {
     const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress, mustExist: !makes };
     if (data === undefined) return (await postgres()).openPostgres(store, options);
-    if (!makes) mustHoldStore(data);
     return reads ? openReadOnly(data, options) : openFileEngine(data, options);
   });
-}
-
-/** A mistyped directory must not become a new store by being asked about. */
-export function mustHoldStore(dir: string): void {
-  if (!holdsStore(realDisk, dir)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
 }
 
 /** Tries again for a while where another process has the store. `isInVain`: that is a server, which keeps it. */

@@ -79,7 +79,7 @@ export interface Place {
 
 export function damaged(what: string): DamagedError {
   const message = `damaged data in the database: ${what}. Nothing was changed. Restore a backup into another schema.`;
-  return Object.assign(new DamagedError('', 0, what), { message });
+  return Object.assign(new DamagedError('', 0, what, ''), { message });
 }
 
 /** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */
