@@ -1,33 +1,29 @@
 /** What an import into a running server costs those who ask meanwhile. */
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { promisify } from 'node:util';
-import { command, program, serving, temporary } from '../program.ts';
+import { workplace } from './workplace.ts';
 
 const ANIMALS = 200_000;
 const PAUSE_MAX_MS = 20;
 
 test('no request waits longer than 20 ms for an import, as far as that is of our doing', async (t) => {
-  const cwd = await temporary(t);
-  const pauses = path.join(cwd, 'pauses');
+  const { at: file, serve, spawn, headers: headersOf } = await workplace(t);
+  const pauses = file('pauses');
   const NODE_OPTIONS = `--import ${path.join(import.meta.dirname, 'pauses.mjs')}`;
-  const server = await serving(t, [], { cwd, env: { NODE_OPTIONS, PAUSES_FILE: pauses } });
+  const server = await serve('', { NODE_OPTIONS, PAUSES_FILE: pauses });
   const longestMs = async () => {
     await rm(pauses, { force: true });
     server.process.kill('SIGUSR2');
     while (!existsSync(pauses)) await wait(10);
     return Number(await readFile(pauses, 'utf8'));
   };
-  const words = 'keys create --plan enterprise --per-minute 1000000 --per-day 1000000 --json';
-  const { key } = JSON.parse((await program(words.split(' '), { cwd })).stdout);
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const headers = await headersOf();
   const line = (_: unknown, at: number) => `{"name":"animal ${at}","categoryId":${at % 9}}\n`;
-  await writeFile(path.join(cwd, 'in'), Array.from({ length: ANIMALS }, line).join(''));
+  await writeFile(file('in'), Array.from({ length: ANIMALS }, line).join(''));
 
   let isDone = false;
   const waited: number[] = [];
@@ -44,8 +40,8 @@ test('no request waits longer than 20 ms for an import, as far as that is of our
   })();
   await longestMs();
   const began = performance.now();
-  const [file, ...start] = await command();
-  await promisify(execFile)(file, [...start, 'import', 'in'], { cwd });
+  const { ended } = await spawn('import in', 'ignore');
+  assert.deepEqual(await ended, [0, null]);
   const ms = performance.now() - began;
   const longest = await longestMs();
   isDone = true;

@@ -1,17 +1,16 @@
 /** Rows 4 to 6: the life of the driver, with a system call of it killed or failed, and what must hold afterwards. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { realDisk } from '../../../src/store/file/disk.ts';
 import { openStore } from '../../../src/store/file/open.ts';
-import { recover } from '../../../src/store/file/rewrite.ts';
 import { prove } from '../../../src/store/record.ts';
-import { State } from '../../../src/store/state.ts';
 import { whyNoStrace } from '../../program.ts';
 import { addPet } from '../../store/opened.ts';
 import { bundle } from '../bundle.ts';
 import type { Report, Row } from '../row.ts';
 import { unlocked } from '../sim-disk.ts';
+import { recovered } from '../workload.ts';
 
 const LIFE_MAX_MS = 120_000;
 /** More files than a life makes. */
@@ -44,30 +43,23 @@ function live(root: string, words: string[]): Life {
   return { status, output, sent: ids('sent'), acknowledged: ids('acknowledged'), full: ids('full') };
 }
 
-async function stateIn(data: string): Promise<State> {
-  const state = new State();
-  await recover(realDisk, data, state);
-  state.check();
-  return state;
-}
-
 /**
  * acknowledged ⊆ recovered ⊆ sent, each with its idempotency record; recovering twice changes nothing; and the store
  * takes writes again.
  */
 async function judge(data: string, life: Life): Promise<string | undefined> {
-  const state = await stateIn(data);
+  const state = await recovered(realDisk, data);
   const { digest } = prove(state);
-  const recovered = state.pets.page(0, 1_000).items.map(({ id }) => id);
-  const lost = life.acknowledged.filter((id) => !recovered.includes(id));
+  const ids = state.pets.page(0, 1_000).items.map(({ id }) => id);
+  const lost = life.acknowledged.filter((id) => !ids.includes(id));
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
-  const invented = recovered.filter((id) => !life.sent.includes(id));
+  const invented = ids.filter((id) => !life.sent.includes(id));
   if (invented.length > 0) return `never sent: ${invented}`;
-  const bare = recovered.filter((id) => state.onces.get(`addPet\nk1\nonce-${id}`)?.id !== id);
+  const bare = ids.filter((id) => state.onces.get(`addPet\nk1\nonce-${id}`)?.id !== id);
   if (bare.length > 0) return `without idempotency record: ${bare}`;
   for (const isLast of [false, true]) {
     const { store } = await openStore(data, { disk: unlocked() });
-    if (prove(await stateIn(data)).digest !== digest) return 'recovering again changed something';
+    if (prove(await recovered(realDisk, data)).digest !== digest) return 'recovering again changed something';
     if (isLast) await addPet(store);
     await store.close();
   }
@@ -82,11 +74,21 @@ interface Fault {
   check?(life: Life): string | undefined;
 }
 
+/** Made once for a row. */
+function driverIn(root: string): string | Promise<string> {
+  const made = join(root, 'driver.mjs');
+  return existsSync(made) ? made : bundle(join(import.meta.dirname, '../driver.ts'), made);
+}
+
+function skip(report: Report, why: string): void {
+  report.skipped = report.skipped ? `${report.skipped}; ${why}` : why;
+}
+
 /** Injects the fault at the 1st, 2nd, 3rd … call, until it is no longer reached. */
 async function atEveryCall(report: Report, root: string, { calls, fault, step = 1, check }: Fault): Promise<void> {
-  report.skipped ??= whyNoStrace();
-  if (whyNoStrace()) return;
-  const driver = await bundle(join(import.meta.dirname, '../driver.ts'), join(root, 'driver.mjs'));
+  const noStrace = whyNoStrace();
+  if (noStrace) return skip(report, noStrace);
+  const driver = await driverIn(root);
   const data = join(root, 'data');
   const files = Array.from({ length: FILES }, (_, i) => `store-${String(i + 1).padStart(6, '0')}.jsonl`);
   // Calls on these paths only are counted and failed: not those of the runtime as it starts.
@@ -130,7 +132,7 @@ export const sync: Row = {
 
 /** No room for the whole of a life: what was acknowledged is there, the rest was refused and nothing is torn. */
 async function tryShort(report: Report, root: string, data: string, wrapper: string[]): Promise<void> {
-  const driver = await bundle(join(import.meta.dirname, '../driver.ts'), join(root, 'driver.mjs'));
+  const driver = await driverIn(root);
   await report.attempt(`no room in ${data}`, async () => {
     const life = live(root, [...wrapper, process.execPath, driver, data]);
     if (!/failed|full/.test(life.output)) return `nobody was told that there is no room: ${life.output}`;
@@ -145,7 +147,7 @@ async function onTmpfs(report: Report, root: string): Promise<void> {
   const mount = join(root, 'tmpfs');
   mkdirSync(mount);
   const made = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${TMPFS_BYTES}`, 'tmpfs', mount], { encoding: 'utf8' });
-  if (made.status !== 0) report.skipped = `no tmpfs can be mounted: ${made.error?.message ?? made.stderr.trim()}`;
+  if (made.status !== 0) skip(report, `no tmpfs can be mounted: ${made.error?.message ?? made.stderr.trim()}`);
   else await tryShort(report, root, join(mount, 'data'), []).finally(() => spawnSync('umount', [mount]));
 }
 
