@@ -4,7 +4,7 @@
  */
 import type { Limiter } from './access/limits.ts';
 import type { Clock } from './clock.ts';
-import type { ApiKey, Category, NewPet, Proof, Store } from './store/model.ts';
+import type { ApiKey, Category, PetColumns, Proof, Store } from './store/model.ts';
 
 export interface Upkeep {
   /** Reads everything as it lies on disk, and checks it. `notices`: what the next start will put right by itself. */
@@ -34,7 +34,7 @@ export interface Engine {
   /**
    * Animals, orders and categories are exactly these from now on; the limits of this key are full, its clock is real.
    */
-  reset(key: ApiKey, content: { categories: Category[]; pets: NewPet[] }): Promise<void>;
+  reset(key: ApiKey, content: { categories: Category[]; pets: PetColumns }): Promise<void>;
   /** What was accepted is durable, the last usage is written, and all is let go. */
   close(): Promise<void>;
 }

@@ -6,6 +6,7 @@ import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
 import { type NewPet, PET_STATUSES } from '../store/model.ts';
+import { columnsOf } from '../store/operations.ts';
 import { counted } from './output.ts';
 
 const { min, max } = NAME_LENGTH;
@@ -36,10 +37,12 @@ const animal = v.pipe(
   v.transform(({ name, categoryId, status }): NewPet => ({ name, categoryId, status })),
 );
 const category = exactly({ id: int64, name });
-const content = exactly({ categories: listOf(category), pets: listOf(animal) });
+const animals = v.pipe(listOf(animal), v.transform(columnsOf));
+const content = exactly({ categories: listOf(category), pets: animals });
 
 /** These throw all that is wrong. */
 export const readAnimal = (line: Buffer) => readAs(animal, line);
+export const readAnimals = (bytes: Buffer) => readAs(animals, bytes);
 export const readContent = (bytes: Buffer) => readAs(content, bytes);
 export type Content = ReturnType<typeof readContent>;
 

@@ -7,8 +7,8 @@ import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync, statSync } from 'node:fs';
 import { petJson } from '../shop/pets.ts';
 import type { Progress } from '../store/file/read.ts';
-import { type Ahead, type NewPet, type Once, StoreError } from '../store/model.ts';
-import { readAnimal, readContent } from './animals.ts';
+import { type Ahead, type Once, type PetColumns, StoreError } from '../store/model.ts';
+import { readAnimal, readAnimals } from './animals.ts';
 import { command } from './command.ts';
 import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -106,7 +106,7 @@ const withoutLine = (reason: string): string => reason.replace(/\(line 1, (colum
 async function* named(batches: string[], digest: string, at: Progress): AsyncGenerator<Buffer> {
   for (const [number, batch] of batches.entries()) {
     at(number, batches.length);
-    yield Buffer.from(`${digest}:${number} {"pets":[${batch}]}\n`);
+    yield Buffer.from(`${digest}:${number} [${batch}]\n`);
   }
 }
 
@@ -116,13 +116,13 @@ async function addBatches({ engine: { store } }: Context, _: unknown, { input }:
   for await (const line of input as AsyncIterable<Buffer>) {
     await new Promise(setImmediate); // the batch before was taken in in this turn
     const cut = line.indexOf(' ');
-    const { pets } = readContent(line.subarray(cut));
+    const pets = readAnimals(line.subarray(cut));
     const once = { caller: 'import', key: line.toString('latin1', 0, cut), at: store.unix() };
     const decided = await store.write((ahead) => decideBatch(ahead, pets, once)).catch((error) => broken(error, done));
     const first = decided.op === 'again' ? decided.made.id : decided.first;
-    done[decided.op === 'again' ? 'already' : 'added'] += pets.length;
+    done[decided.op === 'again' ? 'already' : 'added'] += pets.names.length;
     done.firstId ??= first;
-    done.lastId = first + pets.length - 1;
+    done.lastId = first + pets.names.length - 1;
   }
   return done;
 }
@@ -134,9 +134,9 @@ function broken(error: Error, { added, already }: { added: number; already: numb
   throw new CommandError(EXIT.failed, `${error.message}; ${sofar}; when that is mended, ${AGAIN}`);
 }
 
-function decideBatch(ahead: Ahead, pets: NewPet[], once: Once) {
+function decideBatch(ahead: Ahead, pets: PetColumns, once: Once) {
   const made = ahead.made('import', once);
   if (made === 'accepted') throw new CommandError(EXIT.failed, 'the same import is being done by another command');
   if (made !== undefined) return { op: 'again' as const, made };
-  return { op: 'addPets' as const, first: ahead.counters.nextPetId, pets, once };
+  return { op: 'pets' as const, first: ahead.counters.nextPetId, once, ...pets };
 }

@@ -8,6 +8,7 @@ import type { Engine } from '../engine.ts';
 import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
+import { columnsOf } from '../store/operations.ts';
 import { openAdmin } from './admin.ts';
 import { mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
@@ -110,7 +111,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
 /** Loaded only here: a service without it has none of it in memory. */
 async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
-  return new Lab(engine, clock, seed === undefined ? { categories: [], pets: [] } : await seedOf(seed));
+  return new Lab(engine, clock, seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed));
 }
 
 /** The first line is for programs; then a key, alone on its line, and a line to paste. Nobody may read them. */

@@ -37,8 +37,9 @@ class Layer<K, V> {
     this.own.set(key, row);
   }
 
-  /** Nobody decides on pieces of a state. */
-  load(): void {}
+  load(first: number, rows: unknown[], rowAt: (i: number) => V): void {
+    for (let i = 0; i < rows.length; i++) this.own.set((first + i) as K, rowAt(i));
+  }
 
   clear(): void {
     this.own.clear();

@@ -98,7 +98,7 @@ export class MemoryStore implements Store {
     if (!operation && (refusal instanceof StoreError || batch.length === 0)) answer(write);
     else batch.push(write);
     if (!operation) return;
-    this.#weight += operation.op === 'addPets' ? operation.pets.length : 1;
+    this.#weight += operation.op === 'pets' ? operation.statuses.length : 1;
     this.#committing ??= this.#commit();
   }
 

@@ -24,6 +24,14 @@ export interface Pet {
 }
 
 export type NewPet = Omit<Pet, 'id'>;
+
+/** Animals of consecutive ids: half the text, and quicker to read, than one after the other. */
+export interface PetColumns {
+  names: string[];
+  categoryIds: Int64[];
+  statuses: PetStatus[];
+}
+
 /** `T`, where `K` are all its members; else `never`: of what is written by hand, a member more does not compile. */
 export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
 
@@ -93,8 +101,8 @@ export type OnceKind = 'addPet' | 'placeOrder' | 'import';
 /** One operation is one record, however many things it changes. Times (`at`) are store time. */
 export type Operation =
   | { op: 'addPet'; pet: Pet; once?: Once }
-  /** One batch of an import: the ids are `first`, `first + 1`, … */
-  | { op: 'addPets'; first: number; pets: NewPet[]; once?: Once }
+  /** A batch of an import, or a piece of a whole state: the ids are `first`, `first + 1`, … */
+  | ({ op: 'pets'; first: number; once?: Once } & PetColumns)
   | { op: 'placeOrder'; order: Order; once?: Once }
   | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
   | { op: 'setCategory'; category: Category }
@@ -102,11 +110,10 @@ export type Operation =
   | { op: 'setKey'; key: ApiKey; at?: number }
   | { op: 'usage'; at: number; entries: Usage[] }
   /** A seed, and the lab's reset: no orders and idempotency records, these categories, these animals from id 1 on. */
-  | { op: 'fill'; at: number; categories: Category[]; pets: NewPet[] }
+  | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
   /** The lab: time passes for one key. Its idempotency records age, and its usage is this. */
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
-  /** Pieces of a whole state, which is told in these and some of the others: rows of consecutive ids, in columns. */
-  | { op: 'pets'; first: number; names: string[]; categoryIds: Int64[]; statuses: PetStatus[] }
+  /** Pieces of a whole state, which is told in these and some of the others. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
   | { op: 'onces'; onces: [id: string, made: Made][] };
 

@@ -11,6 +11,7 @@ import type {
   Operation,
   Order,
   Pet,
+  PetColumns,
   Usage,
 } from './model.ts';
 
@@ -19,7 +20,7 @@ const ONCE_MS = 24 * 60 * 60 * 1000;
 
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
-/** `load`: rows from the id `first` on, one for each status, of a piece of a whole state. */
+/** `load`: adds rows behind all others, from the id `first` on, one for each status. */
 interface RowsById<R extends { status: string }> extends Rows<number, R> {
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void;
 }
@@ -45,9 +46,10 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     addPet(pet, to);
     remember('addPet', once, pet, to);
   },
-  addPets({ first, pets, once }, to) {
-    addPets(first, pets, to);
-    remember('import', once, { id: first, status: pets[0].status }, to);
+  pets(operation, to) {
+    const { first, once, statuses } = operation;
+    addPets(first, operation, to);
+    remember('import', once, { id: first, status: statuses[0] }, to);
   },
   placeOrder({ order, once }, to) {
     const { id, petId } = order;
@@ -94,11 +96,6 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     setUsage(usage, to);
     to.passed(at);
   },
-  pets({ first, names, categoryIds, statuses }, to) {
-    leap('nextPetId', first, statuses.length, to);
-    const petAt = (i: number) => ({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] });
-    to.pets.load(first, statuses, petAt);
-  },
   orders({ first, petIds, statuses, placedAts }, to) {
     leap('nextOrderId', first, statuses.length, to);
     const orderAt = (i: number) => ({ id: first + i, petId: petIds[i], status: statuses[i], placedAt: placedAts[i] });
@@ -112,6 +109,13 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
 /** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
 export const perform = (operation: Operation, to: Tables): void =>
   (CHANGES[operation.op] as (operation: Operation, to: Tables) => void)(operation, to);
+
+/** Their ids, if they have any, are left out. */
+export const columnsOf = (pets: NewPet[]): PetColumns => ({
+  names: pets.map(({ name }) => name),
+  categoryIds: pets.map(({ categoryId }) => categoryId),
+  statuses: pets.map(({ status }) => status),
+});
 
 export const isOperation = (op: string): boolean => Object.hasOwn(CHANGES, op);
 
@@ -130,11 +134,10 @@ function addPet(pet: Pet, { counters, pets }: Tables): void {
   counters.nextPetId++;
 }
 
-function addPets(first: number, pets: NewPet[], to: Tables): void {
-  for (let i = 0; i < pets.length; i++) {
-    const { name, categoryId, status } = pets[i];
-    addPet({ id: first + i, name, categoryId, status }, to);
-  }
+function addPets(first: number, { names, categoryIds, statuses }: PetColumns, to: Tables): void {
+  leap('nextPetId', first, statuses.length, to);
+  const petAt = (i: number) => ({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] });
+  to.pets.load(first, statuses, petAt);
 }
 
 function addOrder(order: Order, { counters, orders }: Tables): void {
@@ -143,9 +146,9 @@ function addOrder(order: Order, { counters, orders }: Tables): void {
   counters.nextOrderId++;
 }
 
-/** In a whole state ids ascend: a repair may have left some out. */
+/** Ids ascend: a repair may have left some out. */
 function leap(counter: 'nextPetId' | 'nextOrderId', first: number, count: number, { counters }: Tables): void {
-  if (first < counters[counter]) impossible(`${first} is told anew: ${counter} is ${counters[counter]}`);
+  if (first < counters[counter]) impossible(`${first} is no new id: ${counter} is ${counters[counter]}`);
   counters[counter] = first + count;
 }
 

@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counters, NewPet, Once, Operation, Pet, Proof, Whole } from './model.ts';
+import type { Category, Counters, Once, Operation, Pet, PetColumns, Proof, Whole } from './model.ts';
 import { isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
@@ -50,8 +50,8 @@ function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, 
 /** Where an entry holds an int64. */
 interface Holding {
   op: string;
-  pet?: NewPet;
-  pets?: NewPet[];
+  pet?: Pet;
+  pets?: PetColumns;
   category?: Category;
   categories?: Category[];
   categoryIds?: Int64[];
@@ -59,11 +59,11 @@ interface Holding {
 
 /** Takes what JSON.parse made of it, and revives each int64 in place. */
 export function decode(entry: Entry): Entry {
-  const { op, pet, pets, category, categories, categoryIds }: Holding = entry;
+  const { op, pet, pets, category, categories, categoryIds = pets?.categoryIds ?? [] }: Holding = entry;
   if (!isOperation(op) && op !== 'proof') throw new NewerError(`it holds "${op}", which this program does not know`);
-  for (const one of pet ? [pet] : (pets ?? [])) one.categoryId = revived(one.categoryId);
+  if (pet) pet.categoryId = revived(pet.categoryId);
   for (const one of category ? [category] : (categories ?? [])) one.id = revived(one.id);
-  for (let i = 0; i < (categoryIds?.length ?? 0); i++) categoryIds![i] = revived(categoryIds![i]);
+  for (let i = 0; i < categoryIds.length; i++) categoryIds[i] = revived(categoryIds[i]);
   return entry;
 }
 

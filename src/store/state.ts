@@ -1,6 +1,6 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
 import type { ApiKey, Counters, Counts, Made, Operation, Order, Pet, Reading, Usage } from './model.ts';
-import { isExpired, perform, type Tables } from './operations.ts';
+import { columnsOf, isExpired, perform, type Tables } from './operations.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -72,13 +72,11 @@ export class State implements Tables, Reading {
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
   *operations(): Generator<Operation> {
-    for (const pets of this.pets.pieces()) {
-      const [names, categoryIds] = [column(pets, 'name'), column(pets, 'categoryId')];
-      yield { op: 'pets', first: pets[0].id, names, categoryIds, statuses: column(pets, 'status') };
-    }
+    for (const pets of this.pets.pieces()) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
     for (const orders of this.orders.pieces()) {
-      const [petIds, placedAts] = [column(orders, 'petId'), column(orders, 'placedAt')];
-      yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: column(orders, 'status') };
+      const petIds = orders.map(({ petId }) => petId);
+      const placedAts = orders.map(({ placedAt }) => placedAt);
+      yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: orders.map(({ status }) => status) };
     }
     for (const category of this.categories.page().items) yield { op: 'setCategory', category };
     for (const key of this.keys.values()) yield { op: 'setKey', key };
@@ -111,8 +109,6 @@ export class State implements Tables, Reading {
     for (const id of this.usage.keys()) if (!this.keys.has(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }
-
-const column = <R, N extends keyof R>(rows: R[], name: N): R[N][] => rows.map((row) => row[name]);
 
 function* pieces<T>(items: T[]): Generator<T[]> {
   for (let from = 0; from < items.length; from += ITEMS_PER_LINE) yield items.slice(from, from + ITEMS_PER_LINE);

@@ -2,7 +2,7 @@
 import type { Int64 } from '../json/int64.ts';
 import type { Category, Page } from './model.ts';
 
-/** Rows of a chunk, and of a line in a file. Nothing large is ever copied to grow. */
+/** Rows of a chunk, at most, and of a line in a file. Nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
 
 /** Rows of consecutive ids, and how many of them have each status. */
@@ -57,11 +57,14 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** Adds rows behind all others, of a state that is read: a start waits for no row that nobody looks at. */
+  /** Adds rows behind all others: neither a start nor an import waits for a row that nobody looks at. */
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
-    const chunk = new Chunk(first, () => statuses.map((_, i) => rowAt(i)));
-    for (const status of statuses) chunk.count(status);
-    this.#chunks.push(chunk);
+    for (let from = 0; from < statuses.length; from += CHUNK_ROWS) {
+      const some = statuses.slice(from, from + CHUNK_ROWS);
+      const chunk = new Chunk(first + from, () => some.map((_, i) => rowAt(from + i)));
+      for (const status of some) chunk.count(status);
+      this.#chunks.push(chunk);
+    }
     this.size += statuses.length;
     this.version++;
   }
@@ -88,9 +91,17 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** The whole table, piece by piece. */
+  /** The whole table in rows of consecutive ids: as many as a line holds, however they were added. */
   *pieces(): Generator<R[]> {
-    for (const { rows } of this.#chunks) yield rows;
+    const piece: R[] = [];
+    for (const { rows } of this.#chunks) {
+      for (const row of rows) {
+        const isNext = piece.length < CHUNK_ROWS && (piece.length === 0 || row.id === piece[0].id + piece.length);
+        if (!isNext) yield piece.splice(0);
+        piece.push(row);
+      }
+    }
+    if (piece.length > 0) yield piece;
   }
 
   /** The last chunk that begins at this id or before; -1 when there is none. */

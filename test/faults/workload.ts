@@ -5,6 +5,7 @@ import type { Disk } from '../../src/store/file/disk.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { recover } from '../../src/store/file/rewrite.ts';
 import { type Ahead, type NewPet, type Operation, StoreError } from '../../src/store/model.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { prove } from '../../src/store/record.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
@@ -119,8 +120,8 @@ export function oneOperation(ahead: Ahead, random: Random): Operation {
   if (chance < 0.45)
     return { op: 'setKey', key: aKey(ahead.counters.nextSlot, { secrets: [{ digest: `d${random()}` }] }) };
   if (chance < 0.5 && ahead.counters.nextSlot > 0) return { op: 'usage', at: AT, entries: [usage] };
-  if (chance < 0.53) return { op: 'addPets', first: ahead.counters.nextPetId, pets: some(3), once };
-  if (chance < 0.54) return { op: 'fill', at: AT, categories: [{ id: 1, name: 'one' }], pets: some(2) };
+  if (chance < 0.53) return { op: 'pets', first: ahead.counters.nextPetId, ...columnsOf(some(3)), once };
+  if (chance < 0.54) return { op: 'fill', at: AT, categories: [{ id: 1, name: 'one' }], pets: columnsOf(some(2)) };
   if (chance < 0.55 && ahead.counters.nextSlot > 0) return { op: 'advance', at: AT, key: 'k1', ms: 1_000, usage };
   return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...newPet(random) }, once };
 }

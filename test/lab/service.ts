@@ -12,6 +12,7 @@ import { App } from '../../src/app.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { ApiKey, Category, NewPet } from '../../src/store/model.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
@@ -43,7 +44,7 @@ export async function startLab(t: TestContext, options: LabOptions = {}) {
   const clock = new SetClock();
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
   const { store, limiter } = engine;
-  const lab = new Lab(engine, clock, { categories, pets });
+  const lab = new Lab(engine, clock, { categories, pets: columnsOf(pets) });
   const settings = { categories: 'open', trustProxy: 0 } as const;
   const app = new App({ settings, clock, addresses: new Addresses({ clock }), pages: new Map(), log: quiet });
   app.open({ store, callers: new Callers(store, 'staging'), limiter, lab, ready: () => true });

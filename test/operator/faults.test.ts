@@ -186,7 +186,7 @@ test('who has no room is named; an import says how much it did, and is completed
   const why = 'data: no space left on device; make room there, and try again';
   assert.ok(`\n${told}`.includes(`\nthe compacting process ended with 1: ${why}\n`), told);
   await animals(ANIMALS);
-  const { status, stderr } = await shell('ulimit -f 16', 'import in');
+  const { status, stderr } = await shell('ulimit -f 8', 'import in');
   assert.deepEqual([status, /nothing was changed/.test(stderr)], [1, false]);
   const before = /; (\d+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1];
   assert.equal((await json<{ already: number }>('import in')).already, Number(before), stderr);

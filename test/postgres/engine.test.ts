@@ -5,6 +5,7 @@ import { it } from 'node:test';
 import { restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { backup, restore } from '../../src/store/file/tools.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { program, temporary } from '../program.ts';
 import { order } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
@@ -106,7 +107,8 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.equal((await limiter.take(other)).verdict, 'limited');
     const before = count('batches_total');
     const advanced = store.read.keys.get(key.id)!;
-    await engine.reset(advanced, { categories: [], pets: [{ name: 'first', categoryId: 1, status: 'available' }] });
+    const pets = columnsOf([{ name: 'first', categoryId: 1, status: 'available' }]);
+    await engine.reset(advanced, { categories: [], pets });
     assert.equal(count('batches_total'), before + 1, 'one record: a crash leaves no half of it');
     const { limit, remaining } = (await limiter.look(key)).day;
     const counts = { pets: 1, orders: 0, categories: 0, keys: 3 };

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import { type Ahead, StoreError } from '../../src/store/model.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { seeded } from '../faults/sim-disk.ts';
 import { addKey, addPet, checked, order, pet } from './opened.ts';
 
@@ -73,7 +74,7 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       const again = store.write((ahead) => addOnce(ahead, once.key));
       await aged;
       assert.equal((await again).op, 'addPet', 'what is decided behind it sees what it leaves');
-      const content = { categories: [{ id: 5, name: 'c' }], pets: [pet(9, 'one')] };
+      const content = { categories: [{ id: 5, name: 'c' }], pets: columnsOf([pet(9, 'one')]) };
       const filled = store.write(() => ({ op: 'fill', at: AT, ...content }));
       const behind = addPet(store, 'two');
       await filled;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openStore } from '../../src/store/file/open.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { command, program, serving, temporary } from '../program.ts';
 import { order, pet } from './opened.ts';
 
@@ -19,7 +20,7 @@ async function fill(data: string): Promise<void> {
   const { store, journal } = await openStore(data);
   for (let i = 0; i < ANIMALS; i += PART) {
     const pets = Array.from({ length: PART }, (_, k) => ({ ...pet(0, `Animal ${i + k}`), categoryId: (i + k) % 50 }));
-    await store.write((ahead) => ({ op: 'addPets', first: ahead.counters.nextPetId, pets }));
+    await store.write((ahead) => ({ op: 'pets', first: ahead.counters.nextPetId, ...columnsOf(pets) }));
   }
   for (let i = 0; i < ORDERS; i += PART) {
     await Promise.all(Array.from({ length: PART }, (_, k) => order(store, (i + k) * 2 + 1)));

@@ -11,9 +11,11 @@ import {
   type Order,
   PET_STATUSES,
   type Pet,
+  type PetColumns,
   type Reading,
   StoreError,
 } from '../../src/store/model.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { type Random, seeded } from '../faults/sim-disk.ts';
@@ -161,21 +163,21 @@ test('an operation that cannot be is refused before it is written, and one too l
   withStore({}, async ({ store }) => {
     await addPet(store);
     const usage = { key: 'k9', dayUsed: 1, dayEndsAt: 1, banStep: 0, banEndsAt: 0 };
-    const huge = [{ ...pet(2), name: 'x'.repeat(5_000_000) }];
+    const huge = columnsOf([{ ...pet(2), name: 'x'.repeat(5_000_000) }]);
     const impossible: Operation[] = [
       { op: 'addPet', pet: pet(5) },
-      { op: 'addPets', first: 1, pets: [pet(1)] },
+      { op: 'pets', first: 1, ...columnsOf([pet(1)]) },
       { op: 'closeOrder', id: 1, status: 'delivered' },
       { op: 'setKey', key: aKey(-1) },
       { op: 'usage', at: 1, entries: [usage] },
       { op: 'advance', at: 1, key: 'k9', ms: 1, usage },
     ];
     const tooLarge: Operation[] = [
-      { op: 'addPets', first: 2, pets: huge },
+      { op: 'pets', first: 2, ...huge },
       { op: 'fill', at: 1, categories: [], pets: huge },
     ];
     const write = (operation: Operation) => store.write(() => operation);
-    for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/);
+    for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/i);
     for (const one of tooLarge) await assert.rejects(write(one), is('rejected'));
     assert.equal((await addPet(store)).pet.id, 2);
   }));
@@ -183,8 +185,8 @@ test('an operation that cannot be is refused before it is written, and one too l
 test('what waits is one batch, and has a maximum: writes, animals of imports, and refusals', async () => {
   const { journal, store } = await held();
   const turn = () => new Promise((resolve) => setImmediate(resolve));
-  const pets = Array.from({ length: 1_000 }, () => pet(0));
-  const addPets = () => store.write((ahead) => ({ op: 'addPets', first: ahead.counters.nextPetId, pets }));
+  const pets = columnsOf(Array.from({ length: 1_000 }, () => pet(0)));
+  const addPets = () => store.write((ahead) => ({ op: 'pets', first: ahead.counters.nextPetId, ...pets }));
   const kinds: [count: number, write: () => Promise<Operation>][] = [
     [MAX_BATCH_WRITES, () => addPet(store)],
     [5, addPets],
@@ -284,6 +286,12 @@ class Plain {
   orders: Order[] = [];
   categories: Category[] = [];
 
+  #add(first: number, { names, categoryIds, statuses }: Record<keyof PetColumns, unknown[]>): void {
+    for (const [i, name] of names.entries()) {
+      this.pets.push({ id: first + i, name, categoryId: categoryIds[i], status: statuses[i] } as Pet);
+    }
+  }
+
   apply(operation: Operation): void {
     const petOf = (id: number) => this.pets.find((pet) => pet.id === id)!;
     if (operation.op === 'addPet') this.pets.push({ ...operation.pet });
@@ -301,12 +309,10 @@ class Plain {
       this.categories.push(operation.category);
       this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
     }
-    if (operation.op === 'addPets') {
-      for (const [i, pet] of operation.pets.entries()) this.pets.push({ ...pet, id: operation.first + i });
-    }
+    if (operation.op === 'pets') this.#add(operation.first, operation);
     if (operation.op === 'fill') {
-      this.pets = operation.pets.map((pet, i) => ({ ...pet, id: i + 1 }));
-      [this.orders, this.categories] = [[], operation.categories];
+      [this.pets, this.orders, this.categories] = [[], [], operation.categories];
+      this.#add(1, operation.pets);
     }
   }
 }
@@ -315,8 +321,8 @@ function decide(ahead: Ahead, random: Random): Operation {
   const below = (n: number) => Math.floor(random() * n);
   const some = (max: number) =>
     Array.from({ length: 1 + below(max) }, (_, i) => ({ ...pet(0, `i${i}`, PET_STATUSES[below(3)]), categoryId: i }));
-  if (random() < 0.05) return { op: 'addPets', first: ahead.counters.nextPetId, pets: some(900) };
-  if (random() < 0.003) return { op: 'fill', at: 1, categories: [], pets: some(3000) };
+  if (random() < 0.05) return { op: 'pets', first: ahead.counters.nextPetId, ...columnsOf(some(900)) };
+  if (random() < 0.003) return { op: 'fill', at: 1, categories: [], pets: columnsOf(some(3000)) };
   return oneOperation(ahead, random);
 }
 

@@ -1,5 +1,6 @@
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { repair } from '../../../src/store/file/tools.ts';
+import { columnsOf } from '../../../src/store/operations.ts';
 import { prove } from '../../../src/store/record.ts';
 import type { State } from '../../../src/store/state.ts';
 import { addPet, pet } from '../../store/opened.ts';
@@ -24,7 +25,7 @@ async function build(random: Random): Promise<Store> {
   const disk = new SimDisk();
   const { store, journal } = await openSim(disk);
   const animals = Array.from({ length: 1_500 }, () => pet(0));
-  await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: animals }));
+  await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf(animals) }));
   for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneOperation(ahead, random));
   await journal.compact();
   const digests = [prove(store.read).digest];
