@@ -14,8 +14,8 @@ export const SERVICE = 'petstore';
 
 export function program(bench: Bench): Promise<string> {
   return bench.once('service', async () => {
-    const outfile = bench.file('petstore.mjs');
-    await bundle({ outfile, format: 'esm', commit: 'benchmark' });
+    const outfile = bench.file('petstore.cjs');
+    await bundle({ outfile, commit: 'benchmark' });
     return outfile;
   });
 }

@@ -1,5 +1,5 @@
 /**
- * `npm run build`: dist/petstore.mjs (the program, for Node 20.19 and later), dist/client.mjs with its declarations,
+ * `npm run build`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client.mjs with its declarations,
  * and dist/petstore, a single file that carries its own Node and needs nothing else.
  */
 import { execFileSync } from 'node:child_process';
@@ -98,7 +98,7 @@ function fetchRuntime(): string {
 async function buildBinary(stamp: string): Promise<void> {
   const main = path.join(DIST, '.node', 'petstore.cjs');
   const node = fetchRuntime();
-  await bundle({ outfile: main, format: 'cjs', commit: stamp, minify: true });
+  await bundle({ outfile: main, commit: stamp, minify: true });
   const settings = {
     main,
     mainFormat: 'commonjs',
@@ -114,7 +114,7 @@ async function buildBinary(stamp: string): Promise<void> {
 
 mkdirSync(DIST, { recursive: true });
 const stamp = commit();
-await bundle({ outfile: path.join(DIST, 'petstore.mjs'), format: 'esm', commit: stamp });
-chmodSync(path.join(DIST, 'petstore.mjs'), 0o755);
+await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
+chmodSync(path.join(DIST, 'petstore.cjs'), 0o755);
 await buildClient();
 await buildBinary(stamp);

@@ -8,8 +8,6 @@ export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface Wanted {
   outfile: string;
-  /** A single executable takes CommonJS. */
-  format: 'esm' | 'cjs';
   commit: string;
   minify?: boolean;
 }
@@ -18,25 +16,20 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-const REQUIRE =
-  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
-
 export async function bundle(wanted: Wanted): Promise<void> {
   await build(optionsOf(wanted));
 }
 
-export function optionsOf({ outfile, format, commit, minify = false }: Wanted): BuildOptions {
+export function optionsOf({ outfile, commit, minify = false }: Wanted): BuildOptions {
   return {
     entryPoints: [`${ROOT}src/main.ts`],
     outfile,
     bundle: true,
     platform: 'node',
     target: 'node20.19',
-    format,
+    format: 'cjs', // a single executable takes no other, and this one starts sooner
     minify,
     legalComments: 'none',
-    // Packages in CommonJS ask for parts of Node by `require`, which a module has to make for itself.
-    banner: format === 'esm' ? { js: REQUIRE } : {},
     external: ['pg-native'], // which pg would take if it were there
     logLevel: 'warning',
     logOverride: { 'empty-import-meta': 'silent' }, // guarded by what is defined below

@@ -43,11 +43,11 @@ async function build(): Promise<string[]> {
   const shared = process.env.PETSTORE_TEST_BUNDLES; // test/run.mjs makes it, and removes it
   const dir = shared ?? mkdtempSync(path.join(tmpdir(), 'petstore-program-'));
   if (shared === undefined) process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
-  const file = path.join(dir, 'petstore.mjs');
+  const file = path.join(dir, 'petstore.cjs');
   if (!existsSync(file)) {
     const { bundle } = await import('../scripts/bundle.ts');
-    const own = path.join(dir, `${process.pid}.mjs`); // another file may be at it too
-    await bundle({ outfile: own, format: 'esm', commit: 'test' });
+    const own = path.join(dir, `${process.pid}.cjs`); // another file may be at it too
+    await bundle({ outfile: own, commit: 'test' });
     renameSync(own, file);
   }
   return [process.execPath, file];

@@ -17,7 +17,7 @@ const ASKED: [RegExp, string][] = [
 
 export async function lab(bench: Bench): Promise<void> {
   if (!existsSync(`${ROOT}src/lab`)) return bench.miss('lab', 'there is no src/lab');
-  const file = bench.file('without-lab.mjs');
+  const file = bench.file('without-lab.cjs');
   await buildWithout(file);
   const subjects = [];
   for (const [name, program] of [[SERVICE], [WITHOUT, file]]) {
@@ -44,7 +44,7 @@ async function buildWithout(outfile: string): Promise<void> {
       onLoad({ filter: /src\/lab\// }, () => ({ contents: 'export const Lab = undefined;', loader: 'ts' }));
     },
   };
-  await build({ ...optionsOf({ outfile, format: 'esm', commit: 'benchmark' }), plugins: [plugin] });
+  await build({ ...optionsOf({ outfile, commit: 'benchmark' }), plugins: [plugin] });
 }
 
 const read = (file: string) => readFileSync(file, 'utf8');
