@@ -16,7 +16,7 @@ const named = words.filter((word) => !word.startsWith('--'));
 const files = named.length > 0 ? named : testFiles('test');
 const loader = readsTypeScript ? [] : ['--import', 'tsx'];
 const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
-const concurrency = kind === 'quiet' ? 1 : 2;
+const concurrency = kind === 'quiet' ? 1 : 4; // many wait, for a disk or a time-out, while others work
 const args = [...loader, '--test', `--test-concurrency=${concurrency}`, ...reporter, ...files];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
