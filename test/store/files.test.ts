@@ -82,6 +82,11 @@ test('the same content has the same proof, whatever file it comes from; a backup
     assert.deepEqual(await backup(opened.dir, file), proof);
     assert.deepEqual((await restore(file, target)).proof, proof);
     assert.deepEqual((await readStore(target)).proof, proof);
+    await (await openStore(other)).store.close();
+    const noRoom = () => Promise.reject(Object.assign(new Error('no room for LOCK'), { code: 'ENOSPC' }));
+    await restore(file, other, { disk: { ...realDisk, openToWrite: noRoom } });
+    assert.deepEqual((await readStore(other)).proof, proof, 'in an empty store, whose id LOCK tells');
+    rmSync(other, { recursive: true });
     replaceText(file, '"a"', '"A"');
     await assert.rejects(restore(file, other), /It is the backup that is damaged; nothing was restored\.$/);
     assert.deepEqual(readdirSync(elsewhere), ['backup', 'backup.tmp', 'restored']);

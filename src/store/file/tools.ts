@@ -69,7 +69,7 @@ function mustBeNew(disk: Disk, target: string): void {
 }
 
 /**
- * Fills an empty store from a backup, under a new store id. What it has written was read back, and proven. `failure`: as
+ * Fills an empty store from a backup, of another store. What it has written was read back, and proven. `failure`: as
  * `becomeForGood` gives it.
  */
 export async function restore(
@@ -84,8 +84,9 @@ export async function restore(
     const before = new State();
     const found = await recover(disk, dir, before);
     if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
-    const file = (found?.header.file ?? 0) + 1;
-    const failure = await becomeForGood(disk, dir, { store: newStoreId(), file, first }, state);
+    // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
+    const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
+    const failure = await becomeForGood(disk, dir, { store, file: file + 1, first }, state);
     return { proof: prove(state), failure };
   } finally {
     lock.release();
