@@ -2,7 +2,7 @@
 import { DamagedError } from '../store/file/format.ts';
 import { InUseError } from '../store/file/open.ts';
 import { StoreError } from '../store/model.ts';
-import { NewerError } from '../store/record.ts';
+import { VersionError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
@@ -25,7 +25,7 @@ export function asCommandError(error: unknown, place: string): CommandError | un
   const { message, constructor: kind, path: at = place } = error as NodeJS.ErrnoException;
   if (error instanceof CommandError) return error;
   if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
-  if (error instanceof DamagedError || error instanceof NewerError) {
+  if (error instanceof DamagedError || error instanceof VersionError) {
     return new CommandError(EXIT.damaged, message.replaceAll('`petstore ', `\`${PROGRAM} `));
   }
   if (error instanceof StoreError) return new CommandError(EXIT.failed, `${place}: ${message}; ${left(error)}`);

@@ -4,13 +4,13 @@
  */
 import { randomBytes } from 'node:crypto';
 import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.ts';
-import { decode, type Entry, encodeState, loaderOf, NewerError } from '../store/record.ts';
+import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
 import { FENCE_SLOT, SERVER } from './sql.ts';
 
 /** What a program must know to read the log. Raised when it may hold what older programs do not know. */
-const FORMAT = 1;
+const FORMAT = 2;
 const OLDEST_VERSION = 150_000;
 
 /** No second index on `limits`, and room in each page: every update stays in its page (HOT). */
@@ -64,7 +64,7 @@ export async function openSchema(link: Link, schema: string, mustExist = false, 
       await link.ask([{ text: `${has_schema ? '' : `CREATE SCHEMA ${schema};`} ${TABLES} ${first}` }]);
     }
     const [{ format }] = await link.rows({ text: 'SELECT format FROM meta' });
-    if (format !== FORMAT) throw new NewerError(`the store in schema ${schema} has format ${format}`);
+    if (format !== FORMAT) throw new VersionError(`schema ${schema} has format ${format}`, format < FORMAT);
   } catch (error) {
     if (!(error instanceof LinkError) || tries === 1) throw error;
     await openSchema(link, schema, mustExist, tries - 1); // of several who find no tables at once, one makes them

@@ -48,6 +48,7 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
   },
   pets(operation, to) {
     const { first, once, statuses } = operation;
+    if (once && first !== to.counters.nextPetId) impossible(`pet ${first}: the next id is ${to.counters.nextPetId}`);
     addPets(first, operation, to);
     remember('import', once, { id: first, status: statuses[0] }, to);
   },
@@ -146,7 +147,7 @@ function addOrder(order: Order, { counters, orders }: Tables): void {
   counters.nextOrderId++;
 }
 
-/** Ids ascend: a repair may have left some out. */
+/** In a whole state ids ascend: a repair may have left some out. */
 function leap(counter: 'nextPetId' | 'nextOrderId', first: number, count: number, { counters }: Tables): void {
   if (first < counters[counter]) impossible(`${first} is no new id: ${counter} is ${counters[counter]}`);
   counters[counter] = first + count;

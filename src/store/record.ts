@@ -18,13 +18,15 @@ interface End {
 
 export type Entry = Operation | End;
 
-/** Written by a newer program: it is not damaged, and this one must leave it as it is. */
-export class NewerError extends Error {
+/** Written by another program, most often a newer one: it is not damaged, and this one must leave it as it is. */
+export class VersionError extends Error {
   readonly what: string;
+  readonly isOlder: boolean;
 
-  constructor(what: string) {
-    super(`written by a newer version of petstore: ${what}. Nothing was changed; use that version.`);
-    this.what = what;
+  constructor(what: string, isOlder = false) {
+    const age = isOlder ? 'an older' : 'a newer';
+    super(`written by ${age} version of petstore: ${what}. Nothing was changed; use that version.`);
+    [this.what, this.isOlder] = [what, isOlder];
   }
 }
 
@@ -60,7 +62,7 @@ interface Holding {
 /** Takes what JSON.parse made of it, and revives each int64 in place. */
 export function decode(entry: Entry): Entry {
   const { op, pet, pets, category, categories, categoryIds = pets?.categoryIds ?? [] }: Holding = entry;
-  if (!isOperation(op) && op !== 'proof') throw new NewerError(`it holds "${op}", which this program does not know`);
+  if (!isOperation(op) && op !== 'proof') throw new VersionError(`it holds "${op}", which this program does not know`);
   if (pet) pet.categoryId = revived(pet.categoryId);
   for (const one of category ? [category] : (categories ?? [])) one.id = revived(one.id);
   for (let i = 0; i < categoryIds.length; i++) categoryIds[i] = revived(categoryIds[i]);

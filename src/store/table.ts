@@ -4,6 +4,7 @@ import type { Category, Page } from './model.ts';
 
 /** Rows of a chunk, at most, and of a line in a file. Nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
+const FEW_ROWS = 64;
 
 /** Rows of consecutive ids, and how many of them have each status. */
 class Chunk<R extends { status: string }> {
@@ -57,8 +58,12 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** Adds rows behind all others: neither a start nor an import waits for a row that nobody looks at. */
+  /** Adds rows behind all others. Neither a start nor an import waits for many that nobody looks at. */
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
+    if (statuses.length < FEW_ROWS) {
+      for (let i = 0; i < statuses.length; i++) this.set(first + i, rowAt(i));
+      return;
+    }
     for (let from = 0; from < statuses.length; from += CHUNK_ROWS) {
       const some = statuses.slice(from, from + CHUNK_ROWS);
       const chunk = new Chunk(first + from, () => some.map((_, i) => rowAt(from + i)));

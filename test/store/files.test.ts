@@ -16,11 +16,11 @@ import { test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { SlotLimiter } from '../../src/access/limiter.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import { DamagedError, seal } from '../../src/store/file/format.ts';
+import { DamagedError, isSealed, seal } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
-import { NewerError } from '../../src/store/record.ts';
+import { VersionError } from '../../src/store/record.ts';
 import { unlocked } from '../faults/sim-disk.ts';
 import { temporary } from '../program.ts';
 import { addKey, addPet, check, filesIn, is, type Opened, type OpenOptions, order, pet, withStore } from './opened.ts';
@@ -94,6 +94,16 @@ test('the same content has the same proof, whatever file it comes from; a backup
     assert.notEqual((await readStore(opened.dir)).proof.digest, proof.digest);
   }));
 
+test('the lines that docs/formats.md shows are sealed as those of a store are', () => {
+  const shown = readFileSync(join(import.meta.dirname, '../../docs/formats.md'), 'utf8').match(
+    /(?<=^ {4})\{"crc":"\w.*/gm,
+  );
+  assert.deepEqual(
+    shown?.map((line) => isSealed(Buffer.from(line))),
+    [true, true],
+  );
+});
+
 test('a store is opened to be written on once, and again when it was closed', () =>
   withStore({}, async (opened) => {
     await assert.rejects(openStore(opened.dir), InUseError);
@@ -101,7 +111,7 @@ test('a store is opened to be written on once, and again when it was closed', ()
     Object.assign(opened, await openStore(opened.dir));
   }));
 
-test('what a newer version wrote is refused as that, also behind damage, and stays', () =>
+test('what another version wrote is refused as that, also behind damage, and stays', () =>
   withStore({}, async (opened) => {
     await fill(opened);
     await opened.store.close();
@@ -109,7 +119,8 @@ test('what a newer version wrote is refused as that, also behind damage, and sta
     const whole = readFileSync(file);
     const newerLine = () => replaceLine(file, 4, (body) => body.replace('"op":"addPet"', '"op":"addHorse"'));
     for (const change of [
-      () => replaceLine(file, 0, (body) => body.replace('"version":2', '"version":3')),
+      () => replaceLine(file, 0, (body) => body.replace('"version":3', '"version":4')),
+      () => replaceLine(file, 0, (body) => body.replace('"version":3', '"version":2')),
       newerLine,
       () => {
         newerLine();
@@ -118,7 +129,7 @@ test('what a newer version wrote is refused as that, also behind damage, and sta
     ]) {
       change();
       const changed = readFileSync(file);
-      await refused(opened, (error) => error instanceof NewerError && error.message.includes(file));
+      await refused(opened, (error) => error instanceof VersionError && error.message.includes(file));
       assert.deepEqual(readFileSync(file), changed);
       writeFileSync(file, whole);
     }

@@ -12,10 +12,10 @@ import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
 import { shellWord } from '../../quoting.ts';
 import { type Counters, type Operation, StoreError } from '../model.ts';
-import { encode, encodeState, NewerError } from '../record.ts';
+import { encode, encodeState, VersionError } from '../record.ts';
 import type { State } from '../state.ts';
 
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 3;
 /** The longest line, and the longest batch but the first, that is written or read. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
@@ -95,7 +95,7 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
 export function readHeader(path: string, line: Buffer): Header {
   const { petstore, version, ...header } = JSON.parse(line.toString());
   if (petstore !== 'store') throw new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
-  if (version > FORMAT_VERSION) throw new NewerError(`it has format version ${version}`);
+  if (version !== FORMAT_VERSION) throw new VersionError(`it has format ${version}`, version < FORMAT_VERSION);
   return header;
 }
 

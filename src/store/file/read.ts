@@ -1,6 +1,6 @@
 /** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
 import type { Operation } from '../model.ts';
-import { decode, type Entry, loaderOf, NewerError } from '../record.ts';
+import { decode, type Entry, loaderOf, VersionError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
@@ -140,7 +140,7 @@ export async function readFile(
     if (!salvage || !canBeCut) throw error;
     return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: size - offset } };
   } catch (error) {
-    if (error instanceof NewerError) throw new NewerError(`${path}: ${error.what}`);
+    if (error instanceof VersionError) throw new VersionError(`${path}: ${error.what}`, error.isOlder);
     throw (error as NodeJS.ErrnoException).syscall === 'read' ? Object.assign(error as Error, { path }) : error;
   } finally {
     disk.close(fd);
