@@ -11,12 +11,17 @@ import { asCommandError } from './exit.ts';
 /** The word by which this program calls itself for that. */
 export const COMPACT_CHILD = 'compact-child';
 const LOWEST_PRIORITY = 19;
+/** Of one that has time-outs of seconds at a database: at the lowest, a busy machine would give it too little. */
+export const LOW_PRIORITY = 5;
 
 export function compactElsewhere(dir: string, { file, length }: Extent, signal: AbortSignal): Promise<void> {
   return runAgain([COMPACT_CHILD, dir, String(file), String(length)], { signal });
 }
 
-export async function runAgain(words: string[], options: { signal?: AbortSignal; env?: NodeJS.ProcessEnv }) {
+export async function runAgain(
+  words: string[],
+  { priority = LOWEST_PRIORITY, ...options }: { signal?: AbortSignal; env?: NodeJS.ProcessEnv; priority?: number },
+) {
   const program = isSea() ? [] : [...process.execArgv, process.argv[1]];
   const child = spawn(process.execPath, [...program, ...words], {
     stdio: ['pipe', 'ignore', 'pipe'],
@@ -26,7 +31,7 @@ export async function runAgain(words: string[], options: { signal?: AbortSignal;
   const ended = once(child, 'close');
   try {
     // It is to take only what CPU time we leave. Set at once, so that the threads it is going to start have it too.
-    if (child.pid !== undefined) setPriority(child.pid, LOWEST_PRIORITY);
+    if (child.pid !== undefined) setPriority(child.pid, priority);
   } catch {
     // Not everywhere is it ours to set. A compaction of the same priority as ours is better than none.
   }

@@ -2,7 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine, EngineOptions } from '../engine.ts';
-import { runAgain } from './compacting.ts';
+import { LOW_PRIORITY, runAgain } from './compacting.ts';
 import { isInUse } from './exit.ts';
 import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
@@ -19,7 +19,9 @@ export const postgres = () => import('../postgres/engine.ts');
 export async function openEngine(place: Place, options: EngineOptions): Promise<Engine> {
   if (place.data !== undefined) return openFileEngine(place.data, options);
   const env = { ...process.env, PETSTORE_STORE: place.store };
-  return (await postgres()).openPostgres(place.store, options, () => runAgain(['compact'], { env }));
+  return (await postgres()).openPostgres(place.store, options, () =>
+    runAgain(['compact'], { env, priority: LOW_PRIORITY }),
+  );
 }
 
 /** For a command, in its own process. What it should know of the opening is told on stderr. */
