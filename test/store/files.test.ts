@@ -104,6 +104,39 @@ test('the lines that docs/formats.md shows are sealed as those of a store are', 
   );
 });
 
+test('a directory that cannot be read is none that is empty', () => {
+  assert.deepEqual(realDisk.list('/nowhere/at-all'), []);
+  assert.throws(() => realDisk.list(`${import.meta.dirname}/opened.ts/below`), { code: 'ENOTDIR' });
+});
+
+test('once a compacted file has its name, no failure takes that back', () => {
+  let [isListed, written, unclosed] = [true, -1, -1];
+  const failed = (code: string, syscall: string) => Object.assign(new Error(code), { code, syscall });
+  const disk: Disk = {
+    ...realDisk,
+    list(dir) {
+      if (!isListed) throw failed('EMFILE', 'scandir');
+      return realDisk.list(dir);
+    },
+    openToWrite: async (path) => (written = await realDisk.openToWrite(path)),
+    close(fd) {
+      realDisk.close(fd);
+      if (fd === unclosed) throw failed('EIO', 'close');
+    },
+  };
+  return withStore({ disk }, async ({ store, journal, dir }) => {
+    await addPet(store);
+    isListed = false;
+    await journal.compact();
+    isListed = true;
+    assert.deepEqual(filesIn(dir), ['store-000001.jsonl', 'store-000002.jsonl'], 'the other goes another time');
+    unclosed = written;
+    await assert.rejects(journal.compact(), /EIO/);
+    unclosed = -1;
+    assert.equal((await addPet(store)).pet.id, 2);
+  });
+});
+
 test('a store is opened to be written on once, and again when it was closed', () =>
   withStore({}, async (opened) => {
     await assert.rejects(openStore(opened.dir), InUseError);
@@ -269,10 +302,12 @@ for (const { where, isFolded, text, ...expected } of [
     }));
 }
 
-test('ids never come back, however often a store is repaired, and no key has a slot that a limiter cannot hold', () =>
+test('ids never come back, however often a store is repaired, and no key has a slot that a limiter cannot hold', (t) =>
   withStore({}, async (opened) => {
     await fill(opened);
     await opened.store.close();
+    const before = join(await temporary(t), 'backup');
+    await backup(opened.dir, before);
     const given: number[] = [];
     for (let again = 0; again < 15; again++) {
       // At its first line: what the state holds of ids is all gone, and the header alone tells them.
@@ -281,6 +316,8 @@ test('ids never come back, however often a store is repaired, and no key has a s
       rmSync(told.kept!);
       given.push(told.nextPetId, told.nextOrderId, told.nextSlot * 1_000);
     }
+    const restored = restore(before, opened.dir, { disk: unlocked() });
+    await assert.rejects(restored, /is not empty, or was not always; restore into a new directory$/);
     assert.deepEqual(
       given,
       Array.from({ length: 45 }, (_, i) => given[i % 3] + Math.floor(i / 3) * 1e9),

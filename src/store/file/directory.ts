@@ -83,20 +83,22 @@ export async function keepBeside(disk: Disk, dir: string, name: string): Promise
 
 /**
  * First `LOCK` says that no older file counts; only then they go, and what a start that was cut off has left. What a
- * repair has kept beside stays. Where there is no room for that, all stay: the next start or compaction tries again.
+ * repair has kept beside stays. Without room or a descriptor all stay: the next start or compaction tries again.
  */
 export async function dropOthers(disk: Disk, dir: string, header: Pick<Header, 'store' | 'file'>): Promise<void> {
   const { store, file } = header;
+  let names: string[];
   try {
+    names = disk.list(dir);
     const fd = await disk.openToWrite(`${dir}/${LOCK}`);
     const line = seal(`"store":"${store}","lowest":${file}}`).trimEnd();
     const work = disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0).then(() => disk.sync(fd));
     await work.finally(() => disk.close(fd));
   } catch (error) {
-    if (isNoRoom(error) || isOpenFailure(error)) return;
+    if (isNoRoom(error) || isOpenFailure(error) || (error as NodeJS.ErrnoException).syscall === 'scandir') return;
     throw error;
   }
-  for (const name of disk.list(dir)) {
+  for (const name of names) {
     const [, number, ending] = OURS.exec(name) ?? [];
     if (number === undefined || ending?.startsWith('.damaged') || name === fileName(file)) continue;
     await disk.unlink(`${dir}/${name}`).catch(() => {}); // it does not count, and the next start tries again

@@ -36,8 +36,15 @@ async function named(path: string, change: (done: (error: Error | null) => void)
 export type Disk = typeof realDisk;
 
 export const realDisk = {
-  /** Names in a directory; none when there is no such directory. */
-  list: (dir: string): string[] => (fs.existsSync(dir) ? fs.readdirSync(dir) : []),
+  /** Names in a directory; none when there is no such directory: of any other failure nobody may think so. */
+  list(dir: string): string[] {
+    try {
+      return fs.readdirSync(dir);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+      throw error;
+    }
+  },
   size(path: string): number {
     const stat = fs.statSync(path);
     if (!stat.isFile()) throw new Error(`${path} is not a file`);

@@ -181,8 +181,8 @@ export class FileJournal implements Journal {
         await giveName(disk, dir, next!).catch((error) => {
           throw isOpenFailure(error) ? error : this.#fail(error);
         });
-        disk.close(from.fd);
         this.#current = next;
+        disk.close(from.fd);
       });
     } catch (error) {
       if (next && next !== this.#current) disk.close(next.fd);

@@ -84,8 +84,12 @@ async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Pr
 
 /** A state becomes the store. Gives the length of its file. */
 export async function becomeStore(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
-  const length = await writeWhole(disk, `${dir}/${fileName(header.file)}.tmp`, header, state);
-  await giveName(disk, dir, header);
+  const unnamed = `${dir}/${fileName(header.file)}.tmp`;
+  const length = await writeWhole(disk, unnamed, header, state);
+  await giveName(disk, dir, header).catch(async (error) => {
+    await disk.unlink(unnamed).catch(() => {}); // it takes room that others need, if it has no other name yet
+    throw error;
+  });
   return length;
 }
 

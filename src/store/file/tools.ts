@@ -83,7 +83,9 @@ export async function restore(
   try {
     const before = new State();
     const found = await recover(disk, dir, before);
-    if (Object.values(before.counts()).some((count) => count > 0)) throw new Error(`the store in ${dir} is not empty`);
+    const { nextPetId, nextOrderId, nextSlot } = before.counters; // ids that were given are not given again
+    const wasUsed = nextPetId > 1 || nextOrderId > 1 || nextSlot > 0 || before.categories.size > 0;
+    if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
     // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     const failure = await becomeForGood(disk, dir, { store, file: file + 1, first }, state);
