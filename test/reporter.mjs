@@ -4,11 +4,12 @@ import { fileURLToPath } from 'node:url';
 
 const fileOf = ({ file = '' }) => relative(process.cwd(), file.startsWith('file:') ? fileURLToPath(file) : file);
 
-/** The error of the test itself; the runner wraps it in one of its own. */
+/** The error of the test itself, and what caused it; the runner wraps it in one of its own. */
 function told({ error }) {
-  const cause = error?.cause ?? error;
-  const lines = (cause?.stack ?? String(cause)).split('\n').filter((line) => !/^\s+at .*\(?node:internal/.test(line));
-  return lines.map((line) => `    ${line}\n`).join('');
+  const own = error?.cause ?? error;
+  const stacks = [own, own?.cause].filter((one) => one != null).map((one) => one.stack ?? String(one));
+  const lines = stacks.join('\ncaused by ').split('\n');
+  return lines.map((line) => (/^\s+at .*\(?node:internal/.test(line) ? '' : `    ${line}\n`)).join('');
 }
 
 /** A suite fails because of a test in it, which is told itself. */
