@@ -167,6 +167,7 @@ test('an operation that cannot be is refused before it is written, and one too l
     const impossible: Operation[] = [
       { op: 'addPet', pet: pet(5) },
       { op: 'pets', first: 1, ...columnsOf([pet(1)]) },
+      { op: 'pets', first: 5, ...columnsOf([pet(5)]), once: { caller: 'import', key: 'a:0', at: 1 } },
       { op: 'closeOrder', id: 1, status: 'delivered' },
       { op: 'setKey', key: aKey(-1) },
       { op: 'usage', at: 1, entries: [usage] },
