@@ -43,20 +43,21 @@ export interface Tables {
 /** A kind that is missing here does not compile. */
 const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void } = {
   addPet({ pet, once }, to) {
-    addPet(pet, to);
+    give('pet', pet.id, 1, to);
+    to.pets.set(pet.id, pet);
     remember('addPet', once, pet, to);
   },
   pets(operation, to) {
     const { first, once, statuses } = operation;
-    if (once && first !== to.counters.nextPetId) impossible(`pet ${first}: the next id is ${to.counters.nextPetId}`);
-    addPets(first, operation, to);
+    addPets(first, operation, to, once === undefined);
     remember('import', once, { id: first, status: statuses[0] }, to);
   },
   placeOrder({ order, once }, to) {
     const { id, petId } = order;
     const pet = to.pets.get(petId);
     if (pet?.status !== 'available') impossible(`order ${id}: pet ${petId} is ${pet?.status ?? 'missing'}`);
-    addOrder(order, to);
+    give('order', id, 1, to);
+    to.orders.set(id, order);
     setStatus(petId, 'pending', to);
     remember('placeOrder', once, order, to);
   },
@@ -98,7 +99,7 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     to.passed(at);
   },
   orders({ first, petIds, statuses, placedAts }, to) {
-    leap('nextOrderId', first, statuses.length, to);
+    give('order', first, statuses.length, to, true);
     const orderAt = (i: number) => ({ id: first + i, petId: petIds[i], status: statuses[i], placedAt: placedAts[i] });
     to.orders.load(first, statuses, orderAt);
   },
@@ -129,27 +130,17 @@ function impossible(what: string): never {
   throw new Error(what);
 }
 
-function addPet(pet: Pet, { counters, pets }: Tables): void {
-  if (pet.id !== counters.nextPetId) impossible(`pet ${pet.id}: the next id is ${counters.nextPetId}`);
-  pets.set(pet.id, pet);
-  counters.nextPetId++;
-}
-
-function addPets(first: number, { names, categoryIds, statuses }: PetColumns, to: Tables): void {
-  leap('nextPetId', first, statuses.length, to);
+function addPets(first: number, { names, categoryIds, statuses }: PetColumns, to: Tables, mayLeap = false): void {
+  give('pet', first, statuses.length, to, mayLeap);
   const petAt = (i: number) => ({ id: first + i, name: names[i], categoryId: categoryIds[i], status: statuses[i] });
   to.pets.load(first, statuses, petAt);
 }
 
-function addOrder(order: Order, { counters, orders }: Tables): void {
-  if (order.id !== counters.nextOrderId) impossible(`order ${order.id}: the next id is ${counters.nextOrderId}`);
-  orders.set(order.id, order);
-  counters.nextOrderId++;
-}
-
-/** In a whole state ids ascend: a repair may have left some out. */
-function leap(counter: 'nextPetId' | 'nextOrderId', first: number, count: number, { counters }: Tables): void {
-  if (first < counters[counter]) impossible(`${first} is no new id: ${counter} is ${counters[counter]}`);
+/** `count` ids from `first` on, which is the next one; in a whole state a repair may have left some out. */
+function give(thing: 'pet' | 'order', first: number, count: number, { counters }: Tables, mayLeap = false): void {
+  const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';
+  const next = counters[counter];
+  if (mayLeap ? first < next : first !== next) impossible(`${thing} ${first}: the next id is ${next}`);
   counters[counter] = first + count;
 }
 

@@ -178,7 +178,7 @@ test('an operation that cannot be is refused before it is written, and one too l
       { op: 'fill', at: 1, categories: [], pets: huge },
     ];
     const write = (operation: Operation) => store.write(() => operation);
-    for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/i);
+    for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/);
     for (const one of tooLarge) await assert.rejects(write(one), is('rejected'));
     assert.equal((await addPet(store)).pet.id, 2);
   }));
