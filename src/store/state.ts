@@ -72,8 +72,8 @@ export class State implements Tables, Reading {
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
   *operations(): Generator<Operation> {
-    for (const pets of this.pets.pieces()) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
-    for (const orders of this.orders.pieces()) {
+    for (const pets of pieces(this.pets.rows(), isNext)) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
+    for (const orders of pieces(this.orders.rows(), isNext)) {
       const petIds = orders.map(({ petId }) => petId);
       const placedAts = orders.map(({ placedAt }) => placedAt);
       yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: orders.map(({ status }) => status) };
@@ -83,7 +83,7 @@ export class State implements Tables, Reading {
     const all = [...this.keys.keys()].flatMap((id) => this.usage.get(id) ?? []);
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);
     for (const entries of pieces(used)) yield { op: 'usage', at: 0, entries };
-    for (const onces of pieces([...this.onces])) yield { op: 'onces', onces };
+    for (const onces of pieces(this.onces)) yield { op: 'onces', onces };
   }
 
   /** Throws where the state contradicts itself. */
@@ -110,6 +110,18 @@ export class State implements Tables, Reading {
   }
 }
 
-function* pieces<T>(items: T[]): Generator<T[]> {
-  for (let from = 0; from < items.length; from += ITEMS_PER_LINE) yield items.slice(from, from + ITEMS_PER_LINE);
+/** As many as a line holds. Where one does not follow on the one before, another line begins. */
+function* pieces<T>(items: Iterable<T>, follows = (_last: T, _next: T) => true): Generator<T[]> {
+  let piece: T[] = [];
+  for (const item of items) {
+    if (piece.length === ITEMS_PER_LINE || (piece.length > 0 && !follows(piece[piece.length - 1], item))) {
+      yield piece;
+      piece = [];
+    }
+    piece.push(item);
+  }
+  if (piece.length > 0) yield piece;
 }
+
+/** A repair may have left ids out. */
+const isNext = (last: { id: number }, next: { id: number }): boolean => next.id === last.id + 1;

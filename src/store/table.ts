@@ -2,8 +2,9 @@
 import type { Int64 } from '../json/int64.ts';
 import type { Category, Page } from './model.ts';
 
-/** Rows of a chunk, at most, and of a line in a file. Nothing large is ever copied to grow. */
+/** Rows of a chunk, at most. Nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
+/** Fewer are not worth a chunk of their own. */
 const FEW_ROWS = 64;
 
 /** Rows of consecutive ids, and how many of them have each status. */
@@ -96,17 +97,9 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** The whole table in rows of consecutive ids: as many as a line holds, however they were added. */
-  *pieces(): Generator<R[]> {
-    const piece: R[] = [];
-    for (const { rows } of this.#chunks) {
-      for (const row of rows) {
-        const isNext = piece.length < CHUNK_ROWS && (piece.length === 0 || row.id === piece[0].id + piece.length);
-        if (!isNext) yield piece.splice(0);
-        piece.push(row);
-      }
-    }
-    if (piece.length > 0) yield piece;
+  /** All rows, by ascending ids. */
+  *rows(): Generator<R> {
+    for (const { rows } of this.#chunks) yield* rows;
   }
 
   /** The last chunk that begins at this id or before; -1 when there is none. */
