@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { MAX_KEYS } from '../ahead.ts';
+import { MAX_KEYS, StateAhead } from '../ahead.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
@@ -69,8 +69,8 @@ function mustBeNew(disk: Disk, target: string): void {
 }
 
 /**
- * Fills an empty store from a backup, of another store. What it has written was read back, and proven. `failure`: as
- * `becomeForGood` gives it.
+ * Fills an empty store from a backup. What it has written was read back, and proven. `failure`: as `becomeForGood`
+ * gives it.
  */
 export async function restore(
   backup: string,
@@ -83,8 +83,7 @@ export async function restore(
   try {
     const before = new State();
     const found = await recover(disk, dir, before);
-    const { nextPetId, nextOrderId, nextSlot } = before.counters; // ids that were given are not given again
-    const wasUsed = nextPetId > 1 || nextOrderId > 1 || nextSlot > 0 || before.categories.size > 0;
+    const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
     // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
