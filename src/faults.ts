@@ -12,7 +12,6 @@ const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?:
   unavailable: ['unavailable', 'the store does not answer just now: nothing was done', AGAIN],
   busy: ['unavailable', 'no more can be written just now; ask again', AGAIN],
   closed: ['unavailable', 'no more can be written just now; ask again', AGAIN],
-  in_flight: ['idempotency_in_flight', 'the first request under this Idempotency-Key is still under way'],
   rejected: undefined,
 };
 

@@ -28,7 +28,7 @@ export function getOrder(shop: Shop, call: Call): Reply {
 export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const petId = readNewOrder(shop, call.body);
-  const once = onceOf(shop, call);
+  const once = onceOf(shop, call, 'placeOrder');
   const placedAt = Math.floor(shop.clock.wall());
   return shop.store
     .write((ahead) => {

@@ -38,7 +38,7 @@ export function listPets(shop: Shop, call: Call): Reply {
 export function createPet(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const wanted = readNewPet(shop, call.body);
-  const once = onceOf(shop, call);
+  const once = onceOf(shop, call, 'addPet');
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);

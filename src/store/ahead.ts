@@ -1,7 +1,6 @@
 /**
- * The state as it will be when everything that was accepted is durable: what decisions are shown, one after the other,
- * while batches are still on their way to the disk. It copies nothing: over each table of the state lies a layer of the
- * rows that accepted operations have changed. When a batch has become durable and the state has it, a new one is begun.
+ * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
+ * nothing: over each table of the state lies a layer of the rows that operations of the batch have changed.
  */
 import type { Int64 } from '../json/int64.ts';
 import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
@@ -15,7 +14,7 @@ const MAX_CATEGORIES = 1_000_000;
 /** Beyond this, writes under a new Idempotency-Key are refused as busy until old ones expire. */
 const MAX_ONCE_RECORDS = 1_000_000;
 
-/** Rows that are accepted but not durable, over those that are. */
+/** Rows that are decided but not durable, over those that are. */
 class Layer<K, V> {
   readonly own = new Map<K, V>();
   #below: Pick<Rows<K, V>, 'size' | 'get'>;
@@ -60,8 +59,7 @@ export class StateAhead implements Ahead, Tables {
   /** By caller: how much older than in the state idempotency records will be. */
   readonly #aged = new Map<string, number>();
 
-  /** `operations` were accepted: they follow on the state. */
-  constructor(state: State, operations: readonly Operation[] = []) {
+  constructor(state: State) {
     this.#state = state;
     this.counters = { ...state.counters };
     this.pets = new Layer(state.pets);
@@ -69,7 +67,6 @@ export class StateAhead implements Ahead, Tables {
     this.categories = new Layer(state.categories);
     this.keys = new Layer(state.keys);
     this.onces = new Layer(state.onces);
-    for (const operation of operations) perform(operation, this);
   }
 
   allKeys(): Iterable<ApiKey> {

@@ -1,6 +1,7 @@
 /**
- * The one store: everything in memory, every change in a journal first. Group commit: decide on the state as it will
- * be, append, apply to memory, answer. One batch is on its way to the journal, the next collects.
+ * The one store: everything in memory, every change in a journal first. Group commit: what waits becomes one batch. All
+ * of it is decided, one after the other, on the state as it will be; appended; applied to memory; answered. Meanwhile the
+ * next batch collects, undecided.
  *
  * Store time begins where the machine's clock stands, and runs on the monotonic one: who sets the machine's clock moves
  * it at no time but a start. Then too it does not follow a clock that stands before the last record, or implausibly far
@@ -9,11 +10,20 @@
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
+import {
+  type Ahead,
+  type Decided,
+  type Journal,
+  type Once,
+  type OnceKind,
+  type Operation,
+  type Store,
+  StoreError,
+} from './model.ts';
 import { State } from './state.ts';
 
-/** What one batch may hold: writes, an animal of an import counted as one. Beyond it, writes are refused. */
-const MAX_BATCH_WRITES = 4096;
+/** So many writes may wait, and become one batch. Beyond it, they are refused. */
+const MAX_WAITING_WRITES = 4096;
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -21,9 +31,8 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** What it came to, as of now: a refusal, or a decision; `operation` where that is something to be written. */
+  /** What it came to: one of the two. */
   decided?: Decided;
-  operation?: Operation;
   refusal?: unknown;
 }
 
@@ -33,21 +42,18 @@ export class MemoryStore implements Store {
   readonly #clock: Clock;
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
-  #ahead: StateAhead;
-  /** The next batch, and the one on its way: operations, and answers that rest on an operation before them. */
-  #collecting: Write[] = [];
-  #sent: Write[] = [];
-  /** Of what collects: operations, an animal of an import counted as one. */
-  #weight = 0;
+  /** For the next batch. */
+  #waiting: Write[] = [];
+  /** What the batch that is on its way was decided on. */
+  #sent: StateAhead | undefined;
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
   static async open(journal: Journal, { clock }: { clock: Clock }): Promise<MemoryStore> {
     const state = new State();
     await journal.replay(state);
-    const store = new MemoryStore(journal, state, clock);
-    journal.follow?.((operations) => store.#follow(operations));
-    return store;
+    journal.follow?.((operations) => state.apply(operations));
+    return new MemoryStore(journal, state, clock);
   }
 
   private constructor(journal: Journal, state: State, clock: Clock) {
@@ -57,20 +63,25 @@ export class MemoryStore implements Store {
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
-    this.#ahead = new StateAhead(state);
   }
 
   unix(): number {
     return Math.floor(this.#origin + this.#clock.now());
   }
 
+  isUnderWay(kind: OnceKind, once: Once): boolean {
+    return this.#sent?.made(kind, once) === 'accepted';
+  }
+
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D> {
     return new Promise<D>((resolve, reject) => {
-      const waiting = this.#collecting.length + this.#sent.length;
-      const isFull = this.#weight >= MAX_BATCH_WRITES || waiting >= 2 * MAX_BATCH_WRITES;
+      const isFull = this.#waiting.length >= MAX_WAITING_WRITES;
       if (this.#isClosed) reject(new StoreError('closed', 'the store is closed'));
       else if (isFull) reject(new StoreError('busy', 'too many writes are waiting'));
-      else this.#accept({ decide, resolve: resolve as Write['resolve'], reject });
+      else {
+        this.#waiting.push({ decide, resolve: resolve as Write['resolve'], reject });
+        this.#committing ??= this.#commit();
+      }
     });
   }
 
@@ -80,90 +91,58 @@ export class MemoryStore implements Store {
     await this.#journal.close();
   }
 
-  #accept(write: Write): void {
-    write.decided = write.operation = write.refusal = undefined;
+  async #commit(): Promise<void> {
+    for (;;) {
+      // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.#waiting.length === 0) break;
+      const batch = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#keep(batch);
+        for (const { decided, refusal, resolve, reject } of batch) decided ? resolve(decided) : reject(refusal);
+      } catch (error) {
+        refuse(batch, error as StoreError);
+      }
+    }
+    this.#committing = undefined;
+  }
+
+  /** Resolves when all that the answers rest on is durable. While others are first, all is decided again on theirs. */
+  async #keep(batch: Write[]): Promise<void> {
+    for (let others: Operation[] | undefined = []; others !== undefined; ) {
+      const ahead: StateAhead = new StateAhead(this.read);
+      const operations = decideOn(ahead, batch);
+      if (operations.length === 0) return;
+      this.#sent = ahead;
+      others = await this.#journal.append(operations).finally(() => void (this.#sent = undefined));
+      this.read.apply(others ?? operations);
+    }
+  }
+}
+
+/** One after the other: each sees what those before it will have made. Gives what there is to write. */
+function decideOn(ahead: StateAhead, batch: Write[]): Operation[] {
+  const operations: Operation[] = [];
+  for (const write of batch) {
+    write.decided = write.refusal = undefined;
     try {
-      const decided = write.decide(this.#ahead);
+      const decided = write.decide(ahead);
       if (decided.op !== 'again') {
-        this.#ahead.apply(decided);
-        write.operation = decided;
+        ahead.apply(decided);
+        operations.push(decided);
       }
       write.decided = decided;
     } catch (error) {
       write.refusal = error;
     }
-    const { operation, refusal } = write;
-    // What an answer rests on may not be durable yet.
-    const batch = operation || this.#collecting.length > 0 ? this.#collecting : this.#sent;
-    if (!operation && (refusal instanceof StoreError || batch.length === 0)) answer(write);
-    else batch.push(write);
-    if (!operation) return;
-    this.#weight += operation.op === 'pets' ? operation.statuses.length : 1;
-    this.#committing ??= this.#commit();
   }
-
-  async #commit(): Promise<void> {
-    for (;;) {
-      // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
-      await new Promise((resolve) => setImmediate(resolve));
-      if (this.#collecting.length === 0) break;
-      const operations = operationsOf(this.#collecting);
-      this.#sent = this.#collecting;
-      this.#collecting = [];
-      this.#weight = 0;
-      await this.#journal.append(operations).then(
-        (others) => (others === undefined ? this.#apply(operations) : this.#decideAgain(others)),
-        (error) => this.#fail(error),
-      );
-    }
-    this.#committing = undefined;
-  }
-
-  #apply(operations: Operation[]): void {
-    this.read.apply(operations);
-    this.#ahead = new StateAhead(this.read, operationsOf(this.#collecting));
-    for (const write of this.#sent.splice(0)) answer(write);
-  }
-
-  /** Others were first: on what they have written, all that was accepted is decided again. */
-  #decideAgain(others: Operation[]): void {
-    this.read.apply(others);
-    for (const write of this.#beginAnew()) this.#accept(write);
-  }
-
-  /** An append that is under way will find that others were first: then all is decided again, not now. */
-  #follow(operations: Operation[]): void {
-    if (this.#sent.length > 0) this.read.apply(operations);
-    else this.#decideAgain(operations);
-  }
-
-  /** On the state as it is. Gives what was accepted and not answered. */
-  #beginAnew(): Write[] {
-    const writes = [...this.#sent, ...this.#collecting];
-    this.#ahead = new StateAhead(this.read);
-    this.#sent = [];
-    this.#collecting = [];
-    this.#weight = 0;
-    return writes;
-  }
-
-  /** What was decided since rests on what failed, and goes with it. */
-  #fail(error: StoreError): void {
-    const failed = new Set(this.#sent);
-    const why = `what this rests on may not be kept: ${error.message}`;
-    const notKept = error.failure === 'unknown' ? new StoreError('unavailable', why) : error;
-    for (const write of this.#beginAnew()) write.reject(write.operation && failed.has(write) ? error : notKept);
-  }
-}
-
-function answer({ decided, refusal, resolve, reject }: Write): void {
-  if (decided) resolve(decided);
-  else reject(refusal);
-}
-
-/** Not by flatMap, which takes ten times as long. */
-function operationsOf(writes: Write[]): Operation[] {
-  const operations: Operation[] = [];
-  for (const { operation } of writes) if (operation !== undefined) operations.push(operation);
   return operations;
+}
+
+/** What the other answers rest on is not kept; if that is unknown, they at least are not. */
+function refuse(batch: Write[], error: StoreError): void {
+  const why = `what this rests on may not be kept: ${error.message}`;
+  const notKept = error.failure === 'unknown' ? new StoreError('unavailable', why) : error;
+  for (const { decided, reject } of batch) reject(decided && decided.op !== 'again' ? error : notKept);
 }

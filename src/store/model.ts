@@ -170,7 +170,7 @@ export interface Reading {
   counts(): Counts;
 }
 
-/** What a decision rests on: the state as it will be when everything accepted before is durable. */
+/** What a decision rests on: the state as it will be when everything decided before is durable. */
 export interface Ahead {
   readonly pets: Pick<Reading['pets'], 'get'>;
   readonly orders: Pick<Reading['orders'], 'get'>;
@@ -191,11 +191,12 @@ export interface Store {
    * `decide` looks at the state as it will be and returns what is to be done, or throws to refuse. It is whole and
    * repeatable: it rests on `ahead` (and a clock, by which a secret ends), and may be asked again on a newer state.
    *
-   * Resolves with the decision once it is durable and applied; with `again`, once what that rests on is durable. A
-   * refusal that rests on something not yet durable is thrown only when that something is; a StoreError at once.
-   * Rejects with a StoreError when it could not be kept.
+   * Resolves with the decision once it is durable and applied. A refusal, and `again`, are told once what they rest on
+   * is durable. Rejects with a StoreError when it could not be kept.
    */
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
+  /** Whether what is made under this Idempotency-Key is on its way to the journal now. */
+  isUnderWay(kind: OnceKind, once: Once): boolean;
   /** Store time: ms since 1970, for what is written down and compared later. It never goes back: see MemoryStore. */
   unix(): number;
   /** Everything accepted so far is durable, no more is accepted. */
@@ -221,9 +222,9 @@ export interface Journal {
  * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
  * unavailable: not kept, the database cannot be reached, or what it rests on is unknown. busy: not accepted, the queue
  * is full. closed: not accepted, the store is closed or has failed.
- * in_flight: the same was asked before and is not yet durable. rejected: the operation itself is too large.
+ * rejected: the operation itself is too large.
  */
-type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'in_flight' | 'rejected';
+type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected';
 
 export class StoreError extends Error {
   readonly failure: StoreFailure;
