@@ -72,7 +72,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
   const stream = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
   stream.once('error', (error: Error) => Object.assign(error, { path: file })); // the store has not failed
   const hash = createHash('sha256');
-  const batches: string[] = [];
+  const batches: Buffer[] = [];
   let [number, good, bad, batch, inBatch] = [0, 0, 0, '', 0];
   for await (const line of linesOf(stream, MAX_INPUT_LINE_BYTES)) {
     number++;
@@ -83,7 +83,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
       const animal = readAnimal(line);
       batch += `${batch && ','}${petJson({ id: ++good, ...animal })}`;
       if (++inBatch < MAX_BATCH_ANIMALS && batch.length < MAX_BATCH_CHARS) continue;
-      batches.push(batch);
+      batches.push(Buffer.from(batch));
       [batch, inBatch] = ['', 0];
     } catch (error) {
       const text = line?.toString();
@@ -95,7 +95,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
       await onBad(number, isJson ? withoutLine((error as Error).message) : `not JSON; ${EXAMPLE}`);
     }
   }
-  if (inBatch > 0) batches.push(batch);
+  if (inBatch > 0) batches.push(Buffer.from(batch));
   return { good, bad, digest: hash.digest('hex'), batches };
 }
 
@@ -103,7 +103,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
 const withoutLine = (reason: string): string => reason.replace(/\(line 1, (column \d+)\)$/, '($1)');
 
 /** For the call: a line a batch, with its name in front. */
-async function* named(batches: string[], digest: string, at: Progress): AsyncGenerator<Buffer> {
+async function* named(batches: Buffer[], digest: string, at: Progress): AsyncGenerator<Buffer> {
   for (const [number, batch] of batches.entries()) {
     at(number, batches.length);
     yield Buffer.from(`${digest}:${number} [${batch}]\n`);
