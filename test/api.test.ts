@@ -5,6 +5,7 @@ import { makeKey } from '../src/access/keys.ts';
 import { CATALOGUE, type ErrorCode } from '../src/http/errors.ts';
 import { flagOf } from '../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../src/operator/options.ts';
+import { realDisk } from '../src/store/file/disk.ts';
 import { StoreError } from '../src/store/model.ts';
 import { openapiDocument } from '../src/web/openapi.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
@@ -164,14 +165,34 @@ test('a store that fails is told for what it is, and a bug tells nothing of the 
 });
 
 test('the first request under an Idempotency-Key that is still under way: 409', async (t) => {
-  const { port, key, store } = await serviceFor(t);
+  const held: (() => void)[] = [];
+  let isSlow = false;
+  const sync = async (fd: number) => {
+    if (isSlow) await new Promise<void>((resolve) => held.push(resolve));
+    await realDisk.sync(fd);
+  };
+  const { port, key, store, fetch } = await serviceFor(t, { disk: { ...realDisk, sync } });
   const request = requestsOf(key).addPet('Idempotency-Key: a\r\n');
-  // Both arrive in one packet, so the second is looked at before the disk can have answered for the first.
+  // Both arrive in one packet, and are decided together.
   const [first, second] = await exchange(port, request + request, { replies: 2 });
   assert.equal(first.status, 201);
   assertError(second, 409, 'idempotency_in_flight');
   seen.add('idempotency_in_flight');
   assert.equal(store.read.counts().pets, 1);
+  isSlow = true;
+  const headers = { 'content-type': 'application/json', 'idempotency-key': 'b' };
+  const ask = (signal?: AbortSignal) => fetch('/v1/pets', { ...newPet(), headers, key, signal });
+  const slow = ask();
+  while (held.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(
+    (await ask(AbortSignal.timeout(60_000))).status,
+    409,
+    'at once, while the first is on its way to the disk',
+  );
+  isSlow = false;
+  for (const go of held) go();
+  assert.equal((await slow).status, 201);
+  assert.equal((await ask()).headers.get('idempotent-replayed'), 'true');
 });
 
 test('every option of serve is in the table', () => {
