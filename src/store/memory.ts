@@ -1,7 +1,7 @@
 /**
  * The one store: everything in memory, every change in a journal first. Group commit: what waits becomes one batch. All
- * of it is decided, one after the other, on the state as it will be; appended; applied to memory; answered. Meanwhile the
- * next batch collects, undecided.
+ * of it is decided, one after the other, on the state as it will be; appended; applied to memory; answered. What comes
+ * meanwhile waits, undecided.
  *
  * Store time begins where the machine's clock stands, and runs on the monotonic one: who sets the machine's clock moves
  * it at no time but a start. Then too it does not follow a clock that stands before the last record, or implausibly far
@@ -110,13 +110,14 @@ export class MemoryStore implements Store {
 
   /** Resolves when all that the answers rest on is durable. While others are first, all is decided again on theirs. */
   async #keep(batch: Write[]): Promise<void> {
-    for (let others: Operation[] | undefined = []; others !== undefined; ) {
-      const ahead: StateAhead = new StateAhead(this.read);
+    for (;;) {
+      const ahead = new StateAhead(this.read);
       const operations = decideOn(ahead, batch);
       if (operations.length === 0) return;
       this.#sent = ahead;
-      others = await this.#journal.append(operations).finally(() => void (this.#sent = undefined));
+      const others = await this.#journal.append(operations).finally(() => void (this.#sent = undefined));
       this.read.apply(others ?? operations);
+      if (others === undefined) return;
     }
   }
 }
