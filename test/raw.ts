@@ -25,8 +25,9 @@ export function requestsOf(key: string) {
 }
 
 export interface RawOptions {
-  /** Sent 50 ms after the first bytes. */
+  /** Sent 50 ms after the first bytes, and after `taken`. */
   later?: string | Buffer;
+  taken?: Promise<unknown>;
   /** Do not wait for the server to close: done when this many replies are there. */
   replies?: number;
   /** Whether to end our side after sending. */
@@ -35,12 +36,12 @@ export interface RawOptions {
 
 /** Sends bytes and gives back every reply, in order. Fails when the connection is reset or nothing comes. */
 export async function exchange(port: number, bytes: string | Buffer, options: RawOptions = {}): Promise<RawReply[]> {
-  const { later, replies, end } = options;
+  const { later, taken = Promise.resolve(), replies, end } = options;
   const socket = net.connect(port, '127.0.0.1');
   socket.setTimeout(ANSWER_MS, () => socket.destroy(new Error(`nothing in ${ANSWER_MS} ms`)));
   socket.write(bytes);
   if (end) socket.end();
-  if (later !== undefined) setTimeout(() => socket.writable && socket.write(later), 50);
+  if (later !== undefined) taken.then(() => setTimeout(() => socket.writable && socket.write(later), 50));
   let received = Buffer.alloc(0);
   try {
     for await (const chunk of socket) {

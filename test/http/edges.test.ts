@@ -187,12 +187,17 @@ const ENDING: (readonly [name: string, bytes: string | Buffer, status: number])[
   ['an upgrade and half a request', get(UPGRADE) + post('Content-Length: 500\r\n'), 200],
 ];
 
-/** Until the end of the test every write takes at least so long. */
-function writeAfter({ store }: TestService, ms: number, t: TestContext): void {
+/** Until the end of the test every write takes at least so long. Resolves when one is asked for. */
+function writeAfter({ store }: TestService, ms: number, t: TestContext): Promise<void> {
   const write = store.write.bind(store);
-  store.write = (decide) => wait(ms).then(() => write(decide));
   t.after(() => {
     store.write = write;
+  });
+  return new Promise((resolve) => {
+    store.write = (decide) => {
+      resolve();
+      return wait(ms).then(() => write(decide));
+    };
   });
 }
 
@@ -221,16 +226,16 @@ test('what comes behind the last request of a connection is not processed, at on
 });
 
 test('what was taken before a flood gets its reply', async (t) => {
-  writeAfter(service, 100, t);
-  const replies = exchange(port, addPet() + get('Host: y\r\n'), { later: get().repeat(2_000) });
+  const taken = writeAfter(service, 100, t);
+  const replies = exchange(port, addPet() + get('Host: y\r\n'), { later: get().repeat(2_000), taken });
   assert.deepEqual(told(await replies), ['201 keep-alive', '400 close']);
 });
 
 test('what was taken before the service ends gets its reply, also behind another', async (t) => {
   const ending = await serviceFor(t);
-  writeAfter(ending, 100, t);
+  const taken = writeAfter(ending, 100, t);
   const replies = exchange(ending.port, requestsOf(ending.key).addPet().repeat(2));
-  await wait(50);
+  await taken;
   await ending.app.drain(2_000);
   assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
 });
