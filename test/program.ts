@@ -20,6 +20,8 @@ export interface RunOptions {
   cwd?: string;
   /** What the program reads from stdin. */
   input?: string;
+  /** The words of what starts it, such as a tracer, or a shell with a limit. */
+  before?: string[];
 }
 
 export interface Ran {
@@ -57,10 +59,8 @@ async function build(): Promise<string[]> {
 export async function program(args: string[], options: RunOptions = {}): Promise<Ran> {
   const child = await start(args, options);
   const timer = setTimeout(() => child.process.kill('SIGKILL'), RUN_MAX_MS);
-  child.process.stdin!.end(options.input ?? '');
-  const [exit, signal] = await child.ended;
-  clearTimeout(timer);
-  return { exit, signal, stdout: child.stdout(), stderr: child.stderr() };
+  child.process.stdin!.end(options.input);
+  return child.ended.finally(() => clearTimeout(timer));
 }
 
 export interface Serving {
@@ -82,58 +82,31 @@ export interface Serving {
 /** Starts a server on a free port. Rejects with what it said if it ends before it listens. */
 export async function serveProgram(args: string[], options: RunOptions = {}): Promise<Serving> {
   const child = await start(['serve', '--port', '0', ...args], options);
-  const ended = child.ended.then(([exit, signal]) => ({
-    exit,
-    signal,
-    stdout: child.stdout(),
-    stderr: child.stderr(),
-  }));
-  const said = await new Promise<RegExpExecArray>((resolve, reject) => {
-    const timer = setTimeout(() => fail('did not start in time'), START_MAX_MS);
-    const fail = (why: string) => {
-      clearTimeout(timer);
-      child.process.kill('SIGKILL');
-      reject(new Error(`${why}\n${child.stdout()}${child.stderr()}`));
-    };
-    const look = () => {
-      const found = LISTENING.exec(child.stdout());
-      if (found === null) return;
-      clearTimeout(timer);
-      resolve(found);
-    };
-    child.process.stdout!.on('data', look);
-    ended.then(() => fail('ended before it listened'));
-  });
   const end = (signal: NodeJS.Signals) => () => {
     child.process.kill(signal);
-    return ended;
+    return child.ended;
   };
-  return {
-    url: said[1],
-    key: /^ps_\w+$/m.exec(child.stdout())?.[0] ?? '',
-    process: child.process,
-    stdout: child.stdout,
-    stderr: child.stderr,
-    stop: end('SIGTERM'),
-    kill: end('SIGKILL'),
-    ended,
-  };
+  const kill = end('SIGKILL');
+  const urlOf = (stdout: string) => /^petstore listening on (\S+)\n/.exec(stdout)?.[1];
+  const timer = setTimeout(kill, START_MAX_MS);
+  const isListening = new Promise<void>((resolve) => {
+    child.process.stdout!.on('data', () => urlOf(child.stdout()) && resolve());
+  });
+  await Promise.race([isListening, child.ended]);
+  clearTimeout(timer);
+  const url = urlOf(child.stdout());
+  if (url === undefined) throw new Error(`it ended before it listened\n${child.stdout()}${child.stderr()}`);
+  return { ...child, url, key: /^ps_\w+$/m.exec(child.stdout())?.[0] ?? '', stop: end('SIGTERM'), kill };
 }
 
-const LISTENING = /^petstore listening on (\S+)\n/;
-
-async function start(args: string[], options: RunOptions) {
-  const [file, ...words] = await command();
-  const child = spawn(file, [...words, ...args], {
-    env: { PATH: process.env.PATH, HOME: tmpdir(), ...options.env },
-    cwd: options.cwd ?? tmpdir(),
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
+async function start(args: string[], { env, cwd = tmpdir(), before = [] }: RunOptions) {
+  const [file, ...words] = [...before, ...(await command()), ...args];
+  const child: ChildProcess = spawn(file, words, { cwd, env: { PATH: process.env.PATH, HOME: tmpdir(), ...env } });
   const output = { stdout: '', stderr: '' };
-  child.stdin.on('error', () => {});
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
-  const ended = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  child.stdin!.on('error', () => {});
+  child.stdout!.setEncoding('utf8').on('data', (text: string) => (output.stdout += text));
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => (output.stderr += text));
+  const ended = once(child, 'close').then(([exit, signal]): Ran => ({ exit, signal, ...output }));
   return { process: child, ended, stdout: () => output.stdout, stderr: () => output.stderr };
 }
 
@@ -156,9 +129,7 @@ export async function temporary(t: TestContext): Promise<string> {
 /** A server that is killed, if it still runs, when the test ends. */
 export async function serving(t: TestContext, args: string[], options: RunOptions = {}): Promise<Serving> {
   const server = await serveProgram(args, options);
-  t.after(async () => {
-    if (server.process.exitCode === null && server.process.signalCode === null) await server.kill();
-  });
+  t.after(server.kill);
   return server;
 }
 
@@ -169,39 +140,16 @@ export function whyNoStrace(): string | undefined {
   return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
 }
 
-export interface Injected extends Ran {
-  /** Whether the fault was met. */
-  wasHit: boolean;
-}
-
-/** Runs a command with a system call of it (on `only` one file) failed or killed. One thread does all file work, so that `when` counts it all. */
-export async function injected(
-  injection: string,
-  args: string[],
-  { cwd = tmpdir(), env = {}, only }: RunOptions & { only?: string } = {},
-): Promise<Injected> {
-  const call = injection.split(':')[0];
+/**
+ * Runs a command with a system call of it (on `only` one file) failed or killed; `wasHit`: that was met. One thread does
+ * all file work, so that `when` counts it all.
+ */
+export async function injected(injection: string, args: string[], { cwd, only }: { cwd: string; only?: string }) {
+  const trace = path.join(cwd, 'trace');
   // The filter spares all other calls a stop; but with it strace 6.1 loses signals that are not to come at the first call.
   const filter = injection.includes(':error=') ? ['--seccomp-bpf'] : [];
-  const trace = [
-    '-f',
-    ...filter,
-    '-qq',
-    '-o',
-    path.join(cwd, 'trace'),
-    '-e',
-    `trace=${call}`,
-    '-e',
-    `inject=${injection}`,
-  ];
-  const words = [...trace, ...(only ? ['-P', only] : []), ...(await command()), ...args];
-  const options = {
-    cwd,
-    encoding: 'utf8',
-    timeout: RUN_MAX_MS,
-    env: { PATH: process.env.PATH, UV_THREADPOOL_SIZE: '1', ...env },
-  } as const;
-  const { status: exit, signal, stdout, stderr } = spawnSync('strace', words, options);
-  const wasHit = /INJECTED|killed by SIGKILL/.test(readFileSync(path.join(cwd, 'trace'), 'utf8'));
-  return { exit, signal, stdout, stderr, wasHit };
+  const inject = ['-e', `trace=${injection.split(':')[0]}`, '-e', `inject=${injection}`, ...(only ? ['-P', only] : [])];
+  const before = ['strace', '-f', ...filter, '-qq', '-o', trace, ...inject];
+  const ran = await program(args, { cwd, before, env: { UV_THREADPOOL_SIZE: '1' } });
+  return { ...ran, wasHit: /INJECTED|killed by SIGKILL/.test(readFileSync(trace, 'utf8')) };
 }

@@ -1,20 +1,20 @@
 /** Commands that change something, and the server, under faults: nobody is left guessing what was done. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { backup, readStore } from '../../src/store/file/tools.ts';
-import { command, injected, program, temporary, whyNoStrace } from '../program.ts';
+import { injected, program, temporary, whyNoStrace } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 const options = { skip: whyNoStrace() ?? false, timeout: 900_000 };
 /** Two batches. */
 const ANIMALS = 500;
 const CREATE = 'keys create --plan free';
+const NO_ROOM = 'data: no space left on device; make room there, and try again';
 const EACH = 'fdatasync fsync pwrite64';
 
 /** As it lies on the disk, checked as `verify` does. */
@@ -103,13 +103,12 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
   const { cwd, at, done } = await workplace(t);
   await done(CREATE);
   await mkdir(at('data/sub'));
-  for (const [file, why] of [
+  for (const [file, message] of [
     ['data/sub/b', /b is inside the data directory$/],
     ['data', /data exists$/],
     ['none/b', /none'?$/],
-  ] as const) {
-    await assert.rejects(backup(at('data'), at(file)), { message: why });
-  }
+  ] as const)
+    await assert.rejects(backup(at('data'), at(file)), { message });
   const failures = ['fdatasync', 'fsync', 'link'].map((call) => `${call}:error=EIO:when=1`);
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => `fdatasync:signal=${signal}:when=1`);
   for (const injection of [...failures, ...signals]) {
@@ -139,19 +138,17 @@ test('a server that is killed under a command: the command says so, and what to 
 });
 
 test('what only reads works on a read-only mount', async (t) => {
-  const { cwd, done, animals } = await workplace(t);
+  const { cwd, run, done, animals } = await workplace(t);
   await animals(1);
   await done(CREATE);
   await done('import in');
-  const mount = 'mount --bind data data && mount -o remount,ro,bind data';
-  const tried = spawnSync('unshare', ['-m', 'sh', '-c', `${mount} && ! touch data/x 2>&-`], { cwd });
+  const onMount = ['-m', 'sh', '-c', 'mount --bind data data && mount -o remount,ro,bind data && exec "$@"', 'sh'];
+  const tried = spawnSync('unshare', [...onMount, 'sh', '-c', '! touch data/x 2>&-'], { cwd });
   if (tried.error || tried.status !== 0) return t.skip('no read-only mount can be made here');
-  const words = await command();
   for (const line of ['keys list', 'keys show k1', 'export', 'verify', 'backup b', 'keys revoke k1']) {
-    const args = ['-m', 'sh', '-c', `${mount} && exec "$@"`, 'sh', ...words, ...line.split(' ')];
-    const { status, stdout, stderr } = spawnSync('unshare', args, { cwd, encoding: 'utf8' });
+    const { exit, stdout, stderr } = await run(line, { before: ['unshare', ...onMount] });
     const isRefused = line.startsWith('keys revoke');
-    assert.deepEqual([status, stdout === ''], [Number(isRefused), isRefused], stderr);
+    assert.deepEqual([exit, stdout === ''], [Number(isRefused), isRefused], stderr);
     assert.match(stderr, isRefused ? /read-only file system\n$/ : /^$/, line);
   }
 });
@@ -178,87 +175,68 @@ test('a directory of others is left as it is, its mode too; one that is filled i
   }
 });
 
-test('who has no room is named; an import says how much it did, and is completed when there is', options, async (t) => {
-  const { cwd, done, json, animals, shell } = await workplace(t);
-  await done(CREATE);
-  assert.equal((await shell('ulimit -f 0', 'backup b')).stderr, 'b: file too large\n');
-  const { stderr: told } = await injected('pwrite64:error=ENOSPC:when=1', ['compact'], { cwd });
-  const why = 'data: no space left on device; make room there, and try again';
-  assert.ok(`\n${told}`.includes(`\nthe compacting process ended with 1: ${why}\n`), told);
+test('what failed is named; an import that has no room says how much it did, and is completed', options, async (t) => {
+  const { cwd, at, done, json, animals, after } = await workplace(t);
   await animals(ANIMALS);
-  const { status, stderr } = await shell('ulimit -f 8', 'import in');
-  assert.deepEqual([status, /nothing was changed/.test(stderr)], [1, false]);
+  await done(CREATE);
+  assert.equal((await after('ulimit -f 0', 'backup b')).stderr, 'b: file too large\n');
+  await done('backup b');
+  for (const [fault, line, said, only] of [
+    ['pwrite64:error=ENOSPC', 'compact', `the compacting process ended with 1: ${NO_ROOM}`],
+    ['read:error=EIO', 'import in', 'in: i/o error', 'in'],
+    ['pread64:error=EIO', 'restore b --data new', 'b: i/o error', 'b'],
+  ]) {
+    const ran = await injected(`${fault}:when=1`, line.split(' '), { cwd, only: only && at(only) });
+    assert.deepEqual([ran.wasHit, ran.exit], [true, 1], line);
+    assert.ok(`\n${ran.stderr}`.includes(`\n${said}\n`), ran.stderr);
+  }
+  const { exit, stderr } = await after('ulimit -f 8', 'import in');
+  assert.deepEqual([exit, /nothing was changed/.test(stderr)], [1, false]);
   const before = /; (\d+) animals of this input imported so far;.* run the command again/.exec(stderr)?.[1];
   assert.equal((await json<{ already: number }>('import in')).already, Number(before), stderr);
 });
 
 test('where no file descriptor is left the command says so, and does not go on without the lock', async (t) => {
-  const { cwd, at, done, shell } = await workplace(t);
+  const { cwd, at, done, after } = await workplace(t);
   await done(CREATE);
-  const holder = spawn('flock', ['-x', at('data/LOCK'), 'sleep', '600'], { detached: true });
-  t.after(() => process.kill(-holder.pid!, 'SIGKILL'));
-  while (spawnSync('flock', ['-n', at('data/LOCK'), 'true']).status === 0) await wait(20);
+  const lock = realDisk.lock(at('data/LOCK'));
+  t.after(() => lock.release());
   let said = 0;
   for (let free = 18, isEnough = false; !isEnough; free++) {
-    const { status, stdout, stderr } = await shell(`ulimit -n ${free}`, CREATE);
-    assert.deepEqual([status !== 0, stdout], [true, ''], `with ${free}`);
+    const { exit, stdout, stderr } = await after(`ulimit -n ${free}`, CREATE);
+    assert.deepEqual([exit !== 0, stdout], [true, ''], `with ${free}`);
     assert.doesNotMatch(stderr, /src\/operator/, 'no stack of ours');
     said += Number(stderr.includes('descriptors'));
-    isEnough = status === 4;
+    isEnough = exit === 4;
   }
   assert.ok(said > 0);
   assert.equal((await look(cwd)).keys.length, 1);
 });
 
-test('an input that cannot be read is named, not the store', options, async (t) => {
-  const { cwd, at, done, animals } = await workplace(t);
-  await animals(1);
-  await done(CREATE);
-  await done('backup b');
-  for (const [call, file, line] of [
-    ['read', 'in', 'import in'],
-    ['pread64', 'b', 'restore b --data new'],
-  ]) {
-    const ran = await injected(`${call}:error=EIO:when=1`, line.split(' '), { cwd, only: at(file) });
-    assert.deepEqual([ran.wasHit, ran.exit, ran.stderr], [true, 1, `${file}: i/o error\n`]);
-  }
-});
-
 /** The first of them come with the start; the rest are writes of the test. */
 const SYNC_THAT_FAILS = 6;
 const WRITE_THAT_FAILS = 4;
-/** A server with failing system calls. It is the child, not the tracer; one thread does all file work, and is counted. */
-async function failing(t: TestContext, cwd: string, fault: string, ...words: string[]) {
+/** What starts a server with failing system calls. It is the child, not the tracer; one thread does all file work. */
+const failing = (fault: string) => {
   const inject = ['-e', `trace=${fault.split(':')[0]}`, '-e', `inject=${fault}`];
-  const serve = [...(await command()), 'serve', '--port', '0', ...words];
-  const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
-  const child = spawn('strace', ['-D', '-f', '-qq', '-o', '/dev/null', ...inject, ...serve], { cwd, env });
-  t.after(() => child.kill('SIGKILL'));
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const ended = once(child, 'close');
-  const said = once(child.stdout.setEncoding('utf8'), 'data').then(([text]) => text);
-  return { child, ended, said, stderr: () => stderr };
-}
-
-const LISTENING = /^petstore listening on (\S+)\n(ps_\w+)\n/;
+  return { before: ['strace', '-D', '-f', '-qq', '-o', '/dev/null', ...inject], env: { UV_THREADPOOL_SIZE: '1' } };
+};
 
 test('fdatasync fails: the write is told as unknown, and the server ends with 1', options, async (t) => {
-  const { cwd, done } = await workplace(t);
-  const fault = `fdatasync:error=EIO:when=${SYNC_THAT_FAILS}+`;
-  const { ended, said, stderr } = await failing(t, cwd, fault, '--first-key', 'pro');
-  const [, url, key] = LISTENING.exec(await said)!;
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const { done, serve } = await workplace(t);
+  const server = await serve('--first-key pro', failing(`fdatasync:error=EIO:when=${SYNC_THAT_FAILS}+`));
+  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
   const names: string[] = [];
   for (let status = 201; status === 201; ) {
-    const name = `animal ${names.length}`;
-    const reply = await fetch(`${url}/pets`, { method: 'POST', headers, body: `{"name":"${name}","categoryId":1}` });
+    const body = `{"name":"animal ${names.length}","categoryId":1}`;
+    const reply = await fetch(`${server.url}/pets`, { method: 'POST', headers, body });
     status = reply.status;
-    if (status === 201) names.push(name);
+    if (status === 201) names.push(`animal ${names.length}`);
     else assert.match(`${status} ${await reply.text()}`, /^503 .*outcome_unknown/);
   }
-  assert.deepEqual(await ended, [1, null]);
-  assert.match(stderr(), /"level":"error","message":"the disk failed; the next start tells what was kept"/);
+  const { exit, stderr } = await server.ended;
+  assert.equal(exit, 1);
+  assert.match(stderr, /"level":"error","message":"the disk failed; the next start tells what was kept"/);
   assert.ok(names.length > 0 && names.length < SYNC_THAT_FAILS);
   const kept = (await done('export')).match(/animal \d/g) ?? [];
   assert.deepEqual(kept.slice(0, names.length), names);
@@ -266,18 +244,16 @@ test('fdatasync fails: the write is told as unknown, and the server ends with 1'
 });
 
 test('a full disk: a start names the directory, an end says what is lost', options, async (t) => {
-  const { cwd } = await workplace(t);
-  const start = await failing(t, cwd, 'pwrite64:error=ENOSPC');
-  assert.deepEqual(await start.ended, [1, null]);
-  const { message, error } = JSON.parse(start.stderr());
-  assert.deepEqual([message, error], ['data: no space left on device; make room there, and try again', undefined]);
-  const fault = `pwrite64:error=ENOSPC:when=${WRITE_THAT_FAILS}+`;
-  const { child, ended, said, stderr } = await failing(t, cwd, fault, '--first-key', 'pro');
-  const [, url, key] = LISTENING.exec(await said)!;
-  assert.equal((await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).status, 200);
-  child.kill('SIGTERM');
-  assert.deepEqual(await ended, [0, null]);
-  assert.match(stderr(), /"message":"the last usage could not be written: the next start counts it as unused"/);
-  assert.match(stderr(), /no room for the closing record; all writes that were acknowledged are kept/);
-  assert.doesNotMatch(stderr(), /nothing is lost/);
+  const { run, serve } = await workplace(t);
+  const start = await run('serve --port 0', failing('pwrite64:error=ENOSPC'));
+  const { message, error } = JSON.parse(start.stderr);
+  assert.deepEqual([start.exit, message, error], [1, NO_ROOM, undefined]);
+  const server = await serve('--first-key pro', failing(`pwrite64:error=ENOSPC:when=${WRITE_THAT_FAILS}+`));
+  const headers = { authorization: `Bearer ${server.key}` };
+  assert.equal((await fetch(`${server.url}/pets`, { headers })).status, 200);
+  const { exit, stderr } = await server.stop();
+  assert.equal(exit, 0);
+  assert.match(stderr, /"message":"the last usage could not be written: the next start counts it as unused"/);
+  assert.match(stderr, /no room for the closing record; all writes that were acknowledged are kept/);
+  assert.doesNotMatch(stderr, /nothing is lost/);
 });

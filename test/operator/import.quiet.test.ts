@@ -14,7 +14,7 @@ test('no request waits longer than 20 ms for an import, as far as that is of our
   const { at: file, serve, spawn, headers: headersOf } = await workplace(t);
   const pauses = file('pauses');
   const NODE_OPTIONS = `--import ${path.join(import.meta.dirname, 'pauses.mjs')}`;
-  const server = await serve('', { NODE_OPTIONS, PAUSES_FILE: pauses });
+  const server = await serve('', { env: { NODE_OPTIONS, PAUSES_FILE: pauses } });
   const longestMs = async () => {
     await rm(pauses, { force: true });
     server.process.kill('SIGUSR2');

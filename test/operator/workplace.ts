@@ -1,6 +1,6 @@
 /** Where an operator stands: a folder of its own, in which commands are typed as lines. */
 import assert from 'node:assert/strict';
-import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -32,31 +32,26 @@ export async function workplace(t: TestContext) {
     run,
     done,
     json,
-    /** A server that is killed, if it still runs, when the test ends. */
-    serve: (line = '', env: Record<string, string> = {}) => serving(t, wordsOf(line), { cwd, env }),
+    /** Of a shell: what is done before the program, such as setting a limit. */
+    after: (first: string, line: string) => run(line, { before: ['bash', '-c', `${first} && exec "$@"`, 'bash'] }),
+    serve: (line = '', options: RunOptions = {}) => serving(t, wordsOf(line), { cwd, ...options }),
     /** The file `in`, to be imported. */
     animals: (count: number) => writeFile(at('in'), ANIMAL.repeat(count)),
     stored: () => readdir(at('data')),
     /** What a client sends who has a key without limits to speak of. */
     async headers() {
-      const { key } = await json<{ key: string }>(
-        'keys create --plan enterprise --per-minute 1000000 --per-day 1000000',
-      );
+      const limits = '--per-minute 1000000 --per-day 1000000';
+      const { key } = await json<{ key: string }>(`keys create --plan enterprise ${limits}`);
       return { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     },
     /** A process of which the test itself reads what it wants, or nothing. */
-    async spawn(line: string, stdio: SpawnOptions['stdio'] = 'pipe') {
+    async spawn(line: string, stdio: StdioOptions = 'pipe') {
       const [file, ...words] = await command();
       const child = spawn(file, [...words, ...wordsOf(line)], { cwd, stdio });
       t.after(() => child.kill('SIGKILL'));
       let stderr = '';
       child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
       return { child, ended: once(child, 'close'), stderr: () => stderr };
-    },
-    /** Of a shell: what stands before the program, such as a limit. */
-    async shell(before: string, line: string) {
-      const words = ['-c', `${before} && exec "$@" ${line}`, 'bash', ...(await command())];
-      return spawnSync('bash', words, { cwd, encoding: 'utf8' });
     },
   };
 }
