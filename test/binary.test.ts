@@ -1,62 +1,75 @@
-/** The single file: nothing beside it, nothing in the environment, another user, no Node on the machine's path. */
+/**
+ * The single file: nothing beside it, nothing in the environment, another user, no Node on the machine's path. And the
+ * container as far as a machine without Docker can try it: what scripts/image.sh lays out is run by chroot, as the
+ * Dockerfile says: its user, its environment, its command, its health check. That Docker builds it is not tried here.
+ */
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { temporary } from './program.ts';
+import { variableOf } from '../src/operator/arguments.ts';
+import { SERVE_OPTIONS } from '../src/operator/options.ts';
+import { program, serving, temporary } from './program.ts';
 
-const BUILT = fileURLToPath(new URL('../dist/petstore', import.meta.url));
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const BUILT = path.join(ROOT, 'dist/petstore');
 const NOBODY = 65_534;
 const START_MAX_MS = 120_000;
-const skip = existsSync(BUILT) ? false : 'there is no dist/petstore; npm run build makes it';
+const read = (name: string) => readFileSync(path.join(ROOT, name), 'utf8');
+const isRoot = process.getuid?.() === 0;
+const skip = !existsSync(BUILT) && 'there is no dist/petstore; npm run build makes it';
 
 test('the binary serves, compacts, backs up and shows the console, with nothing but itself', { skip }, async (t) => {
   const home = await temporary(t);
   chmodSync(home, 0o755);
-  const [program, cwd] = [path.join(home, 'petstore'), path.join(home, 'alone')];
-  copyFileSync(BUILT, program);
+  const cwd = path.join(home, 'alone');
   mkdirSync(cwd);
+  process.env.PETSTORE_TEST_PROGRAM = path.join(home, 'petstore');
+  copyFileSync(BUILT, process.env.PETSTORE_TEST_PROGRAM);
   // Whoever runs the test as root runs the program as nobody.
-  const isRoot = process.getuid?.() === 0;
-  const setpriv = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
-  const [file, ...words] = isRoot ? [...setpriv, program] : [program];
+  const asNobody = isRoot ? ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : [];
   if (isRoot) chownSync(cwd, NOBODY, NOBODY);
-  const run = (line: string) => {
-    const options = { cwd, env: {}, encoding: 'utf8', timeout: START_MAX_MS } as const;
-    const { status, stdout, stderr } = spawnSync(file, [...words, ...line.split(' ')], options);
-    return { status, stdout, stderr };
-  };
+  const options = { cwd, before: ['env', '-i', ...asNobody] };
+  const run = (line: string) => program(line.split(' '), options);
 
-  const { version, commit, runtime } = JSON.parse(run('version --json').stdout);
+  const { version, commit, runtime } = JSON.parse((await run('version --json')).stdout);
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(commit, /^(?:[0-9a-f]{12}( with changes)?|unknown)$/, 'the commit it was built from');
   assert.match(runtime, /^Node v26\./, 'the Node it carries');
 
-  const serve = [...words, 'serve', '--port', '0', '--first-key', 'pro'];
-  const child = spawn(file, serve, { cwd, env: {}, stdio: ['ignore', 'pipe', 'ignore'] });
-  t.after(() => child.kill('SIGKILL'));
-  const [text] = await once(child.stdout, 'data', { signal: AbortSignal.timeout(START_MAX_MS) });
-  const [, url, key] = /^petstore listening on (http:\S+)\n(ps_\w+)\n/.exec(String(text))!;
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const made = await fetch(`${url}/pets`, { method: 'POST', headers, body: '{"name":"Rex","categoryId":1}' });
-  assert.equal(made.status, 201);
-  const page = await (await fetch(new URL('/', url))).text();
+  const server = await serving(t, ['--first-key', 'pro'], options);
+  const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
+  const body = '{"name":"Rex","categoryId":1}';
+  assert.equal((await fetch(`${server.url}/pets`, { method: 'POST', headers, body })).status, 201);
+  const page = await (await fetch(new URL('/', server.url))).text();
   assert.match(page, /<script[^>]*>[\s\S]{1000,}<\/script>/, 'the console is whole: its script is in it');
-  assert.equal((await fetch(new URL('/openapi.json', url))).status, 200);
+  assert.equal((await fetch(new URL('/openapi.json', server.url))).status, 200);
 
-  assert.match(run('keys create --plan free').stdout, /\nps_live_[0-9A-Za-z]{36}\n$/);
-  assert.equal(run('serve --port 0').status, 4);
-  const compacted = run('compact');
-  assert.equal(compacted.status, 0, compacted.stderr);
+  assert.match((await run('keys create --plan free')).stdout, /\nps_live_[0-9A-Za-z]{36}\n$/);
+  assert.equal((await run('serve --port 0')).exit, 4);
+  const compacted = await run('compact');
+  assert.equal(compacted.exit, 0, compacted.stderr);
   assert.ok(readdirSync(path.join(cwd, 'data')).includes('store-000002.jsonl'), 'the child of the binary wrote it');
-  assert.equal(run('backup b').status, 0);
-  child.kill('SIGTERM');
-  assert.deepEqual(await once(child, 'exit'), [0, null]);
-  assert.match(run('restore b --data other').stdout, /^pets +1$/m);
-  assert.equal(run('export --data other').stdout, '{"id":1,"name":"Rex","categoryId":1,"status":"available"}\n');
+  assert.equal((await run('backup b')).exit, 0);
+  assert.equal((await server.stop()).exit, 0);
+  assert.match((await run('restore b --data other')).stdout, /^pets +1$/m);
+  assert.equal(
+    (await run('export --data other')).stdout,
+    '{"id":1,"name":"Rex","categoryId":1,"status":"available"}\n',
+  );
 });
 
 test('the drill of docs/operating.md, with the binary', { skip }, () => {
@@ -67,4 +80,65 @@ test('the drill of docs/operating.md, with the binary', { skip }, () => {
   const { status, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
   assert.equal(status, 0, stdout);
   assert.match(stdout, /# pass [1-9]/);
+});
+
+/** The last stage of the Dockerfile, by instruction. */
+const [, stage] = read('Dockerfile').split(/^FROM scratch$/m);
+const instruction = (name: string): string => new RegExp(`^${name} (.*)$`, 'm').exec(stage)?.[1] ?? '';
+const words = (name: string): string[] => JSON.parse(instruction(name).replace(/^.*?(?=\[)/, ''));
+const env = Object.fromEntries(new URLSearchParams(instruction('ENV').replaceAll(' ', '&')));
+
+test('Dockerfile and compose.yaml set variables that are options of serve; the proxy takes what docs/ has for it', () => {
+  const compose = read('compose.yaml');
+  const known = Object.keys(SERVE_OPTIONS).map(variableOf);
+  const set = (stage + compose).match(/\bPETSTORE_[A-Z_]+\b/g) ?? [];
+  assert.ok(set.length >= 4);
+  for (const name of set) assert.ok(known.includes(name), name);
+  const [, from] = /sed 's\/([\d.:]+)\/petstore:8080\/'/.exec(compose) ?? [];
+  assert.ok(from !== undefined && read('docs/nginx.conf').includes(`server ${from};`));
+});
+
+const why: [boolean, string][] = [
+  [!isRoot, 'only root may chroot'],
+  [spawnSync('busybox', ['true']).status !== 0, 'there is no busybox (busybox-static) on this machine'],
+];
+const skipImage = skip || (why.find(([isSo]) => isSo)?.[1] ?? false);
+
+test('the image: an unprivileged user, nothing to write to but the volume, a health check', {
+  skip: skipImage,
+}, async (t) => {
+  const image = await temporary(t);
+  const laid = spawnSync(path.join(ROOT, 'scripts/image.sh'), [BUILT, image], { encoding: 'utf8' });
+  assert.deepEqual([laid.status, laid.stderr], [0, '']);
+  chmodSync(image, 0o755);
+  mkdirSync(path.join(image, 'dev')); // a container has it; a plain file does here
+  writeFileSync(path.join(image, 'dev/null'), '');
+  chmodSync(path.join(image, 'dev/null'), 0o666);
+  const [user, group] = instruction('USER').split(':').map(Number);
+  assert.ok(user > 0 && group > 0);
+  chownSync(path.join(image, instruction('VOLUME')), user, group);
+
+  // By its own path: PATH is that of the image.
+  const chroot = spawnSync('sh', ['-c', 'command -v chroot'], { encoding: 'utf8' }).stdout.trim();
+  const inside = [`--userspec=${user}:${group}`, image];
+  const run = (...command: string[]) =>
+    spawnSync(chroot, [...inside, ...command], { env, encoding: 'utf8', timeout: START_MAX_MS });
+  const isHealthy = () => run(...words('HEALTHCHECK')).status === 0;
+  const serving = spawn(chroot, [...inside, ...words('ENTRYPOINT'), ...words('CMD')], { env });
+  t.after(() => serving.kill('SIGKILL'));
+  let stderr = '';
+  serving.stderr.on('data', (chunk) => (stderr += chunk));
+  for (let ms = 0; !isHealthy(); ms += 100) {
+    assert.ok(serving.exitCode === null && ms < START_MAX_MS, stderr);
+    await wait(100);
+  }
+  const made = run(...words('ENTRYPOINT'), 'keys', 'create', '--plan', 'free');
+  assert.match(made.stdout, /^ps_live_\w+$/m, made.stderr);
+  const second = run(...words('ENTRYPOINT'), ...words('CMD'), '--port', '0');
+  assert.deepEqual([second.status, /in use/.test(second.stderr)], [4, true], second.stderr);
+  assert.doesNotMatch(stderr, /not locked/, 'flock is there');
+  serving.kill('SIGTERM');
+  const [exit] = await once(serving, 'exit');
+  assert.equal(exit, 0, stderr);
+  assert.equal(isHealthy(), false);
 });
