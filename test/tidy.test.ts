@@ -191,13 +191,6 @@ test('what the documents name exists: where links lead, files and npm scripts', 
   }
 });
 
-test('every named maximum is used', () => {
-  const all = SOURCES.map(read).join('\n');
-  for (const [, name] of all.matchAll(/const ([A-Z][A-Z_\d]*(?:MAX|TIMEOUT|_MS)[A-Z_\d]*|MAX_[A-Z_\d]+) =/g)) {
-    assert.ok(all.split(new RegExp(`\\b${name}\\b`)).length > 2, `${name} is never used`);
-  }
-});
-
 test('nothing is left for later in a comment, and no test is switched off', () => {
   const marks = /\b(?:TODO|FIXME|XXX|HACK)\b|\b(?:test|it|describe)\.(?:only|todo)\(/;
   const all = [SOURCES, ...['test', 'bench', 'scripts'].map((folder) => filesIn(folder, '.ts'))].flat();

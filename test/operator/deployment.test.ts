@@ -59,9 +59,8 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   const listen = await freePort();
   const file = await nginxConfig(at('nginx'), listen, new URL(server.url).host);
   const nginx = spawn('nginx', ['-p', at('nginx'), '-c', file, '-e', at('nginx/error.log')], { stdio: 'ignore' });
-  t.after(async () => {
-    if (nginx.exitCode === null && nginx.kill('SIGTERM')) await once(nginx, 'exit');
-  });
+  const ended = once(nginx, 'exit');
+  t.after(() => nginx.kill('SIGTERM') && ended);
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
   t.after(() => dispatcher.close());
   const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };

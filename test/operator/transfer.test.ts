@@ -27,18 +27,17 @@ test('what was imported is exported, and imported again, on the store itself and
   const { at, run, done, json, serve } = await workplace(t);
   await writeFile(at('in'), LINES);
   await writeFile(at('out'), EXPORTED);
-  const again = (number: number) => EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3 * number}`);
+  const all = EXPORTED + EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3}`);
   const { exit, stdout, stderr } = await run('import in');
-  assert.deepEqual([exit, stdout], [0, '3 animals imported, ids 1 to 3\n']);
-  assert.equal(stderr, '', 'no progress where there is no terminal');
+  assert.deepEqual([exit, stdout, stderr], [0, '3 animals imported, ids 1 to 3\n', '']);
   assert.equal(await done('export'), EXPORTED);
   const server = await serve('--first-key free');
   assert.equal(await done('export --status sold'), `${EXPORTED.split('\n')[1]}\n`);
   const counts = { added: 3, already: 0, firstId: 4, lastId: 6, skipped: 0, badLines: [] };
   assert.deepEqual(await json('import out'), counts);
-  assert.equal(await done('export'), EXPORTED + again(1));
+  assert.equal(await done('export'), all);
   const reply = await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${server.key}` } });
-  assert.equal(await reply.text(), `[${(EXPORTED + again(1)).trimEnd().replaceAll('\n', ',')}]`);
+  assert.equal(await reply.text(), `[${all.trimEnd().replaceAll('\n', ',')}]`);
 });
 
 const NAME_RULE = 'name must be text of 1 to 255 characters, not only white space';
@@ -108,7 +107,7 @@ const MANY = 15_000;
 
 test('an import from a pipe that is killed is completed by the same command, also through a server', async (t) => {
   const { at, run, done, serve, spawn } = await workplace(t);
-  const server = await serve();
+  await serve();
   const line = (_: unknown, at: number) => `{"name":"animal ${at}","categoryId":${at % 9}}\n`;
   const input = Array.from({ length: MANY }, line).join('');
   const { child, ended } = await spawn('import -', ['pipe', 'ignore', 'ignore']);
@@ -118,16 +117,14 @@ test('an import from a pipe that is killed is completed by the same command, als
   child.kill('SIGKILL');
   assert.deepEqual(await ended, [null, 'SIGKILL'], 'it was killed before its end');
   const { stdout, stderr } = await run('import - --json', { input });
-  const { added, already, skipped } = JSON.parse(stdout);
-  assert.deepEqual([added + already, skipped], [MANY, 0], stderr);
-  assert.ok(added > 0 && already > 0);
+  const { added, already } = JSON.parse(stdout);
+  assert.ok(added > 0 && already > 0 && added + already === MANY, stdout + stderr);
   const third = await run('import -', { input });
   assert.equal(third.stdout, '0 animals imported, ids 1 to 15000; 15,000 of this input had been imported before\n');
   assert.match(await done('verify'), /^pets +15,000$/m);
   const batches = (await readFile(store, 'utf8')).matchAll(/"op":"pets".*/g);
   const sizes = Array.from(batches, ([batch]) => JSON.parse(`{${batch}`).names.length);
   assert.ok(Math.max(...sizes) <= 250, 'requests have their turn between small batches');
-  assert.equal((await server.stop()).exit, 0);
 });
 
 test('requests have their turn after every batch of an import, also of one that finds nothing left to do', async (t) => {
@@ -160,11 +157,9 @@ test('on a terminal an import draws a bar and takes it away again', { skip: noSc
   assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
 });
 
-const noFull = !existsSync('/dev/full') && 'there is no /dev/full on this machine';
+const skip = !existsSync('/dev/full') && 'there is no /dev/full on this machine';
 
-test('who stops reading ends an export; what cannot be printed is told; the store is closed', {
-  skip: noFull,
-}, async (t) => {
+test('who stops reading ends an export; what cannot be printed is told; the store is closed', { skip }, async (t) => {
   const { animals, done, spawn, stored } = await workplace(t);
   await animals(20_000);
   await done('import in');
@@ -175,17 +170,15 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
   assert.deepEqual([...(await ended), stderr()], [0, null, '']);
   const full = await open('/dev/full', 'w');
   t.after(() => full.close());
-  const look = /; look with node \S+ keys list: a new key there that nobody has is best revoked\n$/;
   for (const [line, advice] of [
-    ['export', /device[^;]*\n$/],
-    ['--help', /device[^;]*\n$/],
-    ['repair', /; it may be done: .* keys list shows which keys are revoked/],
-    ['keys create --plan free --json', look],
-  ] as const) {
+    ['export', ''],
+    ['--help', ''],
+    ['repair', '; it may be done: .* keys list shows which keys are revoked, .*'],
+    ['keys create --plan free', '; look with .* keys list: a new key there that nobody has is best revoked'],
+  ]) {
     const { ended, stderr } = await spawn(line, ['ignore', full.fd, 'pipe']);
     assert.deepEqual(await ended, [1, null], line);
-    assert.match(stderr(), /^not all could be printed: ENOSPC: no space left on device/);
-    assert.match(stderr(), advice);
+    assert.match(stderr(), new RegExp(`^not all could be printed: ENOSPC: no space left on device[^;]*${advice}\n$`));
   }
   assert.match(await done('keys list'), /^k1 /m);
   assert.deepEqual(await stored(), files, 'not as after a crash');
