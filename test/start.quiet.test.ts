@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import http from 'node:http';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { serveProgram, temporary } from './program.ts';
 
 const BUILT = fileURLToPath(new URL('../dist/petstore', import.meta.url));
 const CARRIED = `../dist/.node/node_modules/node-${process.platform}-${process.arch}/bin/node`;
@@ -15,9 +15,6 @@ const NODE = fileURLToPath(new URL(CARRIED, import.meta.url));
 const TURNS = 40;
 const RATIO_MAX = 3;
 const skip = existsSync(BUILT) && existsSync(NODE) ? false : 'there is no dist/petstore; npm run build makes it';
-
-const home = mkdtempSync(path.join(tmpdir(), 'petstore-start-'));
-after(() => rmSync(home, { recursive: true, force: true }));
 
 async function nothingMs(): Promise<number> {
   const began = performance.now();
@@ -27,21 +24,17 @@ async function nothingMs(): Promise<number> {
 
 async function firstReplyMs(data: string): Promise<number> {
   const began = performance.now();
-  const child = spawn(BUILT, ['serve', '--port', '0', '--data', data], { stdio: ['ignore', 'pipe', 'ignore'] });
-  try {
-    const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
-    const url = new URL('/readyz', line.trim().split(' ').at(-1));
-    const [reply] = await once(http.get(url, { agent: false }), 'response');
-    assert.equal(reply.statusCode, 200);
-    return performance.now() - began;
-  } finally {
-    const ended = once(child, 'exit');
-    child.kill('SIGKILL');
-    await ended;
-  }
+  const server = await serveProgram(['--data', data]);
+  const [reply] = await once(http.get(new URL('/readyz', server.url), { agent: false }), 'response');
+  const ms = performance.now() - began;
+  await server.kill();
+  assert.equal(reply.statusCode, 200);
+  return ms;
 }
 
 test(`the binary answers its first request within ${RATIO_MAX} times the time of node -e 0`, { skip }, async (t) => {
+  process.env.PETSTORE_TEST_PROGRAM = BUILT;
+  const home = await temporary(t);
   const [empty, first]: number[][] = [[], []];
   // What disturbs only ever adds: the best of many turns, taken in turn, is nearest to what the programs need.
   for (let turn = 0; turn < TURNS; turn++) {

@@ -15,6 +15,7 @@ test('every command tells its options, ranges and defaults in lines of at most 8
     return [usage, ...lines];
   };
   const all = linesOf(overview(COMMANDS)).join('\n');
+  assert.match(all, /\nExit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by\nanother\.$/);
   for (const command of COMMANDS) {
     assert.ok(all.includes(`\n  ${command.name}`), command.name);
     const [usage, ...lines] = linesOf(helpOf(command));
@@ -61,6 +62,7 @@ test('help and version are on stdout; without a known command the usage is on st
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(runtime, /^Node v\d+/);
   assert.equal(await done('--version'), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
+  assert.match(await done('openapi --base-url https://a.example/v1'), /^ +"url": "https:\/\/a\.example\/v1"/m);
 });
 
 /** By command and option. */

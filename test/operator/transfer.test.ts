@@ -86,17 +86,16 @@ test('a seed that is not what it should be is told with its place, 20 faults of 
   const { at, run, done } = await workplace(t);
   const many = `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`;
   for (const [text, why] of [
-    ['{"pets":[{"name":"a","categoryId":1},{"name":"","status":"x"}]}', /^pets\.1\.name must be/],
     ['{"pets":[1,{"name":"a"}]}', /^pets\.0 must be a JSON object; pets\.1\.categoryId is missing$/],
     ['{"categories":1,"pets":null}', /^categories must be a JSON array; pets must be a JSON array$/],
     ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', /^categories\.0\.id must be a 64-bit integer; zoo is unknown$/],
     [many, /^pets\.0\.name .*; pets\.9\.categoryId [^;]+; and 5,982 more faults$/],
-    ['{', /column 2/],
   ] as const) {
     await writeFile(at('seed'), text);
     const told = await seedOf(at('seed')).then(String, (error: Error) => error.message);
     assert.match(told.replace(`seed ${at('seed')}: `, ''), why);
   }
+  await writeFile(at('seed'), '{');
   const { exit, stdout, stderr } = await run('serve --port 0 --seed seed');
   assert.deepEqual([exit, stdout], [1, '']);
   assert.match(JSON.parse(stderr).message, /^seed seed: .*column 2/);
@@ -130,9 +129,9 @@ test('an import from a pipe that is killed is completed by the same command, als
 test('requests have their turn after every batch of an import, also of one that finds nothing left to do', async (t) => {
   const data = await temporary(t);
   for (const count of ['added', 'already']) {
-    let [turns, batches] = [0, 0];
+    let turns = 0;
     const input = (async function* () {
-      for (; batches < 20; batches++) {
+      for (let batches = 0; batches < 20; batches++) {
         assert.ok(turns >= batches, `${turns} turns in ${batches} batches`);
         setImmediate(() => turns++);
         yield Buffer.from(`digest:${batches} [${ANIMAL.trim()}]`);
