@@ -75,7 +75,7 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     firstKey: ['gold', 'enterprise'],
     environment: ['live'],
     categories: ['some'],
-    corsOrigin: ['a.example', 'https://a.example/', 'ftp://a.example', 'https://*.example', 'https:a.example'],
+    corsOrigin: ['a.b', 'https://a.b/', 'ftp://a.b', 'https://*.b', 'https:a.b', 'https://a.b:443'],
     trustProxy: ['11', 'yes'],
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],

@@ -26,7 +26,7 @@ test('the life of a key, through a running server, for its environment', async (
   const { run, done, json, serve } = await workplace(t);
   await serve('--environment staging');
   const made = await done('keys create --plan enterprise --per-minute 7 --per-day 70 --name Ünï');
-  assert.match(made, /^id +k1\n[\s\S]*\nplan +enterprise\n[\s\S]*\nps_test_[0-9A-Za-z]{36}\n$/);
+  assert.match(made, /^id +k1\n[\s\S]*\nplan +enterprise\n[\s\S]*\nrevoked at +none\n.*\nps_test_[0-9A-Za-z]{36}\n$/);
   const second = await json<NewSecret>('keys create --plan free --environment production');
   assert.match(`${second.id} ${second.key}`, /^k2 ps_live_[0-9A-Za-z]{36}$/);
   const listed = await done('keys list');

@@ -123,7 +123,8 @@ test('an import from a pipe that is killed is completed by the same command, als
   assert.match(await done('verify'), /^pets +15,000$/m);
   const batches = (await readFile(store, 'utf8')).matchAll(/"op":"pets".*/g);
   const sizes = Array.from(batches, ([batch]) => JSON.parse(`{${batch}`).names.length);
-  assert.ok(Math.max(...sizes) <= 250, 'requests have their turn between small batches');
+  const largest = Math.max(...sizes);
+  assert.ok(largest <= 250 && largest > 200, 'requests have their turn between batches, which are small, but not many');
 });
 
 test('requests have their turn after every batch of an import, also of one that finds nothing left to do', async (t) => {
@@ -151,8 +152,8 @@ test('on a terminal an import draws a bar and takes it away again', { skip: noSc
   const words = [...(await command()), 'import', 'in'].map((word) => `'${word}'`).join(' ');
   const { stdout, status } = spawnSync('script', ['-qec', words, '/dev/null'], { cwd, encoding: 'utf8' });
   assert.equal(status, 0, stdout);
-  assert.match(stdout, /\rchecking in \[#*\.*\] +\d+ %/);
-  assert.match(stdout, /\rimport \[#*\.*\] +\d+ %/);
+  assert.match(stdout, /\rchecking in \[#+\.+\] +\d+ %/);
+  assert.match(stdout, /\rimport \[\.+\] +0 %/);
   assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
 });
 
@@ -172,6 +173,7 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
   for (const [line, advice] of [
     ['export', ''],
     ['--help', ''],
+    ['version', ''],
     ['repair', '; it may be done: .* keys list shows which keys are revoked, .*'],
     ['keys create --plan free', '; look with .* keys list: a new key there that nobody has is best revoked'],
   ]) {
