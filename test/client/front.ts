@@ -28,42 +28,6 @@ export type Fault = 'pass' | 'lost' | 'cut' | 'half' | 'garbage' | Answer;
 /** Decides about each request, in the order of arrival; may wait. */
 type Decide = (asked: Asked) => Fault | Promise<Fault>;
 
-/** `behind`: the address of the live service. */
-async function startFront(t: TestContext, fault: Decide, behind: string) {
-  /** `open`: connections that are; `connections`: how many there ever were. `url`: ends in /v1. */
-  const front = { fault, asked: [] as Asked[], open: 0, connections: 0, url: '', allClosed };
-  /** Resolves once no connection is open; fails well before an idle one would be closed for its idleness. */
-  function allClosed(): Promise<void> {
-    return until(() => front.open === 0, 2_000);
-  }
-  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const { method = '', url = '', headers } = req;
-    const asked = { method, path: url, headers, body: await text(req) };
-    front.asked.push(asked);
-    const fault = await front.fault(asked);
-    if (typeof fault === 'object') return reply(res, fault);
-    if (fault === 'lost') return void req.socket.destroy();
-    const real = await forward(asked, behind);
-    if (fault === 'pass') return reply(res, real);
-    if (fault === 'cut') req.socket.destroy();
-    if (fault === 'half') reply(res, { ...real, isHalf: true });
-    if (fault === 'garbage') req.socket.end('\x16\x03\x01 this is no HTTP\r\n\r\n');
-  }
-  const server = createServer((req, res) => answer(req, res).catch(() => req.socket.destroy()));
-  server.on('connection', (socket) => {
-    front.connections++;
-    front.open++;
-    socket.on('close', () => front.open--);
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  front.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
-  t.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return front;
-}
-
 async function forward({ method, path, headers, body }: Asked, behind: string): Promise<Answer> {
   const out = request(new URL(path, behind), { method, headers: { ...headers, connection: 'close' } });
   const [answer] = (await once(out.end(body), 'response')) as [IncomingMessage];
@@ -114,7 +78,35 @@ type Options = Partial<ClientOptions & { behind: string; path: string; time: Set
  */
 export async function harness(t: TestContext, fault: Decide, options: Options = {}) {
   const { behind = '', path = '/v1', time = new SetClock(), ...given } = options;
-  const front = await startFront(t, fault, behind);
+  /** `connections`: how many there ever were. */
+  const front = { fault, asked: [] as Asked[], connections: 0, url: '', allClosed };
+  let open = 0;
+  /** Resolves once no connection is open; fails well before an idle one would be closed for its idleness. */
+  function allClosed(): Promise<void> {
+    return until(() => open === 0, 2_000);
+  }
+  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const { method = '', url = '', headers } = req;
+    const asked = { method, path: url, headers, body: await text(req) };
+    front.asked.push(asked);
+    const fault = await front.fault(asked);
+    if (typeof fault === 'object') return reply(res, fault);
+    if (fault === 'lost') return void req.socket.destroy();
+    const real = await forward(asked, behind);
+    if (fault === 'pass') return reply(res, real);
+    if (fault === 'cut') req.socket.destroy();
+    if (fault === 'half') reply(res, { ...real, isHalf: true });
+    if (fault === 'garbage') req.socket.end('\x16\x03\x01 this is no HTTP\r\n\r\n');
+  }
+  const server = createServer((req, res) => answer(req, res).catch(() => req.socket.destroy()));
+  server.on('connection', (socket) => {
+    front.connections++;
+    open++;
+    socket.on('close', () => open--);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  front.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
   t.mock.method(Math, 'random', () => 1 - Number.EPSILON);
   const waits: number[] = [];
   const sleep = async (ms: number) => {
@@ -122,8 +114,12 @@ export async function harness(t: TestContext, fault: Decide, options: Options = 
     time.advance(ms);
   };
   const timing = { now: () => time.now(), sleep };
-  const client = new PetstoreClient({ baseUrl: front.url.replace('/v1', path), key: KEY, ...{ timing, ...given } });
-  t.after(() => client.close());
+  const client = new PetstoreClient({ baseUrl: front.url + path, key: KEY, ...{ timing, ...given } });
+  t.after(async () => {
+    server.close();
+    server.closeAllConnections();
+    await client.close();
+  });
   return { front, time, waits, client };
 }
 
