@@ -29,7 +29,7 @@ test('a spread leaves out what is not known; ratios are taken round by round, so
   assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, min: 2, max: 2 });
 });
 
-/** Sends so many, ten or a hundred a second; `pause` may end late, `answerAt` is when the reply to what is sent now is there. */
+/** `pauseEnd`: when a pause ends that is to end at a time; `answerAt`: when the reply to what is sent now is there. */
 async function paced(
   perSecond: number,
   requests: number,
@@ -38,23 +38,21 @@ async function paced(
 ) {
   const [latency, late] = [new Latencies(), new Latencies()];
   const sentAt: number[] = [];
-  const waiting: { at: number; run: () => void }[] = [];
+  const replies: { at: number; answered: () => void }[] = [];
   let now = 0;
   const passUntil = async (then: number) => {
-    for (;;) {
-      waiting.sort((a, b) => a.at - b.at);
-      if (waiting.length === 0 || waiting[0].at > then) break;
-      const { at, run } = waiting.shift()!;
+    while (replies.length > 0 && replies[0].at <= then) {
+      const { at, answered } = replies.shift()!;
       now = Math.max(now, at);
-      run();
+      answered();
     }
     now = Math.max(now, then);
   };
+  const pause = (until: number) => passUntil(pauseEnd(until));
   const send = (_index: number, answered: () => void) => {
     sentAt.push(now);
-    waiting.push({ at: answerAt(now), run: answered });
+    replies.push({ at: answerAt(now), answered });
   };
-  const pause = (until: number) => passUntil(pauseEnd(until));
   await sendAtPace({ perSecond, requests, now: () => now, pause, send, latency, late });
   await passUntil(60_000);
   return { latency, late, sentAt };
@@ -79,12 +77,8 @@ test('a stalled server does not slow the sender down, and all that fell due mean
 });
 
 test('a sender that is held up itself says so, and charges the wait to the latency', async () => {
-  const { late, latency } = await paced(
-    10,
-    10,
-    (until) => (until === 500 ? 700 : until),
-    (now) => now,
-  );
+  const pauseEnd = (until: number) => (until === 500 ? 700 : until);
+  const { late, latency } = await paced(10, 10, pauseEnd, (now) => now);
   assert.deepEqual([late.longestMs, latency.longestMs], [200, 200]);
 });
 
