@@ -5,25 +5,19 @@ import { randomUUID } from 'node:crypto';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Agent, RetryAgent, request } from 'undici';
-import { serving, temporary } from '../program.ts';
-import { shop } from './clients.ts';
+import { temporary } from '../program.ts';
+import { serveLab, shop } from './clients.ts';
 
+/** The program after the drill was armed, and what became of a client. */
 async function start(t: TestContext) {
-  const data = await temporary(t);
-  const seed = new URL('../../data/seed.json', import.meta.url).pathname;
-  const words = ['--lab', '--environment', 'staging', '--first-key', 'business', '--seed', seed, '--data', data];
-  const { url, key } = await serving(t, words);
-  const origin = new URL(url).origin;
-  const lab = async (method: 'GET' | 'POST', path: string) => {
-    const reply = await fetch(`${origin}/lab/${path}`, { method, headers: { authorization: `Bearer ${key}` } });
-    return (await reply.json()) as { grade: string; seen: number };
-  };
-  await lab('POST', 'drill');
-  return { origin, key, lab };
+  const { url, key, ask } = await serveLab(t, await temporary(t));
+  await ask('POST /lab/drill');
+  const graded = async () => (await ask('GET /lab/grade')).json;
+  return { origin: new URL(url).origin, key, ask, graded };
 }
 
 test('undici with its RetryAgent, and an Idempotency-Key for each thing that is made: an A', async (t) => {
-  const { origin, key, lab } = await start(t);
+  const { origin, key, ask: askLab, graded } = await start(t);
   const retried = { methods: ['GET', 'POST'] as ('GET' | 'POST')[], statusCodes: [429, 500, 502, 503, 504] };
   const times = { minTimeout: 100, maxTimeout: 120_000 };
   const dispatcher = new RetryAgent(new Agent({ connections: 1 }), { ...retried, ...times });
@@ -46,9 +40,9 @@ test('undici with its RetryAgent, and an Idempotency-Key for each thing that is 
     add: async (name) => (await ask('POST', '/v1/pets', { name, categoryId: 1 })).json.id,
     order: (petId) => ask('POST', '/v1/store/orders', { petId }),
   });
-  const graded = await lab('GET', 'grade');
-  assert.deepEqual(await lab('GET', 'faults'), []);
-  assert.deepEqual([graded.grade, graded.seen], ['A', 90], JSON.stringify(graded, null, 2));
+  const { grade, seen, checks } = await graded();
+  assert.deepEqual((await askLab('GET /lab/faults')).json, []);
+  assert.deepEqual([grade, seen], ['A', 90], JSON.stringify(checks, null, 2));
 });
 
 const URLLIB3 = `
@@ -81,8 +75,8 @@ test('Python with urllib3 and its Retry: an A', async (t) => {
   const run = promisify(execFile);
   const version = await run('python3', ['-c', 'import urllib3; print(urllib3.__version__)']).catch(() => undefined);
   if (version === undefined) return t.skip('python3 with urllib3 is not installed');
-  const { origin, key, lab } = await start(t);
+  const { origin, key, graded } = await start(t);
   await run('python3', ['-c', URLLIB3, origin, key]);
-  const graded = await lab('GET', 'grade');
-  assert.equal(graded.grade, 'A', JSON.stringify(graded, null, 2));
+  const { grade, checks } = await graded();
+  assert.equal(grade, 'A', JSON.stringify(checks, null, 2));
 });

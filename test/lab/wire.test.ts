@@ -92,22 +92,14 @@ test('drip: the whole reply, a little at a time; then the connection goes on', a
   assert.deepEqual((await record()).flat(), [200, null, 200, 'drip']);
 });
 
-test('delay: it is done at once, and told late; who gives up meanwhile has lost the reply', async (t) => {
-  const { key, port, must, pets, armed, record } = await start(t, { kind: 'delay', ms: 200, times: 2 });
+test('delay: it is done at once, and told late', async (t) => {
+  const { must, pets } = await start(t, { kind: 'delay', ms: 200 });
   const began = performance.now();
   const reply = must('POST /v1/pets', REX).then(() => performance.now());
   await until(() => pets() === 2);
   const done = performance.now();
   const told = await reply;
   assert.ok(told - began >= 195 && done < told, `done after ${done - began} ms, told after ${told - began}`);
-
-  const giving = new AbortController();
-  const headers = { authorization: `Bearer ${key}` };
-  const lost = fetch(`http://127.0.0.1:${port}/v1/pets`, { headers, signal: giving.signal });
-  await until(async () => (await armed()) === 0);
-  giving.abort();
-  await assert.rejects(lost);
-  await until(async () => (await record()).length === 2);
 });
 
 test('replies to what was asked before on the connection still arrive; what was asked behind is not answered', async (t) => {
