@@ -108,21 +108,14 @@ test('replies to what was asked before on the connection still arrive; what was 
     const list = say('GET /v1/pets');
     const first = say('PUT /v1/categories/7', { name: 'fish' }); // its reply has to wait for the disk
     const { text } = await talk(list + first + say('POST /v1/pets', REX) + list);
-    const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
-    assert.deepEqual(statuses, kind === 'truncate' ? ['200', '201', '201'] : ['200', '201'], kind);
+    const told = kind === 'truncate' ? 201 : null;
+    const statuses = [...text.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => Number(status));
+    assert.deepEqual(statuses, told === null ? [200, 201] : [200, 201, told], kind);
     assert.match(text, /\{"id":7,"name":"fish"\}/);
     assert.equal(pets(), kind === 'drop_before' ? 1 : 2);
     await until(async () => (await record()).length === 4);
-    assert.deepEqual((await record()).flat(), [
-      null,
-      null,
-      kind === 'truncate' ? 201 : null,
-      kind,
-      201,
-      null,
-      200,
-      null,
-    ]);
+    const recorded = [[null, null], [told, kind], [201, null], [200, null]]; // biome-ignore format: pairs
+    assert.deepEqual(await record(), recorded);
   }
 });
 
@@ -145,9 +138,8 @@ test('a client that is gone before its broken reply does no harm', async (t) => 
   for (const kind of ['drop_after', 'truncate', 'drip', 'delay']) {
     const fault = { kind, operation: 'createPet', ...(kind === 'drip' && { ms: 50 }) };
     const { say, port, pets, must, record } = await start(t, fault);
-    const socket = net.connect(port, '127.0.0.1', () =>
-      socket.write(say('POST /v1/pets', REX), () => socket.destroy()),
-    );
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write(say('POST /v1/pets', REX), () => socket.destroy());
     await until(() => pets() === 2);
     await until(async () => (await record()).length === 1);
     await must('GET /v1/pets');

@@ -100,32 +100,20 @@ test('its links lead to operations that there are, with parameters and bodies th
   }
 });
 
-const json = { 'Content-Type': 'application/json' };
-
-test('it has the bounds that the service keeps', async (t) => {
-  const service = await serviceFor(t);
-  const { key } = service;
-  const list = (limit: number) => service.fetch(`/v1/pets?limit=${limit}`, { key });
-  const add = (length: number) => {
-    const body = JSON.stringify({ name: '🐈'.repeat(length), categoryId: 1 });
-    return service.fetch('/v1/pets', { key, method: 'POST', headers: json, body });
-  };
+test('it has the bounds at which the rows of test/api hold the service', () => {
   const { minimum, maximum, default: byDefault } = components.parameters.Limit.schema;
   const { minLength, maxLength } = components.schemas.Name;
-  for (const refused of [minimum - 1, maximum + 1]) assert.equal((await list(refused)).status, 400);
-  for (const taken of [minimum, maximum]) assert.equal((await list(taken)).status, 200);
-  for (const refused of [minLength - 1, maxLength + 1]) assert.equal((await add(refused)).status, 400);
-  for (const taken of [minLength, maxLength]) assert.equal((await add(taken)).status, 201);
-  for (let i = 0; i < byDefault; i++) await add(minLength);
-  const page = (await (await service.fetch('/v1/pets', { key })).json()) as unknown[];
-  assert.equal(page.length, byDefault);
+  assert.deepEqual([minimum, maximum, byDefault, minLength, maxLength], [1, 100, 20, 1, 255]);
 });
 
 test('the checker of replies finds nothing where all is right, and each thing that is wrong', async (t) => {
   const service = await serviceFor(t);
   const { key } = service;
-  const body = '{"name":"Rex","categoryId":9223372036854775807}';
-  for (const _ of [1, 2]) await service.fetch('/v1/pets', { key, method: 'POST', headers: json, body });
+  const pet = {
+    ...{ key, method: 'POST', headers: { 'Content-Type': 'application/json' } },
+    body: '{"name":"Rex","categoryId":9223372036854775807}',
+  };
+  for (const _ of [1, 2]) await service.fetch('/v1/pets', pet);
   const page = '/v1/pets?limit=1';
   const reply = await service.fetch(page, { key });
   const [{ link, ...headers }, pets] = [Object.fromEntries(reply.headers), await reply.text()];
