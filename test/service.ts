@@ -10,11 +10,13 @@ import { digestOf, makeKey } from '../src/access/keys.ts';
 import { SlotLimiter } from '../src/access/limiter.ts';
 import { PLAN_LIMITS } from '../src/access/plans.ts';
 import { App, type AppSettings } from '../src/app.ts';
-import type { Answered } from '../src/exchange.ts';
+import type { Engine } from '../src/engine.ts';
+import type { Answered, LabHook } from '../src/exchange.ts';
 import { withBody } from '../src/http/reply.ts';
 import type { Disk } from '../src/store/file/disk.ts';
 import { openStore } from '../src/store/file/open.ts';
-import type { Plan } from '../src/store/model.ts';
+import type { MemoryStore } from '../src/store/memory.ts';
+import type { Environment, Plan } from '../src/store/model.ts';
 import { SetClock } from './clock.ts';
 
 export interface ServiceOptions extends Partial<AppSettings> {
@@ -23,6 +25,10 @@ export interface ServiceOptions extends Partial<AppSettings> {
   /** Where the store lies; by default in a folder of its own that goes with the service. */
   dir?: string;
   disk?: Disk;
+  /** What it runs on, on a file; by default a store of its own with a limiter. */
+  engine?: Engine;
+  lab?: LabHook;
+  environment?: Environment;
   onAnswered?: (answered: Answered) => void;
   /** Whether the engine can serve; it can, where nobody says. */
   isReady?: () => boolean;
@@ -35,9 +41,10 @@ export type TestService = Awaited<ReturnType<typeof startService>>;
 export async function startService(options: ServiceOptions = {}) {
   const clock = options.clock ?? new SetClock();
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'petstore-'));
-  const { store } = await openStore(dir, { clock, disk: options.disk });
-  const limiter = new SlotLimiter({ clock, unix: () => store.unix(), banAfter: options.banAfter });
-  const environment = 'production' as const;
+  const { engine, lab, environment = 'production' } = options;
+  const store = (engine?.store as MemoryStore) ?? (await openStore(dir, { clock, disk: options.disk })).store;
+  const { banAfter } = options;
+  const limiter = (engine?.limiter as SlotLimiter) ?? new SlotLimiter({ clock, unix: () => store.unix(), banAfter });
   const callers = new Callers(store, environment);
   /** Errors: a test that causes none asserts so. */
   const logged: unknown[] = [];
@@ -50,7 +57,7 @@ export async function startService(options: ServiceOptions = {}) {
     onAnswered: options.onAnswered,
   });
   const ready = () => options.isReady?.() ?? true;
-  const open = () => app.open({ store, callers, limiter, ready });
+  const open = () => app.open({ store, callers, limiter, lab, ready });
   if (!options.starting) open();
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
   const { port } = app.server.address() as AddressInfo;
@@ -72,7 +79,7 @@ export async function startService(options: ServiceOptions = {}) {
   };
   const close = async () => {
     await app.drain(0);
-    await store.close();
+    await (engine ?? store).close();
     if (options.dir === undefined) rmSync(dir, { recursive: true });
   };
   return { app, store, limiter, clock, port, url, logged, makeKey: makeOne, fetch: ask, open, close };

@@ -3,12 +3,7 @@
  * asks, the reply is held to the OpenAPI document.
  */
 import assert from 'node:assert/strict';
-import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import { Addresses } from '../../src/access/addresses.ts';
-import { Callers } from '../../src/access/callers.ts';
-import { digestOf, makeKey as newKey } from '../../src/access/keys.ts';
-import { App } from '../../src/app.ts';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import type { ApiKey, Category, NewPet } from '../../src/store/model.ts';
@@ -16,7 +11,7 @@ import { columnsOf } from '../../src/store/operations.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
-import { aKey } from '../store/opened.ts';
+import { startService } from '../service.ts';
 import { checkReply } from '../web/schema.ts';
 
 const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
@@ -37,39 +32,26 @@ interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'> {
   pets?: NewPet[];
 }
 
-export type LabService = Awaited<ReturnType<typeof startLab>>;
-
 export async function startLab(t: TestContext, options: LabOptions = {}) {
   const { banAfter, categories = [], pets = [], ...limits } = options;
   const clock = new SetClock();
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
-  const { store, limiter } = engine;
   const lab = new Lab(engine, clock, { categories, pets: columnsOf(pets) });
-  const settings = { categories: 'open', trustProxy: 0 } as const;
-  const app = new App({ settings, clock, addresses: new Addresses({ clock }), pages: new Map(), log: quiet });
-  app.open({ store, callers: new Callers(store, 'staging'), limiter, lab, ready: () => true });
-  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
+  const service = await startService({ clock, engine, lab, environment: 'staging' });
   t.after(async () => {
-    await app.drain(0);
-    await engine.close();
+    await service.close();
+    assert.deepEqual(service.logged, []);
   });
-  const { port } = app.server.address() as AddressInfo;
-  const makeKey = async (limits: LabOptions = {}) => {
-    const text = newKey('staging');
-    const changed = { environment: 'staging', perMinute: 1e6, perDay: 1e8, ...limits } as const;
-    const secrets = [{ digest: digestOf(text) }];
-    await store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.counters.nextSlot, { ...changed, secrets }) }));
-    return text;
-  };
+  const makeKey = async (limits: LabOptions = {}) =>
+    (await service.makeKey('enterprise', { perMinute: 1e6, perDay: 1e8, ...limits })).text;
   const own = await makeKey(limits);
   /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
   const ask = async (what: string, body?: unknown, { key = own, headers }: Said = {}) => {
     const [method, path] = what.split(' ');
     const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-    const authorization = key === '' ? undefined : { authorization: `Bearer ${key}` };
     const type = sent === undefined ? undefined : { 'content-type': 'application/json' };
-    const init = { method, body: sent, headers: { ...authorization, ...type, ...headers } };
-    const reply = await fetch(`http://127.0.0.1:${port}${path}`, init);
+    const init = { key: key || undefined, method, body: sent, headers: { ...type, ...headers } };
+    const reply = await service.fetch(path, init);
     const text = await reply.text();
     assert.deepEqual(checkReply(DOCUMENT, method, path, reply.status, reply.headers, text), [], what);
     return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
@@ -86,5 +68,5 @@ export async function startLab(t: TestContext, options: LabOptions = {}) {
     return checks.find(({ id }: { id: string }) => id === name);
   };
   if (pets.length > 0) await must('POST /lab/reset');
-  return { clock, engine, lab, port, key: own, makeKey, ask, must, advance, check };
+  return { clock, engine, lab, port: service.port, key: own, makeKey, ask, must, advance, check };
 }
