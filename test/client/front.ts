@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
@@ -29,16 +29,14 @@ export type Fault = 'pass' | 'lost' | 'cut' | 'half' | 'garbage' | Answer;
 type Decide = (asked: Asked) => Fault | Promise<Fault>;
 
 async function forward({ method, path, headers, body }: Asked, behind: string): Promise<Answer> {
-  const out = request(new URL(path, behind), { method, headers: { ...headers, connection: 'close' } });
-  const [answer] = (await once(out.end(body), 'response')) as [IncomingMessage];
-  const { connection: _, 'keep-alive': __, ...kept } = answer.headers;
-  return { status: answer.statusCode ?? 0, headers: kept as Record<string, string>, body: await text(answer) };
+  const { host: _, connection: __, 'content-length': ___, ...kept } = headers as Record<string, string>;
+  const real = await fetch(behind + path, { method, headers: kept, body: body || undefined });
+  return { status: real.status, headers: Object.fromEntries(real.headers), body: await real.text() };
 }
 
 function reply(res: ServerResponse, { status, headers, body = '', isHalf }: Answer): void {
   if (!isHalf) return void res.writeHead(status, headers).end(body);
-  const { 'transfer-encoding': _, ...kept } = headers ?? {};
-  res.writeHead(status, { ...kept, 'content-length': Buffer.byteLength(body) });
+  res.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
   res.write(body.slice(0, 5), () => res.socket?.end());
 }
 
