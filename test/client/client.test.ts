@@ -114,6 +114,18 @@ test('options that cannot be meant are refused, a mistyped key without a request
   }
 });
 
+test('a Node that is too old is told so', async (t) => {
+  const real = process.versions.node;
+  const become = (value: string) => Object.defineProperty(process.versions, 'node', { value });
+  t.after(() => become(real));
+  const start = (version: string) => {
+    become(version);
+    return import(`../../src/client/needs-node.ts?${version}`);
+  };
+  for (const version of ['20.19.0', '22.0.0']) await start(version);
+  for (const version of ['18.20.8', '20.18.3']) await assert.rejects(start(version), /needs Node 20\.19/);
+});
+
 test('waits as Retry-After says, also where the body breaks off; else backs off with jitter, for six tries', async (t) => {
   const limited = (seconds: number) => refusal(429, 'rate_limited', wait(seconds));
   const answers = inTurn(limited(7), refusal(503, 'unavailable', wait(2)), { ...limited(9), isHalf: true }, made);
@@ -141,10 +153,12 @@ test('no call is sent before the time that a refusal told; one that cannot wait 
   assert.deepEqual([held.code, held.status, held.retryAfter, held.tries], ['key_banned', 429, 100, 0]);
   assert.equal(held.message, 'not sent, as was said before: because of key_banned');
   assert.deepEqual([waits, front.asked.length], [[], 1]);
-  time.advance(9_501);
+  time.advance(9_499);
+  assert.equal((await failure(client.createPet(newPet))).tries, 0, 'a millisecond beyond the budget');
+  time.advance(1);
   front.fault = () => made;
   await client.createPet(newPet);
-  assert.deepEqual([waits, front.asked.length], [[89_999], 2], 'what is within the budget is waited for');
+  assert.deepEqual([waits, front.asked.length], [[90_000], 2], 'what is within the budget is waited for');
 });
 
 test('no more calls are under way than both windows of the limits let; with none left, none is sent before the reset', async (t) => {
