@@ -29,13 +29,10 @@ test('a spread leaves out what is not known; ratios are taken round by round, so
   assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, min: 2, max: 2 });
 });
 
-/** `pauseEnd`: when a pause ends that is to end at a time; `answerAt`: when the reply to what is sent now is there. */
-async function paced(
-  perSecond: number,
-  requests: number,
-  pauseEnd: (until: number) => number,
-  answerAt: (now: number) => number,
-) {
+/** When a pause ends that is to end at a time, and when the reply is there to what is sent at a time. */
+type Times = Record<'pauseEnd' | 'answerAt', (ms: number) => number>;
+
+async function paced(perSecond: number, requests: number, { pauseEnd, answerAt }: Times) {
   const [latency, late] = [new Latencies(), new Latencies()];
   const sentAt: number[] = [];
   const replies: { at: number; answered: () => void }[] = [];
@@ -66,7 +63,7 @@ test('a stalled server does not slow the sender down, and all that fell due mean
     if (free > 1000 && free < 1500) free = 1500;
     return free;
   };
-  const { sentAt, late, latency } = await paced(100, 300, (until) => until, stalled);
+  const { sentAt, late, latency } = await paced(100, 300, { pauseEnd: (until) => until, answerAt: stalled });
   assert.equal(sentAt.length, 300);
   assert.deepEqual(sentAt.slice(99, 103), [990, 1000, 1010, 1020]);
   assert.equal(late.longestMs, 0);
@@ -78,7 +75,7 @@ test('a stalled server does not slow the sender down, and all that fell due mean
 
 test('a sender that is held up itself says so, and charges the wait to the latency', async () => {
   const pauseEnd = (until: number) => (until === 500 ? 700 : until);
-  const { late, latency } = await paced(10, 10, pauseEnd, (now) => now);
+  const { late, latency } = await paced(10, 10, { pauseEnd, answerAt: (now) => now });
   assert.deepEqual([late.longestMs, latency.longestMs], [200, 200]);
 });
 

@@ -59,12 +59,11 @@ const range = <T>(n: number, make: (i: number) => T) => Array.from({ length: n }
 /** The page after an id, and the Link that leads to it. */
 const page = (s: number, after: number) => get(s, { target: `/v1/pets?limit=20&after=${after}` });
 const linked = (s: number, after: number, more = {}) => get(s, { next: `/v1/pets?${after}`, ...more });
-/** Eight connections refused at second 0, told to come back at second 10; `back`: when each does. */
-const wave = (n: number, back: (i: number) => number): Told[] => [
-  ...range(n, (i) => refused(0, 10, { connection: i })),
-  ...range(n, (i) => get(10.001 + back(i), { connection: 100 + i })).sort((a, b) => a.s - b.s),
+/** So many connections refused at once, told to come back ten seconds later; `back`: when each does. */
+const wave = (n: number, back: (i: number) => number, at = 0): Told[] => [
+  ...range(n, (i) => refused(at, 10, { connection: i })),
+  ...range(n, (i) => get(at + 10.001 + back(i), { connection: 100 + i })).sort((a, b) => a.s - b.s),
 ];
-const later = (seconds: number, rows: Told[]) => rows.map((one) => ({ ...one, s: one.s + seconds }));
 
 const TABLE: Record<string, Row[]> = {
   retry_after: [
@@ -113,17 +112,7 @@ const TABLE: Record<string, Row[]> = {
     ['unseen', 'three are back', wave(8, () => 0).slice(0, 11)],
     ['unseen', 'eight refusals of one connection', range(9, (i) => refused(i / 100, 10))],
     ['unseen', 'a minute apart', range(10, (i) => refused(60 * i, 60, { connection: i, opens: true }))],
-    [
-      'fail',
-      'the newest of two waves',
-      [
-        ...wave(8, (i) => i),
-        ...later(
-          100,
-          wave(8, () => 0),
-        ),
-      ],
-    ],
+    ['fail', 'the newest of two waves', [...wave(8, (i) => i), ...wave(8, () => 0, 100)]],
   ],
   hopeless: [
     ['unseen', 'nothing was refused', [get(0), get(1)]],
