@@ -19,7 +19,7 @@ interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
 /** Requests as a good client sends them; by default every one is another GET on connection 1. */
 function history(...rows: Told[]): Recorded[] {
   return rows.map(({ s, took = 1, wait, method = 'GET', ...rest }, place) => {
-    const at = 1_000 * s;
+    const at = Math.round(1_000 * s);
     const target = rest.target ?? `/v1/pets?limit=${place + 1}`;
     const waitUntil = wait === undefined ? undefined : at + took + 1_000 * wait;
     const request = { unix: at, operation: 'listPets', requestId: `r${place}`, connection: 1, opens: place === 0 };
@@ -64,16 +64,20 @@ const wave = (n: number, back: (i: number) => number, at = 0): Told[] => [
   ...range(n, (i) => refused(at, 10, { connection: i })),
   ...range(n, (i) => get(at + 10.001 + back(i), { connection: 100 + i })).sort((a, b) => a.s - b.s),
 ];
+/** Eight connections refused a second apart, and each back on the dot. */
+const oneByOne = range(16, (i) =>
+  i < 8 ? refused(i, 20, { connection: i }) : get(12.001 + i, { connection: 100 + i }),
+);
 
 const TABLE: Record<string, Row[]> = {
   retry_after: [
     ['unseen', 'refused, and nothing came after', [get(0), refused(1)]],
-    ['pass', 'its timer fired a fraction early', [refused(0, 5, { status: 503 }), get(4.997)]],
-    ['fail', 'it came early, if only just', [refused(0), get(4.9)], ['r1']],
+    ['pass', 'its timer fired a fraction early', [refused(0, 5, { status: 503 }), get(4.996)]],
+    ['fail', 'it came early, if only just', [refused(0), get(4.995)], ['r1']],
     ['fail', 'a 503 holds as much', [refused(0, 5, { status: 503 }), get(1)], ['r1']],
     ['unseen', 'a 503 that told no time', [get(0, { status: 503 }), get(1)]],
-    ['unseen', 'another connection within a second could not know yet', [refused(0), get(0.9, { connection: 2 })]],
-    ['fail', 'another connection, a second after', [refused(0), get(1.1, { connection: 2 })], ['r1']],
+    ['unseen', 'another connection within a second could not know yet', [refused(0), get(1, { connection: 2 })]],
+    ['fail', 'another connection, a second after', [refused(0), get(1.001, { connection: 2 })], ['r1']],
     ['unseen', 'sent before the refusal had left', [0, 0.05].map((s) => refused(s, 5, { took: 100 }))],
     ['fail', 'a later refusal holds, though an earlier time came', [refused(0, 1), refused(2, 60), get(3)], ['r2']],
   ],
@@ -84,8 +88,8 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'a new key', [post(0, { ...lost, key: 'a' }), post(1, { key: 'b' })], ['r1']],
     ['fail', 'a reply that broke off is lost', [post(0, { isLost: true }), post(1)], ['r1']],
     ['unseen', 'another body', [post(0, { ...lost, same: 'x' }), post(1, { same: 'y' })]],
-    ['fail', 'just within a minute', [post(0, lost), post(60)], ['r1']],
-    ['unseen', 'more than a minute later', [post(0, lost), post(60.1)]],
+    ['fail', 'just within a minute', [post(0, lost), post(60.001)], ['r1']],
+    ['unseen', 'more than a minute later', [post(0, lost), post(60.002)]],
     ['pass', 'once a reply has come, a new wish', [post(0, { ...lost, key: 'a' }), post(1, { key: 'a' }), post(2)]],
     ['unseen', 'after a 4xx', [post(0, { status: 400 }), post(1)]],
     ['unseen', 'a GET needs none', [get(0, { target: '/v1/pets', ...lost }), get(1, { target: '/v1/pets' })]],
@@ -107,8 +111,10 @@ const TABLE: Record<string, Row[]> = {
     ['unseen', 'seven connections', wave(7, () => 0)],
     ['fail', 'eight, all at once', wave(8, () => 0.01), ['r12']],
     ['pass', 'eight, spread out', wave(8, (i) => 0.2 * (i + 1))],
+    ['pass', 'eight together, but late enough', wave(8, () => 0.101)],
     ['pass', 'half of them at once', wave(8, (i) => (i < 4 ? 0 : 0.2 * i))],
-    ['fail', 'one more than half', wave(8, (i) => (i < 5 ? 0 : 0.2 * i))],
+    ['fail', 'one more than half, if only just', wave(8, (i) => (i < 5 ? 0.1 : 0.2 * i))],
+    ['fail', 'the nth is held against the nth time told', oneByOne],
     ['unseen', 'three are back', wave(8, () => 0).slice(0, 11)],
     ['unseen', 'eight refusals of one connection', range(9, (i) => refused(i / 100, 10))],
     ['unseen', 'a minute apart', range(10, (i) => refused(60 * i, 60, { connection: i, opens: true }))],
@@ -144,7 +150,7 @@ const TABLE: Record<string, Row[]> = {
   redundant: [
     ['unseen', 'no GET', [post(0)]],
     ['fail', 'the same within a second', again(200, 0, 0.5), ['r1']],
-    ['pass', 'the same after a second', again(200, 0, 1.001)],
+    ['pass', 'the same after a second', again(200, 0, 1)],
     ['pass', 'an animal has changed', again(200, 0.1, 0.2).map((one, petsVersion) => ({ ...one, petsVersion }))],
     ['pass', 'one in five', [...again(200, 0, 0.1), ...range(3, (s) => get(s + 2))]],
     ['pass', 'the first had failed', again(200, 0, 0.1).map((one, at) => ({ ...one, ...(at === 0 && lost) }))],
