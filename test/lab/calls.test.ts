@@ -145,7 +145,7 @@ test('the record: the newest first, no body, no secret', async (t) => {
     ...{ requestId: headers.get('x-request-id'), connection: limited.connection, idempotencyKey: false, fault: null },
   });
   assert.deepEqual([wrongMethod.method, wrongMethod.operation, wrongMethod.status], ['PUT', null, 405]);
-  assert.ok(long.target.length <= 201 && long.target.endsWith('…'));
+  assert.equal(long.target, `/v1/pets?${'x'.repeat(191)}…`);
   assert.deepEqual([nowhere.operation, nowhere.status], [null, 404]);
   assert.deepEqual([made.operation, made.status, made.idempotencyKey], ['createPet', 201, true]);
   assert.equal(made.at, new Date(clock.wall() - 1_000).toISOString());
