@@ -38,7 +38,6 @@ const optionsOf = ({ serve }: Group) => serve.split(' ').filter((word) => word !
 async function keysFor(group: Group, first: string, place: string[]): Promise<Map<string, string>> {
   const keys = new Map([
     ['first', `Bearer ${first}`],
-    ['lower-case scheme', `bearer ${first}`],
     ['mistyped', `Bearer ${first.slice(0, -1)}${first.endsWith('a') ? 'b' : 'a'}`],
     ['unknown', `Bearer ${makeKey('production')}`],
     ['production', `Bearer ${makeKey('production')}`],
@@ -58,9 +57,13 @@ function titleOf({ method, path, status, code }: Row): string {
   return `${method} ${path.slice(0, 60)} → ${status} ${code ?? ''}`;
 }
 
+function headerOf(key: string, keys: Map<string, string>): string {
+  return keys.get(key) ?? key.replace('KEY', keys.get('first')!.slice('Bearer '.length));
+}
+
 async function tryRow(origin: string, row: Row, keys: Map<string, string>): Promise<void> {
   const headers = new Headers(row.headers);
-  if (row.key !== null) headers.set('authorization', keys.get(row.key ?? 'first') as string);
+  if (row.key !== null) headers.set('authorization', headerOf(row.key ?? 'first', keys));
   const body = row.text ?? (row.body === undefined ? undefined : JSON.stringify(row.body));
   if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
   const reply = await fetch(origin + row.path, { method: row.method, headers, body });
@@ -98,16 +101,6 @@ async function start(t: TestContext, options?: ServiceOptions) {
   const ask = (path: string, init: RequestInit = {}) => service.fetch(path, { key: service.key, ...init });
   return { service, ask };
 }
-
-test('an int64 is exact to the last digit, in and out', async (t) => {
-  const { ask } = await start(t);
-  for (const id of ['9007199254740993', '-9007199254740993', '9223372036854775807', '-9223372036854775808', '0']) {
-    const made = await ask('/v1/pets', newPet(`{"name":"Rex","categoryId":${id}}`));
-    const path = made.headers.get('location') as string;
-    const pet = `{"id":${/\d+$/.exec(path)?.[0]},"name":"Rex","categoryId":${id},"status":"available"}`;
-    assert.deepEqual([await made.text(), await (await ask(path)).text()], [pet, pet]);
-  }
-});
 
 test('the deprecated operation is gone from its removal date on, and not before', async (t) => {
   const { service, ask } = await start(t);

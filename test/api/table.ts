@@ -7,7 +7,7 @@ import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
 export interface Row {
   method: string;
   path: string;
-  /** Which key is sent; none where it is null. */
+  /** Which key is sent, or the header's text with KEY for the first one; none where it is null. */
   key?: string | null;
   headers?: Record<string, string>;
   body?: unknown;
@@ -70,7 +70,8 @@ const DEPRECATED = {
 const options = (has: Rest['has']) => ok('OPTIONS /v1/pets', { key: null, status: 204, has });
 const NO_KEY = { key: null, has: { 'www-authenticate': 'Bearer realm="petstore"' } };
 const BAD_KEY = { 'www-authenticate': 'Bearer realm="petstore", error="invalid_token"' };
-const badKey = (key: string, says?: string) => no('/v1/pets', 'invalid_api_key', { key, has: BAD_KEY, says });
+const badKey = (key: string, says: string) => no('/v1/pets', 'invalid_api_key', { key, has: BAD_KEY, says });
+const noBearer = (key: string, says: string) => no('/v1/pets', 'missing_api_key', { ...NO_KEY, key, says });
 const PAGE_METHODS = allow('GET, HEAD, OPTIONS');
 
 const pages: Row[] = [
@@ -85,13 +86,18 @@ const pages: Row[] = [
 ].map((row) => ({ ...row, key: null }));
 
 const keys: Row[] = [
-  ...['/v1/pets', '/v1/nothing', '/v1', 'DELETE /v1/pets'].map((asked) => no(asked, 'missing_api_key', NO_KEY)),
-  no('/v1/pets', 'missing_api_key', { ...NO_KEY, ...sent('authorization', 'Basic YTpi') }),
-  no('/v1/pets', 'invalid_api_key', { key: null, ...sent('authorization', 'Bearer nonsense'), has: BAD_KEY }),
-  badKey('mistyped', 'checksum'),
-  badKey('unknown'),
-  badKey('staging', 'staging'),
-  ok('/v1/pets?limit=1', { key: 'lower-case scheme' }),
+  ...['/v1/pets', '/v1/nothing', '/v1', 'DELETE /v1/pets'].map((asked) =>
+    no(asked, 'missing_api_key', { ...NO_KEY, says: 'No API key was sent. Send "Authorization: Bearer <key>".' }),
+  ),
+  ...['Basic YTpi', 'BearerKEY', 'KEY'].map((header) => noBearer(header, 'is not of the Bearer scheme. Send')),
+  noBearer('Bearer', 'names the Bearer scheme, but no API key. Send'),
+  ...['nonsense', 'KEY x', '"KEY"', 'KEY,', 'xKEY', 'KEY0', 'KEYé', 'ps_live_0'].map((key) =>
+    badKey(`Bearer ${key}`, 'This is not an API key: one begins with "ps_live_" or "ps_test_"'),
+  ),
+  badKey('mistyped', 'The API key is mistyped: its checksum does not match'),
+  badKey('unknown', 'This server does not know the API key'),
+  badKey('staging', 'a staging key ("ps_test_"), but this is the production service: send a "ps_live_" key'),
+  ...['bearer KEY', 'BEARER KEY', 'beArer    KEY'].map((key) => ok('/v1/pets?limit=1', { key })),
   ...words('nothing store pets/ /pets pets//1 pets/1/ pets/1/2 PETS %70ets {petId} constructor')
     .map((rest) => `/v1/${rest}`)
     .concat('/v1', '/v1/')
@@ -134,22 +140,37 @@ const lists: Row[] = [
 ];
 
 const CAT = '\u{1f63a}';
+const NAME = 'a string of 1–255 characters';
+const INT64 = 'an integer from -9223372036854775808 to 9223372036854775807';
+const STATUS = 'one of "available", "pending", "sold"';
 const animals: Row[] = [
   add(newPet, { json: pet(31, 'Rex', 3), has: { location: '/v1/pets/31' } }),
   add({ ...newPet, status: 'sold' }, { json: pet(32, 'Rex', 3, 'sold') }),
   ok(PETS, { text: '{"name":"Pow","categoryId":1e2}', status: 201, json: pet(33, 'Pow', 100) }),
+  ...words('9007199254740993 -9007199254740993 9223372036854775807 -9223372036854775808 0').map((id) =>
+    ok(PETS, { text: `{"name":"Pow","categoryId":${id}}`, status: 201, says: `,"categoryId":${id},"status"` }),
+  ),
+  ok('/v1/pets?after=33&limit=1', {
+    says: '[{"id":34,"name":"Pow","categoryId":9007199254740993,"status":"available"}]',
+  }),
   add({ name: CAT.repeat(255), categoryId: 1 }),
   add({ name: '\ufeff', categoryId: 1 }),
-  noPet({ name: CAT.repeat(256), categoryId: 1 }, '255'),
-  ...[' \u00a0\n', '', '\u0085'].map((name) => noPet({ name, categoryId: 1 }, 'name')),
-  noPet({ ...newPet, id: 5 }, 'id: is given by the service'),
-  noPet({ ...newPet, colour: 'red' }, 'colour'),
-  noPet({}, ['name', 'categoryId']),
-  noPet({ name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 }, ['name', 'categoryId', 'status', 'id', 'x']),
-  noPet({ name: 'x', categoryId: 1, status: null }, 'status'),
-  ...[[], null].map((body) => noPet(body, 'object')),
-  ...words('1.5 9223372036854775808 1.00000000000000000001').map((id) =>
-    noPet(undefined, 'categoryId', { text: `{"name":"x","categoryId":${id}}` }),
+  noPet({ name: CAT.repeat(256), categoryId: 1 }, 'name: must be 1–255 characters (got 256)'),
+  noPet({ name: '', categoryId: 1 }, 'name: must be 1–255 characters (got 0)'),
+  ...[' \u00a0\n', '\u0085'].map((name) => noPet({ name, categoryId: 1 }, 'name: must not be only white space')),
+  noPet(
+    { ...newPet, id: 5, colour: 'red' },
+    'id: is given by the service; leave it out; "colour": is unknown; leave it out',
+  ),
+  noPet({}, `name: is missing (${NAME}); categoryId: is missing (${INT64})`),
+  noPet({ name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 }, [
+    `name: must be ${NAME} (got 5); categoryId: must be ${INT64} (got "1"); status: must be ${STATUS} (got "lost"); id: `,
+    'leave it out; "x": is unknown',
+  ]),
+  noPet({ name: {}, categoryId: [], status: null }, ['(got an object); ', '(got an array); ', '(got null)']),
+  ...['[]', 'null', '1.5'].map((text) => noPet(undefined, 'must be a JSON object (got ', { text })),
+  ...words('1.5 true 9223372036854775808 1.00000000000000000001').map((id) =>
+    noPet(undefined, `categoryId: must be ${INT64} (got ${id})`, { text: `{"name":"x","categoryId":${id}}` }),
   ),
   noPet(undefined, '__proto__', { text: '{"name":"x","categoryId":1,"__proto__":{}}' }),
   no(PETS, 'invalid_json'),
@@ -190,7 +211,7 @@ const orders: Row[] = [
   noOrder({ petId: 1 }, 'pet_unavailable', 'pending'),
   noOrder({ petId: 9 }, 'pet_unavailable', 'sold'),
   noOrder({ petId: 999 }, 'invalid_body', '999'),
-  noOrder({ petId: 999, x: 1 }, 'invalid_body', ['no animal 999', 'x']),
+  noOrder({ petId: 999, x: 1 }, 'invalid_body', 'petId: there is no animal 999; "x": is unknown; leave it out'),
   noOrder({ petId: 0 }, 'invalid_body'),
   noOrder({ petId: '1' }, 'invalid_body', 'petId'),
   noOrder({ petId: 1, status: 'placed' }, 'invalid_body', 'status'),
@@ -245,6 +266,14 @@ const repeats: Row[] = [
   place(31, under('a-1')),
   place(31, { ...under('a-1'), has: { ...REPLAYED.has, location: `${ORDERS}/1` } }),
   no(`POST ${ORDERS}`, 'idempotency_key_reused', { body: { petId: 32 }, ...under('a-1') }),
+  close(1, 'delivered'),
+  ok(`POST ${ORDERS}`, {
+    text: '{"petId":31.0}',
+    status: 201,
+    ...under('a-1'),
+    ...REPLAYED,
+    says: '"status":"placed"',
+  }),
   again(once, REPLAYED),
 ];
 
@@ -291,7 +320,7 @@ export const GROUPS: Group[] = [
       '--environment staging --categories known --metrics 127.0.0.1:0 --host 127.0.0.1 --access-log \
 --base-url https://shop.example/v1 --staging-base-url https://staging.shop.example/v1',
     rows: [
-      no('/v1/pets', 'invalid_api_key', { key: 'production', says: 'production' }),
+      badKey('production', 'a production key ("ps_live_"), but this is the staging service: send a "ps_test_" key'),
       noPet({ name: 'x', categoryId: 9 }, 'categoryId'),
       noPet({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
       add({ name: 'x', categoryId: 8 }),
@@ -309,6 +338,7 @@ export const GROUPS: Group[] = [
       ...corsFrom('https://shop.example', 'Origin'),
       ...[ok('/v1/pets', POOR), limited, banned],
     ],
+    logs: [/"a ban began","key":"k2","seconds":12[01]/],
   },
   {
     name: 'no proxy, any origin, no ban',

@@ -1,9 +1,11 @@
 /** The limits as a client meets them, over HTTP, on a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Plan } from '../../src/store/model.ts';
+import { digestOf, makeKey } from '../../src/access/keys.ts';
+import type { Limiter } from '../../src/access/limits.ts';
+import { type ApiKey, type Plan, StoreError } from '../../src/store/model.ts';
 import { assertCommon } from '../raw.ts';
-import { serviceFor } from '../service.ts';
+import { serviceFor, type TestService } from '../service.ts';
 
 async function start(t: TestContext, plan: Plan, limits?: { perMinute: number; perDay: number }, banAfter?: number) {
   const service = await serviceFor(t, { banAfter });
@@ -17,9 +19,9 @@ async function start(t: TestContext, plan: Plan, limits?: { perMinute: number; p
       Number(headers.get(`x-ratelimit-${name}`)),
     );
     const retryAfter = Number(headers.get('retry-after'));
-    const { code } = (await reply.json()) as { code?: string };
+    const { code, message } = (await reply.json()) as { code?: string; message?: string };
     const [state, policy] = [headers.get('ratelimit'), headers.get('ratelimit-policy')];
-    return { status, code, limit, remaining, reset, retryAfter, state, policy };
+    return { status, code, message, limit, remaining, reset, retryAfter, state, policy };
   };
   return { service, clock: service.clock, key, ask };
 }
@@ -32,6 +34,7 @@ test('61 requests 20 ms apart on a Free key: 60 are served, one is not, and wait
     assert.deepEqual(await ask(), {
       status: 200,
       code: undefined,
+      message: undefined,
       limit: 60,
       remaining: 60 - i,
       reset,
@@ -49,6 +52,7 @@ test('61 requests 20 ms apart on a Free key: 60 are served, one is not, and wait
   clock.advance(1000);
   const after = await ask();
   assert.deepEqual([after.status, after.reset], [200, Math.ceil(clock.wall() / 1000) + 60]);
+  assert.equal(after.state, '"minute";r=59;t=60, "day";r=939;t=86340', 'a new minute of the same day');
 });
 
 test('what costs a request: a 404 and a 400 do, a refusal, a 401 and OPTIONS do not', async (t) => {
@@ -74,14 +78,20 @@ test('when the day is used up that is told, and the minute costs nothing', async
 });
 
 test('a key that goes on after being refused is banned, and asking does not make it longer', async (t) => {
-  const { clock, ask } = await start(t, 'enterprise', { perMinute: 1, perDay: 1_000 }, 3);
-  assert.equal((await ask()).status, 200);
-  for (let i = 0; i < 2; i++) assert.equal((await ask()).code, 'rate_limited');
-  const { status, code, remaining, retryAfter, reset } = await ask();
-  const end = Math.ceil(clock.wall() / 1000) + 120;
-  assert.deepEqual([status, code, remaining, retryAfter, reset], [429, 'key_banned', 0, 121, end]);
+  const { clock, ask } = await start(t, 'enterprise', { perMinute: 2, perDay: 9 }, 3);
+  const all = [await ask(), await ask(), await ask(), await ask()];
+  assert.deepEqual(
+    all.map(({ status, code, remaining }) => [status, code, remaining]),
+    [...[1, 0].map((left) => [200, undefined, left]), ...Array(2).fill([429, 'rate_limited', 0])],
+  );
+  const { code, message, remaining, retryAfter, reset } = await ask();
+  const end = clock.wall() / 1000 + 120;
+  assert.deepEqual([code, remaining, retryAfter, reset], ['key_banned', 0, 121, end]);
+  assert.equal(message, 'this key is banned for a while: it kept sending requests after a 429; ask again in 121 s');
   clock.advance(120_000 - 1);
-  assert.equal((await ask()).code, 'key_banned');
+  const late = await ask();
+  assert.deepEqual([late.code, late.remaining, late.reset], ['key_banned', 0, end]);
+  assert.equal(late.state, '"minute";r=2;t=0, "day";r=7;t=86281', 'a ban takes nothing from the windows');
   clock.advance(1);
   assert.equal((await ask()).status, 200);
 });
@@ -102,4 +112,45 @@ test('without a valid key it is the address that is counted, and a valid key is 
   assert.equal((await ask()).remaining, 59);
   clock.advance(50_000);
   assert.equal((await ask('/v1/pets', '')).status, 401);
+});
+
+/** A limiter that promises its decisions, as a shared one does. `meanwhile`: what happens elsewhere before they come. */
+function promises({ limiter }: TestService, meanwhile: () => unknown): void {
+  const shared: Limiter = limiter;
+  const take = limiter.take.bind(limiter);
+  shared.take = async (caller) => {
+    const decision = structuredClone(take(caller));
+    await meanwhile();
+    return decision;
+  };
+  shared.fresh = async () => void (await meanwhile());
+}
+
+test('where decisions are promised, a key that ended meanwhile gets nothing, and one made elsewhere is known', async (t) => {
+  const { service, ask } = await start(t, 'free');
+  const { key } = await service.makeKey('free');
+  let asked = 0;
+  let meanwhile: () => unknown = () => asked++;
+  promises(service, () => meanwhile());
+  const { remaining, state } = await ask();
+  assert.deepEqual([remaining, state, asked], [59, '"minute";r=59;t=60, "day";r=999;t=86400', 1]);
+  for (const malformed of ['nonsense', makeKey('staging')]) assert.equal((await ask(undefined, malformed)).status, 401);
+  assert.equal(asked, 1, 'no news are asked for');
+  const unknown = await ask(undefined, makeKey('production'));
+  assert.deepEqual([unknown.status, unknown.policy, unknown.remaining, asked], [401, '"address";q=60;w=60', 57, 2]);
+
+  const made = makeKey('production');
+  const replaced = { ...key, secrets: [{ digest: digestOf(made) }] };
+  const set = (key: ApiKey) => () => service.store.write(() => ({ op: 'setKey', key }));
+  meanwhile = set(replaced);
+  assert.equal((await ask(undefined, made)).status, 200);
+  meanwhile = set({ ...replaced, revokedAt: 1 });
+  const ended = await ask(undefined, made);
+  assert.deepEqual([ended.status, ended.policy], [401, '"address";q=60;w=60']);
+});
+
+test('what a limiter cannot decide is not admitted', async (t) => {
+  const { service, ask } = await start(t, 'free');
+  promises(service, () => Promise.reject(new StoreError('unavailable', 'no database')));
+  for (const key of [undefined, makeKey('production')]) assert.equal((await ask(undefined, key)).code, 'unavailable');
 });
