@@ -109,7 +109,8 @@ test('the deprecated operation is gone from its removal date on, and not before'
   assert.equal((await ask('/v1/pets/1')).status, 200);
   service.clock.setWall(Date.UTC(2030, 11, 5));
   for (const path of ['/v1/pets/1', '/v1/pets/999']) {
-    const has = { sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', link: '</v1/pets>; rel="successor-version"' };
+    const now = 'Thu, 05 Dec 2030 00:00:00 GMT';
+    const has = { date: now, sunset: now, link: '</v1/pets>; rel="successor-version"' };
     await assertReply(await ask(path), error(410, 'gone', { has, says: 'GET /v1/pets' }));
   }
   assert.equal((await ask('/v1/pets')).status, 200);

@@ -187,7 +187,7 @@ const animals: Row[] = [
   add(newPet, sent('content-type', 'Application/JSON; charset="UTF-8";')),
   no(PETS, 'body_too_large', { text: `{"name":"${'x'.repeat(65_536)}"` }),
   no(`${PETS}?dry=1`, 'invalid_parameter', { body: newPet, says: 'dry' }),
-  no(`/v1/pets?status=${'x'.repeat(2_040)}`, 'uri_too_long'),
+  ...['GET', 'OPTIONS'].map((method) => no(`${method} /v1/pets?status=${'x'.repeat(2_040)}`, 'uri_too_long')),
   no('DELETE /v1/pets', 'method_not_allowed', allow('GET, HEAD, POST, OPTIONS')),
   no('PUT /v1/pets/1', 'method_not_allowed', allow('GET, HEAD, OPTIONS')),
   options({ allow: 'GET, HEAD, POST, OPTIONS', 'access-control-allow-methods': null }),
@@ -195,7 +195,7 @@ const animals: Row[] = [
   ok('HEAD /v1/pets/1', { has: DEPRECATED }),
   no('/v1/pets/1', 'missing_api_key', { key: null, has: DEPRECATED }),
   ...words('999 0 -1 1.0 01 x 9223372036854775808 9223372036854775807 __proto__').map((id) =>
-    no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED }),
+    no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED, says: 'there is no such animal' }),
   ),
 ];
 
@@ -248,6 +248,7 @@ const categories: Row[] = [
 
 const under = (key: string) => sent('idempotency-key', key);
 const REPLAYED = { has: { 'idempotent-replayed': 'true' } };
+const MALFORMED_KEY = 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters';
 const once = { name: 'Once', categoryId: 1 };
 const again = (body: unknown, rest: Rest) => add(body, { ...under('a-1'), json: pet(31, 'Once', 1), ...rest });
 const other = { name: 'Other', categoryId: 1 };
@@ -261,7 +262,7 @@ const repeats: Row[] = [
   add({ name: 'Fine', categoryId: 1 }, under('a-2')),
   add(newPet, under('x'.repeat(255))),
   ...['x'.repeat(256), 'two words', '""'].map((key) =>
-    no(PETS, 'bad_request', { body: newPet, ...under(key), says: 'Idempotency-Key' }),
+    no(PETS, 'bad_request', { body: newPet, ...under(key), says: MALFORMED_KEY }),
   ),
   place(31, under('a-1')),
   place(31, { ...under('a-1'), has: { ...REPLAYED.has, location: `${ORDERS}/1` } }),

@@ -100,7 +100,7 @@ test('a client that has stopped reading is cut off, sooner when all together lea
   assert.deepEqual(states, ['0A'], 'reset, not merely closed: the kernel keeps nothing but who listens');
 });
 
-test('what is decided for a client that is gone is no reply that waits to be sent', async (t) => {
+test('of a client that is gone nothing is kept, nor of what is decided for it later', async (t) => {
   const answers: (() => void)[] = [];
   const about = { id: 'x', limits: '', date: 'now', extra: [] };
   const handle = (req: Incoming, res: Outgoing) =>
@@ -115,7 +115,7 @@ test('what is decided for a client that is gone is no reply that waits to be sen
   socket.resetAndDestroy();
   await closed(connection.socket);
   for (const answer of answers) answer();
-  assert.deepEqual([connections.unsent, connections.unanswered], [0, 0]);
+  assert.deepEqual([connections.unsent, connections.unanswered, connections.open.size], [0, 0, 0]);
 });
 
 test('floods of every kind: others are served, memory is bounded, and SIGTERM ends it', {
