@@ -67,6 +67,7 @@ const DEPRECATED = {
   sunset: 'Thu, 05 Dec 2030 00:00:00 GMT',
   link: '</v1/pets>; rel="successor-version"',
 };
+const NO_ANIMAL = { code: 'not_found', message: 'there is no such animal', status: 404 };
 const options = (has: Rest['has']) => ok('OPTIONS /v1/pets', { key: null, status: 204, has });
 const NO_KEY = { key: null, has: { 'www-authenticate': 'Bearer realm="petstore"' } };
 const BAD_KEY = { 'www-authenticate': 'Bearer realm="petstore", error="invalid_token"' };
@@ -195,7 +196,7 @@ const animals: Row[] = [
   ok('HEAD /v1/pets/1', { has: DEPRECATED }),
   no('/v1/pets/1', 'missing_api_key', { key: null, has: DEPRECATED }),
   ...words('999 0 -1 1.0 01 x 9223372036854775808 9223372036854775807 __proto__').map((id) =>
-    no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED, says: 'there is no such animal' }),
+    no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED, json: NO_ANIMAL }),
   ),
 ];
 
