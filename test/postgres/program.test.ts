@@ -1,31 +1,28 @@
 /** The program on a database: API, commands, several servers, their ends. Without --store, none of it is loaded. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import pg from 'pg';
 import { program, type Serving, serving, temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
 import { replica, setKey, until } from './replicas.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const run = promisify(execFile);
 
 it('without --store nothing of the engine on PostgreSQL is loaded', async (t) => {
   const dir = await temporary(t);
-  const words = `--import tsx ${ROOT}src/main.ts serve --port 0 --data ${dir}/data`.split(' ');
+  const words = `--import tsx src/main.ts keys create --plan free --data ${dir}/data`.split(' ');
   const env = { ...process.env, NODE_V8_COVERAGE: path.join(dir, 'loaded') };
-  const child = spawn(process.execPath, words, { env, cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(child.stdout, 'data');
-  child.kill('SIGTERM');
-  await once(child, 'close');
+  await run(process.execPath, words, { env, cwd: ROOT });
   const [report] = readdirSync(path.join(dir, 'loaded'));
-  const { result } = JSON.parse(readFileSync(path.join(dir, 'loaded', report), 'utf8'));
-  const urls = result.map(({ url }: { url: string }) => url).join('\n');
-  assert.match(urls, /\/src\/operator\/file-engine\.ts$/m);
-  assert.doesNotMatch(urls, /\/src\/postgres\/|\/node_modules\/pg[/-]/);
+  const loaded = readFileSync(path.join(dir, 'loaded', report), 'utf8');
+  assert.match(loaded, /\/src\/operator\/file-engine\.ts"/);
+  assert.doesNotMatch(loaded, /\/src\/postgres\/|\/node_modules\/pg[/-]/);
 });
 
 onDatabase('the program on PostgreSQL', (database) => {
@@ -39,11 +36,8 @@ onDatabase('the program on PostgreSQL', (database) => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env;
     const words = ['--import', 'tsx', '--test', '--test-reporter=tap', 'test/api.test.ts'];
     const store = database().url('').replace('?schema=', '');
-    const child = spawn(process.execPath, words, { cwd: ROOT, env: { ...env, PETSTORE_TEST_STORE: store } });
-    let said = '';
-    child.stdout.on('data', (text) => (said += text));
-    const [status] = await once(child, 'close');
-    assert.equal(status, 0, said);
+    const options = { cwd: ROOT, env: { ...env, PETSTORE_TEST_STORE: store } };
+    await run(process.execPath, words, options).catch(({ stdout }) => assert.fail(stdout));
     const tables = await database().query("SELECT FROM pg_tables WHERE tablename = 'log'");
     assert.ok(tables.length > 3, 'it ran on the database');
   });
@@ -55,32 +49,32 @@ onDatabase('the program on PostgreSQL', (database) => {
     const starting = [1, 2].map(() => serving(t, [...store, '--seed', seed, '--first-key', 'pro']));
     const [a, b] = await Promise.all(starting); // both at once: one makes the tables, one seeds, one makes the key
     assert.equal([a, b].filter(({ key }) => key !== '').length, 1);
-    const run = async (...words: string[]) => {
+    const done = async (...words: string[]) => {
       const { exit, stdout, stderr } = await program([...words, ...store]);
       assert.equal(exit, 0, `${words}: ${stderr}`);
       return stdout;
     };
-    const made = JSON.parse(await run('keys', 'create', '--plan', 'free', '--json'));
+    const made = JSON.parse(await done('keys', 'create', '--plan', 'free', '--json'));
     assert.equal((await ask(b, '/pets', made.key)).status, 200);
-    assert.match(await run('keys', 'list'), new RegExp(made.id));
-    assert.equal(JSON.parse(await run('keys', 'show', made.id, '--json')).minute.remaining, 59);
-    await run('keys', 'plan', made.id, 'pro');
+    assert.match(await done('keys', 'list'), new RegExp(made.id));
+    assert.equal(JSON.parse(await done('keys', 'show', made.id, '--json')).minute.remaining, 59);
+    await done('keys', 'plan', made.id, 'pro');
     assert.equal((await ask(a, '/pets', made.key)).headers.get('x-ratelimit-limit'), '300');
-    await run('keys', 'lift', made.id);
-    const { key } = JSON.parse(await run('keys', 'rotate', made.id, '--grace', '0s', '--json'));
+    await done('keys', 'lift', made.id);
+    const { key } = JSON.parse(await done('keys', 'rotate', made.id, '--grace', '0s', '--json'));
     assert.deepEqual([(await ask(b, '/pets', made.key)).status, (await ask(a, '/pets', key)).status], [401, 200]);
-    await run('keys', 'revoke', made.id);
+    await done('keys', 'revoke', made.id);
     assert.equal((await ask(b, '/pets', key)).status, 401);
 
     writeFileSync(path.join(dir, 'more'), '{"name":"imported","categoryId":9007199254740993}\n');
-    await run('import', path.join(dir, 'more'));
-    const last = (await run('export')).trimEnd().split('\n').at(-1)!;
+    await done('import', path.join(dir, 'more'));
+    const last = (await done('export')).trimEnd().split('\n').at(-1)!;
     assert.match(last, /"imported","categoryId":9007199254740993/);
     assert.equal((await ask(a, `/pets/${JSON.parse(last).id}`, a.key || b.key)).status, 200);
-    await run('compact');
-    const { digest } = JSON.parse(await run('verify', '--json'));
+    await done('compact');
+    const { digest } = JSON.parse(await done('verify', '--json'));
     const backup = path.join(dir, 'backup');
-    assert.equal(JSON.parse(await run('backup', backup, '--json')).digest, digest);
+    assert.equal(JSON.parse(await done('backup', backup, '--json')).digest, digest);
     const restored = await program(['restore', backup, '--data', path.join(dir, 'data'), '--json']);
     assert.equal(JSON.parse(restored.stdout).digest, digest, restored.stderr);
     const refused = await program(['restore', backup, ...store]);
