@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { it, type TestContext } from 'node:test';
 import { checked } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
-import { addPet, RICH, replica, setKey } from './replicas.ts';
+import { addPet, RICH, replica, setKey, until } from './replicas.ts';
 
 /** The longest conversation from a connection's first byte on, and every how manieth message of it is cut at. */
 const MESSAGES = 60;
@@ -106,19 +106,21 @@ onDatabase('the wire to the database', (database) => {
     assert.deepEqual([behind.fatal, beside.fatal], [[], []]);
   });
 
-  it('may carry nothing any more: 503 after two seconds, and another connection afterwards', async (t) => {
+  it('may carry nothing any more: 503 after two seconds, a write is unknown after ten, and kept in the end', async (t) => {
     const { proxy, store, limiter, ready, count } = await behindProxy(t, 'mute');
     const key = await setKey(store, RICH);
     assert.ok(ready());
     proxy.isSilent = true;
     const began = performance.now();
-    const write = addPet(store, 'kept in the end');
+    const write = assert.rejects(addPet(store, 'kept in the end'), { failure: 'unknown' });
     await assert.rejects(limiter.take(key), { failure: 'unavailable' });
     const waited = performance.now() - began;
     assert.ok(waited > 1_900 && waited < 20_000, `${waited} ms`);
     assert.ok(!ready());
+    await write;
     proxy.isSilent = false;
-    assert.equal(await write, 1);
+    await until(() => store.read.pets.get(1)?.name === 'kept in the end');
     assert.equal(count('doubts_total'), 1);
+    assert.equal(await addPet(store, 'next'), 2);
   });
 });
