@@ -51,8 +51,11 @@ class LimiterModel {
     return { ...this.#decision(limited), strikes: strikes?.count ?? 0, bans: ban?.step ?? 0, banEndsAt };
   }
 
+  /** The minute in which strikes are counted goes on. */
   lift(limited: Limited): void {
-    Object.assign(this.#caller(limited), { ban: undefined, strikes: undefined });
+    const caller = this.#caller(limited);
+    caller.ban = undefined;
+    if (caller.strikes !== undefined) caller.strikes.count = 0;
   }
 
   /** Minutes and strikes may start anew, nothing else. */
