@@ -62,7 +62,8 @@ function headerOf(key: string, keys: Map<string, string>): string {
 }
 
 async function tryRow(origin: string, row: Row, keys: Map<string, string>): Promise<void> {
-  const headers = new Headers(row.headers);
+  // One that is kept may be closed as idle while it is used anew, if this process got no processor for 5 s.
+  const headers = new Headers({ connection: 'close', ...row.headers });
   if (row.key !== null) headers.set('authorization', headerOf(row.key ?? 'first', keys));
   const body = row.text ?? (row.body === undefined ? undefined : JSON.stringify(row.body));
   if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
