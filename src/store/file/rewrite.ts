@@ -43,22 +43,9 @@ export async function compactFile(disk: Disk, dir: string, { file, length }: Ext
   await writeWhole(disk, `${dir}/${fileName(file + 1)}.tmp`, { ...header, file: file + 1, first: batch }, state);
 }
 
-/** A whole new file, durable but for its name. Gives its length. Where it fails, it takes no room. */
+/** A whole new file, durable but for its name. Gives its length. Who asked for it removes what a failure leaves. */
 export async function writeWhole(disk: Disk, path: string, header: Header, state: State): Promise<number> {
-  const remove = () => disk.unlink(path).catch(() => {});
-  await remove();
-  try {
-    const length = await writeLines(disk, path, encodeFile(header, state));
-    await readFile(disk, path);
-    return length;
-  } catch (error) {
-    await remove();
-    throw error;
-  }
-}
-
-/** Gives the length of the new file. */
-async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Promise<number> {
+  await disk.unlink(path).catch(() => {}); // left by one that was cut off
   const fd = await disk.create(path);
   let text = '';
   let length = 0;
@@ -71,26 +58,29 @@ async function writeLines(disk: Disk, path: string, lines: Iterable<string>): Pr
     text = '';
   };
   try {
-    for (const line of lines) {
+    for (const line of encodeFile(header, state)) {
       text += line;
       if (text.length >= WRITE_BYTES) await flush();
     }
     await flush();
-    return length;
   } finally {
     disk.close(fd);
   }
+  await readFile(disk, path);
+  return length;
 }
 
 /** A state becomes the store. Gives the length of its file. */
 export async function becomeStore(disk: Disk, dir: string, header: Header, state: State): Promise<number> {
   const unnamed = `${dir}/${fileName(header.file)}.tmp`;
-  const length = await writeWhole(disk, unnamed, header, state);
-  await giveName(disk, dir, header).catch(async (error) => {
+  try {
+    const length = await writeWhole(disk, unnamed, header, state);
+    await giveName(disk, dir, header);
+    return length;
+  } catch (error) {
     await disk.unlink(unnamed).catch(() => {}); // it takes room that others need, if it has no other name yet
     throw error;
-  });
-  return length;
+  }
 }
 
 /** A file that is whole and durable has its name, for good, and counts. */
