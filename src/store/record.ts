@@ -4,7 +4,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Counters, Once, Operation, Pet, PetColumns, Proof, Whole } from './model.ts';
+import type { Counters, Once, Operation, Pet, Proof, Whole } from './model.ts';
 import { isOperation } from './operations.ts';
 import type { State } from './state.ts';
 
@@ -49,23 +49,15 @@ function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, 
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}}`;
 }
 
-/** Where an entry holds an int64. */
-interface Holding {
-  op: string;
-  pet?: Pet;
-  pets?: PetColumns;
-  category?: Category;
-  categories?: Category[];
-  categoryIds?: Int64[];
-}
-
 /** Takes what JSON.parse made of it, and revives each int64 in place. */
 export function decode(entry: Entry): Entry {
-  const { op, pet, pets, category, categories, categoryIds = pets?.categoryIds ?? [] }: Holding = entry;
+  const { op } = entry;
   if (!isOperation(op) && op !== 'proof') throw new VersionError(`it holds "${op}", which this program does not know`);
-  if (pet) pet.categoryId = revived(pet.categoryId);
-  for (const one of category ? [category] : (categories ?? [])) one.id = revived(one.id);
-  for (let i = 0; i < categoryIds.length; i++) categoryIds[i] = revived(categoryIds[i]);
+  if (op === 'addPet') entry.pet.categoryId = revived(entry.pet.categoryId);
+  if (op === 'setCategory') entry.category.id = revived(entry.category.id);
+  if (op === 'fill') for (const category of entry.categories) category.id = revived(category.id);
+  const columns = op === 'fill' ? entry.pets : op === 'pets' ? entry : undefined;
+  if (columns) columns.categoryIds = columns.categoryIds.map(revived);
   return entry;
 }
 
