@@ -55,8 +55,6 @@ export function aheadOf(state: State): StateAhead {
     usage: new Map<string, Usage>(),
     /** By caller: how much older than in the state idempotency records will be. */
     aged: new Map<string, number>(),
-    /** No decision looks at what has expired. */
-    passed() {},
     age(caller: string, ms: number) {
       tables.aged.set(caller, (tables.aged.get(caller) ?? 0) + ms);
     },

@@ -34,8 +34,6 @@ export interface Tables {
   readonly keys: Rows<string, ApiKey>;
   readonly usage: Rows<string, Usage>;
   readonly onces: Rows<string, Made>;
-  /** A record tells store time: what has expired by then may go. */
-  passed(at: number): void;
   /** A caller's idempotency records become older. */
   age(caller: string, ms: number): void;
 }
@@ -70,7 +68,7 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
   setCategory({ category }, to) {
     to.categories.set(category.id, category);
   },
-  setKey({ key, at = 0 }, to) {
+  setKey({ key }, to) {
     const { counters, keys } = to;
     const slot = keys.get(key.id)?.slot;
     // Slots ascend; a repair may have left some out.
@@ -78,25 +76,21 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
     counters.nextSlot = Math.max(counters.nextSlot, key.slot + 1);
     keys.set(key.id, key);
-    to.passed(at);
   },
-  usage({ entries, at }, to) {
+  usage({ entries }, to) {
     for (const usage of entries) setUsage(usage, to);
-    to.passed(at);
   },
-  fill({ categories, pets, at }, to) {
+  fill({ categories, pets }, to) {
     for (const table of [to.pets, to.orders, to.categories, to.onces]) table.clear();
     Object.assign(to.counters, { nextPetId: 1, nextOrderId: 1 });
     for (const category of categories) to.categories.set(category.id, category);
     addPets(1, pets, to);
-    to.passed(at);
   },
-  advance({ key: id, ms, usage, at }, to) {
+  advance({ key: id, ms, usage }, to) {
     const key = to.keys.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
     to.keys.set(id, { ...key, ahead: (key.ahead ?? 0) + ms });
     to.age(id, ms);
     setUsage(usage, to);
-    to.passed(at);
   },
   orders({ first, petIds, statuses, placedAts }, to) {
     give('order', first, statuses.length, to, true);
@@ -111,6 +105,12 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
 /** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
 export const perform = (operation: Operation, to: Tables): void =>
   (CHANGES[operation.op] as (operation: Operation, to: Tables) => void)(operation, to);
+
+/** The store time that an operation tells; 0: it tells none. */
+export function timeOf(operation: Operation): number {
+  if ('at' in operation) return operation.at ?? 0;
+  return ('once' in operation && operation.once?.at) || 0;
+}
 
 /** Their ids, if they have any, are left out. */
 export const columnsOf = (pets: NewPet[]): PetColumns => ({
@@ -154,7 +154,5 @@ function setUsage(one: Usage, { keys, usage }: Tables): void {
 }
 
 function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {
-  if (!once) return;
-  to.passed(once.at);
-  to.onces.set(onceId(kind, once), { id, status, at: once.at });
+  if (once) to.onces.set(onceId(kind, once), { id, status, at: once.at });
 }

@@ -1,6 +1,6 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
 import type { ApiKey, Counters, Counts, Made, Operation, Order, Pet, Reading, Usage } from './model.ts';
-import { columnsOf, isExpired, perform, type Tables } from './operations.ts';
+import { columnsOf, isExpired, perform, type Tables, timeOf } from './operations.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -46,11 +46,15 @@ export class State implements Tables, Reading {
   }
 
   apply(operations: readonly Operation[]): void {
-    for (const operation of operations) perform(operation, this);
+    for (const operation of operations) {
+      perform(operation, this);
+      const at = timeOf(operation);
+      if (at > 0) this.#passed(at);
+    }
   }
 
   /** Time comes from the records, never from a clock: a replay drops exactly what was dropped before. */
-  passed(at: number): void {
+  #passed(at: number): void {
     this.time = Math.max(this.time, at);
     for (let drops = 0; drops < DROPS_PER_RECORD; drops++) {
       this.#oldest ??= this.#byAge.next().value;
