@@ -53,11 +53,6 @@ export function aheadOf(state: State): StateAhead {
     onces: new Layer(state.onces),
     /** No decision looks at it. */
     usage: new Map<string, Usage>(),
-    /** By caller: how much older than in the state idempotency records will be. */
-    aged: new Map<string, number>(),
-    age(caller: string, ms: number) {
-      tables.aged.set(caller, (tables.aged.get(caller) ?? 0) + ms);
-    },
   };
   const { counters, categories, keys, onces } = tables;
   return {
@@ -68,7 +63,7 @@ export function aheadOf(state: State): StateAhead {
       const id = onceId(kind, once);
       if (onces.has(id)) return 'accepted';
       const made = onces.get(id);
-      return made && !isExpired(made, once.at + (tables.aged.get(once.caller) ?? 0)) ? made : undefined;
+      return made && !isExpired(id, made, once.at, tables) ? made : undefined;
     },
     /** Refuses what there is no room for. */
     apply(operation) {

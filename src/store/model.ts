@@ -93,6 +93,7 @@ export interface Once {
 export interface Made {
   id: number;
   status: PetStatus | OrderStatus;
+  /** In store time, and as far ahead as the key of its caller was. */
   at: number;
 }
 
@@ -111,7 +112,7 @@ export type Operation =
   | { op: 'usage'; at: number; entries: Usage[] }
   /** A seed, and the lab's reset: no orders and idempotency records, these categories, these animals from id 1 on. */
   | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
-  /** The lab: time passes for one key. Its idempotency records age, and its usage is this. */
+  /** The lab: time passes for one key, and so for its idempotency records. Its usage is this. */
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
   /** Pieces of a whole state, which is told in these and some of the others. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }

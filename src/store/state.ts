@@ -64,14 +64,10 @@ export class State implements Tables, Reading {
       }
       const [id, made] = this.#oldest;
       const isThere = this.onces.get(id) === made;
-      if (isThere && !isExpired(made, this.time)) return;
+      if (isThere && !isExpired(id, made, this.time, this)) return;
       if (isThere) this.onces.delete(id);
       this.#oldest = undefined;
     }
-  }
-
-  age(caller: string, ms: number): void {
-    for (const [id, made] of this.onces) if (id.split('\n')[1] === caller) made.at -= ms;
   }
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
