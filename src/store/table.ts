@@ -104,8 +104,6 @@ export class Table<R extends { id: number; status: string }> {
 
   /** The last chunk that begins at this id or before; -1 when there is none. */
   #chunkOf(id: number): number {
-    const last = this.#chunks.length - 1;
-    if (last >= 0 && this.#chunks[last].first <= id) return last; // where rows are added
     return placeIn(this.#chunks, ({ first }) => first <= id) - 1;
   }
 }
