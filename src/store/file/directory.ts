@@ -12,11 +12,6 @@ export const LOCK = 'LOCK';
 /** A sector is written as a whole. Should a crash tear it all the same, it still tells that there was a store. */
 const MARK_BYTES = 512;
 
-interface Mark {
-  store: string;
-  lowest: number;
-}
-
 /** `store-000007.jsonl`; while it is written it ends with `.tmp`, and what a repair has kept beside with `.damaged`. */
 const OURS = /^store-(\d{6,15})\.jsonl(\.tmp|\.damaged(-\d+)?)?$/;
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
@@ -106,7 +101,7 @@ export async function dropOthers(disk: Disk, dir: string, header: Pick<Header, '
 }
 
 /** Where it cannot be read, it tells of some store that was there. */
-function readMark(disk: Disk, dir: string): Mark | undefined {
+function readMark(disk: Disk, dir: string): { store: string; lowest: number } | undefined {
   const path = `${dir}/${LOCK}`;
   if (!disk.list(dir).includes(LOCK) || disk.size(path) === 0) return undefined;
   const bytes = Buffer.alloc(MARK_BYTES);

@@ -221,7 +221,6 @@ export class FileJournal implements Journal {
 
   /** What is on disk cannot be known from here on. */
   #fail(error: unknown): StoreError {
-    if (this.#failure) return this.#failure;
     this.#failure = new StoreError('unknown', `the log could not be written: ${(error as Error).message}`);
     this.#options.onFatal?.(this.#failure);
     return this.#failure;
