@@ -7,7 +7,7 @@ import type { Log } from '../engine.ts';
 import { read } from './arguments.ts';
 import type { Calls } from './command.ts';
 import type { Context } from './context.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
+import { asCommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import type { Said } from './reach.ts';
 import { adminSocket, listen } from './sockets.ts';
@@ -28,7 +28,7 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
   try {
     rmSync(path, { force: true });
   } catch {
-    throw new CommandError(EXIT.failed, `${path} is in the place of the socket for commands: remove it by hand`);
+    throw new Error(`${path} is in the place of the socket for commands: remove it by hand`);
   }
   const server = createServer({ requestTimeout: 0 }, (req, res) => void answer(req, res, serving));
   server.maxConnections = MAX_CALLERS;
@@ -53,11 +53,11 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
   const gone = new Promise((resolve) => res.once('close', resolve));
   const tell = async (line: string) => {
     await (say({ line }) ? new Promise(setImmediate) : Promise.race([once(res, 'drain'), gone]));
-    if (res.destroyed) throw new CommandError(EXIT.failed, 'whoever asked went away');
+    if (res.destroyed) throw new Error('whoever asked went away');
   };
   try {
     const command = calls.get(call);
-    if (command?.call === undefined) throw new CommandError(EXIT.failed, `the running server knows no command ${call}`);
+    if (command?.call === undefined) throw new Error(`the running server knows no command ${call}`);
     const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
     const { words, variables }: Said = JSON.parse(String((await input.next()).value));
     const result = await command.call(context, read(command, words, variables), { input, tell });

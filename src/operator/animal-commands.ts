@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { petJson } from '../shop/pets.ts';
 import { PET_STATUSES } from '../store/model.ts';
 import { command } from './command.ts';
-import { CommandError, EXIT } from './exit.ts';
 import { keyOf } from './key-details.ts';
 import { id } from './keys.ts';
 import { json, oneOf, optional, path, place } from './options.ts';
@@ -42,13 +41,13 @@ export const GRADE = command({
   call: ({ engine, grade }, { id, atLeast }) => {
     if (grade !== undefined) return grade(keyOf(engine.store.read, id).id, atLeast);
     const who = 'only a server with --lab grades clients, and none runs on a directory here';
-    throw new CommandError(EXIT.failed, `${who}; of one with --store ask GET /lab/grade`);
+    throw new Error(`${who}; of one with --store ask GET /lab/grade`);
   },
   run: async ({ junit, json, atLeast }, ask) => {
     const { isGoodEnough, junit: xml, checks, ...graded } = await ask();
     if (junit !== undefined) await writeFile(junit, xml);
     await print(json ? JSON.stringify({ ...graded, checks }, null, 2) : `${facts(graded)}\n\n${table(checks)}`);
     const why = graded.grade === null ? 'there is no grade yet: too little was seen' : `the grade is not ${atLeast}`;
-    if (!isGoodEnough) throw new CommandError(EXIT.failed, why);
+    if (!isGoodEnough) throw new Error(why);
   },
 });

@@ -3,7 +3,7 @@ import type { Upkeep } from '../engine.ts';
 import type { Progress } from '../store/file/read.ts';
 import { repair, restore } from '../store/file/tools.ts';
 import { command } from './command.ts';
-import { CommandError, EXIT, reasonOf } from './exit.ts';
+import { reasonOf } from './exit.ts';
 import { makePrivate, mustHoldStore, upkeepOf } from './file-engine.ts';
 import { openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, placeOf, shownPlace } from './options.ts';
@@ -29,7 +29,7 @@ export const DATA_COMMANDS = [
     run: async ({ json, ...values }) => {
       const { data } = placeOf(values);
       const instead = 'repair is for a directory; restore a backup into an empty schema instead';
-      if (data === undefined) throw new CommandError(EXIT.failed, instead);
+      if (data === undefined) throw new Error(instead);
       const { failure, ...done } = await withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
       if (failure === undefined) return done;
       await print(json ? JSON.stringify(done, null, 2) : inWords(done));
@@ -83,10 +83,7 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
 
 /** Another try would only hear that there is nothing left to do. */
 const mayNotLast = (data: string, failure: Error, done: string, advice = '') =>
-  new CommandError(
-    EXIT.failed,
-    `${data}: ${reasonOf(failure)}; ${done} may not outlast a crash of the machine${advice}`,
-  );
+  new Error(`${data}: ${reasonOf(failure)}; ${done} may not outlast a crash of the machine${advice}`);
 
 async function repairFile(data: string, onProgress: Progress) {
   mustHoldStore(data);

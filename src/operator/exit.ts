@@ -7,7 +7,7 @@ import { PROGRAM } from './version.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
-/** Ends the program with a sentence for the operator and an exit status, without a stack. */
+/** Ends the program with a sentence for the operator and an exit status, without a stack. A plain Error does with 1. */
 export class CommandError extends Error {
   readonly exit: number;
 

@@ -11,7 +11,7 @@ import { MemoryStore } from '../store/memory.ts';
 import { type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { EXIT } from './exit.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
@@ -73,7 +73,7 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
 
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
-  if (!holdsStore(realDisk, dir)) throw new CommandError(EXIT.failed, `there is no store in ${dir}`);
+  if (!holdsStore(realDisk, dir)) throw new Error(`there is no store in ${dir}`);
 }
 
 /** What reads the file itself. */

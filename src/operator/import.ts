@@ -52,7 +52,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     const { good, bad, digest, batches } = await withProgress(`checking ${file}`, (at) => check(file, onBad, at));
     if (bad > 0 && !skipBad) {
       const rest = good === 0 ? '' : `. Use --skip-bad to import the other ${good === 1 ? 'one' : count(good)}`;
-      throw new CommandError(EXIT.failed, `Nothing imported: ${counted(bad, 'bad line')}${rest}`);
+      throw new Error(`Nothing imported: ${counted(bad, 'bad line')}${rest}`);
     }
     const imported = await withProgress('import', (at) => ask({ input: named(batches, digest, at) }));
     return { ...imported, skipped: bad, badLines };
@@ -68,7 +68,7 @@ same command: for 24 hours the same input adds nothing twice.`,
 /** The same lines make the same digest and the same batches, whenever they come. */
 async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: Progress) {
   const found = file === '-' ? fstatSync(0) : statSync(file);
-  if (found.isDirectory()) throw new CommandError(EXIT.failed, `${file} is a directory`);
+  if (found.isDirectory()) throw new Error(`${file} is a directory`);
   const stream = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES });
   stream.once('error', (error: Error) => Object.assign(error, { path: file })); // the store has not failed
   const hash = createHash('sha256');
@@ -88,8 +88,7 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
     } catch (error) {
       const text = line?.toString();
       if (text !== undefined && BLANK.test(text)) continue;
-      if (number === 1 && text && CSV.test(text))
-        throw new CommandError(EXIT.failed, `${file} looks like CSV; ${EXAMPLE}`);
+      if (number === 1 && text && CSV.test(text)) throw new Error(`${file} looks like CSV; ${EXAMPLE}`);
       bad++;
       const isJson = text === undefined || /^\s*[{[]/.test(text);
       await onBad(number, isJson ? withoutLine((error as Error).message) : `not JSON; ${EXAMPLE}`);
@@ -136,7 +135,7 @@ function broken(error: Error, { added, already }: { added: number; already: numb
 
 function decideBatch(ahead: Ahead, pets: PetColumns, once: Once) {
   const made = ahead.made('import', once);
-  if (made === 'accepted') throw new CommandError(EXIT.failed, 'the same import is being done by another command');
+  if (made === 'accepted') throw new Error('the same import is being done by another command');
   if (made !== undefined) return { op: 'again' as const, made };
   return { op: 'pets' as const, first: ahead.counters.nextPetId, once, ...pets };
 }

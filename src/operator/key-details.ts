@@ -2,12 +2,11 @@
 import type { WindowState } from '../access/limits.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { Context } from './context.ts';
-import { CommandError, EXIT } from './exit.ts';
 import { count, when } from './output.ts';
 
 export function keyOf({ keys }: { keys: Pick<Reading['keys'], 'get'> }, id: string): ApiKey {
   const key = keys.get(id);
-  if (key === undefined) throw new CommandError(EXIT.failed, `there is no key ${id}`);
+  if (key === undefined) throw new Error(`there is no key ${id}`);
   return key;
 }
 

@@ -6,7 +6,6 @@ import { ENVIRONMENTS, PLANS } from '../store/model.ts';
 import type { Given } from './arguments.ts';
 import { command } from './command.ts';
 import type { Context } from './context.ts';
-import { CommandError, EXIT } from './exit.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
 import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
 import { count, table } from './output.ts';
@@ -185,7 +184,7 @@ async function rotateKey(context: Context, { id, grace }: { id: string; grace: n
       return { digest, endsAt: Math.min(endsAt, now + grace) };
     });
     if ((older[MAX_KEY_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new CommandError(EXIT.failed, `${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
+      throw new Error(`${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
     }
     return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_KEY_SECRETS) };
   });
@@ -197,7 +196,7 @@ async function change({ engine: { store } }: Context, id: string, to: (key: ApiK
   const at = store.unix();
   const { key } = await store.write((ahead) => {
     const before = keyOf(ahead, id);
-    if (before.revokedAt !== undefined) throw new CommandError(EXIT.failed, `${id} is revoked`);
+    if (before.revokedAt !== undefined) throw new Error(`${id} is revoked`);
     return { op: 'setKey' as const, at, key: to(before) };
   });
   return infoOf(key);

@@ -48,7 +48,7 @@ export async function askServer(
   } finally {
     req.destroy();
   }
-  throw new CommandError(EXIT.failed, `the server ended before it answered; ${unsure}`);
+  throw new Error(`the server ended before it answered; ${unsure}`);
 }
 
 const silent = (dir: string) =>
@@ -59,5 +59,5 @@ function notAsked(dir: string, error: NodeJS.ErrnoException): never[] {
   if (error instanceof CommandError || hasNoDescriptor(error)) throw error;
   if (error.code === 'EAGAIN') throw silent(dir); // its queue is full
   const advice = error.code === 'EACCES' ? '; run this as the user who owns the store' : '';
-  throw new CommandError(EXIT.failed, `${dir}: the running server cannot be asked: ${error.message}${advice}`);
+  throw new Error(`${dir}: the running server cannot be asked: ${error.message}${advice}`);
 }

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../store/model.ts';
 import { type Content, readContent } from './animals.ts';
-import { CommandError, EXIT, reasonOf } from './exit.ts';
+import { reasonOf } from './exit.ts';
 import { DONE_BEFORE } from './keys.ts';
 
 const MAX_SEED_BYTES = 1_048_576;
@@ -21,6 +21,6 @@ export async function seedOf(file: string): Promise<Content> {
     if (bytes.length <= MAX_SEED_BYTES) return readContent(bytes);
     throw new Error(`longer than ${MAX_SEED_BYTES} bytes; use petstore import for many animals`);
   } catch (error) {
-    throw new CommandError(EXIT.failed, `seed ${file}: ${reasonOf(error as Error)}`);
+    throw new Error(`seed ${file}: ${reasonOf(error as Error)}`);
   }
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
-import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
+import { hasNoDescriptor } from './exit.ts';
 
 /** What fits into sun_path, with its closing NUL. */
 const MAX_PATH_BYTES = 107;
@@ -19,7 +19,7 @@ export async function listen(server: Server, at: { host: string; port: number } 
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;
-    throw new CommandError(EXIT.failed, `${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
+    throw new Error(`${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
   }
   // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
   server.on('error', (error) => log.error('a connection could not be taken', { error }));
@@ -28,7 +28,7 @@ export async function listen(server: Server, at: { host: string; port: number } 
 export function adminSocket(dir: string): string {
   const socket = path.resolve(dir, 'admin.sock');
   if (Buffer.byteLength(socket) <= MAX_PATH_BYTES) return socket;
-  throw new CommandError(EXIT.failed, `${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
+  throw new Error(`${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
 }
 
 export const isNobodyThere = ({ code = '' }: NodeJS.ErrnoException): boolean =>
