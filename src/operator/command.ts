@@ -6,7 +6,7 @@ import { read, type Spec, type Variables } from './arguments.ts';
 import type { Context, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
-import { type Options, placeOf, shownPlace, type Values } from './options.ts';
+import { type Options, type Place, shownPlace, type Values } from './options.ts';
 import { inWords, print } from './output.ts';
 import { askServer } from './reach.ts';
 
@@ -35,12 +35,12 @@ export const command = <O extends Options, A = undefined, R = A>(command: Comman
 /** Refuses wrong words before it touches anything, and ends well only where all was done, told and closed. */
 export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
   const values = read(command, words, variables);
-  const place = placeOf(values);
+  const place = values as Place; // of a command that has one: the others do not ask
   const opened: Engine[] = [];
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {
       const io = { input: Readable.from([]), tell: print, ...given };
-      const answer = place.data && (await askServer(place.data, command, { words, variables }, io));
+      const answer = !place.store && (await askServer(place.data, command, { words, variables }, io));
       if (answer) return answer.result;
       opened.push(await openHere(place, command));
       const context = { engine: opened[0], clock, environment: 'production' as const };

@@ -6,7 +6,7 @@ import { command } from './command.ts';
 import { reasonOf } from './exit.ts';
 import { makePrivate, mustHoldStore, upkeepOf } from './file-engine.ts';
 import { openHere, postgres } from './opening.ts';
-import { json, type Place, path, place, placed, placeOf, shownPlace } from './options.ts';
+import { json, type Place, path, place, placed, shownPlace } from './options.ts';
 import { inWords, print } from './output.ts';
 import { withProgress } from './progress.ts';
 import { isServed } from './sockets.ts';
@@ -18,7 +18,7 @@ export const DATA_COMMANDS = [
     does: 'read and check everything in the store; print counts and a digest',
     more: 'Changes nothing. Two stores with the same digest hold the same.',
     options: { ...place, json },
-    run: (values) => withUpkeep(placeOf(values), (upkeep) => upkeep.verify()),
+    run: (values) => withUpkeep(values, (upkeep) => upkeep.verify()),
   }),
   command({
     name: 'repair',
@@ -26,10 +26,9 @@ export const DATA_COMMANDS = [
     more: 'For a store that the service refused to open. Make a copy of the directory first.',
     unsure: `it may be done: ${PROGRAM} keys list shows which keys are revoked, and the damaged file is kept beside`,
     options: { ...place, json },
-    run: async ({ json, ...values }) => {
-      const { data } = placeOf(values);
+    run: async ({ json, data, store }) => {
       const instead = 'repair is for a directory; restore a backup into an empty schema instead';
-      if (data === undefined) throw new Error(instead);
+      if (store !== undefined) throw new Error(instead);
       const { failure, ...done } = await withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
       if (failure === undefined) return done;
       await print(json ? JSON.stringify(done, null, 2) : inWords(done));
@@ -49,8 +48,8 @@ export const DATA_COMMANDS = [
     name: 'backup',
     does: 'copy the store into one file, also while the service runs',
     options: { file: placed(path, 'FILE', 'the file to write; it must not exist'), ...place, json },
-    run: async ({ file, ...values }) => {
-      const proof = await withUpkeep(placeOf(values), (upkeep) => upkeep.backup(file));
+    run: async ({ file, ...at }) => {
+      const proof = await withUpkeep(at, (upkeep) => upkeep.backup(file));
       return { ...proof, writtenTo: file };
     },
   }),
@@ -58,25 +57,25 @@ export const DATA_COMMANDS = [
     name: 'restore',
     does: 'fill an empty data directory or database from a backup, and prove it',
     options: { file: placed(path, 'FILE', 'a file that backup wrote'), ...place, json },
-    run: async ({ file, ...values }) => {
-      const { data, store } = placeOf(values);
+    run: async ({ file, ...at }) => {
+      const { data, store } = at;
       const proof = await withProgress('restoring', async (onProgress) => {
-        if (data === undefined) return (await postgres()).restorePostgres(file, store, onProgress);
+        if (store !== undefined) return (await postgres()).restorePostgres(file, store, onProgress);
         const options = { onProgress, isAlive: () => isServed(data) };
         const { proof, failure } = await restore(file, data, options);
         makePrivate(data);
         if (failure === undefined) return proof;
         throw mayNotLast(data, failure, 'the whole store is there all the same, but', ': remove it, and restore again');
       });
-      return { ...proof, restoredTo: shownPlace(placeOf(values)) };
+      return { ...proof, restoredTo: shownPlace(at) };
     },
   }),
 ];
 
 /** A file is read beside whoever writes it; a database is opened. */
 async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | 'backup'>) => Promise<R>) {
-  const { data } = at;
-  if (data !== undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
+  const { data, store } = at;
+  if (store === undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
   const engine = await openHere(at, { reads: true });
   return work(engine.upkeep).finally(() => engine.close());
 }

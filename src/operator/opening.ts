@@ -16,12 +16,10 @@ const IN_USE_RETRY_MS = 100;
 export const postgres = () => import('../postgres/engine.ts');
 
 /** For a server: it hears by `onFatal` of what it cannot go on from. */
-export async function openEngine(place: Place, options: EngineOptions): Promise<Engine> {
-  if (place.data !== undefined) return openFileEngine(place.data, options);
-  const env = { ...process.env, PETSTORE_STORE: place.store };
-  return (await postgres()).openPostgres(place.store, options, () =>
-    runAgain(['compact'], { env, priority: LOW_PRIORITY }),
-  );
+export async function openEngine({ data, store }: Place, options: EngineOptions): Promise<Engine> {
+  if (store === undefined) return openFileEngine(data, options);
+  const env = { ...process.env, PETSTORE_STORE: store };
+  return (await postgres()).openPostgres(store, options, () => runAgain(['compact'], { env, priority: LOW_PRIORITY }));
 }
 
 /** For a command, in its own process. What it should know of the opening is told on stderr. */
@@ -32,7 +30,7 @@ export function openHere(
   const notice = (message: string) => void told(`petstore: ${message}\n`);
   return withProgress('reading the store', async (onProgress) => {
     const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress, mustExist: !makes };
-    if (data === undefined) return (await postgres()).openPostgres(store, options);
+    if (store !== undefined) return (await postgres()).openPostgres(store, options);
     return reads ? openReadOnly(data, options) : openFileEngine(data, options);
   });
 }

@@ -8,7 +8,6 @@ import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
 const MAX_TRUST_PROXY_HOPS = 10;
-const DEFAULT_DATA = 'data';
 
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
@@ -88,21 +87,17 @@ export const duration = (maxDays: number) =>
 
 const storeUrl = text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
 
-/** Where the store is: of every command that needs it. */
+/** Where the store is: of every command that needs it. Where `store` is given, `data` says nothing. */
 export const place = {
-  data: optional(path, 'DIR', 'directory of the store', DEFAULT_DATA),
+  data: option(path, 'DIR', 'directory of the store', 'data'),
   store: optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'),
 };
 export const json = flag('print JSON, for programs');
 
-export type Place = { data: string; store?: undefined } | { data?: undefined; store: string };
-
-export function placeOf({ data = DEFAULT_DATA, store }: { data?: string; store?: string }): Place {
-  return store === undefined ? { data } : { store };
-}
+export type Place = Values<typeof place>;
 
 /** As it may be logged: without user and password. */
-export const shownPlace = ({ data, store }: Place): string => data ?? withoutPassword(store);
+export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : withoutPassword(store));
 
 export const baseUrls = {
   baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),

@@ -2,7 +2,7 @@
 import { jsonReply, type Reply, withBody } from '../http/reply.ts';
 import { consolePage } from '../web/console.ts';
 import { type Addresses, openapiDocument } from '../web/openapi.ts';
-import { placeOf, type ServeSettings } from './options.ts';
+import type { ServeSettings } from './options.ts';
 import { print } from './output.ts';
 import { PROGRAM } from './version.ts';
 
@@ -25,10 +25,10 @@ export function addPages(pages: Map<string, () => Reply>, settings: ServeSetting
 }
 
 function consoleReply(settings: ServeSettings, { environment, ...addresses }: Addresses): Reply {
-  const { host, trustProxy, lab } = settings;
+  const { host, trustProxy, data, store, lab } = settings;
   const url = environment === 'staging' ? addresses.stagingBaseUrl : addresses.baseUrl;
   const isPublic = trustProxy > 0 || !LOOPBACK.test(host);
-  const { html, headers } = consolePage({ url, program: PROGRAM, data: placeOf(settings).data, isPublic, lab });
+  const { html, headers } = consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
   return withBody(200, 'text/html; charset=utf-8', html, headers.flat());
 }
 

@@ -17,7 +17,7 @@ import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
 import { openEngine, triedWhileInUse } from './opening.ts';
-import { placeOf, SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
+import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { print } from './output.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
@@ -59,7 +59,7 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
     await stop();
     log.info('stopped');
   } catch (error) {
-    const known = asCommandError(error, shownPlace(placeOf(settings)));
+    const known = asCommandError(error, shownPlace(settings));
     log.error(known?.message ?? 'a bug ended the start', known ? undefined : { error });
     await end(known?.exit ?? EXIT.failed);
   }
@@ -68,8 +68,7 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
 
 /** Serves until what it returns is called. */
 async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal: (error: unknown) => void) {
-  const { environment, seed, firstKey: plan, banAfter } = settings;
-  const place = placeOf(settings);
+  const { environment, seed, firstKey: plan, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, () => Reply>();
   const addresses = new Addresses({ clock });
@@ -78,8 +77,8 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
   const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
   const fatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => onFatal(error));
-  const open = () => openEngine(place, { clock, banAfter, log, onFatal: fatal, onBatch: metrics?.batch });
-  const engine = await triedWhileInUse(open, async () => place.data !== undefined && isServed(place.data));
+  const open = () => openEngine(settings, { clock, banAfter, log, onFatal: fatal, onBatch: metrics?.batch });
+  const engine = await triedWhileInUse(open, async () => !database && isServed(data));
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
@@ -87,14 +86,14 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     const lab = settings.lab ? await openLab(engine, seed) : undefined;
     const context = { engine, clock, environment, grade: lab?.grade };
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log }));
-    const admin = place.data === undefined ? undefined : await openAdmin(place.data, { context, calls, log });
+    const admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = plan && (await createFirstKey(context, plan));
     const url = `${originOf(app.server)}/v1`;
     addPages(pages, settings, url);
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
     tellFirstSteps(url, firstKey, log);
-    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(place), version: VERSION };
-    log.info('listening', { ...at, ...store.read.counts() });
+    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
+    log.info('listening', { ...at, version: VERSION, ...store.read.counts() });
     return async () => {
       await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
       await engine.close();
