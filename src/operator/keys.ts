@@ -1,7 +1,7 @@
 /** `petstore keys …`: what each command takes, and what it does where the store is. */
 import { digestOf, makeKey } from '../access/keys.ts';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
-import type { Ahead, ApiKey, Decided, Environment, Plan } from '../store/model.ts';
+import type { ApiKey, Decided, Environment, Plan } from '../store/model.ts';
 import { ENVIRONMENTS, PLANS } from '../store/model.ts';
 import type { Given } from './arguments.ts';
 import { command } from './command.ts';
@@ -143,37 +143,29 @@ export const DONE_BEFORE: Decided = { op: 'again', made: { id: 0, status: 'avail
 interface Wanted extends Limits {
   name: string;
   environment?: Environment;
+  /** Only where none is active for the environment. */
+  isFirst?: boolean;
 }
 
 async function createKey(context: Context, wanted: Wanted) {
-  const { secret, decide } = newKey(context, wanted);
-  const { key } = await context.engine.store.write(decide);
-  return { ...infoOf(key), key: secret };
-}
-
-/** A key for the first caller, where none is active for this environment. */
-export async function createFirstKey(context: Context, plan: Plan): Promise<string | undefined> {
-  const { environment, engine } = context;
-  const { secret, decide } = newKey(context, { plan, name: 'first key' });
-  const isActive = (key: ApiKey) => !key.revokedAt && key.environment === environment;
-  const { op } = await engine.store.write((ahead) =>
-    [...ahead.allKeys()].some(isActive) ? DONE_BEFORE : decide(ahead),
-  );
-  return op === 'again' ? undefined : secret;
-}
-
-function newKey(context: Context, { name, environment = context.environment, ...limits }: Wanted) {
-  const { clock, engine } = context;
+  const { environment = context.environment, name, plan, isFirst } = wanted;
+  const { store } = context.engine;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
-  const about = { name, plan: limits.plan, ...limitsOf(limits), environment, createdAt: clock.wall(), secrets };
-  const at = engine.store.unix();
-  const decide = (ahead: Ahead) => {
+  const about = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
+  const at = store.unix();
+  const isActive = (key: ApiKey) => !key.revokedAt && key.environment === environment;
+  const decided = await store.write((ahead) => {
+    if (isFirst && [...ahead.allKeys()].some(isActive)) return DONE_BEFORE;
     const slot = ahead.counters.nextSlot;
-    return { op: 'setKey' as const, at, key: { id: `k${slot + 1}`, slot, ...about } };
-  };
-  return { secret, decide };
+    return { op: 'setKey', at, key: { id: `k${slot + 1}`, slot, ...about } };
+  });
+  return decided.op === 'setKey' ? { ...infoOf(decided.key), key: secret } : undefined;
 }
+
+/** A key for the first caller. */
+export const createFirstKey = async (context: Context, plan: Plan): Promise<string | undefined> =>
+  (await createKey(context, { plan, name: 'first key', isFirst: true }))?.key;
 
 async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
   const { store } = context.engine;
