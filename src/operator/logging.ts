@@ -12,7 +12,6 @@ type Fields = Record<string, unknown>;
 
 const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
-const LAST_LINES_POLL_MS = 5;
 const STDERR = 2;
 
 /** A key must never be read in a log, not even one that the operator put into a name. */
@@ -45,8 +44,8 @@ export class Logger implements Log {
 
   /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
   async close(): Promise<void> {
-    const end = performance.now() + MAX_LAST_LINES_MS;
-    while (this.#out.writableLength > 0 && performance.now() < end) await wait(LAST_LINES_POLL_MS);
+    const written = new Promise((resolve) => this.#out.write('', resolve)); // after all that waits before it
+    await Promise.race([written, wait(MAX_LAST_LINES_MS)]);
   }
 
   #add(level: string, message: string, fields?: Fields): void {

@@ -48,8 +48,7 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
     log.error(message, { error });
     void end(EXIT.failed);
   };
-  process.on('uncaughtException', endNow('a bug ended the process'));
-  process.on('unhandledRejection', endNow('a bug ended the process'));
+  process.on('uncaughtException', endNow('a bug ended the process')); // rejections that nobody handles come here too
   try {
     // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve));
