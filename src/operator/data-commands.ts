@@ -7,8 +7,7 @@ import { reasonOf } from './exit.ts';
 import { makePrivate, mustHoldStore, upkeepOf } from './file-engine.ts';
 import { openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, shownPlace } from './options.ts';
-import { inWords, print } from './output.ts';
-import { withProgress } from './progress.ts';
+import { inWords, print, withProgress } from './output.ts';
 import { isServed } from './sockets.ts';
 import { PROGRAM } from './version.ts';
 

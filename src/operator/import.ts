@@ -14,8 +14,7 @@ import type { Context, Io } from './context.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, json, path, place, placed } from './options.ts';
-import { count, counted, told } from './output.ts';
-import { withProgress } from './progress.ts';
+import { count, counted, told, withProgress } from './output.ts';
 
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;

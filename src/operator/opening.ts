@@ -6,8 +6,7 @@ import { LOW_PRIORITY, runAgain } from './compacting.ts';
 import { isInUse } from './exit.ts';
 import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
-import { told } from './output.ts';
-import { withProgress } from './progress.ts';
+import { told, withProgress } from './output.ts';
 
 /** Another command has the store for a moment only. */
 const MAX_IN_USE_WAIT_MS = 3_000;

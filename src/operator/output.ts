@@ -1,5 +1,9 @@
-/** What commands print. */
+/** What commands print, and how they show on a terminal how far they are. */
+import type { Progress } from '../store/file/read.ts';
 import { CommandError, EXIT } from './exit.ts';
+
+const REDRAW_EVERY_MS = 100;
+const BAR_CHARS = 24;
 
 /**
  * Resolves when it was taken, so that what waits to be read stays little. Whoever reads our output may stop, as
@@ -66,3 +70,16 @@ export const count = (number: number): string => String(number).replace(/\B(?=(\
 
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
 export const when = (text: string): string => text.replace(/^(\d{4}-\d\d-\d\d)T([\d:]{8})\.\d+Z$/, '$1 $2 UTC');
+
+/** Shows how far `work` is until it ends: by a bar on stderr, when a person watches it there. */
+export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
+  let drawnAt = 0;
+  const at: Progress = (done, total) => {
+    if (process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
+    drawnAt = performance.now();
+    const share = Math.min(1, done / Math.max(1, total));
+    const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
+    process.stderr.write(`\r${what} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
+  };
+  return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));
+}
