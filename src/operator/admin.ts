@@ -5,8 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { finished } from 'node:stream';
 import type { Log } from '../engine.ts';
 import { read } from './arguments.ts';
-import type { Calls } from './command.ts';
-import type { Context } from './context.ts';
+import type { Calls, Context } from './command.ts';
 import { asCommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import type { Said } from './reach.ts';
@@ -56,7 +55,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     if (res.destroyed) throw new Error('whoever asked went away');
   };
   try {
-    const command = calls.get(call);
+    const command = calls.find(({ name }) => name === call);
     if (command?.call === undefined) throw new Error(`the running server knows no command ${call}`);
     const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
     const { words, variables }: Said = JSON.parse(String((await input.next()).value));

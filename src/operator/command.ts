@@ -1,14 +1,25 @@
 /** A command: what it takes, what it does where the store is, and how its result is told. */
 import { Readable } from 'node:stream';
-import { systemClock as clock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
+import type { Lab } from '../lab/lab.ts';
+import type { Environment } from '../store/model.ts';
 import { read, type Spec, type Variables } from './arguments.ts';
-import type { Context, Io } from './context.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
 import { type Options, type Place, shownPlace, type Values } from './options.ts';
 import { inWords, print } from './output.ts';
-import { askServer } from './reach.ts';
+import { askServer, type Io } from './reach.ts';
+
+/** What the call of a command is given: in the running server, and without one. */
+export interface Context {
+  engine: Engine;
+  clock: Clock;
+  /** Which keys the server accepts; for a store without a server: production. */
+  environment: Environment;
+  /** How the client of a key behaved, where a lab is served. */
+  grade?: Lab['grade'];
+}
 
 /** `A`: what its call gives; `R`: what is told of that. `command` is there only so that all three are inferred. */
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
@@ -26,8 +37,7 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   words?(result: R): string;
 }
 
-/** By name. */
-export type Calls = ReadonlyMap<string, Command>;
+export type Calls = readonly Command[];
 
 export const command = <O extends Options, A = undefined, R = A>(command: Command<O, A, R>): Command =>
   command as Command;
@@ -43,8 +53,7 @@ export async function perform(command: Command, words: readonly string[], variab
       const answer = !place.store && (await askServer(place.data, command, { words, variables }, io));
       if (answer) return answer.result;
       opened.push(await openHere(place, command));
-      const context = { engine: opened[0], clock, environment: 'production' as const };
-      return command.call?.(context, values, io);
+      return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
   try {

@@ -12,7 +12,7 @@ import { COMMIT, RUNTIME, VERSION } from './version.ts';
 const ON_THE_STORE = [...KEY_COMMANDS, ...DATA_COMMANDS, EXPORT, IMPORT, GRADE];
 
 export const COMMANDS = [
-  serveCommand(new Map(ON_THE_STORE.map((command) => [command.name, command]))),
+  serveCommand(ON_THE_STORE),
   ...ON_THE_STORE,
   command({ name: 'openapi', does: 'print the OpenAPI document', options: baseUrls, run: printDocument }),
   command({

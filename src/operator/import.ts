@@ -9,12 +9,12 @@ import { petJson } from '../shop/pets.ts';
 import type { Progress } from '../store/file/read.ts';
 import { type Ahead, type Once, type PetColumns, StoreError } from '../store/model.ts';
 import { readAnimal, readAnimals } from './animals.ts';
-import { command } from './command.ts';
-import type { Context, Io } from './context.ts';
+import { type Context, command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, json, path, place, placed } from './options.ts';
 import { count, counted, told, withProgress } from './output.ts';
+import type { Io } from './reach.ts';
 
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;

@@ -1,7 +1,7 @@
 /** A key as the operator sees it. */
 import type { WindowState } from '../access/limits.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
-import type { Context } from './context.ts';
+import type { Context } from './command.ts';
 import { count, when } from './output.ts';
 
 export function keyOf({ keys }: { keys: Pick<Reading['keys'], 'get'> }, id: string): ApiKey {

@@ -4,13 +4,20 @@ import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Variables } from './arguments.ts';
-import type { Io } from './context.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 import { linesOf } from './lines.ts';
 import { adminSocket, isNobodyThere } from './sockets.ts';
 
 /** A server that has our connection but does not answer is stopped or starting. */
 const MAX_ANSWER_WAIT_MS = 3_000;
+
+/** What the process of a command gives to its call, and is told by it: lines in, lines out; the result is the last. */
+export interface Io {
+  /** Each line, with or without its end; undefined where one is too long. */
+  input: AsyncIterable<Buffer | undefined>;
+  /** Resolves when it was taken, and lets others have a turn when much is told. */
+  tell(line: string): Promise<void>;
+}
 
 /** What a command was started with: the server checks it anew. */
 export interface Said {

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Callers, isRefusal } from '../../src/access/callers.ts';
 import { read } from '../../src/operator/arguments.ts';
-import type { Context } from '../../src/operator/context.ts';
+import type { Context } from '../../src/operator/command.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
 import { readStore } from '../../src/store/file/tools.ts';

@@ -6,7 +6,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
 import type { EngineOptions } from '../../src/engine.ts';
-import type { Context } from '../../src/operator/context.ts';
+import type { Context } from '../../src/operator/command.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { SetClock } from '../clock.ts';
 import { command, program, type RunOptions, serving, temporary } from '../program.ts';
