@@ -1,11 +1,12 @@
 /** Every command, in the order in which they are told. */
+import { openapiDocument } from '../web/openapi.ts';
 import { EXPORT, GRADE } from './animal-commands.ts';
 import { command } from './command.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
 import { baseUrls, json } from './options.ts';
-import { printDocument } from './pages.ts';
+import { print } from './output.ts';
 import { serveCommand } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
@@ -14,7 +15,12 @@ const ON_THE_STORE = [...KEY_COMMANDS, ...DATA_COMMANDS, EXPORT, IMPORT, GRADE];
 export const COMMANDS = [
   serveCommand(ON_THE_STORE),
   ...ON_THE_STORE,
-  command({ name: 'openapi', does: 'print the OpenAPI document', options: baseUrls, run: printDocument }),
+  command({
+    name: 'openapi',
+    does: 'print the OpenAPI document',
+    options: baseUrls,
+    run: (urls) => print(JSON.stringify(openapiDocument(urls), null, 2)),
+  }),
   command({
     name: 'version',
     does: 'print version, commit and runtime',

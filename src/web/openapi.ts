@@ -1,10 +1,10 @@
 /** The OpenAPI document, as this server serves it. */
 import { asset } from './assets.ts';
 
-export interface Addresses {
-  /** Both end in `/v1`. */
-  baseUrl: string;
-  stagingBaseUrl: string;
+interface Addresses {
+  /** Both end in `/v1`. Where one is not given, the document's own stands. */
+  baseUrl?: string;
+  stagingBaseUrl?: string;
   /** Which of them this server is; named first, since tools take the first. */
   environment?: 'production' | 'staging';
 }
@@ -18,12 +18,12 @@ interface OpenApi {
 export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production' }: Addresses): object {
   const document: OpenApi = JSON.parse(asset('openapi.json'));
   const [production, staging] = document.servers;
-  production.url = baseUrl;
-  staging.url = stagingBaseUrl;
+  production.url = baseUrl ?? production.url;
+  staging.url = stagingBaseUrl ?? staging.url;
   if (environment === 'staging') document.servers.reverse();
   // The lab stands beside /v1, and only on staging.
   for (const { servers } of Object.values(document.paths)) {
-    for (const server of servers ?? []) server.url = stagingBaseUrl.replace(/\/v1$/, '');
+    for (const server of servers ?? []) server.url = staging.url.replace(/\/v1$/, '');
   }
   return document;
 }
