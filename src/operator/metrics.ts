@@ -5,7 +5,6 @@
 import { createServer, type Server } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
-import type { Store } from '../store/model.ts';
 import { listen } from './sockets.ts';
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
@@ -76,13 +75,13 @@ export class Metrics {
 const family = (name: string, help: string, type: string, lines: string[]): string =>
   [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines, ''].join('\n');
 
+const figure = (name: string, help: string, value: number, type: Metric['type'] = 'gauge'): string =>
+  family(name, help, type, [`${name} ${value}`]);
+
 /** What is looked up at a scrape. */
-function figuresOf(store: Store, loopDelay: number): Metric[] {
+function figuresOf(engine: Engine, loopDelay: number): string[] {
   const { userCPUTime, systemCPUTime } = process.resourceUsage();
-  const figure = (name: string, help: string, value: number, type: Metric['type'] = 'gauge') => {
-    return { name, help, type, value };
-  };
-  const { pets: animals, ...others } = store.read.counts();
+  const { pets: animals, ...others } = engine.store.read.counts();
   const counts = Object.entries({ animals, ...others });
   return [
     ...counts.map(([name, value]) => figure(`petstore_${name}`, `How many ${name} there are.`, value)),
@@ -90,6 +89,7 @@ function figuresOf(store: Store, loopDelay: number): Metric[] {
     figure('process_resident_memory_bytes', 'Memory held by the process.', process.memoryUsage.rss()),
     figure('process_cpu_seconds_total', 'Processor time used.', (userCPUTime + systemCPUTime) / 1e6, 'counter'),
     figure('process_start_time_seconds', 'Start of the process (Unix).', performance.timeOrigin / 1_000),
+    ...Array.from(engine.metrics(), ({ name, help, value, type }) => figure(name, help, value, type)),
   ];
 }
 
@@ -100,12 +100,9 @@ export async function openMetrics(
   const loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
   loop.enable();
   const scrape = () => {
-    const figures = [...figuresOf(engine.store, loop.max / 1e9), ...engine.metrics()];
+    const text = [metrics.text(), ...figuresOf(engine, loop.max / 1e9)].join('');
     loop.reset();
-    return (
-      metrics.text() +
-      figures.map(({ name, help, type, value }) => family(name, help, type, [`${name} ${value}`])).join('')
-    );
+    return text;
   };
   const server = createServer({ requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS }, (req, res) => {
     const found = req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
