@@ -23,11 +23,10 @@ const int64 = v.custom<Int64>(
   'must be a 64-bit integer',
 );
 
-/** What `plain` makes of a JSON object, and of nothing else. */
-const object = v.custom<object>((value) => Object.getPrototypeOf(Object(value)) === null, 'must be a JSON object');
+const map = v.instance(Map<string, JsonValue>, 'must be a JSON object');
 const unknown = v.custom<unknown>(() => false, 'is unknown');
 const exactly = <E extends v.ObjectEntries>(entries: E) =>
-  v.pipe(object, v.objectWithRest(entries, unknown, 'is missing'));
+  v.pipe(map, v.transform(asObject), v.objectWithRest(entries, unknown, 'is missing'));
 const listOf = <S extends v.GenericSchema>(item: S) => v.optional(v.array(item, 'must be a JSON array'), []);
 
 const status = v.optional(v.picklist(PET_STATUSES, `must be ${PET_STATUSES.join(', ')}`), 'available');
@@ -47,20 +46,18 @@ export const readContent = (bytes: Buffer) => readAs(content, bytes);
 export type Content = ReturnType<typeof readContent>;
 
 function readAs<T>(schema: v.GenericSchema<unknown, T>, bytes: Buffer): T {
-  const { success, output, issues = [] } = v.safeParse(schema, plain(readJson(bytes)));
+  const { success, output, issues = [] } = v.safeParse(schema, readJson(bytes));
   if (success) return output;
   const faults = issues.slice(0, MAX_VIOLATIONS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
   const more = issues.length - MAX_VIOLATIONS_NAMED;
   throw new Error(faults.join('; ').trim() + (more > 0 ? `; and ${counted(more, 'more fault')}` : ''));
 }
 
-/** As valibot takes it. Some names it passes over, as if they were not there; in quotes they are only unknown. */
-function plain(value: JsonValue): unknown {
-  if (Array.isArray(value)) return value.map(plain);
-  if (!(value instanceof Map)) return value;
-  const object = Object.create(null);
-  for (const [name, member] of value) {
-    object[/^(__proto__|prototype|constructor)$/.test(name) ? `"${name}"` : name] = plain(member);
+/** Some names valibot passes over, as if they were not there; in quotes they are only unknown. */
+function asObject(members: Map<string, JsonValue>): object {
+  const object: Record<string, JsonValue> = {};
+  for (const [name, value] of members) {
+    object[/^(__proto__|prototype|constructor)$/.test(name) ? `"${name}"` : name] = value;
   }
   return object;
 }
