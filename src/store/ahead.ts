@@ -2,8 +2,10 @@
  * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
  * nothing: over each table of the state lies a layer of the rows that operations of the batch have changed.
  */
-import { type Ahead, type Operation, StoreError, type Usage } from './model.ts';
-import { isExpired, onceId, perform } from './operations.ts';
+import type { Int64 } from '../json/int64.ts';
+import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
+import { StoreError } from './model.ts';
+import { isExpired, onceId, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Beyond these, a new key or category is refused as there being no room. */
@@ -12,72 +14,87 @@ const MAX_CATEGORIES = 1_000_000;
 /** Beyond this, writes under a new Idempotency-Key are refused as busy until old ones expire. */
 const MAX_ONCE_RECORDS = 1_000_000;
 
-/** Rows that are decided but not durable, over those that are: `get` finds both, all else tells of these alone. */
-class Layer<K, V> extends Map<K, V> {
-  #below: Pick<Map<K, V>, 'size' | 'get'>;
+/** Rows that are decided but not durable, over those that are. */
+class Layer<K, V> {
+  readonly own = new Map<K, V>();
+  #below: Pick<Rows<K, V>, 'size' | 'get'>;
 
-  constructor(below: Pick<Map<K, V>, 'size' | 'get'>) {
-    super();
+  constructor(below: Pick<Rows<K, V>, 'size' | 'get'>) {
     this.#below = below;
   }
 
   /** At most: a row over another is counted twice. */
-  get sizeOfBoth(): number {
-    return this.#below.size + this.size;
+  get size(): number {
+    return this.#below.size + this.own.size;
   }
 
-  override get(key: K): V | undefined {
-    return super.get(key) ?? this.#below.get(key);
+  get(key: K): V | undefined {
+    return this.own.get(key) ?? this.#below.get(key);
+  }
+
+  set(key: K, row: V): void {
+    this.own.set(key, row);
   }
 
   load(first: number, rows: unknown[], rowAt: (i: number) => V): void {
-    for (let i = 0; i < rows.length; i++) this.set((first + i) as K, rowAt(i));
+    for (let i = 0; i < rows.length; i++) this.own.set((first + i) as K, rowAt(i));
   }
 
-  override clear(): void {
-    super.clear();
+  clear(): void {
+    this.own.clear();
     this.#below = new Map();
   }
 }
 
-/** What decisions are shown, and how the next one is shown what one has come to. */
-export type StateAhead = Ahead & { apply(operation: Operation): void };
+export class StateAhead implements Ahead, Tables {
+  readonly counters: Counters;
+  readonly pets: Layer<number, Pet>;
+  readonly orders: Layer<number, Order>;
+  readonly categories: Layer<Int64, Category>;
+  readonly keys: Layer<string, ApiKey>;
+  readonly onces: Layer<string, Made>;
+  /** No decision looks at it. */
+  readonly usage = new Map<string, Usage>();
+  readonly #state: State;
 
-export function aheadOf(state: State): StateAhead {
-  const tables = {
-    counters: { ...state.counters },
-    pets: new Layer(state.pets),
-    orders: new Layer(state.orders),
-    categories: new Layer(state.categories),
-    keys: new Layer(state.keys),
-    onces: new Layer(state.onces),
-    /** No decision looks at it. */
-    usage: new Map<string, Usage>(),
-  };
-  const { counters, categories, keys, onces } = tables;
-  return {
-    ...tables,
-    allKeys: () => new Map([...state.keys, ...keys]).values(),
-    isEmpty: () => counters.nextPetId === 1 && counters.nextOrderId === 1 && categories.sizeOfBoth === 0,
-    made(kind, once) {
-      const id = onceId(kind, once);
-      if (onces.has(id)) return 'accepted';
-      const made = onces.get(id);
-      return made && !isExpired(id, made, once.at, tables) ? made : undefined;
-    },
-    /** Refuses what there is no room for. */
-    apply(operation) {
-      const { op } = operation;
-      if ('once' in operation && operation.once && onces.sizeOfBoth >= MAX_ONCE_RECORDS) {
-        throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
-      }
-      if (op === 'setCategory' && !categories.get(operation.category.id) && categories.sizeOfBoth >= MAX_CATEGORIES) {
-        throw new StoreError('full', 'there are too many categories');
-      }
-      if (op === 'setKey' && !keys.get(operation.key.id) && keys.sizeOfBoth >= MAX_KEYS) {
-        throw new StoreError('full', 'there are too many keys');
-      }
-      perform(operation, tables);
-    },
-  };
+  constructor(state: State) {
+    this.#state = state;
+    this.counters = { ...state.counters };
+    this.pets = new Layer(state.pets);
+    this.orders = new Layer(state.orders);
+    this.categories = new Layer(state.categories);
+    this.keys = new Layer(state.keys);
+    this.onces = new Layer(state.onces);
+  }
+
+  allKeys(): Iterable<ApiKey> {
+    return new Map([...this.#state.keys, ...this.keys.own]).values();
+  }
+
+  isEmpty(): boolean {
+    const { nextPetId, nextOrderId } = this.counters;
+    return nextPetId === 1 && nextOrderId === 1 && this.categories.size === 0;
+  }
+
+  made(kind: OnceKind, once: Once): Made | 'accepted' | undefined {
+    const id = onceId(kind, once);
+    if (this.onces.own.has(id)) return 'accepted';
+    const made = this.onces.get(id);
+    return made && !isExpired(id, made, once.at, this) ? made : undefined;
+  }
+
+  /** Refuses what there is no room for. */
+  apply(operation: Operation): void {
+    const { op } = operation;
+    if ('once' in operation && operation.once && this.onces.size >= MAX_ONCE_RECORDS) {
+      throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
+    }
+    if (op === 'setCategory' && !this.categories.get(operation.category.id) && this.categories.size >= MAX_CATEGORIES) {
+      throw new StoreError('full', 'there are too many categories');
+    }
+    if (op === 'setKey' && !this.keys.get(operation.key.id) && this.keys.size >= MAX_KEYS) {
+      throw new StoreError('full', 'there are too many keys');
+    }
+    perform(operation, this);
+  }
 }

@@ -9,7 +9,7 @@
  * back no day's count and no ban. The price: after standing still for more than 30 days, records are kept longer.
  */
 import type { Clock } from '../clock.ts';
-import { aheadOf, type StateAhead } from './ahead.ts';
+import { StateAhead } from './ahead.ts';
 import {
   type Ahead,
   type Decided,
@@ -111,7 +111,7 @@ export class MemoryStore implements Store {
   /** Resolves when all that the answers rest on is durable. While others are first, all is decided again on theirs. */
   async #keep(batch: Write[]): Promise<void> {
     for (;;) {
-      const ahead = aheadOf(this.read);
+      const ahead = new StateAhead(this.read);
       const operations = decideOn(ahead, batch);
       if (operations.length === 0) return;
       this.#sent = ahead;

@@ -18,7 +18,7 @@ import type {
 /** For how long the first reply under an Idempotency-Key is given again. */
 const ONCE_MS = 24 * 60 * 60 * 1000;
 
-type Rows<K, V> = Pick<Map<K, V>, 'get' | 'clear'> & { set(key: K, row: V): unknown };
+export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
 /** `load`: adds rows behind all others, from the id `first` on, one for each status. */
 interface RowsById<R extends { status: string }> extends Rows<number, R> {

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { aheadOf, MAX_KEYS } from '../ahead.ts';
+import { MAX_KEYS, StateAhead } from '../ahead.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
@@ -83,7 +83,7 @@ export async function restore(
   try {
     const before = new State();
     const found = await recover(disk, dir, before);
-    const wasUsed = !aheadOf(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
+    const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
     // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
