@@ -87,6 +87,7 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
       throw new StoreError('rejected', 'the operation is too large for one record');
     }
     text += line;
+    if (3 * text.length > MAX_BATCH_BYTES) throw new StoreError('busy', 'too much is written at once');
   }
   return Buffer.from(text);
 }
