@@ -31,13 +31,13 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): E
       await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...counts, ...ends } }));
       limiter.advance(key, ms);
     },
-    /** All operations are accepted in one turn, and so become durable in one batch. */
+    /** All are accepted in one turn, and so become durable in one batch; on a full queue perhaps the first alone. */
     async reset({ id, ...key }, content) {
       const at = store.unix();
       await Promise.all([
+        store.write(() => ({ op: 'fill' as const, at, ...content })),
         store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
         store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
-        store.write(() => ({ op: 'fill' as const, at, ...content })),
       ]);
       limiter.refill(key);
     },
