@@ -88,8 +88,8 @@ export class App {
   /** From now on requests are served; until then they are told to come back. */
   open({ store, ...services }: Omit<Services, 'shop'> & { store: Store }): void {
     const { clock, settings } = this.#options;
-    const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
-    this.#services = { shop: { store, clock, categories: settings.categories, ...caches }, ...services };
+    const kept = { lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set<string>() };
+    this.#services = { shop: { store, clock, categories: settings.categories, ...kept }, ...services };
   }
 
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */

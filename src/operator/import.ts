@@ -134,7 +134,6 @@ function broken(error: Error, { added, already }: { added: number; already: numb
 
 function decideBatch(ahead: Ahead, pets: PetColumns, once: Once) {
   const made = ahead.made('import', once);
-  if (made === 'accepted') throw new Error('the same import is being done by another command');
   if (made !== undefined) return { op: 'again' as const, made };
   return { op: 'pets' as const, first: ahead.counters.nextPetId, once, ...pets };
 }

@@ -15,6 +15,8 @@ export interface Shop {
   /** Replies to requests for a list of animals, and for one of them. */
   lists: ReplyCache;
   animals: ReplyCache;
+  /** What is being made under an Idempotency-Key just now. */
+  underWay: Set<string>;
 }
 
 export interface Call {

@@ -1,15 +1,15 @@
 /** Asking again under the same `Idempotency-Key`: the first reply, again. */
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Ahead, Made, Once, OnceKind } from '../store/model.ts';
+import type { Ahead, Made, Once, OnceKind, Operation, Store } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 const QUOTED = /^"((?:[^"\\]|\\["\\])*)"$/;
 
-/** The header's key, quoted or bare; undefined where none was sent. Throws where the first under it is under way. */
-export function onceOf(shop: Shop, call: Call, kind: OnceKind): Once | undefined {
+/** The header's key, quoted or bare; undefined where none was sent. */
+function onceOf(store: Store, call: Call): Once | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
   const quoted = QUOTED.exec(sent);
@@ -18,31 +18,37 @@ export function onceOf(shop: Shop, call: Call, kind: OnceKind): Once | undefined
     const must = `must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`;
     throw new ApiError('bad_request', `Idempotency-Key: ${must}`);
   }
-  const once = { caller: call.caller.id, key, at: shop.store.unix() };
-  if (shop.store.isUnderWay(kind, once)) throw inFlight();
-  return once;
+  return { caller: call.caller.id, key, at: store.unix() };
 }
 
 /**
- * The part of a decision that finds what was made under this key before. `isSame`: whether it was asked for by a body
- * that says the same.
+ * Makes a thing, or finds what was made under the caller's key before: `again` gives that, if it was asked for by a body
+ * that says the same. That the first is under way is told at once: later it would not be true.
  */
-export function madeBefore(
-  ahead: Ahead,
+export function makeOnce<D extends Operation, R>(
+  { store, underWay }: Shop,
+  call: Call,
   kind: OnceKind,
-  once: Once | undefined,
-  isSame: (made: Made) => boolean,
-): { op: 'again'; made: Made } | undefined {
-  const made = once && ahead.made(kind, once);
-  if (made === undefined) return undefined;
-  if (made === 'accepted') throw inFlight();
-  if (!isSame(made)) {
+  again: (ahead: Ahead, made: Made) => R | false | undefined,
+  make: (ahead: Ahead, once: Once | undefined) => D,
+): Promise<D | { op: 'again'; made: Made; row: R }> {
+  const once = onceOf(store, call);
+  const decide = (ahead: Ahead) => {
+    call.recheck(ahead);
+    const made = once && ahead.made(kind, once);
+    if (made === undefined) return make(ahead, once);
+    const row = again(ahead, made);
+    if (row) return { op: 'again' as const, made, row };
     throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
+  };
+  if (once === undefined) return store.write(decide);
+  const id = `${kind} ${once.caller} ${once.key}`;
+  if (underWay.has(id) && !store.read.made(kind, once)) {
+    throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
   }
-  return { op: 'again', made };
+  underWay.add(id);
+  return store.write(decide).finally(() => underWay.delete(id));
 }
-
-const inFlight = () => new ApiError('idempotency_in_flight', 'the first request under this key is still under way');
 
 /** The first reply, marked. */
 export function replayed(first: Reply): Reply {

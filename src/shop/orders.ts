@@ -5,9 +5,9 @@ import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import { ORDER_STATUSES, type Order } from '../store/model.ts';
+import { type Ahead, type Made, ORDER_STATUSES, type Order } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
-import { madeBefore, onceOf, replayed } from './once.ts';
+import { makeOnce, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
@@ -28,28 +28,20 @@ export function getOrder(shop: Shop, call: Call): Reply {
 export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const petId = readNewOrder(shop, call.body);
-  const once = onceOf(shop, call, 'placeOrder');
   const placedAt = Math.floor(shop.clock.wall());
-  return shop.store
-    .write((ahead) => {
-      call.recheck(ahead);
-      const before = madeBefore(ahead, 'placeOrder', once, (made) => ahead.orders.get(made.id)?.petId === petId);
-      if (before !== undefined) return before;
-      const pet = typeof petId === 'number' ? ahead.pets.get(petId) : undefined;
-      if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
-      if (pet.status !== 'available') {
-        throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
-      }
-      return {
-        op: 'placeOrder',
-        order: { id: ahead.counters.nextOrderId, petId: pet.id, status: 'placed', placedAt },
-        once,
-      };
-    })
-    .then((done) => {
-      if (done.op === 'placeOrder') return placed(done.order);
-      return replayed(placed({ ...(shop.store.read.orders.get(done.made.id) as Order), status: 'placed' }));
-    });
+  const again = (ahead: Ahead, { id }: Made) => {
+    const order = ahead.orders.get(id);
+    return order?.petId === petId && order;
+  };
+  return makeOnce(shop, call, 'placeOrder', again, (ahead, once) => {
+    const pet = typeof petId === 'number' ? ahead.pets.get(petId) : undefined;
+    if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
+    if (pet.status !== 'available') {
+      throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
+    }
+    const order: Order = { id: ahead.counters.nextOrderId, petId: pet.id, status: 'placed', placedAt };
+    return { op: 'placeOrder', order, once };
+  }).then((done) => (done.op === 'placeOrder' ? placed(done.order) : replayed(placed(done.row))));
 }
 
 export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
@@ -57,19 +49,21 @@ export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
   const members = new Members(call.body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
+  let closed: Order;
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
       const order = ahead.orders.get(idParam(call.param));
       if (order === undefined) throw notFound('order');
       if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);
+      closed = { ...order, status };
       return { op: 'closeOrder', id: order.id, status };
     })
-    .then((op) => jsonReply(200, orderJson(shop.store.read.orders.get(op.id) as Order)));
+    .then(() => jsonReply(200, orderJson(closed)));
 }
 
 function placed(order: Order): Reply {
-  return jsonReply(201, orderJson(order), ['Location', `/v1/store/orders/${order.id}`]);
+  return jsonReply(201, orderJson({ ...order, status: 'placed' }), ['Location', `/v1/store/orders/${order.id}`]);
 }
 
 /** Whether the animal alone is wrong, the write decides. */

@@ -8,7 +8,7 @@ import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet, type Whole } from '../store/model.ts';
 import { type Call, idParam, notFound, type Shop } from './call.ts';
-import { madeBefore, onceOf, replayed } from './once.ts';
+import { makeOnce, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -38,18 +38,16 @@ export function listPets(shop: Shop, call: Call): Reply {
 export function createPet(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const wanted = readNewPet(shop, call.body);
-  const once = onceOf(shop, call, 'addPet');
-  return shop.store
-    .write((ahead) => {
-      call.recheck(ahead);
-      const before = madeBefore(ahead, 'addPet', once, (made) => saysTheSame(asMade(ahead, made), wanted));
-      if (before !== undefined) return before;
-      if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
-        throw new ApiError('invalid_body', noCategory(wanted.categoryId));
-      }
-      return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once };
-    })
-    .then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(asMade(shop.store.read, done.made)))));
+  const again = (ahead: Ahead, made: Made) => {
+    const pet = asMade(ahead, made);
+    return saysTheSame(pet, wanted) && pet;
+  };
+  return makeOnce(shop, call, 'addPet', again, (ahead, once) => {
+    if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
+      throw new ApiError('invalid_body', noCategory(wanted.categoryId));
+    }
+    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once };
+  }).then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(done.row))));
 }
 
 /** The animal as it was when it was made. */

@@ -5,7 +5,7 @@
 import type { Int64 } from '../json/int64.ts';
 import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
 import { StoreError } from './model.ts';
-import { isExpired, onceId, perform, type Rows, type Tables } from './operations.ts';
+import { madeIn, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Beyond these, a new key or category is refused as there being no room. */
@@ -76,11 +76,8 @@ export class StateAhead implements Ahead, Tables {
     return nextPetId === 1 && nextOrderId === 1 && this.categories.size === 0;
   }
 
-  made(kind: OnceKind, once: Once): Made | 'accepted' | undefined {
-    const id = onceId(kind, once);
-    if (this.onces.own.has(id)) return 'accepted';
-    const made = this.onces.get(id);
-    return made && !isExpired(id, made, once.at, this) ? made : undefined;
+  made(kind: OnceKind, once: Once): Made | undefined {
+    return madeIn(this, kind, once);
   }
 
   /** Refuses what there is no room for. */

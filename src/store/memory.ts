@@ -10,16 +10,7 @@
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import {
-  type Ahead,
-  type Decided,
-  type Journal,
-  type Once,
-  type OnceKind,
-  type Operation,
-  type Store,
-  StoreError,
-} from './model.ts';
+import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
 /** So many writes may wait, and become one batch. Beyond it, they are refused. */
@@ -44,8 +35,6 @@ export class MemoryStore implements Store {
   readonly #origin: number;
   /** For the next batch. */
   #waiting: Write[] = [];
-  /** What the batch that is on its way was decided on. */
-  #sent: StateAhead | undefined;
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
@@ -67,10 +56,6 @@ export class MemoryStore implements Store {
 
   unix(): number {
     return Math.floor(this.#origin + this.#clock.now());
-  }
-
-  isUnderWay(kind: OnceKind, once: Once): boolean {
-    return this.#sent?.made(kind, once) === 'accepted';
   }
 
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D> {
@@ -98,26 +83,30 @@ export class MemoryStore implements Store {
       if (this.#waiting.length === 0) break;
       const batch = this.#waiting;
       this.#waiting = [];
-      try {
-        await this.#keep(batch);
-        for (const { decided, refusal, resolve, reject } of batch) decided ? resolve(decided) : reject(refusal);
-      } catch (error) {
-        refuse(batch, error as StoreError);
-      }
+      if (!(await this.#keep(batch))) continue;
+      for (const { decided, refusal, resolve, reject } of batch) decided ? resolve(decided) : reject(refusal);
     }
     this.#committing = undefined;
   }
 
-  /** Resolves when all that the answers rest on is durable. While others are first, all is decided again on theirs. */
-  async #keep(batch: Write[]): Promise<void> {
+  /**
+   * Whether all that the answers rest on is durable; else they were refused. While others are first, all is decided
+   * again on theirs. A throw of `apply` is a bug, caught by nobody, and ends the process: memory is not what is durable.
+   */
+  async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {
       const ahead = new StateAhead(this.read);
       const operations = decideOn(ahead, batch);
-      if (operations.length === 0) return;
-      this.#sent = ahead;
-      const others = await this.#journal.append(operations).finally(() => void (this.#sent = undefined));
+      if (operations.length === 0) return true;
+      let others: Operation[] | undefined;
+      try {
+        others = await this.#journal.append(operations);
+      } catch (error) {
+        refuse(batch, error as StoreError);
+        return false;
+      }
       this.read.apply(others ?? operations);
-      if (others === undefined) return;
+      if (others === undefined) return true;
     }
   }
 }

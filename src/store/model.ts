@@ -169,6 +169,8 @@ export interface Reading {
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
   counts(): Counts;
+  /** What was made under this Idempotency-Key in the 24 h before `once.at`. */
+  made(kind: OnceKind, once: Once): Made | undefined;
 }
 
 /** What a decision rests on: the state as it will be when everything decided before is durable. */
@@ -181,8 +183,7 @@ export interface Ahead {
   allKeys(): Iterable<ApiKey>;
   /** Whether no animal, order or category was ever there, or not since the last `fill`. */
   isEmpty(): boolean;
-  /** What was made under this Idempotency-Key in the 24 h before `once.at`; `accepted`: but is not yet durable. */
-  made(kind: OnceKind, once: Once): Made | 'accepted' | undefined;
+  made: Reading['made'];
 }
 
 /** The seam for the rooms above. */
@@ -196,8 +197,6 @@ export interface Store {
    * is durable. Rejects with a StoreError when it could not be kept.
    */
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
-  /** Whether what is made under this Idempotency-Key is on its way to the journal now. */
-  isUnderWay(kind: OnceKind, once: Once): boolean;
   /** Store time: ms since 1970, for what is written down and compared later. It never goes back: see MemoryStore. */
   unix(): number;
   /** Everything accepted so far is durable, no more is accepted. */

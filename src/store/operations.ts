@@ -126,8 +126,14 @@ const ownTime = (caller: string, at: number, { keys }: Pick<Tables, 'keys'>): nu
 export const isExpired = (id: string, made: Made, at: number, to: Pick<Tables, 'keys'>): boolean =>
   ownTime(id.split('\n')[1], at, to) - made.at >= ONCE_MS;
 
+export function madeIn(to: Pick<Tables, 'onces' | 'keys'>, kind: OnceKind, once: Once): Made | undefined {
+  const id = onceId(kind, once);
+  const made = to.onces.get(id);
+  return made && !isExpired(id, made, once.at, to) ? made : undefined;
+}
+
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
-export const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
+const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
 
 function impossible(what: string): never {
   throw new Error(what);

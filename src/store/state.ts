@@ -1,6 +1,6 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
-import type { ApiKey, Counters, Counts, Made, Operation, Order, Pet, Reading, Usage } from './model.ts';
-import { columnsOf, isExpired, perform, type Tables, timeOf } from './operations.ts';
+import type { ApiKey, Counters, Counts, Made, Once, OnceKind, Operation, Order, Pet, Reading, Usage } from './model.ts';
+import { columnsOf, isExpired, madeIn, perform, type Tables, timeOf } from './operations.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -43,6 +43,10 @@ export class State implements Tables, Reading {
   counts(): Counts {
     const { pets, orders, categories, keys } = this;
     return { pets: pets.size, orders: orders.size, categories: categories.size, keys: keys.size };
+  }
+
+  made(kind: OnceKind, once: Once): Made | undefined {
+    return madeIn(this, kind, once);
   }
 
   apply(operations: readonly Operation[]): void {

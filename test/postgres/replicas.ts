@@ -30,7 +30,6 @@ export async function addPet(store: Store, name: string, once?: string): Promise
   const wanted = once === undefined ? undefined : { caller: 'k1', key: once, at: store.unix() };
   const decided = await store.write((ahead) => {
     const made = wanted && ahead.made('addPet', wanted);
-    if (made === 'accepted') throw new Error('in flight');
     if (made) return { op: 'again', made };
     const pet = { id: ahead.counters.nextPetId, name, categoryId: 9007199254740993n, status: 'available' as const };
     return { op: 'addPet', pet, once: wanted };

@@ -5,26 +5,30 @@ import { readJson } from '../../src/json/reader.ts';
 import { ENDPOINTS, placesOf } from '../../src/routes.ts';
 import { ReplyCache } from '../../src/shop/cache.ts';
 import type { Call, Handler, Shop } from '../../src/shop/call.ts';
-import { createOrder } from '../../src/shop/orders.ts';
+import { replayed } from '../../src/shop/once.ts';
+import { createOrder, updateOrder } from '../../src/shop/orders.ts';
 import { createPet } from '../../src/shop/pets.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
+import { columnsOf } from '../../src/store/operations.ts';
 import { SetClock } from '../clock.ts';
 import { SharedList } from '../store/shared-journal.ts';
 
 async function open(list: SharedList): Promise<Shop> {
   const clock = new SetClock();
   const store = await MemoryStore.open(list.journal(), { clock });
-  return { store, clock, categories: 'open', lists: new ReplyCache(), animals: new ReplyCache() };
+  return { store, clock, categories: 'open', lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set() };
 }
+
+const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', recheck: () => {} };
+const callOf = (body: string, idempotencyKey?: string): Call => {
+  return { ...CALL, body: readJson(Buffer.from(body)), idempotencyKey };
+};
 
 test('two services on one journal: one thing for an Idempotency-Key, one order for an animal', async () => {
   const list = new SharedList();
   const shops = [await open(list), await open(list)];
-  const call = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', recheck: () => {} };
-  const both = (handler: Handler, body: string, idempotencyKey?: string) => {
-    const asked: Call = { ...call, body: readJson(Buffer.from(body)), idempotencyKey };
-    return Promise.allSettled(shops.map(async (shop) => handler(shop, asked)));
-  };
+  const both = (handler: Handler, body: string, idempotencyKey?: string) =>
+    Promise.allSettled(shops.map(async (shop) => handler(shop, callOf(body, idempotencyKey))));
   const made = await both(createPet, '{"name":"Rex","categoryId":9007199254740993}', 'a');
   const replies = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const [{ body }] = replies;
@@ -36,6 +40,22 @@ test('two services on one journal: one thing for an Idempotency-Key, one order f
   const loser = ordered.find((one) => one.status === 'rejected')!;
   assert.equal(loser.reason.code, 'pet_unavailable', String(loser.reason));
   for (const { store } of shops) assert.equal(store.read.counts().orders, 1);
+});
+
+test('what all is cleared behind, in the same batch, is answered as it was decided', async () => {
+  const shop = await open(new SharedList());
+  const pet = '{"name":"Rex","categoryId":1}';
+  const ask = async () => [
+    await createPet(shop, callOf(pet, 'a')),
+    await createOrder(shop, callOf('{"petId":1}', 'b')),
+  ];
+  const first = await ask();
+  const again = [createPet(shop, callOf(pet, 'a')), createOrder(shop, callOf('{"petId":1}', 'b'))];
+  const closed = updateOrder(shop, { ...callOf('{"status":"delivered"}'), param: '1' });
+  await shop.store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf([]) }));
+  assert.deepEqual(await Promise.all(again), first.map(replayed));
+  assert.match(String((await closed).body), /"status":"delivered"/);
+  assert.deepEqual(shop.store.read.counts(), { pets: 0, orders: 0, categories: 0, keys: 0 });
 });
 
 test('whatever the last segment is called, all methods stand at one place; another parameter is no row', () => {

@@ -101,26 +101,32 @@ test('a refusal, or an answer given again, waits until what it rests on is durab
   const once = { caller: 'k1', key: 'a', at: 5 };
   const told: string[] = [];
   const tell = (what: string) => () => void told.push(what);
-  const again = (ahead: Ahead) => {
-    const made = ahead.made('addPet', once);
-    if (made === 'accepted') throw new Error('under way');
-    return { op: 'again' as const, made: made as Made };
-  };
+  const again = (ahead: Ahead) => ({ op: 'again' as const, made: ahead.made('addPet', once) as Made });
+  const made = { id: 1, status: 'available', at: 5 };
   await assert.rejects(refuse(store), /refused/, 'where there is nothing to wait for');
   void store.write(() => ({ op: 'addPet', pet: pet(1), once })).then(tell('written'));
   refuse(store).catch(tell('refused'));
-  store.write(again).catch(tell('under way'));
-  assert.equal(store.isUnderWay('addPet', once), false, 'it is not decided yet');
+  void store.write(again).then(tell('again'));
   await turn();
-  assert.equal(store.isUnderWay('addPet', once), true);
-  const later = store.write(again).then(tell('again'));
-  assert.deepEqual(told, []);
+  const later = store.write(again);
+  assert.deepEqual([told, store.read.made('addPet', once)], [[], undefined]);
   await journal.end();
-  assert.deepEqual(told, ['written', 'refused', 'under way']);
-  assert.equal(store.isUnderWay('addPet', once), false);
-  await later;
-  assert.deepEqual((await store.write(again)).made, { id: 1, status: 'available', at: 5 });
+  assert.deepEqual(told, ['written', 'refused', 'again']);
+  assert.deepEqual([(await later).made, store.read.made('addPet', once)], [made, made]);
   assert.equal(journal.batches.length, 1, 'nothing was written for that');
+});
+
+test('what is durable and cannot be applied is a bug that ends it: nothing more is decided on what is not so', async () => {
+  const { journal, store } = await held();
+  store.read.apply = () => {
+    throw new Error('a bug');
+  };
+  void addPet(store).finally(() => assert.fail('it is not told what became of it'));
+  void addPet(store);
+  const ended = assert.rejects(store.close(), /a bug/); // in a process nobody catches it
+  await journal.end();
+  await ended;
+  assert.equal(journal.batches.length, 1);
 });
 
 test('after a conflict everything is decided again, refusals too; what a follower gave is decided on', async () => {
@@ -188,6 +194,9 @@ test('an operation that cannot be is refused before it is written, and one too l
     const write = (operation: Operation) => store.write(() => operation);
     for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/);
     for (const one of tooLarge) await assert.rejects(write(one), is('rejected'));
+    const large = columnsOf([{ ...pet(1), name: 'x'.repeat(1_000_000) }]);
+    const reset = () => write({ op: 'fill', at: 1, categories: [], pets: large });
+    for (const one of Array.from({ length: 12 }, reset)) await assert.rejects(one, is('busy'));
     assert.equal((await addPet(store)).pet.id, 2);
   }));
 
