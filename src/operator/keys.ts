@@ -137,7 +137,7 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
 ];
 
 /** What a decision comes to that finds nothing left to do. */
-export const DONE_BEFORE: Decided = { op: 'again', made: { id: 0, status: 'available', at: 0 } };
+export const DONE_BEFORE: Decided = { op: 'again' };
 
 interface Wanted extends Limits {
   name: string;

@@ -31,14 +31,14 @@ export function makeOnce<D extends Operation, R>(
   kind: OnceKind,
   again: (ahead: Ahead, made: Made) => R | false | undefined,
   make: (ahead: Ahead, once: Once | undefined) => D,
-): Promise<D | { op: 'again'; made: Made; row: R }> {
+): Promise<D | { op: 'again'; row: R }> {
   const once = onceOf(store, call);
   const decide = (ahead: Ahead) => {
     call.recheck(ahead);
     const made = once && ahead.made(kind, once);
     if (made === undefined) return make(ahead, once);
     const row = again(ahead, made);
-    if (row) return { op: 'again' as const, made, row };
+    if (row) return { op: 'again' as const, row };
     throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
   };
   if (once === undefined) return store.write(decide);

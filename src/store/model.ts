@@ -118,8 +118,8 @@ export type Operation =
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
   | { op: 'onces'; onces: [id: string, made: Made][] };
 
-/** What a decision comes to: an operation; or this was made under that Idempotency-Key before. */
-export type Decided = Operation | { op: 'again'; made: Made };
+/** What a decision comes to: an operation; or that it was done before, and nothing is to be written. */
+export type Decided = Operation | { op: 'again' };
 
 export interface Page<T> {
   items: T[];
