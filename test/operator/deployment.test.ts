@@ -88,3 +88,43 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   assert.deepEqual([away.status, away.json.status, away.headers.get('retry-after')], [503, 503, '1']);
   assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
 });
+
+const withoutHaproxy = missing('haproxy', '-v') || missing('openssl', 'version');
+
+test('behind haproxy: a caller cannot choose its address, and JSON while no replica is ready', {
+  skip: withoutHaproxy,
+}, async (t) => {
+  const { at, serve } = await workplace(t);
+  const server = await serve('--first-key business --trust-proxy 1 --access-log');
+  const listen = await freePort();
+  const words = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout'.split(' ');
+  assert.equal(spawnSync('openssl', [...words, at('key.pem'), '-out', at('pem')]).status, 0);
+  await writeFile(at('pem'), readFileSync(at('key.pem')), { flag: 'a' });
+  const config = doc('haproxy.cfg')
+    .replace('bind :443', `bind 127.0.0.1:${listen}`)
+    .replace('/etc/ssl/petstore/petstore.pem', at('pem'))
+    .replace('shop1:8080', new URL(server.url).host)
+    .replace('shop2:8080', '127.0.0.1:1'); // one that is away
+  await writeFile(at('haproxy.cfg'), config);
+  const haproxy = spawn('haproxy', ['-f', at('haproxy.cfg')], { stdio: 'ignore' });
+  const ended = once(haproxy, 'exit');
+  t.after(() => haproxy.kill('SIGTERM') && ended);
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+  t.after(() => dispatcher.close());
+  const ask = async (target: string, more: object = {}) => {
+    const headers = { authorization: `Bearer ${server.key}`, ...more };
+    const reply = await fetch(`https://127.0.0.1:${listen}${target}`, { dispatcher, headers });
+    return { status: reply.status, headers: reply.headers, json: (await reply.json()) as { code: string } };
+  };
+  const isUp = async () => (await ask('/readyz').catch(() => undefined))?.status === 200;
+  for (let i = 0; !(await isUp()); i++) {
+    assert.ok(i < 200 && haproxy.exitCode === null, 'haproxy did not start');
+    await wait(50);
+  }
+  assert.equal((await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' })).status, 200);
+  const { stderr } = await server.stop();
+  assert.match(stderr, /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/, 'not what the caller wrote himself');
+  const away = await ask('/v1/pets');
+  assert.deepEqual([away.status, away.json.code, away.headers.get('retry-after')], [503, 'unavailable', '1']);
+  assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
+});
