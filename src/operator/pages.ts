@@ -25,6 +25,6 @@ export function addPages(pages: Map<string, () => Reply>, settings: ServeSetting
   });
   add('/openapi.json', () => {
     const both = isStaging ? { baseUrl: baseUrl ?? BASE_URL, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
-    return jsonReply(200, JSON.stringify(openapiDocument({ ...both, environment })));
+    return jsonReply(200, JSON.stringify(openapiDocument({ ...both, environment, lab })));
   });
 }

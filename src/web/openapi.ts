@@ -1,4 +1,8 @@
-/** The OpenAPI document, as this server serves it. */
+/**
+ * The OpenAPI document, as this server serves it: `openapi.json`, completed. That file says once what many replies have
+ * in common: `x-every-reply` and `x-deprecated-reply` have their headers, and a reply with `codes` is an error whose
+ * description, schema and examples follow from those.
+ */
 import { asset } from './assets.ts';
 
 interface Addresses {
@@ -7,23 +11,115 @@ interface Addresses {
   stagingBaseUrl?: string;
   /** Which of them this server is; named first, since tools take the first. */
   environment?: 'production' | 'staging';
+  /** Whether the lab is served too. */
+  lab?: boolean;
 }
+
+type Headers = Record<string, object>;
+type Reply = { $ref?: string; codes?: string[]; description?: string; headers?: Headers; content?: object };
+type Operation = { deprecated?: boolean; responses: Record<string, Reply> };
 
 interface OpenApi {
+  info: { contact: { url: string } };
   servers: { url: string; description: string }[];
-  paths: Record<string, { servers?: { url: string; description: string }[] }>;
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: {
+    schemas: Record<string, object>;
+    responses: Record<string, Reply>;
+    examples: Record<string, { summary: string; value: { status: number } }>;
+  };
+  'x-every-reply'?: { headers: Headers };
+  'x-deprecated-reply'?: { headers: Headers };
 }
 
-/** The interface description, OpenAPI 3.1: `openapi.json` with the addresses of this server in it. */
-export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production' }: Addresses): object {
+/** What is wrong with the message itself is found before its operation is known. */
+const BEFORE_THE_OPERATION = ['408', '414', '417', '431', 'default'];
+
+/** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
+export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production', lab }: Addresses): object {
   const document: OpenApi = JSON.parse(asset('openapi.json'));
   const [production, staging] = document.servers;
   production.url = baseUrl ?? production.url;
   staging.url = stagingBaseUrl ?? staging.url;
   if (environment === 'staging') document.servers.reverse();
-  // The lab stands beside /v1, and only on staging.
-  for (const { servers } of Object.values(document.paths)) {
-    for (const server of servers ?? []) server.url = staging.url.replace(/\/v1$/, '');
-  }
+  document.info.contact.url = `${withoutVersion(document.servers[0].url)}/`;
+  if (lab) tellFromTheRoot(document);
+  else leaveOutLab(document);
+  completeReplies(document);
   return document;
+}
+
+const withoutVersion = (url: string) => url.replace(/\/v1$/, '');
+
+/** The lab stands beside /v1, so with it all paths are told from the root: no path needs a server of its own. */
+function tellFromTheRoot(document: OpenApi): void {
+  const [{ url, description }] = document.servers;
+  document.servers = [{ url: withoutVersion(url), description: `${description}, with its lab` }];
+  const paths = Object.entries(document.paths);
+  document.paths = Object.fromEntries(paths.map(([path, item]) => [isOfLab(path) ? path : `/v1${path}`, item]));
+}
+
+/** What only the lab has is called so: its paths, its tag, and the components whose names begin with it. */
+function leaveOutLab(document: OpenApi): void {
+  document.tags = document.tags.filter(({ name }) => name !== 'lab');
+  document.paths = Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOfLab(path)));
+  for (const parts of Object.values(document.components)) {
+    for (const name of Object.keys(parts)) if (name.startsWith('Lab')) delete parts[name];
+  }
+  delete document['x-every-reply']?.headers['X-Lab-Clock'];
+}
+
+const isOfLab = (path: string) => path === '/lab' || path.startsWith('/lab/');
+
+function completeReplies(document: OpenApi): void {
+  const { paths, components } = document;
+  const { 'x-every-reply': every, 'x-deprecated-reply': deprecated } = document;
+  delete document['x-every-reply'];
+  delete document['x-deprecated-reply'];
+  for (const [name, reply] of Object.entries(components.responses)) {
+    if (reply.codes !== undefined) components.responses[name] = errorReply(components, name, reply);
+  }
+  const inline: Reply[] = [];
+  for (const operation of Object.values(paths).flatMap((item) => Object.values(item))) {
+    for (const [status, reply] of Object.entries(operation.responses)) {
+      if (operation.deprecated && !BEFORE_THE_OPERATION.includes(status)) {
+        const shared = components.responses[nameOf(reply.$ref)] ?? reply;
+        operation.responses[status] = { ...shared, headers: { ...shared.headers, ...deprecated?.headers } };
+      }
+      if (operation.responses[status].$ref === undefined) inline.push(operation.responses[status]);
+    }
+  }
+  const text = JSON.stringify(paths);
+  for (const name of Object.keys(components.responses)) {
+    if (!text.includes(`/responses/${name}"`)) delete components.responses[name]; // told in its operation alone
+  }
+  for (const reply of [...Object.values(components.responses), ...inline]) {
+    reply.headers = { ...every?.headers, ...reply.headers };
+  }
+}
+
+const nameOf = (ref = '') => ref.split('/').at(-1) as string;
+
+/** The errors of one status, with a schema of their own: generators make a plain type of it. */
+function errorReply({ schemas, examples }: OpenApi['components'], name: string, { codes = [], headers }: Reply): Reply {
+  const { status } = examples[codes[0]].value;
+  const said = codes.map((code) => `\`${code}\`: ${examples[code].summary}`);
+  schemas[`${name}Error`] = {
+    type: 'object',
+    description: said.join('\n\n'),
+    required: ['code', 'message', 'status'],
+    properties: {
+      code: { type: 'string', enum: codes, description: 'The error code, for programs.' },
+      message: { type: 'string', minLength: 1, description: 'What is wrong and what would be right, for people.' },
+      status: { type: 'integer', enum: [status], description: 'The HTTP status of the reply.' },
+    },
+  };
+  const schema = { $ref: `#/components/schemas/${name}Error` };
+  const shown = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
+  return {
+    description: said.join('\n\n'),
+    headers,
+    content: { 'application/json': { schema, examples: Object.fromEntries(shown) } },
+  };
 }

@@ -14,7 +14,7 @@ import { temporary } from '../program.ts';
 import { startService } from '../service.ts';
 import { checkReply } from '../web/schema.ts';
 
-const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
+const DOCUMENT = openapiDocument({ stagingBaseUrl: 'http://y/v1', environment: 'staging', lab: true });
 const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
 
 export const REX = { name: 'Rex', categoryId: 1 };

@@ -10,13 +10,17 @@ import { temporary } from '../program.ts';
 
 const LINTER = '@redocly/cli@2.77.0';
 
-test('the linter finds nothing in the OpenAPI document', async (t) => {
-  const cwd = await temporary(t);
-  const document = openapiDocument({ baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' });
-  await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document, null, 2));
-  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-  const words = ['--yes', LINTER, 'lint', '--extends', 'recommended', '--format', 'json', 'openapi.json'];
-  const { stdout } = await promisify(execFile)('npx', words, { cwd, env }).catch((error) => error);
-  const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
-  assert.deepEqual({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] });
-});
+const URLS = { baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' };
+
+for (const lab of [false, true]) {
+  test(`the linter finds nothing in the OpenAPI document ${lab ? 'with' : 'without'} the lab`, async (t) => {
+    const cwd = await temporary(t);
+    const document = openapiDocument({ ...URLS, environment: lab ? 'staging' : 'production', lab });
+    await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document, null, 2));
+    const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+    const words = ['--yes', LINTER, 'lint', '--extends', 'recommended', '--format', 'json', 'openapi.json'];
+    const { stdout } = await promisify(execFile)('npx', words, { cwd, env }).catch((error) => error);
+    const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
+    assert.deepEqual({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] });
+  });
+}

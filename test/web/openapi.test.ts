@@ -16,44 +16,103 @@ import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
 const document = openapiDocument(URLS) as Part;
-const { components, paths, info } = document;
-const described = Object.entries<Part>(paths).flatMap(([path, item]) =>
-  ['get', 'put', 'post', 'patch', 'delete']
-    .filter((method) => item[method] !== undefined)
-    .map((method) => ({
-      method: method.toUpperCase(),
-      path: path.startsWith('/lab/') ? path : `/v1${path}`,
-      operation: item[method] as Part,
-    })),
-);
+const withLab = openapiDocument({ ...URLS, environment: 'staging', lab: true }) as Part;
+const { components, info } = document;
 
-test('the document names the operations of the router and of the lab, and marks them as the router does', () => {
-  const told = described.map(({ method, path, operation }) => {
-    const stability = operation.deprecated ? 'deprecated' : (operation['x-stability'] ?? 'stable');
-    const name = path.startsWith('/lab/') ? 'lab' : operation.operationId;
-    return `${name} ${method} ${path} ${stability}`;
-  });
+/** Its operations, each with the whole path. */
+function operationsOf({ paths, servers }: Part) {
+  const base = new URL(servers[0].url).pathname.replace(/\/$/, '');
+  return Object.entries<Part>(paths).flatMap(([path, item]) =>
+    Object.entries<Part>(item).map(([method, operation]) => {
+      return { method: method.toUpperCase(), path: base + path, operation };
+    }),
+  );
+}
+const described = operationsOf(document);
+
+test('the document names the operations of the router, and of the lab where that is served, as the router does', () => {
+  const told = (document: Part) =>
+    operationsOf(document).map(({ method, path, operation }) => {
+      const stability = operation.deprecated ? 'deprecated' : (operation['x-stability'] ?? 'stable');
+      const name = path.startsWith('/lab/') ? 'lab' : operation.operationId;
+      return `${name} ${method} ${path} ${stability}`;
+    });
   const routed = ENDPOINTS.map(({ name, method, path, stability }) => `${name} ${method} ${path} ${stability}`);
   const ofLab = [...LAB_CALLS].flatMap(([path, handlers]) =>
     Object.keys(handlers).map((method) => `lab ${method} ${path} experimental`),
   );
-  assert.deepEqual(told.sort(), [...routed, ...ofLab].sort());
+  assert.deepEqual(told(document).sort(), routed.sort());
+  assert.deepEqual(told(withLab).sort(), [...routed, ...ofLab].sort());
 });
 
-test('it has the addresses of the server, its own first; those of the lab beside /v1', () => {
-  const servers = (environment: 'production' | 'staging') => {
-    const { servers, paths } = openapiDocument({ ...URLS, environment }) as Part;
-    return [...servers, ...paths['/lab/clock'].servers].map(({ url }: Part) => url);
-  };
+test('without the lab nothing in it speaks of the lab, nor is anything in it that nothing refers to', () => {
+  assert.doesNotMatch(JSON.stringify(document), /\blab\b/i);
+  for (const whole of [document, withLab]) {
+    const text = JSON.stringify(whole);
+    const named = Object.entries<Part>(whole.components).flatMap(([kind, parts]) =>
+      kind === 'securitySchemes' ? [] : Object.keys(parts).map((name) => `"$ref":"#/components/${kind}/${name}"`),
+    );
+    assert.deepEqual(
+      named.filter((ref) => !text.includes(ref)),
+      [],
+    );
+    assert.doesNotMatch(text, /x-every-reply|x-deprecated-reply|"codes"/);
+  }
+});
+
+test('it has the addresses of the server, its own first; with the lab the root alone, and no path has its own', () => {
+  const servers = (document: Part) => document.servers.map(({ url }: Part) => url);
   const { baseUrl, stagingBaseUrl } = URLS;
-  assert.deepEqual(servers('production'), [baseUrl, stagingBaseUrl, 'https://staging.pets.example']);
-  assert.deepEqual(servers('staging'), [stagingBaseUrl, baseUrl, 'https://staging.pets.example']);
+  assert.deepEqual(servers(document), [baseUrl, stagingBaseUrl]);
+  assert.deepEqual(servers(openapiDocument({ ...URLS, environment: 'staging' }) as Part), [stagingBaseUrl, baseUrl]);
+  assert.deepEqual(servers(withLab), ['https://staging.pets.example']);
+  assert.equal(Object.values<Part>(withLab.paths).filter(({ servers }) => servers !== undefined).length, 0);
+  assert.equal(info.contact.url, 'https://pets.example/');
+});
+
+test('each reply tells the headers of all, and each of a deprecated operation when that ends', () => {
+  for (const { operation } of operationsOf(withLab)) {
+    for (const [status, reply] of Object.entries<Part>(operation.responses)) {
+      const { headers } = resolve(withLab, reply);
+      const told = ['X-RateLimit-Reset', 'RateLimit', 'X-Request-Id', 'X-Lab-Clock'].filter((name) => name in headers);
+      assert.equal(told.length, 4, `${operation.operationId} ${status}`);
+      const isEnding = operation.deprecated === true && !/408|414|417|431|default/.test(status);
+      assert.equal('Sunset' in headers, isEnding, `${operation.operationId} ${status}`);
+    }
+  }
+});
+
+test('generators can take it: no null in an enum, no pattern that ends a line, no error put together from parts', () => {
+  const walk = (part: unknown, at: string): void => {
+    if (typeof part !== 'object' || part === null) return;
+    const { enum: values = [], pattern = '' } = part as Part;
+    if (Array.isArray(values)) assert.ok(!values.includes(null), `${at}: null in an enum`);
+    if (typeof pattern === 'string') assert.doesNotMatch(pattern, /u202[89]|[\u2028\u2029]/, at);
+    for (const [name, inner] of Object.entries(part)) walk(inner, `${at}/${name}`);
+  };
+  walk(withLab, '#');
+  for (const [name, response] of Object.entries<Part>(components.responses)) {
+    const { schema } = response.content['application/json'];
+    const { required, properties } = resolve(document, schema);
+    assert.match(schema.$ref, /^#\/components\/schemas\/\w+Error$/, name);
+    assert.deepEqual(
+      [required, Object.keys(properties)],
+      [
+        ['code', 'message', 'status'],
+        ['code', 'message', 'status'],
+      ],
+    );
+  }
+  assert.equal('Error' in components.schemas, false, 'it would hide the Error of the language');
+  const [{ schema }] = Object.values<Part>(document.paths['/pets'].post.responses[201].content);
+  assert.notDeepEqual(checkValue(document, schema, { id: 1, name: 'Rex', categoryId: 1 }), [], 'a reply has a status');
+  assert.deepEqual(components.schemas.Pet.required, ['id', 'name', 'categoryId'], 'as the specification has it');
 });
 
 test('it has every code of the catalogue with its status and an example, the limits of the plans, and the statuses', () => {
   const { PetStatus, OrderStatus } = components.schemas;
   assert.deepEqual([PetStatus.enum, OrderStatus.enum], [PET_STATUSES, ORDER_STATUSES]);
-  assert.deepEqual(components.schemas.Error.properties.code.enum.toSorted(), Object.keys(CATALOGUE).sort());
+  assert.deepEqual(components.schemas.ApiError.properties.code.enum.toSorted(), Object.keys(CATALOGUE).sort());
   const examples = Object.values<Part>(components.examples).map(({ value }) => [value.code, value.status]);
   assert.deepEqual(Object.fromEntries(examples), CATALOGUE);
   for (const [plan, { perMinute, perDay }] of Object.entries(PLAN_LIMITS)) {
@@ -69,13 +128,13 @@ test('it has only examples that fit their schemas', () => {
     for (const [name, inner] of Object.entries(part)) walk(inner, `${at}/${name}`);
     const { schema, example, examples: more = {} } = part as Part;
     if (schema === undefined) return;
-    const values = Object.values<Part>(more).map((one) => resolve(document, one).value);
+    const values = Object.values<Part>(more).map((one) => resolve(withLab, one).value);
     for (const value of example === undefined ? values : [example, ...values]) {
-      assert.deepEqual(checkValue(document, schema, value, at), []);
+      assert.deepEqual(checkValue(withLab, schema, value, at), []);
       examples++;
     }
   };
-  walk(document, '#');
+  walk(withLab, '#');
   assert.ok(examples > 40, `${examples} examples`);
 });
 

@@ -68,8 +68,8 @@ function outOfBounds(text: string): string[] {
 /** The path item of the document that a path of the service belongs to. */
 function placeOf(document: Part, path: string): Part | undefined {
   const [pathname] = path.split('?');
-  const whole = (template: string) => (template.startsWith('/lab/') ? template : `/v1${template}`);
-  const fits = (template: string) => new RegExp(`^${whole(template).replace(/\{\w+\}/, '[^/]+')}$`).test(pathname);
+  const base = new URL(document.servers[0].url).pathname.replace(/\/$/, '');
+  const fits = (template: string) => new RegExp(`^${(base + template).replace(/\{\w+\}/, '[^/]+')}$`).test(pathname);
   return document.paths[Object.keys(document.paths).find(fits) ?? ''];
 }
 
@@ -77,8 +77,8 @@ function placeOf(document: Part, path: string): Part | undefined {
 function sharedRefusal(document: Part, status: number, code: unknown): Part {
   const { responses } = document.components;
   const fits = (response: Part) => {
-    const { code: codes, status: is } = response.content['application/json'].schema.allOf?.[1].properties ?? {};
-    return is?.const === status && codes.enum.includes(code);
+    const { code: codes, status: is } = resolve(document, response.content['application/json'].schema).properties;
+    return is.enum?.[0] === status && codes.enum.includes(code);
   };
   return Object.values<Part>(responses).find(fits) ?? responses.OtherError;
 }

@@ -106,8 +106,7 @@ function drawReference() {
   const all = Object.entries(described.document.paths).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method]).map((method) => [path, method, item[method]]),
   );
-  const isServed = ({ name }) => name !== 'lab' || document.body.dataset.lab === 'true';
-  const groups = described.document.tags.filter(isServed).map(({ name, description: text }) => {
+  const groups = described.document.tags.map(({ name, description: text }) => {
     const own = all.filter(([, , operation]) => operation.tags[0] === name);
     return el('section', {}, el('h3', { text: name }), ...prose(text), ...own.map((one) => operationCard(...one)));
   });

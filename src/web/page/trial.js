@@ -68,7 +68,8 @@ export class Trial {
   }
 
   #request() {
-    let target = this.path.startsWith('/lab') ? this.path : `/v1${this.path}`;
+    const isFromRoot = /^\/(v1|lab)\b/.test(this.path); // as a server with a lab tells them
+    let target = isFromRoot ? this.path : `/v1${this.path}`;
     const query = new URLSearchParams();
     const headers = {};
     for (const { name, in: where } of parametersOf(this.operation)) {
