@@ -30,6 +30,7 @@ export function optionsOf({ outfile, commit, minify = false }: Wanted): BuildOpt
     format: 'cjs', // a single executable takes no other, and this one starts sooner
     minify,
     legalComments: 'none',
+    banner: { js: `"use strict";\n${readFileSync(`${ROOT}scripts/needs-node.mjs`, 'utf8')}` },
     external: ['pg-native'], // which pg would take if it were there
     logLevel: 'warning',
     logOverride: { 'empty-import-meta': 'silent' }, // guarded by what is defined below

@@ -1,33 +1,52 @@
 /**
- * Runs the tests with node:test. `node test/run.mjs [FILE …]`; without files all `*.test.ts` but two kinds: with `--slow`
- * the `*.slow.test.ts`, which wait in real time or need packages; with `--quiet` the `*.quiet.test.ts`, which measure and
- * want a machine that does nothing else. Where this Node does not read TypeScript by itself, tsx does.
+ * Runs the tests with node:test. `node test/run.mjs [FILE or FOLDER …]`; without any all of `test/`. Of a folder it runs
+ * all `*.test.ts` but two kinds: with `--slow` the `*.slow.test.ts`, which wait in real time or need packages; with
+ * `--quiet` the `*.quiet.test.ts`, which measure and want a machine that does nothing else. Where this Node does not
+ * read TypeScript by itself, tsx does.
  */
+import '../scripts/needs-node.mjs';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+
+/** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
+const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
 const words = process.argv.slice(2);
-const kind = ['slow', 'quiet'].find((one) => words.includes(`--${one}`));
-const named = words.filter((word) => !word.startsWith('--'));
-const files = named.length > 0 ? named : testFiles('test');
+const kinds = ['slow', 'quiet'];
+const kind = kinds.find((one) => words.includes(`--${one}`));
+const unknown = words.find((word) => word.startsWith('-') && !kinds.some((one) => word === `--${one}`));
+if (unknown !== undefined) refuse(`there is no option ${unknown}: there are --slow and --quiet`);
+const named = words.filter((word) => !word.startsWith('-'));
+const files = (named.length > 0 ? named : ['test']).flatMap(testFiles);
 const loader = readsTypeScript ? [] : ['--import', 'tsx'];
 const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
 const concurrency = kind === 'quiet' ? 1 : 4; // many wait, for a disk or a time-out, while others work
-const args = [...loader, '--test', `--test-concurrency=${concurrency}`, ...reporter, ...files];
+const limits = [`--test-concurrency=${concurrency}`, `--test-timeout=${MAX_TEST_MINUTES[kind] * 60_000}`];
+const args = [...loader, '--test', ...limits, ...reporter, ...files];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
-const env = { ...process.env, PETSTORE_TEST_BUNDLES: bundles };
+const env = { ...process.env, PETSTORE_TEST_BUNDLES: bundles, PETSTORE_TEST_FILES: String(files.length) };
 const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
 rmSync(bundles, { recursive: true, force: true });
 process.exit(status ?? 1);
 
-function testFiles(folder) {
-  return readdirSync(folder, { recursive: true })
+function testFiles(place) {
+  const found = statSync(place, { throwIfNoEntry: false });
+  if (found === undefined) refuse(`there is no file or folder ${place}`);
+  if (!found.isDirectory()) return [place];
+  const inside = readdirSync(place, { recursive: true })
     .filter((name) => name.endsWith('.test.ts') && /\.(slow|quiet)\.test\.ts$/.exec(name)?.[1] === kind)
-    .map((name) => join(folder, name))
+    .map((name) => join(place, name))
     .sort();
+  if (inside.length === 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
+  return inside;
+}
+
+function refuse(why) {
+  console.error(`no test was run: ${why}`);
+  process.exit(2);
 }
