@@ -11,7 +11,7 @@ import { excerpt } from './quoting.ts';
 
 async function main(words: string[]): Promise<void> {
   if (words[0] === COMPACT_CHILD) return compactChild(words.slice(1));
-  if (words[0] === '--version') words[0] = 'version';
+  if (['--version', '-v', '-V'].includes(words[0])) words[0] = 'version';
   if (words[0] === 'help') words = [...words.slice(1), '--help'];
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
   if (command !== undefined) {

@@ -10,8 +10,6 @@ const pathOf = ({ file = '' }) => (file.startsWith('file:') ? fileURLToPath(file
 const fileOf = (data) => relative(process.cwd(), pathOf(data));
 /** The runner tells of each file as of a test that has the file's name; as passed only where no test was in it. */
 const isFile = (data) => data.nesting === 0 && data.file !== undefined && resolve(data.name) === pathOf(data);
-const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
-const counted = (number, what) => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 /** Any value may be thrown, and String() throws on some of them. */
 const textOf = (thrown) => [thrown.stack, thrown].find((one) => typeof one === 'string') ?? inspect(thrown);
@@ -27,9 +25,8 @@ function told({ error }) {
 /** A suite fails because of a test in it, which is told itself. */
 const isOfOthers = ({ details }) => details.error?.failureType === 'subtestsFailed';
 
-/** The tests of a file: how many have ended, which are under way, and what the file wrote to stderr. */
+/** Of a file: which of its tests are under way, and what it wrote to stderr. */
 class File {
-  tests = 0;
   running = new Set();
   stderr = '';
 }
@@ -41,19 +38,18 @@ export default async function* report(events) {
   let passed = 0;
   let failed = 0;
   const skipped = [];
-  const files = new Map();
-  const of = (data) => files.get(data.file) ?? files.set(data.file, new File()).get(data.file);
-  yield `Running ${counted(total, 'file')} of tests with Node ${process.versions.node}. Each is told when it is done.\n`;
+  const known = new Map();
+  const of = (data) => known.get(data.file) ?? known.set(data.file, new File()).get(data.file);
+  const files = total === 1 ? '1 file' : `${total} files`;
+  yield `Running ${files} of tests with Node ${process.versions.node}. Each is told when it is done.\n`;
   for await (const { type, data } of events) {
     if (type === 'test:stderr') of(data).stderr += data.message;
     else if (type === 'test:dequeue' && !isFile(data)) of(data).running.add(data.name);
-    else if (type === 'test:complete' && !isFile(data)) {
-      of(data).running.delete(data.name);
-      if (data.details.type !== 'suite') of(data).tests++;
-    } else if (type === 'test:complete') {
+    else if (type === 'test:complete' && !isFile(data)) of(data).running.delete(data.name);
+    else if (type === 'test:complete') {
       const { details } = data;
-      const told = `${counted(of(data).tests, 'test')}, ${seconds(details.duration_ms)}`;
-      yield `[${++done}/${total}] ${fileOf(data)}: ${details.error ? 'FAILED, ' : ''}${told}\n`;
+      const time = `${(details.duration_ms / 1000).toFixed(1)} s`;
+      yield `[${++done}/${total}] ${fileOf(data)}: ${details.error ? 'FAILED, ' : ''}${time}\n`;
     } else if (type === 'test:pass' && data.skip !== undefined) {
       const why = typeof data.skip === 'string' ? data.skip : 'no reason is given';
       skipped.push(`${fileOf(data)}: ${data.name} (${why})`);

@@ -8,7 +8,7 @@ import { read, type Spec, type Variables } from './arguments.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
 import { type Options, type Place, shownPlace, type Values } from './options.ts';
-import { inWords, print } from './output.ts';
+import { inWords, isDiscarded, print } from './output.ts';
 import { askServer, type Io } from './reach.ts';
 
 /** What the call of a command is given: in the running server, and without one. */
@@ -29,8 +29,10 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   reads?: boolean;
   /** Its call begins a store where there is none. */
   makes?: boolean;
-  /** What to do where nobody knows whether it was done, or nobody has read a result that is printed once. */
+  /** What to do where nobody knows whether it was done. */
   unsure?: string;
+  /** Of a command whose result is printed once: what is lost where nobody could read that, and what to do. */
+  unread?(result: A): string;
   /** What is done in the process of the command; if not given, its call alone. `ask` does the call. */
   run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
   /** The result for people, where its members under each other will not do. `--json` prints it as it is. */
@@ -69,10 +71,16 @@ export async function perform(command: Command, words: readonly string[], variab
 }
 
 /** Before the store is closed: whether that goes well or not, what was done is told. */
-async function tellResult({ words = inWords, unsure }: Command, result: unknown, isJson: boolean): Promise<void> {
+async function tellResult(
+  { words = inWords, unread, unsure }: Command,
+  result: unknown,
+  isJson: boolean,
+): Promise<void> {
   if (result === undefined) return;
+  const advice = unread?.(result) ?? unsure;
+  const failed = (why: string) => new CommandError(EXIT.failed, `${why || 'nobody read the output'}; ${advice}`);
   await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
-    if (unsure === undefined) throw error;
-    throw new CommandError(EXIT.failed, `${error.message || 'nobody read the output'}; ${unsure}`);
+    throw advice === undefined ? error : failed(error.message);
   });
+  if (unread !== undefined && isDiscarded()) throw failed('');
 }

@@ -57,6 +57,7 @@ export const KEY_COMMANDS = [
     does: 'create an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
     unsure: `look with ${PROGRAM} keys list: a new key there that nobody has is best revoked`,
+    unread: (made) => `the key ${made?.id} is lost: end it with ${PROGRAM} keys revoke ${made?.id}, and create another`,
     options: {
       plan: needed(plan, 'PLAN', 'its limits'),
       name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
@@ -108,6 +109,7 @@ export const KEY_COMMANDS = [
     more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
 that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets work at a time.`,
     unsure: 'a new secret may be in force: rotate the key again',
+    unread: ({ id }) => `the new secret of ${id} is lost: rotate the key again`,
     options: {
       id,
       grace: option(duration(MAX_GRACE_DAYS), 'TIME', 'how long the old secret still works, 0s for not at all', '24h'),
@@ -162,9 +164,9 @@ async function createKey(context: Context, wanted: Wanted) {
   return decided.op === 'setKey' ? { ...infoOf(decided.key), key: secret } : undefined;
 }
 
-/** A key for the first caller. */
-export const createFirstKey = async (context: Context, plan: Plan): Promise<string | undefined> =>
-  (await createKey(context, { plan, name: 'first key', isFirst: true }))?.key;
+/** A key for the first caller: undefined where somebody has one. */
+export const createFirstKey = (context: Context, plan: Plan) =>
+  createKey(context, { plan, name: 'first key', isFirst: true });
 
 async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
   const { store } = context.engine;

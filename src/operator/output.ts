@@ -1,4 +1,6 @@
 /** What commands print, and how they show on a terminal how far they are. */
+import { fstatSync, statSync } from 'node:fs';
+import { devNull } from 'node:os';
 import type { Progress } from '../store/file/read.ts';
 import { CommandError, EXIT } from './exit.ts';
 
@@ -17,6 +19,11 @@ export function print(text: string): Promise<void> {
       else reject(new CommandError(EXIT.failed, `not all could be printed: ${error.message}`));
     });
   });
+}
+
+/** Whether our output goes nowhere: Node opens the null device in the place of an output that is closed. */
+export function isDiscarded(): boolean {
+  return fstatSync(process.stdout.fd).rdev === statSync(devNull).rdev;
 }
 
 /** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */

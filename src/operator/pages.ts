@@ -5,8 +5,6 @@ import { openapiDocument } from '../web/openapi.ts';
 import type { ServeSettings } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-/** Of production, where a server for staging is not told it. */
-const BASE_URL = 'https://petstore.example/v1';
 const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 export function addPages(pages: Map<string, () => Reply>, settings: ServeSettings, ownUrl: string): void {
@@ -24,7 +22,7 @@ export function addPages(pages: Map<string, () => Reply>, settings: ServeSetting
     return withBody(200, 'text/html; charset=utf-8', html, headers.flat());
   });
   add('/openapi.json', () => {
-    const both = isStaging ? { baseUrl: baseUrl ?? BASE_URL, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
+    const both = isStaging ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
     return jsonReply(200, JSON.stringify(openapiDocument({ ...both, environment, lab })));
   });
 }

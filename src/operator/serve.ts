@@ -1,5 +1,4 @@
 /** `petstore serve`: the life of a server, from its settings to its last line of log. */
-import type { AddressInfo, Server } from 'node:net';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
@@ -18,10 +17,10 @@ import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, openMetrics } from './metrics.ts';
 import { openEngine, triedWhileInUse } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
-import { print } from './output.ts';
+import { isDiscarded, print } from './output.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { hostAndPort, isServed, listen } from './sockets.ts';
+import { isServed, listen, originOf } from './sockets.ts';
 import { PROGRAM, VERSION } from './version.ts';
 
 const MAX_DRAIN_MS = 10_000;
@@ -87,10 +86,11 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log }));
     const admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = plan && (await createFirstKey(context, plan));
-    const url = `${originOf(app.server)}/v1`;
+    const origin = originOf(app.server);
+    const url = `${origin}/v1`;
     addPages(pages, settings, url);
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
-    tellFirstSteps(url, firstKey, log);
+    void tellFirstSteps(origin, firstKey, log);
     const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
     log.info('listening', { ...at, version: VERSION, ...store.read.counts() });
     return async () => {
@@ -112,17 +112,19 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   return new Lab(engine, clock, seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed));
 }
 
-/** The first line is for programs; then a key, alone on its line, and a line to paste. Nobody may read them. */
-function tellFirstSteps(url: string, firstKey: string | undefined, log: Logger): void {
-  const steps = firstKey && `\n${firstKey}\ncurl -s -H 'Authorization: Bearer ${firstKey}' ${url}/pets`;
-  print(`petstore listening on ${url}${steps ?? ''}`).catch(() => {
-    if (firstKey !== undefined) log.warn(`nobody read the first key: look with ${PROGRAM} keys list, and rotate it`);
-  });
-}
-
-function originOf(server: Pick<Server, 'address'>): string {
-  const { address, port } = server.address() as AddressInfo;
-  return `http://${hostAndPort(address, port)}`;
+/** The first line is for programs. A new key stands alone on its line, and then in a line to paste. */
+async function tellFirstSteps(origin: string, first: { id: string; key: string } | undefined, log: Logger) {
+  const lines = [`petstore listening on ${origin}/v1`, `The console: ${origin}/`];
+  if (first !== undefined) {
+    lines.push(`The key ${first.id}, which is shown only once:`, first.key);
+    lines.push(`curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`);
+  }
+  const wasPrinted = await print(lines.join('\n')).then(
+    () => !isDiscarded(),
+    () => false,
+  );
+  if (wasPrinted || first === undefined) return;
+  log.warn(`nobody read the first key: give it a new secret with ${PROGRAM} keys rotate ${first.id} --grace 0s`);
 }
 
 /** What is done with every request that was answered; nothing at all where nobody wants to know. */

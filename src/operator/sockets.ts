@@ -1,6 +1,6 @@
 /** What a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
-import { connect, isIPv6, type Server } from 'node:net';
+import { type AddressInfo, connect, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
 import { hasNoDescriptor } from './exit.ts';
@@ -9,8 +9,15 @@ import { hasNoDescriptor } from './exit.ts';
 const MAX_PATH_BYTES = 107;
 
 /** As it stands in an address: `[::1]:8080`. */
-export function hostAndPort(host: string, port: number): string {
+function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+}
+
+/** Where a program on this machine reaches the server: one that listens on all addresses also does so on loopback. */
+export function originOf(server: Pick<Server, 'address'>): string {
+  const { address, port } = server.address() as AddressInfo;
+  const host = /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
+  return `http://${hostAndPort(host, port)}`;
 }
 
 export async function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log) {

@@ -6,7 +6,7 @@
 import { asset } from './assets.ts';
 
 interface Addresses {
-  /** Both end in `/v1`. Where one is not given, the document's own stands. */
+  /** Both end in `/v1`. Only what is given is named; where neither is, the address that a server has by default. */
   baseUrl?: string;
   stagingBaseUrl?: string;
   /** Which of them this server is; named first, since tools take the first. */
@@ -39,10 +39,10 @@ const BEFORE_THE_OPERATION = ['408', '414', '417', '431', 'default'];
 /** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
 export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production', lab }: Addresses): object {
   const document: OpenApi = JSON.parse(asset('openapi.json'));
-  const [production, staging] = document.servers;
-  production.url = baseUrl ?? production.url;
-  staging.url = stagingBaseUrl ?? staging.url;
-  if (environment === 'staging') document.servers.reverse();
+  const production = baseUrl === undefined ? [] : [{ url: baseUrl, description: 'Production' }];
+  const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
+  const given = environment === 'staging' ? [...staging, ...production] : [...production, ...staging];
+  if (given.length > 0) document.servers = given;
   document.info.contact.url = `${withoutVersion(document.servers[0].url)}/`;
   if (lab) tellFromTheRoot(document);
   else leaveOutLab(document);

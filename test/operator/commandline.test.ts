@@ -61,7 +61,9 @@ test('help and version are on stdout; without a known command the usage is on st
   const { version, commit, runtime } = await json<Record<string, string>>('version');
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(runtime, /^Node v\d+/);
-  assert.equal(await done('--version'), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
+  for (const line of ['--version', '-v', '-V']) {
+    assert.equal(await done(line), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
+  }
   assert.match(await done('openapi --base-url https://a.example/v1'), /^ +"url": "https:\/\/a\.example\/v1"/m);
 });
 

@@ -1,6 +1,7 @@
 /** A server from its start to its end, however it comes to that; and what the next start finds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { appendFile, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -20,9 +21,15 @@ test('the first line says where it listens; the seed and the first key come once
   const args = '--seed data/seed.json --first-key pro';
   const server = await serve(args, { env: { PETSTORE_PROT: '1' } });
   assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/);
-  const [, key, curl] = server.stdout().split('\n');
-  assert.equal(key, server.key);
-  assert.equal(curl, `curl -s -H 'Authorization: Bearer ${key}' ${server.url}/pets`);
+  const { key, url } = server;
+  const steps = [
+    '',
+    'The key k1, which is shown only once:',
+    key,
+    `curl -s -H 'Authorization: Bearer ${key}' ${url}/pets`,
+  ];
+  steps[0] = `The console: ${new URL('/', url)}`;
+  assert.deepEqual(server.stdout().split('\n').slice(1, -1), steps);
   const list = async (url: string) =>
     (await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).text();
   const pets = await list(server.url);
@@ -34,9 +41,67 @@ test('the first line says where it listens; the seed and the first key come once
 
   await writeFile(at('data/seed.json'), 'no longer read');
   const again = await serve(`${args} --host ::1`);
-  assert.match(again.stdout(), /^petstore listening on http:\/\/\[::1\]:\d+\/v1\n$/);
+  assert.match(again.stdout(), /^petstore listening on (http:\/\/\[::1\]:\d+)\/v1\nThe console: \1\/\n$/);
   assert.equal(await list(again.url), pets);
 });
+
+test('a server on all addresses names those that work, and the document too; it has none that nobody gave', async (t) => {
+  const { serve } = await workplace(t);
+  for (const [host, name] of [
+    ['0.0.0.0', '127.0.0.1'],
+    ['::', '[::1]'],
+    ['::ffff:0.0.0.0', '127.0.0.1'],
+  ]) {
+    const { url, stdout, stop } = await serve(`--host ${host}`);
+    const { origin, hostname } = new URL(url);
+    assert.equal(hostname, name);
+    assert.ok(stdout().endsWith(`\nThe console: ${origin}/\n`));
+    assert.deepEqual(await serversOf(origin), [url]);
+    await stop();
+  }
+  const staging = await serve('--environment staging');
+  assert.deepEqual(await serversOf(new URL(staging.url).origin), [staging.url]);
+  await staging.stop();
+  const both = await serve('--base-url https://a.example/v1 --staging-base-url https://b.example/v1');
+  const given = ['https://a.example/v1', 'https://b.example/v1'];
+  assert.deepEqual(await serversOf(new URL(both.url).origin), given);
+});
+
+async function serversOf(origin: string): Promise<string[]> {
+  const { servers } = (await (await fetch(`${origin}/openapi.json`)).json()) as { servers: { url: string }[] };
+  return servers.map(({ url }) => url);
+}
+
+const noProc = !existsSync('/proc/net/tcp') && 'there is no /proc here in which to see what listens';
+
+test('SIGUSR1 opens no debugger: nothing more listens, and the server goes on', { skip: noProc }, async (t) => {
+  const { serve } = await workplace(t);
+  const server = await serve();
+  const before = listening(server.process.pid!);
+  assert.equal(before.length, 1);
+  server.process.kill('SIGUSR1');
+  for (const end = performance.now() + 500; performance.now() < end; await wait(20)) {
+    assert.deepEqual(listening(server.process.pid!), before);
+  }
+  assert.equal((await fetch(new URL('/healthz', server.url))).status, 200);
+  assert.doesNotMatch(server.stderr(), /debugger|inspector/i);
+});
+
+/** The TCP ports on which a process listens. */
+function listening(pid: number): number[] {
+  const files = readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return ''; // closed meanwhile
+    }
+  });
+  const sockets = new Set(files.flatMap((name) => /^socket:\[(\d+)\]$/.exec(name)?.[1] ?? []));
+  const rows = ['tcp', 'tcp6'].flatMap((kind) => readFileSync(`/proc/${pid}/net/${kind}`, 'utf8').split('\n').slice(1));
+  const isListening = (row: string[]) => row[3] === '0A' && sockets.has(row[9]);
+  const portOf = (row: string[]) => Number.parseInt(row[1].split(':')[1], 16);
+  return rows.map((row) => row.trim().split(/\s+/)).filter(isListening).map(portOf); // biome-ignore format: one way
+}
 
 test('a port in use is told, with exit 1, and the store is left clean', async (t) => {
   const { run, stored } = await workplace(t);

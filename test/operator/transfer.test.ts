@@ -160,7 +160,7 @@ test('on a terminal an import draws a bar and takes it away again', { skip: noSc
 const skip = !existsSync('/dev/full') && 'there is no /dev/full on this machine';
 
 test('who stops reading ends an export; what cannot be printed is told; the store is closed', { skip }, async (t) => {
-  const { animals, done, spawn, stored } = await workplace(t);
+  const { after, animals, done, spawn, stored } = await workplace(t);
   await animals(20_000);
   await done('import in');
   const files = await stored();
@@ -175,12 +175,16 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
     ['--help', ''],
     ['version', ''],
     ['repair', '; it may be done: .* keys list shows which keys are revoked, .*'],
-    ['keys create --plan free', '; look with .* keys list: a new key there that nobody has is best revoked'],
+    ['keys create --plan free', '; the key k1 is lost: end it with .* keys revoke k1, and create another'],
+    ['keys rotate k1', '; the new secret of k1 is lost: rotate the key again'],
   ]) {
     const { ended, stderr } = await spawn(line, ['ignore', full.fd, 'pipe']);
     assert.deepEqual(await ended, [1, null], line);
     assert.match(stderr(), new RegExp(`^not all could be printed: ENOSPC: no space left on device[^;]*${advice}\n$`));
   }
   assert.match(await done('keys list'), /^k1 /m);
+  const closed = await after('exec >&-', 'keys create --plan free');
+  assert.equal(closed.exit, 1);
+  assert.match(closed.stderr, /^nobody read the output; the key k2 is lost: end it with .* keys revoke k2, .*\n$/);
   assert.deepEqual(await stored(), files, 'not as after a crash');
 });
