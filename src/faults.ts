@@ -10,8 +10,8 @@ const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?:
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
   unavailable: ['unavailable', 'the store does not answer just now: nothing was done', AGAIN],
-  busy: ['unavailable', 'no more can be written just now; ask again', AGAIN],
-  closed: ['unavailable', 'no more can be written just now; ask again', AGAIN],
+  busy: ['unavailable', 'too many writes wait: this one was not taken', AGAIN],
+  closed: ['unavailable', 'the store is closed: this was not written', AGAIN],
   rejected: undefined,
 };
 

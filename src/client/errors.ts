@@ -3,7 +3,7 @@ import type { ErrorCode } from '../http/errors.ts';
 
 export type ClientCode =
   | 'network' // no connection, or one that broke
-  | 'timeout' // no whole reply in time
+  | 'timeout' // no complete reply in time
   | 'aborted' // the signal fired
   | 'closed' // the client was closed
   | 'bad_reply' // a reply that is not the service's: a proxy's page, say

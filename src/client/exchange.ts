@@ -23,6 +23,16 @@ const CODES = new Map<string | undefined, ClientCode>([
   ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
 ]);
 
+/** Why there was no connection, in words. */
+const UNREACHABLE = new Map<string | undefined, string>([
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'there is no such host'],
+  ['EAI_AGAIN', 'the host name cannot be looked up just now'],
+  ['EHOSTUNREACH', 'there is no route to the host'],
+  ['ENETUNREACH', 'there is no route to the network'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'nobody answered in time'],
+]);
+
 /** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
 export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
   const { method, url, body, idempotencyKey } = asked;
@@ -50,7 +60,11 @@ export async function exchange(agent: Agent, key: string, asked: Asked, signal: 
   } catch (error) {
     const { code, message } = error as Error & { code?: string };
     const kind = error instanceof JsonError ? 'bad_reply' : CODES.get(code);
-    return failed(kind ?? 'network', `no whole reply of the service: ${message || code}`, error);
+    const unreachable = UNREACHABLE.get(code);
+    const what = unreachable
+      ? `cannot reach ${origin}: ${unreachable}`
+      : `no complete reply from ${origin}: ${message}`;
+    return failed(kind ?? 'network', what, error);
   }
 }
 

@@ -136,7 +136,7 @@ export class Query {
   /** How many items are wanted, from 1 on. */
   readLimit(max: number, fallback: number): number {
     const convert = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-    return this.read('limit', convert, `an integer from 1 to ${max}`) ?? fallback;
+    return this.read('limit', convert, `a whole number from 1 to ${max}`) ?? fallback;
   }
 
   end(): void {

@@ -47,7 +47,8 @@ export class Members {
   int64(name: string, remark?: (value: Int64) => string | undefined): Int64 {
     const value = this.#ask(name);
     const isRight = typeof value === 'number' || typeof value === 'bigint';
-    if (!isRight) return this.#refuse(name, `an integer from ${MIN_INT64} to ${MAX_INT64}`, value, 0);
+    const right = value instanceof Decimal ? `a whole number from ${MIN_INT64} to ${MAX_INT64}` : 'a whole number';
+    if (!isRight) return this.#refuse(name, right, value, 0);
     const said = remark?.(value);
     if (said !== undefined) this.#remarks.push(said);
     return value;
@@ -58,7 +59,7 @@ export class Members {
     const value = this.#ask(name);
     if (value === undefined) return fallback;
     const fits = typeof value === 'number' && value >= min && value <= max;
-    return fits ? value : this.#refuse(name, `an integer from ${min} to ${max}`, value, fallback);
+    return fits ? value : this.#refuse(name, `a whole number from ${min} to ${max}`, value, fallback);
   }
 
   oneOf<T extends string>(name: string, values: readonly T[], fallback?: T): T {

@@ -62,8 +62,9 @@ function textOf(value: unknown): string {
   if (typeof value === 'number') return count(value);
   if (Array.isArray(value)) return value.map(textOf).join(', ');
   if (typeof value !== 'object') return when(String(value));
+  const words = ([name, member]: [string, unknown]) => `${spaced(name)} ${textOf(member)}`;
   return Object.entries(value)
-    .map(([name, member]) => `${spaced(name)} ${textOf(member)}`)
+    .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // such a window is not open
     .join(', ');
 }
 

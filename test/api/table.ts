@@ -125,7 +125,7 @@ const lists: Row[] = [
   ok('/v1/pets?status=sold&limit=2&after=18', { json: [pet(23, 'Krümel', 7, 'sold')], ...link(null) }),
   ok('/v1/pets?%6cimit=%31', { json: [pet(1, 'Bello', 1)] }),
   ok('HEAD /v1/pets?limit=1'),
-  badList('limit=0', 'limit: must be an integer from 1 to 100'),
+  badList('limit=0', 'limit: must be a whole number from 1 to 100'),
   ...words('limit limit= limit=101 limit=abc limit=1.0 limit=%2B5 limit=05 limit=99999999999999999999').map((wrong) =>
     badList(wrong, 'limit'),
   ),
@@ -142,7 +142,8 @@ const lists: Row[] = [
 
 const CAT = '\u{1f63a}';
 const NAME = 'a string of 1–255 characters';
-const INT64 = 'an integer from -9223372036854775808 to 9223372036854775807';
+const WHOLE = 'a whole number';
+const INT64 = `${WHOLE} from -9223372036854775808 to 9223372036854775807`;
 const STATUS = 'one of "available", "pending", "sold"';
 const animals: Row[] = [
   add(newPet, { json: pet(31, 'Rex', 3), has: { location: '/v1/pets/31' } }),
@@ -163,15 +164,17 @@ const animals: Row[] = [
     { ...newPet, id: 5, colour: 'red' },
     'id: is given by the service; leave it out; "colour": is unknown; leave it out',
   ),
-  noPet({}, `name: is missing (${NAME}); categoryId: is missing (${INT64})`),
+  noPet({}, `name: is missing (${NAME}); categoryId: is missing (${WHOLE})`),
   noPet({ name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 }, [
-    `name: must be ${NAME} (got 5); categoryId: must be ${INT64} (got "1"); status: must be ${STATUS} (got "lost"); id: `,
+    `name: must be ${NAME} (got 5); categoryId: must be ${WHOLE} (got "1"); status: must be ${STATUS} (got "lost"); id: `,
     'leave it out; "x": is unknown',
   ]),
   noPet({ name: {}, categoryId: [], status: null }, ['(got an object); ', '(got an array); ', '(got null)']),
   ...['[]', 'null', '1.5'].map((text) => noPet(undefined, 'must be a JSON object (got ', { text })),
   ...words('1.5 true 9223372036854775808 1.00000000000000000001').map((id) =>
-    noPet(undefined, `categoryId: must be ${INT64} (got ${id})`, { text: `{"name":"x","categoryId":${id}}` }),
+    noPet(undefined, `categoryId: must be ${id === 'true' ? WHOLE : INT64} (got ${id})`, {
+      text: `{"name":"x","categoryId":${id}}`,
+    }),
   ),
   noPet(undefined, '__proto__', { text: '{"name":"x","categoryId":1,"__proto__":{}}' }),
   no(PETS, 'invalid_json'),

@@ -231,6 +231,7 @@ test('what passes is sent again, what does not is thrown at once, and says wheth
   const error = await failure(nobody.client.createPet(newPet));
   assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['network', 0, 6, false]);
   assert.equal((error.cause as { code?: string }).code, 'ECONNREFUSED');
+  assert.equal(error.message, 'cannot reach http://127.0.0.1:1: connection refused');
 });
 
 test('closing an order is sent again only while it is sure that nothing was done', async (t) => {

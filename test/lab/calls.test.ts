@@ -18,7 +18,7 @@ const REFUSED: Refused[] = [
   ['GET /lab/clock', undefined, 401, 'invalid_api_key', [], { key: `ps_live_${'0'.repeat(36)}` }],
   ['GET /lab/clock?x=1', undefined, 400, 'invalid_parameter', [/"x": is unknown/]],
   ['GET /lab/grade?x', undefined, 400, 'invalid_parameter'],
-  ['GET /lab/requests?limit=0', undefined, 400, 'invalid_parameter', [/limit: must be an integer from 1 to 256/]],
+  ['GET /lab/requests?limit=0', undefined, 400, 'invalid_parameter', [/limit: must be a whole number from 1 to 256/]],
   ['GET /lab/requests?limit=257', undefined, 400, 'invalid_parameter'],
   ['POST /lab/clock', undefined, 400, 'invalid_json', [/a body is missing/]],
   ['POST /lab/clock', '{', 400, 'invalid_json'],

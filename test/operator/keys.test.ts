@@ -35,6 +35,7 @@ test('the life of a key, through a running server, for its environment', async (
   assert.match(listed, /\nk2 +unnamed +free +0\/60 +0\/1,000 +production .* active\n$/);
   const shown = await json<KeyDetails>('keys show k1');
   assert.deepEqual([shown.minute, shown.graceEndsAt], [{ limit: 7, remaining: 7, resetsAt: null }, []]);
+  assert.match(await done('keys show k1'), /^minute +limit 7, remaining 7, full\nday +limit 70, remaining 70, full$/m);
   const planned = await json<KeyDetails>('keys plan k1 business');
   assert.deepEqual([planned.plan, planned.perMinute, planned.perDay], ['business', 1_000, 100_000]);
   const rotated = await json<NewSecret>('keys rotate k1 --grace 15m');
