@@ -166,7 +166,7 @@ export class App {
     const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.keys.get(caller.id));
     const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
     const param = path.slice(path.lastIndexOf('/') + 1);
-    const call: Call = { caller, param, query, body: null, idempotencyKey, recheck };
+    const call: Call = { caller, param, query, body: null, idempotencyKey, conditions: req.headers, recheck };
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, call);
     return readBody(req, res).then((body) => {
       exchange.body = body;

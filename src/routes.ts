@@ -1,5 +1,5 @@
 /** One row per endpoint: all that the service can be asked under `/v1`. And which of them stand at a path. */
-import type { Handler } from './shop/call.ts';
+import { type Handler, reading } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
 import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
@@ -18,13 +18,13 @@ export interface Endpoint {
 }
 
 export const ENDPOINTS: readonly Endpoint[] = [
-  row('listPets', 'GET', '/v1/pets', 'stable', listPets),
+  row('listPets', 'GET', '/v1/pets', 'stable', reading(listPets)),
   row('createPet', 'POST', '/v1/pets', 'stable', createPet),
-  row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
-  row('listCategories', 'GET', '/v1/categories', 'experimental', listCategories),
+  row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', reading(getPet), GET_PET_HEADERS),
+  row('listCategories', 'GET', '/v1/categories', 'experimental', reading(listCategories)),
   row('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
-  row('listOrders', 'GET', '/v1/store/orders', 'experimental', listOrders),
-  row('getOrder', 'GET', '/v1/store/orders/{orderId}', 'experimental', getOrder),
+  row('listOrders', 'GET', '/v1/store/orders', 'experimental', reading(listOrders)),
+  row('getOrder', 'GET', '/v1/store/orders/{orderId}', 'experimental', reading(getOrder)),
   row('createOrder', 'POST', '/v1/store/orders', 'experimental', createOrder),
   row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
 ];

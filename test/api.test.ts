@@ -18,6 +18,8 @@ const SEED = new URL('../data/seed.json', import.meta.url).pathname;
 const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 /** The table is run on either engine: where this names a database, on that one. */
 const DATABASE = process.env.PETSTORE_TEST_STORE;
+/** By path, the ETag of the newest reply. In a row `ETAG` stands for it. */
+const etags = new Map<string, string>();
 /** Codes that a row has shown. The last test holds them against the catalogue. */
 const seen = new Set<ErrorCode>();
 
@@ -62,13 +64,18 @@ function headerOf(key: string, keys: Map<string, string>): string {
 }
 
 async function tryRow(origin: string, row: Row, keys: Map<string, string>): Promise<void> {
+  const known = (text: string) => text.replaceAll('ETAG', etags.get(row.path) ?? '');
+  const sent = Object.entries(row.headers ?? {}).map(([name, value]) => [name, known(value)]);
   // One that is kept may be closed as idle while it is used anew, if this process got no processor for 5 s.
-  const headers = new Headers({ connection: 'close', ...row.headers });
+  const headers = new Headers([['connection', 'close'], ...sent] as [string, string][]);
   if (row.key !== null) headers.set('authorization', headerOf(row.key ?? 'first', keys));
   const body = row.text ?? (row.body === undefined ? undefined : JSON.stringify(row.body));
   if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
   const reply = await fetch(origin + row.path, { method: row.method, headers, body });
-  await assertReply(reply, row);
+  const has = Object.entries(row.has ?? {}).map(([name, value]) => [name, value === 'ETAG' ? known(value) : value]);
+  await assertReply(reply, { ...row, has: Object.fromEntries(has) });
+  const etag = reply.headers.get('etag');
+  if (etag !== null) etags.set(row.path, etag);
 }
 
 async function assertReply(reply: Response, row: Row): Promise<void> {
@@ -77,7 +84,8 @@ async function assertReply(reply: Response, row: Row): Promise<void> {
   const { method, path, code } = row;
   assert.equal(status, row.status, body);
   if (path.startsWith('/v1/')) assert.deepEqual(checkReply(DOCUMENT, method, path, status, headers, body), []);
-  if (path.startsWith('/v1')) assertCommon(headers);
+  const isStored = (method === 'GET' || method === 'HEAD') && (status === 200 || status === 304);
+  if (path.startsWith('/v1')) assertCommon(headers, isStored);
   const text = code === undefined ? body : assertError({ status, headers, body }, row.status, code);
   if (code !== undefined) seen.add(code);
   for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part), text);
@@ -88,6 +96,62 @@ async function assertReply(reply: Response, row: Row): Promise<void> {
     else assert.equal(value, wanted, name);
   }
 }
+
+test('a tag is that of the content: the next page, too, and not the path, the key or the time', async (t) => {
+  const { service, ask } = await start(t);
+  for (const name of ['a', 'b', 'c']) await ask('/v1/pets', newPet(`{"name":"${name}","categoryId":1}`));
+  const tagOf = async (path: string, key = service.key) => (await service.fetch(path, { key })).headers.get('etag');
+  const before = await tagOf('/v1/pets?limit=3');
+  assert.equal(await tagOf('/v1/pets?limit=99'), before);
+  assert.equal(await tagOf('/v1/pets', (await service.makeKey()).text), before);
+  await ask('/v1/pets', newPet('{"name":"d","categoryId":1}'));
+  assert.notEqual(await tagOf('/v1/pets?limit=3'), before, 'the same animals, and a next page');
+  const tags = ['/v1/pets', '/v1/pets/1', '/v1/pets/2', '/v1/categories', '/v1/store/orders?after=7'].map((at) =>
+    tagOf(at),
+  );
+  assert.equal(new Set(await Promise.all(tags)).size, 4, 'two lists are empty');
+});
+
+test('two changes under one ETag, in one batch: the second is refused', async (t) => {
+  const { ask } = await start(t);
+  const put = (name: string, headers: Record<string, string> = {}) =>
+    ask('/v1/categories/1', {
+      method: 'PUT',
+      body: JSON.stringify({ name }),
+      headers: { 'content-type': 'application/json', ...headers },
+    });
+  const statuses = async (...replies: Promise<Response>[]) => (await Promise.all(replies)).map(({ status }) => status);
+  const none = { 'if-none-match': '*' };
+  assert.deepEqual((await statuses(put('a', none), put('b', none))).sort(), [201, 412]);
+  const etag = (await put('c')).headers.get('etag') as string;
+  assert.deepEqual((await statuses(put('d', { 'if-match': etag }), put('e', { 'if-match': etag }))).sort(), [200, 412]);
+});
+
+test('a 304 takes a token, and a connection goes on behind it', async (t) => {
+  const { port, key, ask } = await start(t).then(async ({ service, ask }) => ({ ...service, ask }));
+  const etag = (await ask('/v1/pets')).headers.get('etag') as string;
+  const remaining = async (headers: Record<string, string> = {}) =>
+    Number((await ask('/v1/pets', { headers })).headers.get('x-ratelimit-remaining'));
+  const left = await remaining();
+  assert.equal(await remaining({ 'if-none-match': etag }), left - 1);
+  const { get } = requestsOf(key);
+  const again = `If-None-Match: "x"\r\nIf-None-Match: ${etag}\r\n`;
+  const [unchanged, whole] = await exchange(port, get(again) + get(), { replies: 2 });
+  assert.deepEqual(
+    [unchanged, whole].map(({ status, headers }) => [status, headers.get('etag')]),
+    [
+      [304, etag],
+      [200, etag],
+    ],
+  );
+  const ofBody = [unchanged, whole].map(({ headers }) => [headers.get('content-type'), headers.get('content-length')]);
+  assert.deepEqual(ofBody, [
+    [undefined, undefined],
+    ['application/json; charset=utf-8', '2'],
+  ]);
+  const [old] = await exchange(port, get(`${again}Connection: keep-alive\r\n`, '/v1/pets', '1.0'));
+  assert.deepEqual([old.status, old.headers.get('connection')], [304, 'close']); // its end is the connection's
+});
 
 const error = (status: number, code: ErrorCode, rest: Partial<Row> = {}): Row => {
   return { method: 'GET', path: '/v1', status, code, ...rest };

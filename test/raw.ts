@@ -91,11 +91,11 @@ interface AnyHeaders {
 }
 const LIMIT_HEADERS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'];
 
-/** Every reply of the service, whatever was asked, carries these. */
-export function assertCommon(headers: AnyHeaders): void {
+/** Every reply of the service, whatever was asked, carries these. `isStored`: it has an ETag to ask again by. */
+export function assertCommon(headers: AnyHeaders, isStored = false): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w-]{8,}$/);
   assert.equal(headers.get('x-content-type-options'), 'nosniff');
-  assert.equal(headers.get('cache-control'), 'no-store');
+  assert.equal(headers.get('cache-control'), isStored ? 'private, no-cache' : 'no-store');
   for (const name of LIMIT_HEADERS) assert.match(headers.get(name) ?? '', /^\d+$/, name);
   assert.match(headers.get('ratelimit-policy') ?? '', /^"\w+";q=\d+;w=\d+/);
   assert.match(headers.get('ratelimit') ?? '', /^"\w+";r=\d+;t=\d+/);

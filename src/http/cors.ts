@@ -4,8 +4,8 @@ import type { Reply } from './reply.ts';
 import { checkDemands } from './request.ts';
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
-Link, Location, Deprecation, Sunset, Idempotent-Replayed, X-Request-Id`;
-const TAKEN = 'Authorization, Content-Type, Idempotency-Key';
+Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, X-Request-Id`;
+const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
 const PREFLIGHT_SECONDS = '600';
 
 /** On every reply. With one origin allowed, caches must know that others would be answered differently. */

@@ -16,6 +16,7 @@ export const CATALOGUE = {
   order_closed: 409,
   idempotency_in_flight: 409,
   gone: 410,
+  precondition_failed: 412,
   body_too_large: 413,
   uri_too_long: 414,
   unsupported_media_type: 415,

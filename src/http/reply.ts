@@ -14,6 +14,10 @@ export interface Reply {
   body: string;
   /** Its own headers as they are sent: of a reply that is `kept`. */
   lines?: string;
+  /** Of a reply that may be stored by its caller, who then asks whether this is still its ETag. */
+  etag?: string;
+  /** The 304 in its place, once one was asked for. */
+  unchanged?: Reply;
 }
 
 /** What is told about the request in the reply to it. */
@@ -27,7 +31,8 @@ export interface About {
 }
 
 const JSON_UTF_8 = 'application/json; charset=utf-8';
-const ALWAYS = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
+const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
+const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 /** How long a client may leave a connection unused, and how it is told. */
 export const KEEP_ALIVE_MS = 5_000;
 const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}\r\n\r\n`;
@@ -57,9 +62,10 @@ export function kept(reply: Reply): Reply {
 }
 
 /** The head of a reply but for what is about the connection. */
-function headOf({ status, headers, lines }: Reply, { id, limits, date, extra }: About): string {
+function headOf({ status, headers, lines, etag }: Reply, { id, limits, date, extra }: About): string {
+  const safety = etag === undefined ? NOT_STORED : STORED;
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
-${limits}${ALWAYS}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+${limits}${safety}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
 /** The same for `writeHead`, by which whatever is not sent as one string goes. */

@@ -143,12 +143,15 @@ function judgePaging(newest: Recorded, before: readonly Recorded[]): Judgement {
   return links.some((one) => one.next === newest.page) ? 'good' : 'bad';
 }
 
+/** Also where its client had what it asked for already: it asked all the same. */
+const isRead = ({ status }: Recorded) => status === 200 || status === 304;
+
 function judgeRedundant(newest: Recorded, before: readonly Recorded[]): Judgement {
-  if (newest.method !== 'GET' || newest.isLost || newest.status !== 200) return undefined;
+  if (newest.method !== 'GET' || newest.isLost || !isRead(newest)) return undefined;
   const isRepeated = before.some(
     (one) =>
       one.same === newest.same &&
-      one.status === 200 &&
+      isRead(one) &&
       !one.isLost &&
       one.petsVersion === newest.petsVersion &&
       newest.at - one.at < REDUNDANT_MS,

@@ -24,7 +24,7 @@ export class ReplyCache {
   /** Keeps a reply that was made right after `get` found none. */
   keep(asked: string, reply: Reply): Reply {
     kept(reply);
-    const bytes = asked.length + reply.body.length + (reply.lines as string).length;
+    const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // of the 304 in its place, too
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);
     this.#bytes += bytes;

@@ -1,4 +1,5 @@
 /** Categories: a name for an id that the caller chooses. */
+import { etagOf, preconditionOf } from '../http/conditions.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
@@ -20,14 +21,20 @@ export function putCategory(shop: Shop, call: Call): Promise<Reply> {
   members.end({ id: 'stands in the path; leave it out' });
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
+  const mustHold = preconditionOf(call.conditions);
   let isNew = false;
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
-      isNew = ahead.categories.get(id) === undefined;
+      const before = ahead.categories.get(id);
+      mustHold(before && etagOf(categoryJson(before)));
+      isNew = before === undefined;
       return { op: 'setCategory', category: { id, name } };
     })
-    .then(({ category }) => jsonReply(isNew ? 201 : 200, categoryJson(category)));
+    .then(({ category }) => {
+      const json = categoryJson(category);
+      return jsonReply(isNew ? 201 : 200, json, ['ETag', etagOf(json)]);
+    });
 }
 
 function categoryJson({ id, name }: Category): string {

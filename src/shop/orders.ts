@@ -1,4 +1,5 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
+import { etagOf, preconditionOf, taggedReply } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
@@ -22,7 +23,7 @@ export function getOrder(shop: Shop, call: Call): Reply {
   refuseParameters(call.query);
   const order = shop.store.read.orders.get(idParam(call.param));
   if (order === undefined) throw notFound('order');
-  return jsonReply(200, orderJson(order));
+  return taggedReply(orderJson(order));
 }
 
 export function createOrder(shop: Shop, call: Call): Promise<Reply> {
@@ -49,17 +50,19 @@ export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
   const members = new Members(call.body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
+  const mustHold = preconditionOf(call.conditions);
   let closed: Order;
   return shop.store
     .write((ahead) => {
       call.recheck(ahead);
       const order = ahead.orders.get(idParam(call.param));
       if (order === undefined) throw notFound('order');
+      mustHold(etagOf(orderJson(order)));
       if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);
       closed = { ...order, status };
       return { op: 'closeOrder', id: order.id, status };
     })
-    .then(() => jsonReply(200, orderJson(closed)));
+    .then(() => jsonReply(200, orderJson(closed), ['ETag', etagOf(orderJson(closed))]));
 }
 
 function placed(order: Order): Reply {

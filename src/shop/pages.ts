@@ -1,5 +1,6 @@
 /** Lists by ascending id: which page is asked for, and the link to the one that follows. */
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { taggedReply } from '../http/conditions.ts';
+import type { Reply } from '../http/reply.ts';
 import { Query } from '../http/request.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import type { Page } from '../store/model.ts';
@@ -38,8 +39,9 @@ export function pageReply<T extends { id: Int64 }>(
   json: (item: T) => string,
 ): Reply {
   const body = `[${items.map(json).join(',')}]`;
-  if (!more) return jsonReply(200, body);
+  if (!more) return taggedReply(body);
   const filter = status === undefined ? '' : `&status=${status}`;
   const after = items[items.length - 1].id;
-  return jsonReply(200, body, ['Link', `<${path}?limit=${limit}${filter}&after=${after}>; rel="next"`]);
+  const link = `<${path}?limit=${limit}${filter}&after=${after}>; rel="next"`;
+  return taggedReply(body, ['Link', link], link);
 }

@@ -1,5 +1,6 @@
 /** Animals: what one must be, and the operations on them. */
 import { digits } from '../digits.ts';
+import { taggedReply } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
@@ -65,7 +66,7 @@ export function getPet(shop: Shop, call: Call): Reply {
   if (kept !== undefined) return kept;
   const pet = read.pets.get(idParam(call.param));
   if (pet === undefined) throw notFound('animal');
-  return shop.animals.keep(call.param, jsonReply(200, petJson(pet), GET_PET_HEADERS));
+  return shop.animals.keep(call.param, taggedReply(petJson(pet), GET_PET_HEADERS));
 }
 
 /** NewPet, with everything that is wrong in one message. Whether the category alone is wrong, the write decides. */

@@ -19,7 +19,7 @@ export interface Row {
   json?: unknown;
   /** Part of the message of an error, or of the body of another reply; or all of the listed parts. */
   says?: string | string[];
-  /** Reply headers: exact text, a pattern, or null for absent. */
+  /** Reply headers: exact text, a pattern, or null for absent. `ETAG`, here and in what is sent: as the path last gave. */
   has?: Record<string, string | RegExp | null>;
 }
 
@@ -250,6 +250,69 @@ const categories: Row[] = [
   no('/v1/categories/9', 'method_not_allowed', allow('PUT, OPTIONS')),
 ];
 
+const like = (tags: string) => sent('if-match', tags);
+const unlike = (tags: string) => sent('if-none-match', tags);
+const TAGGED = { has: { etag: /^"[\w-]{22}"$/ } };
+/** Not modified: the body is spared, and nothing else. */
+const same = (asked: string, tags: string, has: Rest['has'] = {}) =>
+  ok(asked, { ...unlike(tags), status: 304, has: { etag: 'ETAG', 'content-type': null, ...has } });
+const unmet = (asked: string, rest: Rest) => no(asked, 'precondition_failed', { ...rest, has: { etag: null } });
+const badTags = (asked: string, rest: Rest) =>
+  no(asked, 'bad_request', { ...rest, says: 'must be * or a list of ETags', has: { connection: /./ } });
+const dogs = { name: 'Dogs' };
+const noPut = (id: number, rest: Rest) => unmet(`PUT /v1/categories/${id}`, { body: dogs, ...rest });
+const deliver = { body: { status: 'delivered' } };
+const conditions: Row[] = [
+  ok('/v1/pets?limit=2', TAGGED),
+  ...['ETAG', '*', 'W/ETAG', '"other", ETAG', ',, "a,b" ,\tETAG ,'].map((tags) =>
+    same('/v1/pets?limit=2', tags, link('/v1/pets?limit=2&after=2').has),
+  ),
+  same('HEAD /v1/pets?limit=2', 'ETAG'),
+  ...['"other"', '', 'W/"other"', '"a,b", "ETA"'].map((tags) => ok('/v1/pets?limit=2', { ...unlike(tags), ...TAGGED })),
+  ...['other', 'ETAG ETAG', '*, ETAG', 'w/ETAG', '"', '"two words"', "'a'"].map((tags) =>
+    badTags('/v1/pets?limit=2', unlike(tags)),
+  ),
+  ok('/v1/pets?limit=2', like('ETAG')),
+  ok('/v1/pets?limit=2', like('*')),
+  ...['"other"', 'W/ETAG', ''].map((tags) => unmet('/v1/pets?limit=2', like(tags))),
+  no('/v1/pets?limit=0', 'invalid_parameter', { ...unlike('*'), has: { etag: null } }),
+  ok('HEAD /v1/pets/3', { has: { ...DEPRECATED, ...TAGGED.has } }),
+  same('/v1/pets/3', 'ETAG', DEPRECATED),
+  unmet('/v1/pets/3', { ...like('"other"') }),
+  no('/v1/pets/999', 'not_found', { ...unlike('*'), has: { etag: null } }),
+  no('/v1/pets/999', 'not_found', like('"other"')),
+  ok('/v1/categories', TAGGED),
+  same('/v1/categories', 'ETAG'),
+  ok(`${ORDERS}?status=placed`, TAGGED),
+  same(`${ORDERS}?status=placed`, 'ETAG'),
+  add(newPet, { ...unlike('*'), has: { etag: null } }),
+
+  noPut(70, { ...like('*'), says: 'there is none yet' }),
+  noPut(70, like('"other"')),
+  category('70', dogs, { ...unlike('*'), status: 201, ...TAGGED }),
+  noPut(70, { ...unlike('*'), says: 'there is one already' }),
+  noPut(70, unlike('"other", ETAG')),
+  noPut(70, { ...like('W/ETAG'), says: 'weak' }),
+  noPut(70, like('')),
+  category('70', { name: 'Hounds' }, { ...like('"other", ETAG'), ...TAGGED }),
+  category('70', { name: 'Hounds' }, { ...like('ETAG'), has: { etag: 'ETAG' } }),
+  category('70', { name: 'Dogs, all' }, { headers: { 'if-match': '*', 'if-none-match': '"other"' } }),
+  noPut(70, { headers: { 'if-match': 'ETAG', 'if-none-match': 'ETAG' } }),
+  badTags('PUT /v1/categories/70', { body: dogs, ...like('Dogs') }),
+  badTags('PUT /v1/categories/70', { body: dogs, ...unlike('*, *') }),
+
+  place(5, { says: '"id":3' }),
+  ok(`${ORDERS}/3`, TAGGED),
+  same(`${ORDERS}/3`, 'ETAG'),
+  unmet(`PATCH ${ORDERS}/3`, { ...deliver, ...like('"other"'), says: 'it has changed' }),
+  unmet(`PATCH ${ORDERS}/3`, { ...deliver, ...unlike('*') }),
+  no(`PATCH ${ORDERS}/4`, 'not_found', { ...deliver, ...like('"other"') }),
+  ok(`PATCH ${ORDERS}/3`, { ...deliver, ...like('ETAG'), ...TAGGED }),
+  ok(`${ORDERS}/3`, { has: { etag: 'ETAG' }, says: 'delivered' }),
+  unmet(`PATCH ${ORDERS}/3`, { ...deliver, ...like('"other"') }),
+  no(`PATCH ${ORDERS}/3`, 'order_closed', { ...deliver, ...like('ETAG') }),
+];
+
 const under = (key: string) => sent('idempotency-key', key);
 const REPLAYED = { has: { 'idempotent-replayed': 'true' } };
 const MALFORMED_KEY = 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters';
@@ -287,13 +350,14 @@ const corsFrom = (origin: string, vary: string | null): Row[] => [
     has: {
       'access-control-allow-origin': origin,
       vary,
-      'access-control-expose-headers': /X-RateLimit-Remaining.*Retry-After.*Link.*Deprecation.*Sunset.*X-Request-Id/,
+      'access-control-expose-headers':
+        /X-RateLimit-Remaining.*Retry-After.*Link.*ETag.*Deprecation.*Sunset.*X-Request-Id/,
     },
   }),
   no('/v1/pets', 'missing_api_key', { key: null, has: { 'access-control-allow-origin': origin } }),
   options({
     'access-control-allow-methods': 'GET, HEAD, POST, OPTIONS',
-    'access-control-allow-headers': /Authorization.*Content-Type.*Idempotency-Key/,
+    'access-control-allow-headers': /Authorization.*Content-Type.*Idempotency-Key.*If-Match.*If-None-Match/,
   }),
 ];
 
@@ -307,7 +371,7 @@ const limited = no('/v1/pets', 'rate_limited', POOR);
 const banned = no('/v1/pets', 'key_banned', { ...POOR, has: { 'x-ratelimit-remaining': '0' } });
 
 export const GROUPS: Group[] = [
-  { name: 'as it comes', serve: '', rows: [pages, keys, lists, animals, orders, categories].flat() },
+  { name: 'as it comes', serve: '', rows: [pages, keys, lists, animals, orders, categories, conditions].flat() },
   {
     name: 'asking again, and any category',
     serve: '--categories open',

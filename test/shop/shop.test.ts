@@ -19,7 +19,7 @@ async function open(list: SharedList): Promise<Shop> {
   return { store, clock, categories: 'open', lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set() };
 }
 
-const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', recheck: () => {} };
+const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', conditions: {}, recheck: () => {} };
 const callOf = (body: string, idempotencyKey?: string): Call => {
   return { ...CALL, body: readJson(Buffer.from(body)), idempotencyKey };
 };

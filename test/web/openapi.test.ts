@@ -92,6 +92,7 @@ test('generators can take it: no null in an enum, no pattern that ends a line, n
   };
   walk(withLab, '#');
   for (const [name, response] of Object.entries<Part>(components.responses)) {
+    if (name === 'NotModified') continue; // has no body
     const { schema } = response.content['application/json'];
     const { required, properties } = resolve(document, schema);
     assert.match(schema.$ref, /^#\/components\/schemas\/\w+Error$/, name);
@@ -173,13 +174,14 @@ test('the checker of replies finds nothing where all is right, and each thing th
   const page = '/v1/pets?limit=1';
   const reply = await fetch(page, { key });
   const pets = await reply.text();
-  const { link, ...headers } = Object.fromEntries(reply.headers);
+  const { link, etag, ...other } = Object.fromEntries(reply.headers);
+  const headers: Record<string, string> = { ...other, etag };
   const { ratelimit: _, ...unlimited } = headers;
   const faults = (sent: Record<string, string>, text = pets, status = 200, path = page) =>
     checkReply(document, 'GET', path, status, Object.entries(sent), text);
   const missing = '{"code":"not_found","message":"no","status":404}';
   const order = '/v1/store/orders/1';
-  const right = [faults(headers), faults({ ...headers, link }), faults(headers, missing, 404, '/v1/nowhere')];
+  const right = [faults(headers), faults({ ...headers, link }), faults(other, missing, 404, '/v1/nowhere')];
   assert.deepEqual(right.flat(), []);
   const wrong = {
     'a header is missing': faults(unlimited),
@@ -190,8 +192,8 @@ test('the checker of replies finds nothing where all is right, and each thing th
     'a member is missing': faults(headers, '[{"id":1,"name":"Rex"}]'),
     'a member is not described': faults(headers, pets.replace('"id"', '"age":3,"id"')),
     'an integer is beyond 64 bits': faults(headers, pets.replace('807', '808')),
-    'the code is of another status': faults(headers, missing.replace('not_found', 'gone'), 404, order),
-    'the status in the body is another': faults(headers, missing.replace('404', '405'), 404, order),
+    'the code is of another status': faults(other, missing.replace('not_found', 'gone'), 404, order),
+    'the status in the body is another': faults(other, missing.replace('404', '405'), 404, order),
     'a path that is not described works': faults(headers, pets, 200, '/v1/nowhere'),
   };
   for (const [what, found] of Object.entries(wrong)) assert.notEqual(found.length, 0, what);

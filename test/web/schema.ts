@@ -77,6 +77,7 @@ function placeOf(document: Part, path: string): Part | undefined {
 function sharedRefusal(document: Part, status: number, code: unknown): Part {
   const { responses } = document.components;
   const fits = (response: Part) => {
+    if (response.content === undefined) return false;
     const { code: codes, status: is } = resolve(document, response.content['application/json'].schema).properties;
     return is.enum?.[0] === status && codes.enum.includes(code);
   };

@@ -1,0 +1,82 @@
+/**
+ * Conditional requests (RFC 9110, 13). What a GET gives has a strong ETag, made of its content: after a restart, and at
+ * another replica, the same content has the same. `If-None-Match` spares whoever has it the body; `If-Match` and
+ * `If-None-Match` keep a write from overwriting what its caller has not seen. Nothing has a date of modification: so
+ * `If-Modified-Since` and `If-Unmodified-Since` are passed over, as the RFC says.
+ */
+import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { excerpt } from '../quoting.ts';
+import { ApiError } from './errors.ts';
+import { jsonReply, kept, type Reply } from './reply.ts';
+
+/** 132 bits of a SHA-256: nobody finds two contents with one tag. */
+const TAG_CHARS = 22;
+const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
+/** Elements of a list may be empty. Nothing in it can be read in two ways, so no text takes long. */
+const LIST = new RegExp(`^[ \\t]*(?:${TAG.source}[ \\t]*)?(?:,[ \\t]*(?:${TAG.source}[ \\t]*)?)*$`);
+
+/** The headers that hold conditions. Of several lines of one, node:http has made a list. */
+export type ConditionHeaders = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>;
+
+/** Tags as they were sent, or any. */
+type Tags = '*' | readonly string[];
+
+export const etagOf = (content: string): string => `"${hash('sha256', content, 'base64url').slice(0, TAG_CHARS)}"`;
+
+/** A reply to GET. `link`: the tag stands for it too, so that no 304 hides that a next page has come or gone. */
+export function taggedReply(text: string, headers: string[] = [], link = ''): Reply {
+  const etag = etagOf(text + link);
+  return { ...jsonReply(200, text, [...headers, 'ETag', etag]), etag };
+}
+
+/** The reply to a GET under the request's conditions: itself, or a 304 in its place. Throws 412. */
+export function underConditions(headers: ConditionHeaders, reply: Reply): Reply {
+  const { 'if-match': match, 'if-none-match': noneMatch } = headers;
+  if (match !== undefined) preconditionOf({ 'if-match': match })(reply.etag);
+  if (noneMatch === undefined) return reply;
+  const isKnown = noneMatch === reply.etag || isNamed(readTags('If-None-Match', noneMatch), reply.etag, 'weakly');
+  return isKnown ? (reply.unchanged ??= kept(unchanged(reply))) : reply;
+}
+
+/**
+ * The conditions of a write, to be asked inside its `decide`, with the ETag of what is there then (undefined: nothing
+ * is). It throws 412 where one does not hold, and 400 at once where one cannot be read.
+ */
+export function preconditionOf(headers: ConditionHeaders): (etag: string | undefined) => void {
+  const tagsOf = (name: string, text: string | undefined) => (text === undefined ? undefined : readTags(name, text));
+  const match = tagsOf('If-Match', headers['if-match']);
+  const noneMatch = tagsOf('If-None-Match', headers['if-none-match']);
+  return (etag) => {
+    if (match !== undefined && !isNamed(match, etag, 'strongly')) throw failed(`If-Match: ${whyNot(match, etag)}`);
+    if (noneMatch === undefined || !isNamed(noneMatch, etag, 'weakly')) return;
+    throw failed(`If-None-Match: ${noneMatch === '*' ? 'there is one already' : 'this is still what that ETag names'}`);
+  };
+}
+
+/** Throws where it is neither `*` nor a list of ETags: a condition that was misread would be worse than none. */
+function readTags(name: string, text: string): Tags {
+  if (text === '*') return text;
+  if (LIST.test(text)) return text.match(TAG) ?? [];
+  const must = 'must be * or a list of ETags as they were received, each in double quotes';
+  throw new ApiError('bad_request', `${name}: ${must} (got ${excerpt(text)})`);
+}
+
+/** Weakly compared, a tag and its weak form are one: proxies that compress make tags weak. */
+function isNamed(tags: Tags, etag: string | undefined, how: 'strongly' | 'weakly'): boolean {
+  if (etag === undefined) return false;
+  return tags === '*' || tags.includes(etag) || (how === 'weakly' && tags.includes(`W/${etag}`));
+}
+
+function whyNot(tags: Tags, etag: string | undefined): string {
+  if (etag === undefined) return 'there is none yet';
+  return isNamed(tags, etag, 'weakly') ? 'a weak ETag (W/) names nothing here' : 'it has changed; this is not its ETag';
+}
+
+const failed = (why: string) => new ApiError('precondition_failed', `${why}: nothing was done`);
+
+/** Content-Type and Content-Length speak of the body, which is left out. */
+function unchanged({ headers, etag }: Reply): Reply {
+  const about = headers.filter((_, at) => !/^content-/i.test(headers[at - (at % 2)]));
+  return { status: 304, headers: about, body: '', etag };
+}
