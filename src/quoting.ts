@@ -21,5 +21,6 @@ export function excerpt(text: string): string {
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
 
-/** An address as it may be shown: without user and password. */
-export const withoutPassword = (url: string): string => url.replace(/\/\/.*@/s, '//');
+/** What was typed, as it may be shown: nothing of the address of a database, of any other no user and password. */
+export const withoutSecrets = (text: string): string =>
+  text.replace(/(postgres(?:ql)?:\/\/).+/s, '$1…').replace(/\/\/.*@/s, '//');

@@ -66,7 +66,7 @@ const ALLOWED: Record<string, string> = {
   'engine.ts': 'access clock.ts store/model.ts',
   client: 'access/keys.ts http/errors.ts json store/model.ts',
   web: 'quoting.ts',
-  postgres: 'access clock.ts engine.ts store',
+  postgres: 'access clock.ts engine.ts quoting.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json quoting.ts routes.ts store/model.ts',
   operator: '*',
   'main.ts': '*',

@@ -1,6 +1,6 @@
 /** How the words of a command and the environment become the checked values that it runs with. */
 import * as v from 'valibot';
-import { excerpt, withoutPassword } from '../quoting.ts';
+import { excerpt, withoutSecrets } from '../quoting.ts';
 import { CommandError, EXIT } from './exit.ts';
 import type { Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
@@ -31,12 +31,13 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
     new CommandError(EXIT.usage, `petstore ${spec.name}: ${message}\nSee ${PROGRAM} ${spec.name} --help`);
   const said = saidIn(spec.options, words, variables, refusal);
   const values: Record<string, unknown> = {};
-  for (const [key, { is, shown, allowed, schema, fallback }] of Object.entries(spec.options)) {
+  for (const [key, { is, shown, allowed, schema, fallback, isSecret }] of Object.entries(spec.options)) {
     const { text, as } = said.get(key) ?? { text: fallback, as: is === 'placed' ? shown : flagOf(key) };
     if (is === 'optional' && !said.has(key)) continue;
     if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    if (!success) throw refusal(`${as} cannot be ${excerpt(withoutPassword(text))}: give ${allowed}`);
+    const what = isSecret ? 'what was given' : excerpt(withoutSecrets(text));
+    if (!success) throw refusal(`${as} cannot be ${what}: give ${allowed}`);
     values[key] = output;
   }
   const given: Given = (key) => said.get(key)?.as;
@@ -57,7 +58,7 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
   for (let word = rest.shift(), areOptionsOver = false; word !== undefined; word = rest.shift()) {
     if (areOptionsOver || !/^-./.test(word)) {
       const key = places.shift();
-      if (key === undefined) throw refusal(`${excerpt(word)} is one argument too many`);
+      if (key === undefined) throw refusal(`${excerpt(withoutSecrets(word))} is one argument too many`);
       said.set(key, { text: word, as: options[key].shown });
     } else if (word === '--') {
       areOptionsOver = true;
@@ -65,7 +66,8 @@ function saidIn(options: Options, words: readonly string[], variables: Variables
       const [, flag, inline] = /^(--[^=]+)(?:=(.*))?$/s.exec(word) ?? [word, word];
       const key = flags.get(flag);
       if (flag === '--help') throw refusal('--help takes no value');
-      if (key === undefined) throw refusal(`there is no option ${excerpt(flag)}${didYouMean(flag, [...flags.keys()])}`);
+      if (key === undefined)
+        throw refusal(`there is no option ${excerpt(withoutSecrets(flag))}${didYouMean(flag, [...flags.keys()])}`);
       if (said.has(key)) throw refusal(`${flag} is given twice`);
       const next = () => (rest[0]?.startsWith('--') ? undefined : rest.shift());
       const text = inline ?? (options[key].is === 'switch' ? 'true' : next());

@@ -3,7 +3,6 @@ import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
 import { durationMs } from '../clock.ts';
-import { withoutPassword } from '../quoting.ts';
 import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
@@ -23,6 +22,8 @@ export interface Option<T> extends Kind<T> {
   help: string;
   /** What holds where nothing is said: a text as it could be said, of an optional one in words for `--help`. */
   fallback?: string;
+  /** No message repeats its value. */
+  isSecret?: boolean;
 }
 
 export type Options = Record<string, Option<unknown>>;
@@ -90,14 +91,14 @@ const storeUrl = text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)
 /** Where the store is: of every command that needs it. Where `store` is given, `data` says nothing. */
 export const place = {
   data: option(path, 'DIR', 'directory of the store', 'data'),
-  store: optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'),
+  store: { ...optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'), isSecret: true },
 };
 export const json = flag('print JSON, for programs');
 
 export type Place = Values<typeof place>;
 
-/** As it may be logged: without user and password. */
-export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : withoutPassword(store));
+/** As it may be logged: nothing of `--store`, since any part of it may be of a password. */
+export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : 'the database');
 
 export const baseUrls = {
   baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),

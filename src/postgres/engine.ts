@@ -10,9 +10,9 @@ import { prove } from '../store/record.ts';
 import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
-import { Link } from './link.ts';
+import { Link, LinkError } from './link.ts';
 import { serverOf } from './server.ts';
-import { BEGIN, COMMIT, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
+import { BEGIN_LONG, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
@@ -48,6 +48,7 @@ export async function openPostgres(
     const store = await MemoryStore.open(journal, { clock: databaseClock });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
+    for (const { host, doubt } of server.hosts) if (compact && doubt) log.warn(`the connection to ${host} ${doubt}`);
     if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
     if (compact) void lookAfter(upkeep, compact, log);
     return engineOf(store, limiter, journal, links);
@@ -130,6 +131,8 @@ async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: Eng
   }
 }
 
+const UNSURE = 'the connection ended in the last step: all or nothing was restored, and restore tells which';
+
 /** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
 export async function restorePostgres(file: string, url: string, onProgress?: Progress): Promise<Proof> {
   const state = new State();
@@ -139,24 +142,26 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
   const id = newId();
   try {
     await openSchema(link, server.schema);
-    await link.rows({ text: BEGIN }); // without its COMMIT it is undone when the link is closed
-    await link.rows({ text: "SET LOCAL idle_in_transaction_session_timeout = '60s'" }); // else it is one second
-    const [isFree] = await link.rows({ text: `${LOCK_HEAD} SKIP LOCKED` });
-    if (!isFree) throw new Error(`another process is writing to the store in schema ${server.schema}`);
-    const [{ rowCount }] = await link.ask([{ text: NEW_HISTORY, values: [id] }]);
-    if (rowCount !== 1) throw new Error(`the store in schema ${server.schema} is not empty`);
-    await writeSnapshot(link, state, { batch: 0, id });
-    const limits = [...state.keys.values()].map((key) => ({ ...key, ...UNUSED, ...state.usage.get(key.id) }));
-    for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
-      await link.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
-    }
-    await link.rows({ text: COMMIT });
+    await link.transaction(BEGIN_LONG, async (held) => {
+      const [isFree] = await held.rows({ text: `${LOCK_HEAD} SKIP LOCKED` });
+      if (!isFree) throw new Error(`another process is writing to the store in schema ${server.schema}`);
+      const [isNew] = await held.rows({ text: NEW_HISTORY, values: [id] });
+      if (!isNew) throw new Error(`the store in schema ${server.schema} is not empty`);
+      await writeSnapshot(held, state, { batch: 0, id });
+      const limits = [...state.keys.values()].map((key) => ({ ...key, ...UNUSED, ...state.usage.get(key.id) }));
+      for (let from = 0; from < limits.length; from += KEYS_AT_ONCE) {
+        await held.rows({ text: PUT_LIMITS, values: [JSON.stringify(limits.slice(from, from + KEYS_AT_ONCE))] });
+      }
+    });
     const back = new State();
     await loadSnapshot(link, back);
     putUsage(back, await link.rows({ text: LIMITS }));
     const proof = prove(back);
     if (proof.digest === prove(state).digest) return proof;
     throw new Error('what was restored is not what the backup holds: do not use it');
+  } catch (error) {
+    if (!(error instanceof LinkError)) throw error;
+    throw new Error(`${error.isUndone ? 'nothing was restored' : UNSURE}: ${error.message}; type it again`);
   } finally {
     link.close();
   }

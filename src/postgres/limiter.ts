@@ -136,11 +136,12 @@ export class PostgresLimiter implements Limiter {
   #heard(at: number, sentAt: number): void {
     const { clock, warn } = this.#options;
     const now = clock.now();
+    this.#answeredAt = now;
+    if (now - sentAt > CLOCK_STEP_MS) return; // `at` may be of any moment between: nothing is learnt of the clock
     const step = at - now - (this.#ahead ?? at - now);
     if (Math.abs(step) > CLOCK_STEP_MS + now - sentAt) {
       warn(`the database's clock was set by ${Math.round(step)} ms: windows end so much earlier or later`);
     }
-    this.#answeredAt = now;
     this.#ahead = at - now;
   }
 

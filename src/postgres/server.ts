@@ -1,39 +1,71 @@
 /** Where a store lies: what the URL of `--store` says. Unlike other URLs it may name several hosts. */
-const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]+)(\/[^/?]+(?:\?.*)?)$/;
+const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]+)(\/[^/?@]+(?:\?[^@]*)?)$/;
 const DEFAULT_PORT = 5432;
-const SSL = { disable: false, require: { rejectUnauthorized: false }, 'verify-full': { rejectUnauthorized: true } };
+const SSL = {
+  disable: false,
+  require: { rejectUnauthorized: false },
+  'verify-full': { rejectUnauthorized: true },
+} as const;
+type Mode = keyof typeof SSL;
+const MODES = Object.keys(SSL) as Mode[];
+/** A socket's directory, or this machine itself: nobody stands between. */
+const NEAR = /^(?:\/.*|localhost|127(?:\.\d{1,3}){3}|::1)$/;
 
 export type Server = ReturnType<typeof serverOf>;
+export type Host = Server['hosts'][number];
 
-/** The password is never repeated in a message. */
+/** No message repeats anything of the text but a schema's name: any other part of it may be of a password. */
 export function serverOf(text: string) {
   const [, before, hosts = '', behind] = SHAPE.exec(text) ?? [];
   const urls = hosts.split(',').map((host) => before + host + behind);
   if (!urls.every((url) => URL.canParse(url) && new URL(url).hostname !== '')) {
-    throw new Error('--store must look like postgres://user:password@host1,host2/database?schema=petstore');
+    throw new Error(
+      '--store must look like postgres://user:password@host1,host2/database?schema=petstore; ' +
+        'in a password / is %2F, @ is %40, ? is %3F',
+    );
   }
   const { username, password, pathname, searchParams } = new URL(urls[0]);
-  const { schema = 'petstore', sslmode = 'disable', ...others } = Object.fromEntries(searchParams);
-  if (Object.keys(others).length > 0) throw new Error(`--store knows schema and sslmode, not ${Object.keys(others)}`);
+  const { schema = 'petstore', sslmode, ...others } = Object.fromEntries(searchParams);
+  if (Object.keys(others).length > 0) throw new Error('--store knows the parameters schema and sslmode alone');
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(schema)) {
-    throw new Error(`--store: schema must be 1–63 of a–z, 0–9 and _, and not begin with a digit (got ${schema})`);
+    throw new Error('--store: schema must be 1 to 63 of a–z, 0–9 and _, and not begin with a digit');
   }
-  if (!Object.hasOwn(SSL, sslmode)) throw new Error(`--store: sslmode must be one of ${Object.keys(SSL).join(', ')}`);
+  const mode = MODES.find((one) => one === sslmode);
+  if (sslmode !== undefined && !mode) throw new Error(`--store: sslmode must be one of ${MODES.join(', ')}`);
   return {
-    hosts: urls.map(hostOf),
+    hosts: urls.map((url) => hostOf(url, mode)),
     user: plain(username) || undefined,
     password: plain(password) || undefined,
     database: plain(pathname.slice(1)),
     schema,
-    ssl: SSL[sslmode as keyof typeof SSL],
   };
 }
 
-/** `host`, `host:5432`, `[::1]:5432`, or a socket's directory with its slashes as %2F. */
-function hostOf(url: string) {
+/**
+ * `host`, `host:5432`, `[::1]:5432`, or a socket's directory with its slashes as %2F. Without `sslmode` a host that is
+ * not this machine must prove who it is.
+ */
+function hostOf(url: string, mode: Mode | undefined) {
   const { hostname, port } = new URL(url);
-  return { host: plain(hostname.replace(/^\[|\]$/g, '')), port: Number(port || DEFAULT_PORT) };
+  const host = plain(hostname.replace(/^\[|\]$/g, ''));
+  const isNear = NEAR.test(host);
+  const held = mode ?? (isNear ? 'disable' : 'verify-full');
+  return {
+    host,
+    port: Number(port || DEFAULT_PORT),
+    ssl: SSL[held],
+    /** What somebody between could do, as a warning; undefined: nothing. */
+    doubt: isNear ? undefined : DOUBTS[held],
+    /** Whether a password may be sent so that its receiver can read it, or guess it at leisure (MD5). */
+    isProven: held === 'verify-full' || host.startsWith('/'),
+  };
 }
+
+const DOUBTS: Record<Mode, string | undefined> = {
+  disable: 'is not encrypted (sslmode=disable): who stands between can read and change everything',
+  require: 'is not verified (sslmode=require): another server could stand in its place',
+  'verify-full': undefined,
+};
 
 function plain(text: string): string {
   try {

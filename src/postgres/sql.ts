@@ -12,12 +12,16 @@ const ms = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::float8`;
  * Takes `$2[i]` tokens for the caller in slot `$1[i]`, as SlotLimiter does it for one after the other, at the time of
  * the database; `$4` is --ban-after, -1 where it was not given. Rows are locked in the order of their slots, so that
  * two replicas cannot wait for each other. A row tells what stood before, how many were given, and all ends as they are
- * then. With it comes the log behind batch `$3`, and that batch without its text.
+ * then; none is later than its own length from now, should somebody have set the clock back. With it comes the log behind batch `$3`, and that batch without its text.
  */
 export const TAKE = `WITH
 asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::int[]) AS a(slot, n)),
 held AS MATERIALIZED (
-  SELECT l.*, a.n, now() AS at FROM limits l JOIN asked a ON a.slot = l.slot ORDER BY l.slot FOR UPDATE OF l),
+  SELECT l.slot, per_minute, per_day, minute_used, day_used, strikes, ban_step, a.n, now() AS at,
+    least(minute_ends, now() + interval '1 minute') AS minute_ends,
+    least(day_ends, now() + interval '1 day') AS day_ends,
+    least(ban_ends, now() + (ARRAY[${BAN_MINUTES.slice(1)}])[ban_step] * interval '1 minute') AS ban_ends
+  FROM limits l JOIN asked a ON a.slot = l.slot ORDER BY l.slot FOR UPDATE OF l),
 open AS (SELECT h.*, ban_ends > at AS banned, CASE WHEN minute_ends > at THEN minute_used ELSE 0 END AS mu,
   CASE WHEN day_ends > at THEN day_used ELSE 0 END AS du FROM held h),
 given AS (
@@ -36,11 +40,11 @@ taken AS (
     minute_used = CASE WHEN s.opens THEN s.mu + s.g ELSE l.minute_used END,
     minute_ends = CASE WHEN s.goes_on OR NOT s.opens THEN s.minute_ends ELSE s.at + interval '1 minute' END,
     day_used = CASE WHEN s.g > 0 THEN s.du + s.g ELSE l.day_used END,
-    day_ends = CASE WHEN s.g > 0 AND s.du = 0 THEN s.at + interval '1 day' ELSE l.day_ends END,
+    day_ends = CASE WHEN s.g > 0 AND s.du = 0 THEN s.at + interval '1 day' ELSE s.day_ends END,
     strikes = CASE WHEN s.bans THEN 0 WHEN s.opens THEN s.s0 + s.r ELSE l.strikes END,
     ban_step = CASE WHEN s.bans THEN least(s.standing + 1, ${MAX_BANS}) ELSE l.ban_step END,
     ban_ends = CASE WHEN s.bans THEN s.at + (ARRAY[${BAN_MINUTES.slice(1)}])[least(s.standing + 1, ${MAX_BANS})]
-      * interval '1 minute' ELSE l.ban_ends END
+      * interval '1 minute' ELSE s.ban_ends END
   FROM struck s WHERE l.slot = s.slot
   RETURNING l.slot, s.g, s.per_minute, s.per_day, s.mu, s.du, s.s0, s.standing, s.banned, s.bans,
     s.at, l.minute_ends, l.day_ends, l.ban_ends)
@@ -77,6 +81,10 @@ INSERT INTO log SELECT $1::bigint, $2::text, $3::text FROM h`;
 
 /** Whatever the level of isolation is: who waits for the lock must see what those wrote who had it before. */
 export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
+/** For what takes longer than the second that a transaction may stand still otherwise. */
+const LONGER = "SET LOCAL idle_in_transaction_session_timeout = '60s'";
+export const BEGIN_LONG = `${BEGIN}; ${LONGER}`;
+export const BEGIN_READING = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${LONGER}`;
 export const COMMIT = 'COMMIT';
 export const LOCK_HEAD = 'SELECT 1 FROM head WHERE one = 1 FOR UPDATE';
 
@@ -87,7 +95,7 @@ SELECT slot, "perMinute", "perDay", "dayUsed", to_timestamp("dayEndsAt" / 1000),
 /** Of a store in which nothing was ever written: it begins another history, which ends replicas that know this one. */
 export const NEW_HISTORY = `WITH h AS (UPDATE head SET id = $1
   WHERE one = 1 AND batch = 0 AND NOT EXISTS (SELECT 1 FROM snapshots) RETURNING 1)
-UPDATE log SET id = $1 FROM h WHERE batch = 0`;
+UPDATE log SET id = $1 FROM h WHERE batch = 0 RETURNING 1`;
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
   current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
 /**

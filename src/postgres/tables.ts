@@ -7,7 +7,7 @@ import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.t
 import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
-import { FENCE_SLOT, SERVER } from './sql.ts';
+import { BEGIN_READING, FENCE_SLOT, SERVER } from './sql.ts';
 
 /** What a program must know to read the log. Raised when it may hold what older programs do not know. */
 const FORMAT = 2;
@@ -61,12 +61,12 @@ export async function openSchema(link: Link, schema: string, mustExist = false, 
       const first = `INSERT INTO meta VALUES (1, '${id}', ${FORMAT}); INSERT INTO head VALUES (1, 0, '${id}');
         INSERT INTO log VALUES (0, '${id}', '')`;
       // One text, and so all of it or nothing.
-      await link.ask([{ text: `${has_schema ? '' : `CREATE SCHEMA ${schema};`} ${TABLES} ${first}` }]);
+      await link.ask([{ text: `${has_schema ? '' : `CREATE SCHEMA "${schema}";`} ${TABLES} ${first}` }]);
     }
     const [{ format }] = await link.rows({ text: 'SELECT format FROM meta' });
     if (format !== FORMAT) throw new VersionError(`schema ${schema} has format ${format}`, format < FORMAT);
   } catch (error) {
-    if (!(error instanceof LinkError) || tries === 1) throw error;
+    if (!(error instanceof LinkError) || error.isFinal || tries === 1) throw error;
     await openSchema(link, schema, mustExist, tries - 1); // of several who find no tables at once, one makes them
   }
 }
@@ -90,8 +90,15 @@ export function* decodeLines(text: string, what: string): Generator<{ entry: Ent
   }
 }
 
-/** Reads the newest into an empty state. Gives where that stands: before all batches, if there is none. */
+/**
+ * Reads the newest into an empty state, all parts as they are at one moment. Gives where that stands: before all
+ * batches, if there is none.
+ */
 export async function loadSnapshot(link: Link, state: State): Promise<Place> {
+  return link.transaction(BEGIN_READING, (held) => readSnapshot(held, state));
+}
+
+async function readSnapshot(link: Pick<Link, 'rows'>, state: State): Promise<Place> {
   const [newest] = await link.rows({ text: BEGINNING });
   if (newest === undefined) throw damaged('the log does not begin');
   const { batch, id, parts } = newest;
@@ -113,7 +120,12 @@ export async function loadSnapshot(link: Link, state: State): Promise<Place> {
 }
 
 /** Puts a state that is as it was at a batch. It counts once it has its row in `snapshots`, which is written last. */
-export async function writeSnapshot(link: Link, state: State, at: Place, goOn = async () => {}): Promise<void> {
+export async function writeSnapshot(
+  link: Pick<Link, 'rows'>,
+  state: State,
+  at: Place,
+  goOn = async () => {},
+): Promise<void> {
   const parts = [''];
   let proof = '';
   for (const body of encodeState(state)) {

@@ -150,16 +150,28 @@ onDatabase('the engine on PostgreSQL', (database) => {
       [/must look like/, 'postgres://a,,c/b'],
       [/schema must be/, 'postgres://host/b?schema=A-b'],
       [/sslmode must be/, 'postgres://host/b?sslmode=maybe'],
-      [/not other/, 'postgres://host/b?other=1'],
+      [/schema and sslmode alone/, 'postgres://host/b?other=1'],
+      [/must look like/, 'postgres://u:12/ss@host/b', 'postgres://u:a?b@host/c', 'postgres://u:a@b@host/c'],
       [/%/, 'postgres://u:p%zz@host/b'],
     ];
     for (const [why, ...urls] of wrong) for (const text of urls) assert.throws(() => serverOf(text), why, text);
-    const { hosts, ...rest } = serverOf(
-      'postgresql://u%40x:p%2F@a,[::1]:7,%2Frun%2Fpg/shop?schema=dogs&sslmode=require',
-    );
+    const several = 'postgresql://u%40x:p%2F@a,[::1]:7,%2Frun%2Fpg/shop?schema=dogs';
+    const { hosts, ...rest } = serverOf(several);
     const places = hosts.map(({ host, port }) => `${host} ${port}`);
     assert.deepEqual(places, ['a 5432', '::1 7', '/run/pg 5432']);
-    const ssl = { rejectUnauthorized: false };
-    assert.deepEqual(rest, { user: 'u@x', password: 'p/', database: 'shop', schema: 'dogs', ssl });
+    assert.deepEqual(rest, { user: 'u@x', password: 'p/', database: 'shop', schema: 'dogs' });
+    const held = (text: string) =>
+      serverOf(text).hosts.map(({ ssl, doubt, isProven }) => [
+        ssl && ssl.rejectUnauthorized,
+        doubt?.slice(0, 10),
+        isProven,
+      ]);
+    const near = [false, undefined, false];
+    const socket = [false, undefined, true];
+    assert.deepEqual(held(several), [[true, undefined, true], near, socket]);
+    assert.deepEqual(held('postgres://localhost,127.0.0.9,127.evil.example/d'), [near, near, [true, undefined, true]]);
+    assert.deepEqual(held('postgres://a,[::1]/d?sslmode=disable'), [[false, 'is not enc', false], near]);
+    assert.deepEqual(held('postgres://a,[::1]/d?sslmode=require'), [[false, 'is not ver', false], near]);
+    assert.deepEqual(held('postgres://[::1]/d?sslmode=verify-full'), [[true, undefined, true]]);
   });
 });

@@ -22,9 +22,22 @@ const FIRST = { perMinute: 5, perDay: 12 };
 
 /** The database's clock is one that the test sets. */
 class SetTimeLink extends Link {
+  /** Called with each answer. */
+  took = () => {};
+
   override ask(statements: Statement[]) {
     const timed = ({ name, text, values }: Statement) => ({ name, text: text.replaceAll('now()', 'clock()'), values });
-    return super.ask(statements.map(timed));
+    return super.ask(statements.map(timed)).finally(() => this.took());
+  }
+}
+
+/** The real one, and what a test adds to it. */
+class LateClock {
+  #late = 0;
+  now = () => systemClock.now() + this.#late;
+  wall = systemClock.wall;
+  advance(ms: number): void {
+    this.#late += ms;
   }
 }
 
@@ -37,7 +50,8 @@ onDatabase('the limiter on PostgreSQL', (database) => {
     const journal = { at: { batch: 0, id: '' }, arrived: async () => {}, catchUp: async () => {} };
     const warned: string[] = [];
     const warn = (text: string) => void warned.push(text);
-    const options = { clock: systemClock, banAfter, takes: link, upkeep: link, journal, warn };
+    const clock = new LateClock();
+    const options = { clock, banAfter, takes: link, upkeep: link, journal, warn };
     const limiter = new PostgresLimiter(options);
     t.after(() => limiter.close());
     t.after(() => link.close());
@@ -48,7 +62,7 @@ onDatabase('the limiter on PostgreSQL', (database) => {
         ON CONFLICT (slot) DO UPDATE SET per_minute = $2, per_day = $3`;
       return link.rows({ text, values: [slot, perMinute, perDay] });
     };
-    return { limiter, setTime, setPlan, warned };
+    return { limiter, setTime, setPlan, warned, link, clock };
   }
 
   it('a take waits for one that is not yet committed, and counts it', async (t) => {
@@ -76,6 +90,33 @@ onDatabase('the limiter on PostgreSQL', (database) => {
       await limiter.take({ slot: 0 });
     }
     assert.match(warned.join(), /^the database's clock was set by -36\d{5} ms/);
+  });
+
+  it('learns nothing of the clock from a statement that took longer than a step may be', async (t) => {
+    const { limiter, setTime, setPlan, warned, link, clock } = await opened(t, 'slow');
+    await setPlan({ slot: 0, ...FIRST });
+    await setTime(ORIGIN);
+    await limiter.take({ slot: 0 });
+    link.took = () => clock.advance(5_000);
+    await limiter.take({ slot: 0 }); // its time is of five seconds ago
+    link.took = () => {};
+    await setTime(ORIGIN + 5_000);
+    await limiter.take({ slot: 0 });
+    assert.deepEqual(warned, []);
+  });
+
+  it('a window ends no later than its length from now, also when a clock that was ahead is set back', async (t) => {
+    const { limiter, setTime, setPlan } = await opened(t, 'back', 2);
+    await setPlan({ slot: 0, perMinute: 1, perDay: 5 });
+    await setTime(ORIGIN + DAY_MS);
+    for (let n = 0; n < 3; n++) await limiter.take({ slot: 0 }); // the third is a ban's beginning
+    await setTime(ORIGIN);
+    const { minute, day, banEndsAt } = await limiter.look({ slot: 0, perMinute: 1, perDay: 5 });
+    assert.deepEqual([minute.endsAt, day.endsAt], [ORIGIN + MINUTE_MS, ORIGIN + DAY_MS]);
+    assert.equal(banEndsAt, ORIGIN + 2 * MINUTE_MS);
+    assert.equal((await limiter.take({ slot: 0 })).retryAt, ORIGIN + 2 * MINUTE_MS);
+    await setTime(ORIGIN + 2 * MINUTE_MS);
+    assert.equal((await limiter.take({ slot: 0 })).verdict, 'admitted');
   });
 
   for (const [isolation, banAfter] of [

@@ -1,14 +1,23 @@
 /** The connection to the database is cut before and behind every message: each write is kept once, or refused. */
 import assert from 'node:assert/strict';
 import { connect, createServer, type Socket } from 'node:net';
+import path from 'node:path';
 import { it, type TestContext } from 'node:test';
+import { restorePostgres } from '../../src/postgres/engine.ts';
+import { temporary } from '../program.ts';
 import { checked } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
 import { addPet, RICH, replica, setKey, until } from './replicas.ts';
 
+const category = (id: number, name: string) => ({ op: 'setCategory' as const, category: { id, name } });
+
 /** The longest conversation from a connection's first byte on, and every how manieth message of it is cut at. */
 const MESSAGES = 60;
+/** Of the conversation of a restore, more messages come at a time. */
+const STEP = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 1 : 3;
 const EVERY = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 1 : 4;
+
+const ENDED = Buffer.from('E\0\0\0\x22SFATAL\0C57P01\0Mended by hand\0\0', 'latin1');
 
 /** Gives whole messages of PostgreSQL's protocol. The first that a client sends has no type before its length. */
 function messagesOf(side: 'sent' | 'answered') {
@@ -31,6 +40,8 @@ class WireProxy {
   /** Every message is one; the one that makes it 0 is the last that passes, or the first that does not. */
   left = Number.POSITIVE_INFINITY;
   passesLast = false;
+  /** The database says that somebody ended the connection, right behind its last answer: between two statements. */
+  isEnded = false;
   /** Nothing passes any more, and nothing is closed: as when a host has vanished. */
   isSilent = false;
 
@@ -60,8 +71,9 @@ class WireProxy {
       for (const message of messages(bytes)) {
         if (this.isSilent || to.destroyed) return;
         const isCut = --this.left === 0;
-        if (!isCut || this.passesLast) to.write(message);
-        if (isCut && this.passesLast) setTimeout(cut, 1);
+        if (isCut && side === 'answered' && this.isEnded) to.write(Buffer.concat([message, ENDED]));
+        else if (!isCut || this.passesLast) to.write(message);
+        if (isCut && (this.passesLast || this.isEnded)) setTimeout(cut, 1);
         else if (isCut) return cut();
       }
     });
@@ -104,6 +116,43 @@ onDatabase('the wire to the database', (database) => {
     assert.ok(behind.count('doubts_total') > 0, 'no outcome was unknown');
     assert.deepEqual(checked(behind.store), checked(beside.store));
     assert.deepEqual([behind.fatal, beside.fatal], [[], []]);
+  });
+
+  it('may be cut at any message of a restore: nothing is restored, or all, and it can be typed again', async (t) => {
+    const dir = await temporary(t);
+    const source = await replica(t, database().url('source'));
+    await setKey(source.store, RICH);
+    for (let n = 0; n < 6; n++) await source.store.write(() => category(n, 'x'.repeat(2 ** 18)));
+    const file = path.join(dir, 'backup');
+    const { digest } = await source.upkeep.backup(file);
+    const proxy = new WireProxy();
+    const port = await proxy.listen(t, database().port);
+    const url = (schema: string) => `postgres://petstore@127.0.0.1:${port}/postgres?schema=${schema}`;
+    let [whole, nothing] = [0, 0];
+    for (let message = 1 + (Date.now() % STEP), isCut = true; isCut; message += STEP) {
+      const schema = `restored_${message}`;
+      const target = database().url(schema);
+      await (await replica(t, target)).close(); // the tables are there: that is not what is tried
+      Object.assign(proxy, { left: message, passesLast: message % 2 === 0, isEnded: true });
+      const first = await restorePostgres(file, url(schema)).then(
+        () => 'done',
+        (error: Error) => error.message,
+      );
+      isCut = proxy.left <= 0;
+      proxy.left = Number.POSITIVE_INFINITY;
+      const again = await restorePostgres(file, target).then(
+        (proof) => proof.digest,
+        (error: Error) => error.message,
+      );
+      const engine = await replica(t, target);
+      const verified = await engine.upkeep.verify();
+      await engine.close();
+      assert.equal(verified.digest, digest, `cut at message ${message}: ${first}; ${again}`);
+      if (again === digest) nothing++;
+      else whole++;
+      assert.ok(again === digest || /is not empty/.test(again), again);
+    }
+    assert.ok(nothing > 5 && whole > 0, `${nothing} times nothing, ${whole} times all`);
   });
 
   it('may carry nothing any more: 503 after two seconds, a write is unknown after ten, and kept in the end', async (t) => {

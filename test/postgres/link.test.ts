@@ -1,0 +1,158 @@
+/** Who is at the other end: what a server that is not the one that was meant learns, and what an operator is told. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import path from 'node:path';
+import { it, type TestContext } from 'node:test';
+import { createSecureContext, TLSSocket } from 'node:tls';
+import { Link } from '../../src/postgres/link.ts';
+import { serverOf } from '../../src/postgres/server.ts';
+import { program, temporary } from '../program.ts';
+import { onDatabase } from './database.ts';
+import { replica } from './replicas.ts';
+
+const PASSWORD = 'secret-of-the-database';
+const TLS_REQUEST = 80_877_103;
+
+const message = (type: string, body: string) => {
+  const bytes = Buffer.from(`${type}\0\0\0\0${body}`, 'latin1');
+  bytes.writeInt32BE(bytes.length - 1, 1);
+  return bytes;
+};
+const REFUSED = message('E', 'SFATAL\0C28P01\0Mgo away\x1b[31m\0\0');
+const WAYS = {
+  'in clear': message('R', '\0\0\0\x03'),
+  'as MD5': message('R', '\0\0\0\x05salt'),
+  'by SCRAM': message('R', '\0\0\0\x0aSCRAM-SHA-256\0\0'),
+};
+
+/** A server that is not PostgreSQL, asks for the password and keeps what it hears. */
+async function impostor(t: TestContext, answer: Buffer, certificate?: { key: Buffer; cert: Buffer }) {
+  let heard = '';
+  const listen = (socket: Socket) =>
+    socket
+      .on('error', () => {})
+      .on('data', (bytes) => {
+        heard += bytes.toString('latin1');
+        if (bytes.length >= 8 && bytes.readInt32BE(4) === TLS_REQUEST) {
+          if (!certificate) return void socket.write('N');
+          socket.removeAllListeners('data').write('S');
+          listen(new TLSSocket(socket, { isServer: true, secureContext: createSecureContext(certificate) }));
+        } else if (bytes[0] === 0) socket.write(answer);
+        else socket.write(REFUSED);
+      });
+  const server = createServer(listen);
+  t.after(() => server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  return { url: `postgres://shop:${PASSWORD}@127.0.0.1:${port}/shop`, heard: () => heard };
+}
+
+/** What the link says of a URL that cannot be used, and in how many ms. */
+async function refusal(t: TestContext, url: string): Promise<[message: string, ms: number]> {
+  const link = new Link(serverOf(url), 'test');
+  t.after(() => link.close());
+  const began = performance.now();
+  const { message } = await link.rows({ text: 'SELECT 1' }).then(
+    () => assert.fail('it connected'),
+    (error: Error) => error,
+  );
+  return [message, performance.now() - began];
+}
+
+function certificate(dir: string) {
+  const [key, cert] = ['key', 'cert'].map((name) => path.join(dir, name));
+  const words = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=db -keyout ${key} -out ${cert}`.split(' ');
+  assert.equal(spawnSync('openssl', words).status, 0);
+  return { key: readFileSync(key), cert: readFileSync(cert) };
+}
+
+for (const [way, answer] of Object.entries(WAYS)) {
+  it(`a server that has not proved who it is never hears the password, asked for ${way}`, async (t) => {
+    const tls = certificate(await temporary(t));
+    for (const [sslmode, by] of [
+      ['', undefined],
+      ['?sslmode=require', tls],
+      ['?sslmode=verify-full', tls],
+      ['?sslmode=verify-full', undefined],
+    ] as const) {
+      const { url, heard } = await impostor(t, answer, by);
+      const [why, ms] = await refusal(t, url + sslmode);
+      assert.ok(ms < 1_500, `${ms} ms: trying again would come to the same`);
+      assert.doesNotMatch(heard(), /secret|md5[0-9a-f]{32}/, why);
+      assert.doesNotMatch(why, /secret|shop:/);
+      const wanted = { '': /in clear or as MD5|refuses this user/, '?sslmode=require': /in clear or as MD5|refuses/ };
+      const fits = wanted[sslmode as ''] ?? /certificate is not from an authority|does not speak TLS/;
+      assert.match(why, fits, sslmode);
+    }
+  });
+}
+
+it('no value of --store is printed, whatever is wrong with it', async (t) => {
+  const { url } = await impostor(t, WAYS['in clear']);
+  for (const store of [
+    url,
+    `mysql://u:${PASSWORD}@h/d`,
+    `postgres://u:${PASSWORD}@h`,
+    `postgres://u:12/${PASSWORD}@h/d`,
+  ]) {
+    for (const words of [
+      ['verify', '--store', store],
+      ['verify', store],
+      ['serve', '--port', '0', '--store', store],
+    ]) {
+      const { exit, stdout, stderr } = await program(words, { cwd: await temporary(t) });
+      assert.ok(exit === 1 || exit === 2, `${words}: ${exit}`);
+      assert.doesNotMatch(stdout + stderr, /secret/, `${words}`);
+    }
+  }
+});
+
+it('each host that was tried is named with its reason, and a missing password is called that', async (t) => {
+  const asks = await impostor(t, WAYS['by SCRAM']);
+  const port = new URL(asks.url).port;
+  const [both] = await refusal(t, `postgres://u@127.0.0.1:1,127.0.0.1:${port}/d`);
+  assert.match(
+    both,
+    /127\.0\.0\.1:1: connection refused; 127\.0\.0\.1:\d+: it asks for a password, and --store has none/,
+  );
+});
+
+onDatabase('a connection to PostgreSQL', (database) => {
+  it('a schema may have the name of a keyword', async (t) => {
+    const { store } = await replica(t, database().url('user'));
+    assert.equal(store.read.counts().pets, 0);
+  });
+
+  it('is refused where a pooler between drops what was asked for', async (t) => {
+    const pooler = createServer((client) => {
+      const { port } = database();
+      const server = new (client.constructor as typeof Socket)().connect(port, '127.0.0.1');
+      client.once('data', (first) => {
+        const start = first.toString('latin1').replace(/options\0[^\0]*\0/, '');
+        const bytes = Buffer.from(start, 'latin1');
+        bytes.writeInt32BE(bytes.length);
+        server.write(bytes);
+        client.pipe(server).pipe(client);
+      });
+      for (const one of [client, server]) one.on('error', () => {});
+      client.on('close', () => server.destroy());
+    });
+    t.after(() => pooler.close());
+    await new Promise<void>((resolve) => pooler.listen(0, '127.0.0.1', resolve));
+    const { port } = pooler.address() as { port: number };
+    const url = `postgres://petstore@127.0.0.1:${port}/postgres?schema=pooled`;
+    const { exit, stderr } = await program(['keys', 'create', '--plan', 'free', '--store', url]);
+    assert.deepEqual([exit, /a pooler between drops "options".*search_path/.test(stderr)], [1, true], stderr);
+    const made = await database().query("SELECT FROM pg_tables WHERE tablename = 'log' AND schemaname = 'public'");
+    assert.equal(made.length, 0, 'no table was made where nobody asked for it');
+  });
+
+  it('a database that there is not is told at once', async (t) => {
+    const url = database().url('x').replace('/postgres?', '/nowhere?');
+    const [why, ms] = await refusal(t, url);
+    assert.match(why, /it has no such database/);
+    assert.ok(ms < 1_500, `${ms} ms`);
+  });
+});
