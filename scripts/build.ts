@@ -1,12 +1,12 @@
 /**
- * `npm run build`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client.mjs with its declarations,
+ * `npm run build`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client with its declarations,
  * and dist/petstore, a single file that carries its own Node and needs nothing else.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type BuildOptions, build as esbuild } from 'esbuild';
 import { bundle, ROOT } from './bundle.ts';
+import { buildClient } from './client.ts';
 
 /** The runtime inside the binary. The npm package `node` of this version is a wrapper of these, one a platform. */
 const RUNTIME_VERSION = '26.10.0';
@@ -22,63 +22,6 @@ function commit(): string {
   } catch {
     return 'unknown';
   }
-}
-
-async function buildClient(): Promise<void> {
-  const common: BuildOptions = {
-    bundle: true,
-    platform: 'node',
-    target: 'node20.19',
-    format: 'esm',
-    logLevel: 'warning',
-  };
-  const apart = './client/needs-node.mjs';
-  await esbuild({
-    ...common,
-    entryPoints: [path.join(ROOT, 'src/client/client.ts')],
-    outfile: path.join(DIST, 'client.mjs'),
-    packages: 'external', // undici stays the dependency that it is
-    // In a file of its own, it is imported before undici, which an older Node fails on.
-    plugins: [
-      {
-        name: 'apart',
-        setup: (build) => build.onResolve({ filter: /needs-node/ }, () => ({ path: apart, external: true })),
-      },
-    ],
-  });
-  declareClient();
-  await esbuild({
-    ...common,
-    entryPoints: [path.join(ROOT, 'src/client/needs-node.ts')],
-    outfile: path.join(DIST, apart),
-  });
-}
-
-/** The declarations keep the tree of `src/`, since the client shares types with other rooms. */
-function declareClient(): void {
-  const types = path.join(DIST, 'client');
-  rmSync(types, { recursive: true, force: true });
-  mkdirSync(types);
-  const project = path.join(types, 'tsconfig.json');
-  const settings = {
-    extends: '../../tsconfig.json',
-    compilerOptions: {
-      rootDir: '../../src',
-      outDir: 'types',
-      noEmit: false,
-      declaration: true,
-      emitDeclarationOnly: true,
-      rewriteRelativeImportExtensions: true,
-    },
-    files: ['../../src/client/client.ts'],
-    include: [],
-  };
-  writeFileSync(project, JSON.stringify(settings));
-  execFileSync(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', project], {
-    stdio: 'inherit',
-  });
-  rmSync(project);
-  writeFileSync(path.join(types, 'client.d.ts'), "export * from './types/client/client.js';\n");
 }
 
 /** Kept out of node_modules of the project: there it would become the `node` of every npm script. */
@@ -116,5 +59,5 @@ mkdirSync(DIST, { recursive: true });
 const stamp = commit();
 await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
 chmodSync(path.join(DIST, 'petstore.cjs'), 0o755);
-await buildClient();
+await buildClient(path.join(DIST, 'client'));
 await buildBinary(stamp);

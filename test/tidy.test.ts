@@ -64,7 +64,7 @@ const ALLOWED: Record<string, string> = {
   'pages.ts': 'http',
   'app.ts': 'access clock.ts digits.ts exchange.ts faults.ts gate.ts http json pages.ts routes.ts shop store/model.ts',
   'engine.ts': 'access clock.ts store/model.ts',
-  client: 'access/keys.ts http/errors.ts json store/model.ts',
+  client: 'access/key-form.ts http/errors.ts json/int64.ts store/model.ts',
   web: 'quoting.ts',
   postgres: 'access clock.ts engine.ts quoting.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json quoting.ts routes.ts store/model.ts',

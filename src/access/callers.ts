@@ -1,6 +1,7 @@
 /** Who asks: from the `Authorization` header to the key's record, or to the reason why not. */
 import type { ApiKey, Environment, Store } from '../store/model.ts';
-import { digestOf, environmentOf, KEY_PREFIX } from './keys.ts';
+import { environmentOf, KEY_PREFIX } from './key-form.ts';
+import { digestOf } from './keys.ts';
 
 export interface KeyRefusal {
   readonly code: 'missing_api_key' | 'invalid_api_key';

@@ -1,159 +1,179 @@
 /**
- * When to send, when to send again, and when to stop.
+ * When to send again, and when to stop.
  *
  * Sent again is only what is safe to repeat: GET; POST, which goes under an Idempotency-Key; PUT, which sets what it
- * sets. PATCH (closing an order) only while it is sure that nothing was done. Of all calls together no more are under
- * way than the service last said remain (one, until it has said so), and none is sent before its time: many at once do
- * not collect the refusals that lead to a ban.
+ * sets. PATCH (closing an order) only while it is sure that nothing was done. `turns.ts` says when it is a call's turn.
  */
-import { setMaxListeners } from 'node:events';
-import { setTimeout as delay } from 'node:timers/promises';
-import { Agent } from 'undici';
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
-import { type Asked, exchange, type Limits, limitsIn, type Reply } from './exchange.ts';
+import { type Asked, exchange, type Fetch, type Limits, limitsIn, type Reply } from './exchange.ts';
+import type { CallOptions, ClientOptions } from './options.ts';
+import { ALL, MAX_IN_FLIGHT, type Timing, type Turn, Turns } from './turns.ts';
 
-const MAX_TRIES = 6;
-const MAX_IN_FLIGHT = 16;
-/** A page of 100 animals with the longest names, every character escaped, is well below. */
-export const MAX_REPLY_BYTES = 1_048_576;
-/** Twelve days; timers of twice that fire at once. */
-const MAX_BUDGET_MS = 2 ** 30;
 const BACKOFF_BASE_MS = 200;
+/** The service tells of no longer wait than a day. Who tells of more is obeyed for the budget of one call. */
+const MAX_TOLD_MS = 25 * 3_600_000;
 
-const REAL = {
-  silenceMs: 15_000, // longer, and a try is given up
-  now: () => performance.now(),
-  // One more, as a timer may fire a fraction early.
-  sleep: (ms: number, signal: AbortSignal): Promise<unknown> => delay(Math.ceil(ms) + 1, undefined, { signal }),
-};
-
-/** At most `size` hold it at once; the others wait, first come, first served. */
-class Semaphore {
-  size = 1;
-  #held = 0;
-  readonly #waiting: (() => void)[] = [];
-
-  async acquire(): Promise<void> {
-    if (this.#held < this.size) this.#held++;
-    else await new Promise<void>((go) => this.#waiting.push(go));
-  }
-
-  release(): void {
-    for (this.#held--; this.#held < this.size && this.#waiting.length > 0; this.#held++) this.#waiting.shift()?.();
-  }
+/** One more millisecond, as a timer may fire a fraction early. Beyond 2^31 it would fire at once. */
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((wake) => {
+    const timer = setTimeout(wake, Math.min(Math.ceil(ms) + 1, 2 ** 31 - 1));
+    signal.addEventListener('abort', () => clearTimeout(timer));
+  });
 }
+const REAL: Timing = { now: () => performance.now(), sleep };
 
-/** What has become of a call so far: told with its error. */
-type Story = { tries: number; outcomeUnknown: boolean };
+/** A call on its way: what is asked, and what has become of it so far. */
+type Ongoing = Asked & Turn & { budgetMs: number; timeoutMs: number; retries: number; outcomeUnknown: boolean };
+
+export type Done = { reply: Reply; tries: number };
+type CallsOptions = Omit<ClientOptions, 'baseUrl' | 'key'> & { fetch: Fetch; timing?: Partial<Timing> };
 
 export class Calls {
   limits: Limits | undefined;
-  readonly #key: string;
-  readonly #budgetMs: number;
-  readonly #timing: typeof REAL; // tests have another, by an option that `ClientOptions` does not tell
-  readonly #agent: Agent;
-  readonly #turns = new Semaphore();
-  /** Nothing is sent before this time, for this reason. */
-  #hold = { until: 0, code: '', why: '' };
-  readonly #closing = new AbortController();
+  readonly #options: CallsOptions;
+  readonly #timing: Timing;
+  readonly #turns: Turns;
+  #calls = 0;
+  /** How each call that is not over is ended. */
+  readonly #open = new Set<(code: ClientCode, why: string) => void>();
+  #isClosed = false;
 
-  constructor(key: string, { budgetMs = 90_000, timing }: { budgetMs?: number; timing?: Partial<typeof REAL> }) {
-    if (!Number.isInteger(budgetMs) || budgetMs < 1 || budgetMs > MAX_BUDGET_MS) {
-      throw new RangeError(`budgetMs must be a whole number from 1 to ${MAX_BUDGET_MS} (got ${budgetMs})`);
-    }
-    this.#key = key;
-    this.#budgetMs = budgetMs;
-    this.#timing = { ...REAL, ...timing };
-    const { silenceMs } = this.#timing;
-    this.#agent = new Agent({ maxResponseSize: MAX_REPLY_BYTES, headersTimeout: silenceMs, bodyTimeout: silenceMs });
+  constructor(options: CallsOptions) {
+    this.#options = options;
+    this.#timing = { ...REAL, ...options.timing };
+    this.#turns = new Turns(this.#timing);
+  }
+
+  /** The caller's, of the client and of the call, and over them the client's own. */
+  headersWith(agent: string, given: CallOptions['headers'], own: Record<string, string | undefined>): Headers {
+    const headers = new Headers({ 'user-agent': agent, ...this.#options.headers, ...given });
+    for (const [name, value] of Object.entries(own)) if (value !== undefined) headers.set(name, value);
+    return headers;
   }
 
   /**
    * What comes of the call, unless its time is over, or it is stopped: then what is under way is told, and not waited
    * for. Not by AbortSignal.any: each one leaves something behind in a signal that lives long.
    */
-  async run(asked: Asked, signal: AbortSignal | undefined): Promise<Reply> {
-    const story: Story = { tries: 0, outcomeUnknown: false };
+  async run(asked: Asked, { signal, ...own }: CallOptions): Promise<Done> {
+    const { budgetMs = 90_000, timeoutMs = 15_000, retries = 5 } = { ...this.#options, ...given(own) };
+    const notBefore = this.#timing.now();
+    const turn = { place: this.#calls++, deadline: notBefore + budgetMs, notBefore, tries: 0 };
+    const call: Ongoing = { ...asked, ...turn, budgetMs, timeoutMs, retries, outcomeUnknown: false };
     const whole = new AbortController();
     const end = (code: ClientCode, why: string, cause?: unknown) =>
       whole.abort(new PetstoreError(code, why, { cause }));
-    const timer = setTimeout(end, this.#budgetMs, 'timeout', `nothing came of it within ${this.#budgetMs} ms`);
-    const closing = this.#closing.signal;
-    const stop = () =>
-      closing.aborted ? end('closed', 'the client is closed') : end('aborted', 'the signal fired', signal?.reason);
-    const signals = signal === undefined ? [closing] : [closing, signal];
-    for (const one of signals) one.addEventListener('abort', stop);
-    setMaxListeners(0, ...signals); // one signal for a thousand calls is no leak, so Node need not warn of it
+    const ended = new Promise<never>((_, reject) => {
+      whole.signal.addEventListener('abort', () => reject(whole.signal.reason));
+    });
+    const timer = setTimeout(end, budgetMs, 'timeout', `nothing came of it within ${budgetMs} ms`);
+    const forget = signal && onAbort(signal, () => end('aborted', 'the signal fired', signal.reason));
+    this.#open.add(end);
     try {
-      const ended = new Promise<never>((_, reject) => {
-        whole.signal.addEventListener('abort', () => reject(whole.signal.reason));
-      });
-      if (signals.some(({ aborted }) => aborted)) stop();
-      return await Promise.race([ended, this.#repeat(asked, story, whole.signal)]);
+      if (this.#isClosed) end('closed', 'the client is closed');
+      return await Promise.race([ended, this.#repeat(call, whole.signal)]);
     } catch (error) {
-      throw Object.assign(error as PetstoreError, story, { idempotencyKey: asked.idempotencyKey });
+      const idempotencyKey = asked.headers.get('idempotency-key') ?? undefined;
+      throw Object.assign(error as object, { tries: call.tries, outcomeUnknown: call.outcomeUnknown, idempotencyKey });
     } finally {
       clearTimeout(timer);
-      for (const one of signals) one.removeEventListener('abort', stop);
+      forget?.();
+      this.#turns.leave(call);
+      this.#open.delete(end);
     }
   }
 
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#agent.destroy();
+  close(): void {
+    this.#isClosed = true;
+    for (const end of this.#open) end('closed', 'the client is closed');
   }
 
-  async #repeat(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
-    const deadline = this.#timing.now() + this.#budgetMs;
+  async #repeat(call: Ongoing, whole: AbortSignal): Promise<Done> {
     for (;;) {
-      await this.#turns.acquire();
-      const reply = await this.#send(asked, story, whole).finally(() => this.#turns.release());
+      whole.throwIfAborted();
+      await this.#turns.take(call);
+      const sentAt = this.#timing.now();
+      const reply = await this.#send(call, whole).finally(() => this.#turns.release());
       const { fault } = reply;
-      if (fault === undefined) return reply;
-      const againAt = fault.status === 429 ? this.#hold.until : this.#timing.now() + this.#waitMs(fault, story.tries);
-      const isSafe = asked.method !== 'PATCH' || !mayBeDone(fault);
-      if (againAt > deadline || story.tries === MAX_TRIES || !isPassing(fault) || !isSafe) throw fault;
-      await this.#timing.sleep(againAt - this.#timing.now(), whole);
+      const waitMs = fault && waitFor(fault, call.tries);
+      call.notBefore = this.#timing.now() + (waitMs ?? 0);
+      const isSafe = fault !== undefined && isPassing(fault) && (call.method !== 'PATCH' || !mayBeDone(fault));
+      const isOver = !isSafe || call.notBefore > call.deadline || call.tries > call.retries;
+      this.#tell(call, reply, this.#timing.now() - sentAt, isOver ? undefined : waitMs);
+      if (fault === undefined) return { reply, tries: call.tries };
+      if (isOver) throw fault;
     }
   }
 
-  /** One try, where it is time for one. Throws only where the whole call is over. */
-  async #send(asked: Asked, story: Story, whole: AbortSignal): Promise<Reply> {
+  /** One try. Throws only where the whole call is over. */
+  async #send(call: Ongoing, whole: AbortSignal): Promise<Reply> {
     whole.throwIfAborted();
-    const { until, code, why } = this.#hold;
-    const retryAfter = Math.ceil((until - this.#timing.now()) / 1_000);
-    if (retryAfter > 0) return { headers: {}, fault: new PetstoreError(code, why, { status: 429, retryAfter }) };
-    const changes = asked.method !== 'GET';
-    const before = story.outcomeUnknown;
-    story.tries++;
-    story.outcomeUnknown = changes; // nobody knows while it is under way
-    const reply = await exchange(this.#agent, this.#key, asked, whole);
-    story.outcomeUnknown = before || (changes && reply.fault !== undefined && mayBeDone(reply.fault));
-    this.#heed(reply);
+    const changes = call.method !== 'GET';
+    const before = call.outcomeUnknown;
+    call.tries++;
+    call.outcomeUnknown = changes; // nobody knows while it is under way
+    const reply = await exchange(this.#options.fetch, call, whole, call.timeoutMs);
+    call.outcomeUnknown = before || (changes && reply.fault !== undefined && mayBeDone(reply.fault));
+    this.#heed(call, reply);
     return reply;
   }
 
-  /** What a reply says to the calls after it. */
-  #heed({ headers, fault }: Reply): void {
-    if (fault?.status === 429) this.#holdFor(this.#waitMs(fault, 1), fault.code, fault.message);
+  /** What a reply says to the calls after it: a 429 to all of them, another refusal to those of its operation. */
+  #heed({ operation, tries, budgetMs }: Ongoing, { headers, fault }: Reply): void {
+    const hold = (concerned: string, ms: number, fault: PetstoreError) =>
+      this.#turns.hold(concerned, ms > MAX_TOLD_MS ? budgetMs : ms, fault);
+    if (fault?.status === 429) hold(ALL, waitFor(fault, tries), fault);
+    else if (fault?.retryAfter) hold(operation, waitFor(fault, tries), fault);
     const limits = limitsIn(headers);
-    if (limits === undefined) return;
+    if (limits === undefined && this.limits !== undefined) return;
     this.limits = limits;
-    const { minute, day } = limits;
-    this.#turns.size = Math.max(1, Math.min(MAX_IN_FLIGHT, minute.remaining, day.remaining));
-    for (const { remaining, resetsInSeconds } of [minute, day]) {
-      if (remaining === 0) this.#holdFor(resetsInSeconds * 1_000, 'rate_limited', 'no request is left');
+    const windows = limits === undefined ? [] : [limits.minute, limits.day];
+    // A proxy may leave out what the service says of its windows, or all that it says of limits.
+    const told = Number(headers.get('x-ratelimit-remaining') ?? MAX_IN_FLIGHT);
+    const least = Math.min(MAX_IN_FLIGHT, ...(limits ? windows.map(({ remaining }) => remaining) : [told || 0]));
+    this.#turns.size = Math.max(1, least);
+    const spent = new PetstoreError('rate_limited', 'no request is left', { status: 429 });
+    for (const { remaining, resetsInSeconds } of windows)
+      if (remaining === 0) hold(ALL, resetsInSeconds * 1_000, spent);
+  }
+
+  #tell({ operation, method, tries }: Ongoing, { status, headers, fault }: Reply, ms: number, waitMs?: number): void {
+    const requestId = headers.get('x-request-id') ?? undefined;
+    const told = { operation, method, tries, status, code: fault?.code, requestId, ms, waitMs, limits: this.limits };
+    try {
+      this.#options.onExchange?.(told);
+    } catch (error) {
+      // Not the call's fault: it goes where errors go that nobody catches.
+      queueMicrotask(() => {
+        throw error;
+      });
     }
   }
+}
 
-  #holdFor(ms: number, code: string, message: string): void {
-    const until = this.#timing.now() + ms;
-    if (until > this.#hold.until) this.#hold = { until, code, why: `not sent, as was said before: ${message}` };
-  }
+/** Without what is there, but undefined. */
+const given = <T extends object>(options: T): T =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
 
-  /** As told; else exponential, the last quarter random, so that who failed together does not come back together. */
-  #waitMs({ retryAfter }: PetstoreError, tries: number): number {
-    if (retryAfter !== undefined) return retryAfter * 1_000;
-    return (0.75 + 0.25 * Math.random()) * BACKOFF_BASE_MS * 2 ** (tries - 1);
-  }
+/** As told; else exponential, the last quarter random, so that who failed together does not come back together. */
+function waitFor({ retryAfter }: PetstoreError, tries: number): number {
+  if (retryAfter) return retryAfter * 1_000;
+  return (0.75 + 0.25 * Math.random()) * BACKOFF_BASE_MS * 2 ** (tries - 1);
+}
+
+const stopsOf = new WeakMap<AbortSignal, Set<() => void>>();
+function stopAll(this: AbortSignal): void {
+  for (const stop of stopsOf.get(this) ?? []) stop();
+}
+
+/** Until what it returns is called. One listener a signal, however many calls it stops: Node warns of more than ten. */
+function onAbort(signal: AbortSignal, stop: () => void): () => void {
+  const stops = stopsOf.get(signal) ?? new Set();
+  stopsOf.set(signal, stops.add(stop));
+  signal.addEventListener('abort', stopAll);
+  if (signal.aborted) stop();
+  return () => {
+    stops.delete(stop);
+    if (stops.size === 0) signal.removeEventListener('abort', stopAll);
+  };
 }

@@ -1,23 +1,37 @@
-/** The client of the pet store service, for Node 20.19 and newer. */
-import './needs-node.ts';
-import { randomUUID } from 'node:crypto';
-import { environmentOf } from '../access/keys.ts';
+/** The client of the pet store service: for Node 20.19 and newer, Deno and Bun. It needs nothing but fetch. */
 import type { Int64 } from '../json/int64.ts';
 import type * as model from '../store/model.ts';
 import type { OrderStatus, PetStatus } from '../store/model.ts';
+import { type Answer, answerTo, type Call, callOf, Listing } from './answers.ts';
 import { Calls } from './calls.ts';
-import { PetstoreError } from './errors.ts';
-import type { Asked, Limits, Reply } from './exchange.ts';
+import { invalid, PetstoreError } from './errors.ts';
+import type { Asked, Limits } from './exchange.ts';
 import { type AnyId, type Id, writeId } from './ids.ts';
+import type { CallOptions, ChangeOptions, ClientOptions, CreateOptions, Exchange, ListOptions } from './options.ts';
+import { checkClient, checkOptions } from './options.ts';
 
+export type { Answer, Call, Listing, Page } from './answers.ts';
 export { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
-export type { AnyId, Id, Limits, OrderStatus, PetStatus };
+export type { Fetch } from './exchange.ts';
+export type {
+  AnyId,
+  CallOptions,
+  ChangeOptions,
+  ClientOptions,
+  CreateOptions,
+  Exchange,
+  Id,
+  Limits,
+  ListOptions,
+  OrderStatus,
+  PetStatus,
+};
 
 export interface NewPet {
   name: string;
   categoryId: AnyId;
   /** `available` when omitted. */
-  status?: PetStatus;
+  status?: PetStatus | undefined;
 }
 
 /** What the service keeps, as its JSON tells it. */
@@ -27,40 +41,46 @@ export type Category = Told<model.Category>;
 /** `placedAt`: RFC 3339, UTC. */
 export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
 
-export interface ClientOptions {
-  /** Where the service is, with `/v1` at its end or without. */
-  baseUrl: string | URL;
-  /** `ps_live_…` or `ps_test_…`. One that was mistyped is refused here, by its checksum. */
-  key: string;
-  /** How long one call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
-  budgetMs?: number;
-}
+/** Put in place by what builds the package. */
+declare const PETSTORE_VERSION: string | undefined;
+const VERSION = typeof PETSTORE_VERSION === 'undefined' ? 'source' : PETSTORE_VERSION;
 
-export type CallOptions = { signal?: AbortSignal };
+/** By the names that the OpenAPI document has: method, path, and the options beside those of all calls. */
+const OPERATIONS = {
+  listPets: ['GET', 'pets', 'limit', 'after', 'status'],
+  createPet: ['POST', 'pets', 'idempotencyKey'],
+  getPet: ['GET', 'pets'],
+  listCategories: ['GET', 'categories', 'limit', 'after'],
+  putCategory: ['PUT', 'categories', 'ifMatch'],
+  listOrders: ['GET', 'store/orders', 'limit', 'after', 'status'],
+  getOrder: ['GET', 'store/orders'],
+  createOrder: ['POST', 'store/orders', 'idempotencyKey'],
+  updateOrder: ['PATCH', 'store/orders', 'ifMatch'],
+} as const;
+type Operation = keyof typeof OPERATIONS;
 
-export interface CreateOptions extends CallOptions {
-  /** The same for all tries of one intention. Without one, the client makes one for each call. */
-  idempotencyKey?: string;
-}
+/** Made within the call, so that whatever is wrong with its arguments rejects as all else does. */
+type Wanted = () => {
+  id?: string;
+  query?: Record<string, string | undefined>;
+  body?: string;
+  etag?: string | undefined;
+};
 
-export interface ListOptions extends CallOptions {
-  /** 1 to 100 things a page. Without it 100, as every page costs one request. Who stops reading asks for no more. */
-  limit?: number;
-  /** Begin behind this id. */
-  after?: AnyId;
-}
-
-/** Every method rejects with a PetstoreError, and with nothing else. Lists are asked for while they are read. */
+/**
+ * Every method rejects with a PetstoreError, and with nothing else; `withResponse()` of what it returns tells the reply
+ * too. Lists are asked for while they are read.
+ */
 export class PetstoreClient {
   readonly #base: URL;
+  readonly #key: string;
   readonly #calls: Calls;
 
-  constructor({ baseUrl, key, ...others }: ClientOptions) {
-    this.#base = baseOf(baseUrl);
-    const kind = environmentOf(key);
-    if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
-    if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
-    this.#calls = new Calls(key, others);
+  constructor(options: ClientOptions) {
+    this.#base = checkClient(options);
+    const { baseUrl: _, key, fetch = globalThis.fetch, ...others } = options;
+    this.#key = key;
+    this.#calls = new Calls({ ...others, fetch: (url, init) => fetch(url, init) });
   }
 
   /** Both windows of the key's limits, as the newest reply told them. */
@@ -69,93 +89,91 @@ export class PetstoreClient {
   }
 
   /** The animals, by ascending id. */
-  listPets(options: ListOptions & { status?: PetStatus } = {}): AsyncGenerator<Pet> {
-    return this.#list('pets', options);
+  listPets(options: ListOptions & { status?: PetStatus | undefined } = {}): Listing<Pet> {
+    return this.#list('listPets', options);
   }
 
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
-  async createPet({ name, categoryId, status }: NewPet, options: CreateOptions = {}): Promise<Pet> {
-    const others = JSON.stringify({ name: name ?? null, status }).slice(1);
-    const body = `{"categoryId":${writeId(categoryId, 'categoryId')},${others}`;
-    return this.#run('POST', 'pets', options, body);
+  createPet(pet: NewPet, options: CreateOptions = {}): Call<Pet> {
+    return this.#call('createPet', options, () => {
+      const others = JSON.stringify({ name: pet.name ?? null, status: pet.status }).slice(1);
+      return { body: `{"categoryId":${writeId(pet.categoryId, 'categoryId')},${others}` };
+    });
   }
 
   /** @deprecated The service removes it on 5 December 2030: use `listPets` with a status. */
-  async getPet(id: AnyId, options: CallOptions = {}): Promise<Pet> {
-    return this.#run('GET', `pets/${writeId(id, 'id')}`, options);
+  getPet(id: AnyId, options: CallOptions = {}): Call<Pet> {
+    return this.#call('getPet', options, () => ({ id: writeId(id, 'id') }));
   }
 
   /** Experimental, as are all categories and orders. */
-  listCategories(options: ListOptions = {}): AsyncGenerator<Category> {
-    return this.#list('categories', options);
+  listCategories(options: ListOptions = {}): Listing<Category> {
+    return this.#list('listCategories', options);
   }
 
-  /** Makes the category, or renames it. A rename by somebody else between two tries of this is undone. */
-  async putCategory(id: AnyId, name: string, options: CallOptions = {}): Promise<Category> {
-    return this.#run('PUT', `categories/${writeId(id, 'id')}`, options, JSON.stringify({ name }));
+  /** Makes the category, or renames it. Without `ifMatch`, a rename by somebody else between two tries is undone. */
+  putCategory(id: AnyId, name: string, options: ChangeOptions = {}): Call<Category> {
+    return this.#call('putCategory', options, () => ({ id: writeId(id, 'id'), body: JSON.stringify({ name }) }));
   }
 
-  listOrders(options: ListOptions & { status?: OrderStatus } = {}): AsyncGenerator<Order> {
-    return this.#list('store/orders', options);
+  listOrders(options: ListOptions & { status?: OrderStatus | undefined } = {}): Listing<Order> {
+    return this.#list('listOrders', options);
   }
 
-  async getOrder(id: AnyId, options: CallOptions = {}): Promise<Order> {
-    return this.#run('GET', `store/orders/${writeId(id, 'id')}`, options);
+  getOrder(id: AnyId, options: CallOptions = {}): Call<Order> {
+    return this.#call('getOrder', options, () => ({ id: writeId(id, 'id') }));
   }
 
-  /** The animal must be available. Tried under one Idempotency-Key, as `createPet`. */
-  async placeOrder(petId: AnyId, options: CreateOptions = {}): Promise<Order> {
-    return this.#run('POST', 'store/orders', options, `{"petId":${writeId(petId, 'petId')}}`);
+  /** Orders the animal, which must be available. Tried under one Idempotency-Key, as `createPet`. */
+  createOrder(petId: AnyId, options: CreateOptions = {}): Call<Order> {
+    return this.#call('createOrder', options, () => ({ body: `{"petId":${writeId(petId, 'petId')}}` }));
   }
 
   /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows what became of it. */
-  async closeOrder(id: AnyId, status: 'delivered' | 'cancelled', options: CallOptions = {}): Promise<Order> {
-    const path = `store/orders/${writeId(id, 'id')}`;
-    return this.#run('PATCH', path, options, JSON.stringify({ status }));
+  updateOrder(id: AnyId, status: 'delivered' | 'cancelled', options: ChangeOptions = {}): Call<Order> {
+    return this.#call('updateOrder', options, () => ({ id: writeId(id, 'id'), body: JSON.stringify({ status }) }));
   }
 
-  /** Ends what is under way with code `closed`, and every connection that the client opened itself. */
+  /** Ends what is under way, with code `closed`. Idle connections are fetch's own: they end soon, and hold no process. */
   async close(): Promise<void> {
-    await this.#calls.close();
+    this.#calls.close();
   }
 
-  async #run<T>(method: Asked['method'], path: string, options: CreateOptions, body?: string): Promise<T> {
-    const idempotencyKey = method === 'POST' ? (options.idempotencyKey ?? randomUUID()) : undefined;
-    const asked = { method, url: new URL(path, this.#base), body, idempotencyKey };
-    return (await this.#calls.run(asked, options.signal)).json as T;
+  #call<T>(operation: Operation, options: CallOptions, wanted: Wanted): Call<T> {
+    return callOf(this.#run<T>(operation, options, wanted));
   }
 
-  async *#list<T>(path: string, options: ListOptions & { status?: string }): AsyncGenerator<T, void> {
-    const { signal, limit = 100, after, status } = options;
-    let url: URL | undefined = new URL(path, this.#base);
-    url.searchParams.set('limit', String(limit));
-    if (status !== undefined) url.searchParams.set('status', status);
-    if (after !== undefined) url.searchParams.set('after', writeId(after, 'after'));
-    while (url !== undefined) {
-      const { json, headers }: Reply = await this.#calls.run({ method: 'GET', url }, signal);
-      yield* json as T[];
-      url = nextPage(String(headers.link ?? ''), url);
+  #list<T>(operation: Operation, options: ListOptions & { status?: string }): Listing<T> {
+    const first = () => {
+      const { limit = 100, after, status } = options;
+      return { limit: String(limit), status, after: after === undefined ? undefined : writeId(after, 'after') };
+    };
+    return new Listing((query, etag) => this.#run<T[]>(operation, options, () => ({ query: query ?? first(), etag })));
+  }
+
+  async #run<T>(operation: Operation, options: CallOptions, wanted: Wanted): Promise<Answer<T>> {
+    const [method, path, ...takes] = OPERATIONS[operation];
+    checkOptions(options, takes);
+    return answerTo(await this.#calls.run(this.#asked({ operation, method }, path, options, wanted), options));
+  }
+
+  #asked(which: Pick<Asked, 'operation' | 'method'>, path: string, options: CallOptions, wanted: Wanted): Asked {
+    const { headers: given, idempotencyKey = crypto.randomUUID(), ifMatch } = options as CreateOptions & ChangeOptions;
+    try {
+      const { id, query = {}, body, etag } = wanted();
+      const url = new URL(id === undefined ? path : `${path}/${id}`, this.#base);
+      for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
+      const headers = this.#calls.headersWith(`petstore-client/${VERSION}`, given, {
+        authorization: `Bearer ${this.#key}`,
+        accept: 'application/json',
+        'content-type': body && 'application/json',
+        'idempotency-key': which.method === 'POST' ? idempotencyKey : undefined,
+        'if-match': ifMatch,
+        'if-none-match': etag,
+      });
+      return { ...which, url, headers, body };
+    } catch (error) {
+      throw error instanceof PetstoreError ? error : invalid((error as Error).message, error);
     }
   }
-}
-
-const NEXT_LINK = /<[^<>?]*([^<>]*)>[^<]*;\s*rel\s*=\s*"?[^",;<]*\bnext\b/i;
-
-/** Only the query of the link is taken: so a proxy may serve all under a prefix, and the key goes nowhere else. */
-function nextPage(links: string, here: URL): URL | undefined {
-  const query = NEXT_LINK.exec(links)?.[1];
-  if (query === undefined) return undefined;
-  const next = new URL(query, here);
-  if (next.search !== here.search) return next;
-  throw new PetstoreError('bad_reply', 'the link to the next page leads to this same page');
-}
-
-/** Its path ends in `/v1/`, below which all operations are. */
-function baseOf(baseUrl: string | URL): URL {
-  const base = new URL(baseUrl);
-  if (!/^https?:$/.test(base.protocol) || base.username + base.search + base.hash !== '') {
-    throw new TypeError('baseUrl must be an http or https address without user, query or fragment');
-  }
-  base.pathname = base.pathname.replace(/(?:\/v1)?\/*$/, '/v1/');
-  return base;
 }

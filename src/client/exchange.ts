@@ -1,74 +1,119 @@
 /** One request and what its reply says, or why there is none. */
-import type { IncomingHttpHeaders } from 'node:http';
-import type { Agent } from 'undici';
-import { readJson } from '../json/reader.ts';
-import { JsonError } from '../json/text.ts';
-import { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
-import { plain } from './ids.ts';
+import { PetstoreError, type PetstoreErrorCode, saidBy, whyNotSent } from './errors.ts';
+import { parseJson } from './ids.ts';
+
+/** `globalThis.fetch`, or what is called as it is. */
+export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
+type FetchInit = { method: string; headers: Headers; body?: string; signal: AbortSignal; redirect: 'manual' };
 
 export interface Asked {
+  operation: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   url: URL;
-  body?: string;
-  idempotencyKey?: string;
+  headers: Headers;
+  body: string | undefined;
 }
 
-/** With a `fault` it is not what was asked for. */
-export type Reply = { headers: IncomingHttpHeaders; json?: unknown; fault?: PetstoreError };
+/** With a `fault` it is not what was asked for. `json`: undefined where it is still what the caller has (304). */
+export type Reply = { status: number; headers: Headers; json?: unknown; fault?: PetstoreError };
 
-const CODES = new Map<string | undefined, ClientCode>([
-  ['UND_ERR_INVALID_ARG', 'invalid_argument'],
-  ['UND_ERR_HEADERS_TIMEOUT', 'timeout'],
-  ['UND_ERR_BODY_TIMEOUT', 'timeout'],
-  ['UND_ERR_RES_EXCEEDED_MAX_SIZE', 'bad_reply'],
-]);
+/** A page of 100 animals with the longest names, every character escaped, is well below. */
+export const MAX_REPLY_BYTES = 1_048_576;
 
-/** Why there was no connection, in words. */
-const UNREACHABLE = new Map<string | undefined, string>([
-  ['ECONNREFUSED', 'connection refused'],
-  ['ENOTFOUND', 'there is no such host'],
-  ['EAI_AGAIN', 'the host name cannot be looked up just now'],
-  ['EHOSTUNREACH', 'there is no route to the host'],
-  ['ENETUNREACH', 'there is no route to the network'],
-  ['UND_ERR_CONNECT_TIMEOUT', 'nobody answered in time'],
-]);
-
-/** Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. */
-export async function exchange(agent: Agent, key: string, asked: Asked, signal: AbortSignal): Promise<Reply> {
-  const { method, url, body, idempotencyKey } = asked;
-  const { origin, pathname, search } = url;
-  const types = { accept: 'application/json', 'content-type': body && 'application/json' };
-  const sent = { ...types, authorization: `Bearer ${key}`, 'idempotency-key': idempotencyKey };
-  let status = 0;
-  let headers: IncomingHttpHeaders = {};
-  const failed = (code: PetstoreErrorCode, message: string, cause?: unknown): Reply => {
-    const retryAfter = /^\d+$/.test(headers['retry-after'] ?? '') ? Number(headers['retry-after']) : undefined;
-    const facts = { status, requestId: headers['x-request-id']?.toString(), retryAfter, cause };
-    return { headers, fault: new PetstoreError(code, message, facts) };
-  };
+/**
+ * Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. It ends
+ * with `whole` or after `timeoutMs`, whether the fetch that was given ends then or not.
+ */
+export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, timeoutMs: number): Promise<Reply> {
+  const seen: Reply = { status: 0, headers: new Headers() };
+  const attempt = new AbortController();
+  const stop = () => attempt.abort(whole.reason);
+  whole.addEventListener('abort', stop);
+  const late = () => attempt.abort(new PetstoreError('timeout', `no complete reply within ${timeoutMs} ms`));
+  const timer = setTimeout(late, timeoutMs);
+  const ended = new Promise<never>((_, reject) => {
+    attempt.signal.addEventListener('abort', () => reject(attempt.signal.reason));
+  });
   try {
-    const reply = await agent.request({ origin, path: pathname + search, method, headers: sent, body, signal });
-    status = reply.statusCode;
-    headers = reply.headers;
-    const json = plain(readJson(await reply.body.bytes()));
-    // What is asked with a query is a list.
-    const isRight = search === '' ? isThing(json) : Array.isArray(json) && json.every(isThing);
-    if (isRight && status >= 200 && status < 300) return { headers, json };
-    const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
-    if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(code, message);
-    return failed('bad_reply', `the reply (status ${status}) is not one to ${method} ${pathname}`);
+    const bytes = await Promise.race([ended, receive(send, asked, attempt.signal, seen)]);
+    return judge(asked, seen, bytes);
   } catch (error) {
-    const { code, message } = error as Error & { code?: string };
-    const kind = error instanceof JsonError ? 'bad_reply' : CODES.get(code);
-    const unreachable = UNREACHABLE.get(code);
-    const what = unreachable
-      ? `cannot reach ${origin}: ${unreachable}`
-      : `no complete reply from ${origin}: ${message}`;
-    return failed(kind ?? 'network', what, error);
+    attempt.abort(); // what is still under way is of no use to anybody
+    if (error instanceof PetstoreError) return failed(seen, error.code, error.message);
+    return failed(seen, 'network', reasonOf(asked.url, error), error);
+  } finally {
+    clearTimeout(timer);
+    whole.removeEventListener('abort', stop);
   }
 }
 
+function reasonOf({ origin }: URL, error: unknown): string {
+  const { why } = whyNotSent(error) ?? {};
+  if (why !== undefined) return `cannot reach ${origin}: ${why}; nothing was sent`;
+  return `the connection to ${origin} broke before a complete reply came: ${saidBy(error)}`;
+}
+
+async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Reply): Promise<Uint8Array> {
+  const { method, url, headers, body } = asked;
+  const reply = await send(url.href, {
+    method,
+    headers,
+    signal,
+    redirect: 'manual',
+    ...(body !== undefined && { body }),
+  });
+  Object.assign(seen, { status: reply.status, headers: reply.headers });
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = reply.body?.getReader();
+  for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+    chunks.push(part.value);
+    size += part.value.length;
+    if (size > MAX_REPLY_BYTES) throw new PetstoreError('bad_reply', `the reply has over ${MAX_REPLY_BYTES} bytes`);
+  }
+  const bytes = new Uint8Array(size);
+  for (const chunk of chunks.toReversed()) bytes.set(chunk, (size -= chunk.length));
+  return bytes;
+}
+
+function judge(asked: Asked, seen: Reply, bytes: Uint8Array): Reply {
+  const { status, headers } = seen;
+  if (status === 304 && asked.headers.has('If-None-Match')) return seen;
+  const { method, url } = asked;
+  const type = bytes.length === 0 ? 'with an empty body' : (headers.get('content-type')?.split(';')[0] ?? 'of no type');
+  const leads = headers.has('location') && status < 400 ? `, leading to ${headers.get('location')}` : '';
+  const told = `${status} ${type} from ${method} ${url.origin}${url.pathname}${leads}`;
+  let json: unknown;
+  try {
+    json = parseJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (error) {
+    return failed(seen, 'bad_reply', `${told}, not the service's`, error);
+  }
+  // What is asked with a query is a list.
+  const isRight = url.search === '' ? isThing(json) : Array.isArray(json) && json.every(isThing);
+  if (isRight && status >= 200 && status < 300) return { ...seen, json };
+  const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
+  if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(seen, code, message);
+  return failed(seen, 'bad_reply', `${told}, not what was asked for`);
+}
+
 const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
+
+function failed(seen: Reply, code: PetstoreErrorCode, message: string, cause?: unknown): Reply {
+  const { status, headers } = seen;
+  const requestId = headers.get('x-request-id') ?? undefined;
+  const facts = { status, requestId, retryAfter: retryAfterIn(headers), cause };
+  return { ...seen, fault: new PetstoreError(code, message, facts) };
+}
+
+/** Seconds, also of a date, which is held against the date that the reply bears: clocks may differ. */
+function retryAfterIn(headers: Headers): number | undefined {
+  const told = headers.get('retry-after') ?? '';
+  if (/^\d+$/.test(told)) return Math.min(Number(told), Number.MAX_SAFE_INTEGER);
+  const end = /^[A-Z][a-z]+, /.test(told) ? Date.parse(told) : Number.NaN;
+  const now = Date.parse(headers.get('date') ?? '') || Date.now();
+  return Number.isNaN(end) ? undefined : Math.max(0, Math.ceil((end - now) / 1_000));
+}
 
 /** One window of the key's limits, and how long until it is full again. */
 type Window = { limit: number; remaining: number; resetsInSeconds: number };
@@ -77,8 +122,8 @@ type Window = { limit: number; remaining: number; resetsInSeconds: number };
 export type Limits = { minute: Window; day: Window; at: Date };
 
 /** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
-export function limitsIn(headers: IncomingHttpHeaders): Limits | undefined {
-  const said = `${headers['ratelimit-policy']}, ${headers.ratelimit}`;
+export function limitsIn(headers: Headers): Limits | undefined {
+  const said = `${headers.get('ratelimit-policy')}, ${headers.get('ratelimit')}`;
   const [minute, day] = ['minute', 'day'].map((name) => {
     const found = new RegExp(`"${name}";q=(\\d+).*"${name}";r=(\\d+);t=(\\d+)`).exec(said)?.map(Number);
     return found && { limit: found[1], remaining: found[2], resetsInSeconds: found[3] };

@@ -1,7 +1,6 @@
 /** Ids as the client gives and takes them, exact to the last digit. */
 import { parseInt64 } from '../json/int64.ts';
-import { Decimal, type JsonValue } from '../json/reader.ts';
-import { PetstoreError } from './errors.ts';
+import { invalid } from './errors.ts';
 
 /**
  * An id, exact to its last digit: a number up to 2^53 − 1, beyond that its decimal digits as a string, such as
@@ -18,14 +17,16 @@ export function writeId(id: AnyId, name: string): string {
   const isExact = typeof id !== 'number' || Number.isSafeInteger(id);
   if (isExact && parseInt64(written) !== undefined) return written;
   const right = 'an int64; beyond 2^53 − 1 as a bigint or a string of digits';
-  throw new PetstoreError('invalid_argument', `${name}: must be ${right} (got ${written})`);
+  throw invalid(`${name}: must be ${right} (got ${written})`);
 }
 
-/** JSON as JSON.parse gives it, but for ids beyond 2^53 − 1. */
-export function plain(json: JsonValue): unknown {
-  if (typeof json === 'bigint') return String(json);
-  if (json instanceof Decimal) return Number(json.text);
-  if (Array.isArray(json)) return json.map(plain);
-  if (json instanceof Map) return Object.fromEntries([...json].map(([name, value]) => [name, plain(value)]));
-  return json;
+export const readId = (digits: string): Id => (Number.isSafeInteger(Number(digits)) ? Number(digits) : digits);
+
+/** A string, which is passed over, or an integer that may be beyond 2^53 − 1. */
+const STRING_OR_LONG = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
+
+/** JSON as JSON.parse gives it, but for integers beyond 2^53 − 1: those are strings of digits. */
+export function parseJson(text: string): unknown {
+  const isString = (token: string) => token.startsWith('"') || Number.isSafeInteger(Number(token));
+  return JSON.parse(text.replace(STRING_OR_LONG, (token) => (isString(token) ? token : `"${token}"`)));
 }

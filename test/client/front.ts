@@ -9,8 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { makeKey } from '../../src/access/keys.ts';
-import type { Calls } from '../../src/client/calls.ts';
 import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import type { Timing } from '../../src/client/turns.ts';
 import { SetClock } from '../clock.ts';
 
 /** `path`: with its query. */
@@ -64,11 +64,8 @@ export const KEY = makeKey('production');
 export const REX = { id: 1, name: 'Rex', categoryId: 1, status: 'available' };
 export const newPet = { name: 'Rex', categoryId: 1 };
 
-/** What a client goes by, given in an option that no user is told of. Where it says nothing, the client's own. */
-type Timing = NonNullable<ConstructorParameters<typeof Calls>[1]['timing']>;
-
 /** `behind`: the service's address. `path`: the end of the base URL. */
-type Options = Partial<ClientOptions & { behind: string; path: string; time: SetClock; timing: Timing }>;
+type Options = Partial<ClientOptions & { behind: string; path: string; time: SetClock; timing: Partial<Timing> }>;
 
 /**
  * A client behind a front. Time passes only when it waits, and how long it waited each time is told; what is random is

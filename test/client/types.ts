@@ -5,7 +5,7 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   const pet: Pet = await store.createPet({ name: 'Rex', categoryId: 1n }, { idempotencyKey: 'k', signal });
   const pets: AsyncIterable<Pet> = store.listPets({ status: 'available', limit: 10, after: pet.id, signal });
   for await (const { status } of pets) status satisfies 'available' | 'pending' | 'sold';
-  const order: Order = await store.placeOrder(pet.id);
+  const order: Order = await store.createOrder(pet.id);
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
   [order.id, category.id] satisfies Id[];
 
@@ -18,7 +18,7 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   // @ts-expect-error no such status
   store.listPets({ status: 'lost' });
   // @ts-expect-error an order cannot be placed again
-  await store.closeOrder(order.id, 'placed');
+  await store.updateOrder(order.id, 'placed');
   // @ts-expect-error reading takes no key
   store.listOrders({ idempotencyKey: 'k' });
   // @ts-expect-error an id may be a string

@@ -27,7 +27,7 @@ test('the typed client gets an A', async (t) => {
       for await (const _ of store.listPets({ limit: 10 }));
     },
     add: async (name) => Number((await store.createPet({ name, categoryId: 1 })).id),
-    order: (petId) => store.placeOrder(petId),
+    order: (petId) => store.createOrder(petId),
   });
   assert.deepEqual((await must('GET /lab/faults')).json, [], 'every fault of the drill was met');
   const { grade, score, seen, checks } = (await must('GET /lab/grade')).json;

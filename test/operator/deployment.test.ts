@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, fetch } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
+import { startNginx, withoutNginx } from '../nginx.ts';
 import { freePort } from '../program.ts';
 import { workplace } from './workplace.ts';
 
@@ -30,51 +30,18 @@ test('the systemd unit is accepted by systemd', { skip: missing('systemd-analyze
   assert.deepEqual([status, stdout + stderr], [0, '']);
 });
 
-/** The page's configuration as it stands, on a port and with a certificate of the test's own. */
-async function nginxConfig(dir: string, listen: number, upstream: string): Promise<string> {
-  const [certificate, key] = [path.join(dir, 'cert.pem'), path.join(dir, 'key.pem')];
-  const words = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout'.split(' ');
-  assert.equal(spawnSync('openssl', [...words, key, '-out', certificate]).status, 0);
-  const site = doc('nginx.conf')
-    .replace('listen 443 ssl', `listen 127.0.0.1:${listen} ssl`)
-    .replace(/ *listen \[::\].*\n/, '')
-    .replace('127.0.0.1:8080', upstream)
-    .replace('/etc/ssl/petstore/fullchain.pem', certificate)
-    .replace('/etc/ssl/petstore/privkey.pem', key);
-  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  const paths = temp.map((name) => `${name}_temp_path ${dir}/${name};`).join('\n');
-  const main = `daemon off;\nmaster_process off;\npid ${dir}/pid;\nerror_log ${dir}/error.log;\nevents {}\n`;
-  const file = path.join(dir, 'nginx.conf');
-  await writeFile(file, `${main}http {\naccess_log off;\n${paths}\n${site}}\n`);
-  return file;
-}
-
-const skip = missing('nginx', '-v') || missing('openssl', 'version');
-
-test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', { skip }, async (t) => {
-  const { cwd, at, serve } = await workplace(t);
-  await mkdir(at('nginx'));
-  chmodSync(cwd, 0o755);
-  const server = await serve('--first-key business --trust-proxy 1 --access-log');
-  const listen = await freePort();
-  const file = await nginxConfig(at('nginx'), listen, new URL(server.url).host);
-  const nginx = spawn('nginx', ['-p', at('nginx'), '-c', file, '-e', at('nginx/error.log')], { stdio: 'ignore' });
-  const ended = once(nginx, 'exit');
-  t.after(() => nginx.kill('SIGTERM') && ended);
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
-  t.after(() => dispatcher.close());
+test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', {
+  skip: withoutNginx,
+}, async (t) => {
+  const server = await (await workplace(t)).serve('--first-key business --trust-proxy 1 --access-log');
+  const { url, dispatcher } = await startNginx(t, new URL(server.url).host);
   const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
   const ask = async (target: string, more: object = {}, body?: string) => {
     const options = { dispatcher, method: body ? 'POST' : 'GET', headers: { ...headers, ...more }, body };
-    const reply = await fetch(`https://127.0.0.1:${listen}${target}`, options);
+    const reply = await fetch(url + target, options);
     const text = await reply.text();
     return { status: reply.status, headers: reply.headers, json: text.startsWith('{') ? JSON.parse(text) : undefined };
   };
-  const isUp = async () => (await ask('/readyz').catch(() => undefined))?.status === 200;
-  for (let i = 0; !(await isUp()); i++) {
-    assert.ok(i < 100 && nginx.exitCode === null, 'nginx did not start');
-    await wait(50);
-  }
   assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
   assert.equal((await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' })).status, 200);
   assert.equal((await ask('/v1//pets')).status, 404, 'paths arrive as they were sent');
@@ -85,8 +52,9 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   const { stderr } = await server.stop();
   assert.match(stderr, /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/, 'not what the caller wrote himself');
   const away = await ask('/v1/pets');
-  assert.deepEqual([away.status, away.json.status, away.headers.get('retry-after')], [503, 503, '1']);
+  assert.deepEqual([away.status, away.json.code, away.headers.get('retry-after')], [503, 'outcome_unknown', '1']);
   assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
+  assert.equal(away.headers.has('x-request-id'), false);
 });
 
 const withoutHaproxy = missing('haproxy', '-v') || missing('openssl', 'version');

@@ -1,0 +1,56 @@
+/** The nginx of docs/nginx.conf, before any upstream: on a port, and with a certificate, of the test's own. */
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, readFileSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { Agent, fetch } from 'undici';
+import { freePort, temporary } from './program.ts';
+
+const missing = (program: string, word: string) =>
+  spawnSync(program, [word]).error === undefined ? false : `there is no ${program} on this machine`;
+
+/** For a test's `skip`. */
+export const withoutNginx = missing('nginx', '-v') || missing('openssl', 'version');
+
+async function nginxConfig(dir: string, listen: number, upstream: string): Promise<string> {
+  const [key, certificate] = ['privkey.pem', 'fullchain.pem'].map((name) => path.join(dir, name));
+  const words = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout'.split(' ');
+  assert.equal(spawnSync('openssl', [...words, key, '-out', certificate]).status, 0);
+  const site = readFileSync(new URL('../docs/nginx.conf', import.meta.url), 'utf8')
+    .replace('listen 443 ssl', `listen 127.0.0.1:${listen} ssl`)
+    .replace(/ *listen \[::\].*\n/, '')
+    .replace('127.0.0.1:8080', upstream)
+    .replace('/etc/ssl/petstore/fullchain.pem', certificate)
+    .replace('/etc/ssl/petstore/privkey.pem', key);
+  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const paths = temp.map((name) => `${name}_temp_path ${dir}/${name};`).join('\n');
+  const main = `daemon off;\nmaster_process off;\npid ${dir}/pid;\nerror_log ${dir}/error.log;\nevents {}\n`;
+  const file = path.join(dir, 'nginx.conf');
+  await writeFile(file, `${main}http {\naccess_log off;\n${paths}\n${site}}\n`);
+  return file;
+}
+
+/** `upstream`: host and port. What is returned trusts the certificate. */
+export async function startNginx(t: TestContext, upstream: string) {
+  const cwd = await temporary(t);
+  const dir = path.join(cwd, 'nginx');
+  await mkdir(dir);
+  chmodSync(cwd, 0o755);
+  const listen = await freePort();
+  const file = await nginxConfig(dir, listen, upstream);
+  const nginx = spawn('nginx', ['-p', dir, '-c', file, '-e', path.join(dir, 'error.log')], { stdio: 'ignore' });
+  const ended = once(nginx, 'exit');
+  t.after(() => nginx.kill('SIGTERM') && ended);
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+  t.after(() => dispatcher.destroy());
+  const url = `https://127.0.0.1:${listen}`;
+  for (let i = 0; !(await fetch(url, { dispatcher }).catch(() => undefined)); i++) {
+    assert.ok(i < 100 && nginx.exitCode === null, 'nginx did not start');
+    await wait(50);
+  }
+  return { url, dispatcher };
+}
