@@ -24,3 +24,13 @@ export function excerpt(text: string): string {
 /** What was typed, as it may be shown: nothing of the address of a database, of any other no user and password. */
 export const withoutSecrets = (text: string): string =>
   text.replace(/(postgres(?:ql)?:\/\/).+/s, '$1…').replace(/\/\/.*@/s, '//');
+
+/** Controls (C0 but tab and line feed, DEL, C1), marks that turn the direction of text, separators of lines. */
+const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** Text that others may have had a part in, as a terminal may show it. JSON says the same afterwards. */
+export const visible = (text: string): string => text.replace(UNSEEN, escaped);
+
+/** The same, where it must stay on its line. */
+export const visibleInLine = (text: string): string => visible(text).replace(/[\t\n]/g, escaped);

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync, statSync } from 'node:fs';
+import { visibleInLine } from '../quoting.ts';
 import { petJson } from '../shop/pets.ts';
 import type { Progress } from '../store/file/read.ts';
 import { type Ahead, type Once, type PetColumns, StoreError } from '../store/model.ts';
@@ -46,7 +47,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     const badLines: { line: number; reason: string }[] = [];
     const onBad = async (line: number, reason: string) => {
       if (skipBad && json) badLines.push({ line, reason });
-      else await told(`line ${line}: ${reason}\n`);
+      else await told(`line ${line}: ${visibleInLine(reason)}\n`);
     };
     const { good, bad, digest, batches } = await withProgress(`checking ${file}`, (at) => check(file, onBad, at));
     if (bad > 0 && !skipBad) {

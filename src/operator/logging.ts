@@ -7,12 +7,17 @@ import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import type { Log } from '../engine.ts';
+import { visible } from '../quoting.ts';
 
 type Fields = Record<string, unknown>;
 
 const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
 const STDERR = 2;
+/** Anybody can send requests without a key: so many in a second have a line each, the others are summed up. */
+const MAX_KEYLESS_LINES_PER_SECOND = 100;
+const MAX_TARGET_CHARS = 512;
+const SECOND_MS = 1_000;
 
 /** A key must never be read in a log, not even one that the operator put into a name. */
 const SECRET = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
@@ -27,6 +32,7 @@ export class Logger implements Log {
   readonly #out: Writable;
   readonly #clock: Clock;
   #dropped = 0;
+  readonly #keyless = { second: 0, lines: 0, summed: 0 };
 
   constructor({ out, clock }: { out: Writable; clock: Clock }) {
     this.#out = out.on('error', () => {}); // the reader is gone
@@ -38,19 +44,42 @@ export class Logger implements Log {
   error = (message: string, fields?: Fields): void => this.#add('error', message, fields);
 
   /** A line about one request. */
-  access(fields: Fields & { target: string | undefined }): void {
-    this.#add('access', 'request', { ...fields, target: fields.target?.replace(RUN, HIDDEN) });
+  access({ target, ...fields }: Fields & { target: string | undefined; key?: string }): void {
+    if (fields.key === undefined && this.#isSummedUp()) return;
+    const shown = target?.replace(RUN, HIDDEN);
+    const cut = shown && shown.length > MAX_TARGET_CHARS ? `${shown.slice(0, MAX_TARGET_CHARS)}…` : shown;
+    this.#add('access', 'request', { ...fields, target: cut });
+  }
+
+  /** Whether a request without a key comes when there were too many in this second already. */
+  #isSummedUp(): boolean {
+    const keyless = this.#keyless;
+    const second = Math.floor(this.#clock.now() / SECOND_MS);
+    if (second !== keyless.second) {
+      this.#sumUp();
+      Object.assign(keyless, { second, lines: 0 });
+    }
+    if (keyless.lines++ < MAX_KEYLESS_LINES_PER_SECOND) return false;
+    if (keyless.summed++ === 0) setTimeout(() => this.#sumUp(), SECOND_MS).unref();
+    return true;
+  }
+
+  #sumUp(): void {
+    const { summed: requests } = this.#keyless;
+    this.#keyless.summed = 0;
+    if (requests > 0) this.#add('access', 'requests without a key, summed up', { requests });
   }
 
   /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
   async close(): Promise<void> {
+    this.#sumUp();
     const written = new Promise((resolve) => this.#out.write('', resolve)); // after all that waits before it
     await Promise.race([written, wait(MAX_LAST_LINES_MS)]);
   }
 
   #add(level: string, message: string, fields?: Fields): void {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
-    const line = `${JSON.stringify(entry, plain).replace(SECRET, `$1${HIDDEN}`)}\n`;
+    const line = `${visible(JSON.stringify(entry, plain)).replace(SECRET, `$1${HIDDEN}`)}\n`;
     if (this.#out.writableLength + line.length > MAX_BUFFER_BYTES) {
       this.#dropped++;
       return;

@@ -1,6 +1,7 @@
 /** What commands print, and how they show on a terminal how far they are. */
 import { fstatSync, statSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { visible, visibleInLine } from '../quoting.ts';
 import type { Progress } from '../store/file/read.ts';
 import { CommandError, EXIT } from './exit.ts';
 
@@ -13,7 +14,7 @@ const BAR_CHARS = 24;
  */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    process.stdout.write(`${text}\n`, (error?: NodeJS.ErrnoException | null) => {
+    process.stdout.write(`${visible(text)}\n`, (error?: NodeJS.ErrnoException | null) => {
       if (!error) resolve();
       else if (error.code === 'EPIPE') reject(new CommandError(EXIT.done, ''));
       else reject(new CommandError(EXIT.failed, `not all could be printed: ${error.message}`));
@@ -28,7 +29,7 @@ export function isDiscarded(): boolean {
 
 /** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */
 export function told(text: string): Promise<void> {
-  return new Promise((resolve) => process.stderr.write(text, () => resolve()));
+  return new Promise((resolve) => process.stderr.write(visible(text), () => resolve()));
 }
 
 /** A result as people read it: its members under each other; a new key alone on the last line. */
@@ -48,7 +49,8 @@ export function table(rows: readonly Record<string, unknown>[]): string {
   return inColumns([names.map((name) => spaced(name).toUpperCase()), ...cells], (at) => /^[\d,/]+$/.test(cells[0][at]));
 }
 
-function inColumns(rows: string[][], isRight = (_at: number) => false): string {
+function inColumns(texts: string[][], isRight = (_at: number) => false): string {
+  const rows = texts.map((row) => row.map(visibleInLine));
   const widths = rows[0].map((_, at) => rows.reduce((width, row) => Math.max(width, row[at].length), 0));
   const padded = (text: string, at: number) => (isRight(at) ? text.padStart(widths[at]) : text.padEnd(widths[at]));
   return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
@@ -87,7 +89,7 @@ export async function withProgress<R>(what: string, work: (at: Progress) => Prom
     drawnAt = performance.now();
     const share = Math.min(1, done / Math.max(1, total));
     const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
-    process.stderr.write(`\r${what} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
+    process.stderr.write(`\r${visibleInLine(what)} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
   };
   return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));
 }

@@ -188,3 +188,53 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
   assert.match(closed.stderr, /^nobody read the output; the key k2 is lost: end it with .* keys revoke k2, .*\n$/);
   assert.deepEqual(await stored(), files, 'not as after a crash');
 });
+
+test('no control character of others reaches a terminal: names, members, files, in words and as JSON', async (t) => {
+  const { at, run, done } = await workplace(t);
+  const seen = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+  const nasty = [
+    '\x1b[2J',
+    '\x9b31m',
+    '\u202eexe.',
+    '\u2028',
+    '\u2029',
+    '\x7f',
+    '\u0085',
+    '\u2066',
+    'a\rb',
+    '\ufeff',
+    'x\u200ey',
+  ];
+  const lines = nasty.map((text) => JSON.stringify({ name: `n${text}`, categoryId: 1 }));
+  await writeFile(at('good'), lines.join('\n'));
+  await done('import good');
+  const exported = await done('export');
+  assert.doesNotMatch(exported, seen);
+  const names = exported
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line).name);
+  assert.deepEqual(
+    names,
+    nasty.map((text) => `n${text}`),
+    'and what was exported says the same',
+  );
+  await writeFile(
+    at('bad'),
+    nasty.map((text) => `{"name":"a","categoryId":1,${JSON.stringify(`\n${text}`)}:1}`).join('\n'),
+  );
+  await writeFile(at('bad\x1b[31m'), 'x');
+  for (const line of [
+    'import bad',
+    'import bad --json',
+    'import bad\x1b[31m',
+    'import none\x1b[31m',
+    'verify\x9b',
+    'verify --da\x1bta x',
+  ]) {
+    const { exit, stdout, stderr } = await run(line);
+    assert.notEqual(exit, 0, line);
+    assert.doesNotMatch(stdout + stderr, seen, line);
+    if (line === 'import bad') assert.equal(stderr.split('\n').length, nasty.length + 2, 'a line each, and the last');
+  }
+});

@@ -27,8 +27,9 @@ function logging(wall?: number) {
       take = done;
     },
   });
-  const log = new Logger({ out, clock: new SetClock(wall) });
-  return { log, writes, take: () => turn().then(() => take()) };
+  const clock = new SetClock(wall);
+  const log = new Logger({ out, clock });
+  return { log, writes, clock, take: () => turn().then(() => take()) };
 }
 
 test('a line is one JSON object, those of a turn are one write; a key is hidden, in an address however written', async () => {
@@ -59,6 +60,39 @@ test('a line is one JSON object, those of a turn are one write; a key is hidden,
   assert.match(String(lines[1].error), /^Error: ps_test_\[hidden\]\n +at /);
   assert.equal(lines.at(-2)!.target, '/v1/pets?limit=100&after=-9007199254740993000&status=available');
   assert.ok(!('target' in lines.at(-1)!));
+});
+
+test('of requests without a key a hundred a second have a line, the others one together; with a key each has its own', async () => {
+  const { writes, log, clock } = logging();
+  const burst = (requests: number, key?: string) => {
+    for (let n = 0; n < requests; n++) log.access({ target: '/v1/pets', status: key ? 200 : 401, key });
+  };
+  burst(1_000);
+  burst(300, 'k1');
+  clock.advance(1_000);
+  burst(50);
+  log.access({ target: `/v1/pets?x=${'y '.repeat(4_000)}`, key: 'k1' });
+  clock.advance(1_000);
+  burst(101);
+  await log.close();
+  const lines = linesOf(writes.join(''));
+  const [keyless, summed] = [
+    lines.filter(({ message, key }) => message === 'request' && key === undefined),
+    lines.filter(({ message }) => message === 'requests without a key, summed up'),
+  ];
+  assert.deepEqual([keyless.length, summed.map(({ requests }) => requests)], [100 + 50 + 100, [900, 1]]);
+  assert.equal(lines.filter(({ key }) => key === 'k1').length, 301);
+  const long = lines.find(({ target }) => String(target).endsWith('…'))!;
+  assert.equal(String(long.target).length, 513);
+});
+
+test('no control character of others reaches whoever reads a log', async () => {
+  const { writes, log } = logging();
+  log.access({ target: '/\u009b31m\u202e\u2028\x7f', key: 'k1' });
+  log.warn('\x1b[31m', { name: '\u0085\u2066' });
+  await log.close();
+  assert.doesNotMatch(writes.join(''), /[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/);
+  assert.equal(linesOf(writes.join(''))[0].target, '/\u009b31m\u202e\u2028\x7f', 'and says the same');
 });
 
 test('what does not fit is dropped and counted, in order, the newest dropped', async () => {
