@@ -22,8 +22,14 @@ export function excerpt(text: string): string {
 }
 
 /** What was typed, as it may be shown: nothing of the address of a database, of any other no user and password. */
-export const withoutSecrets = (text: string): string =>
-  text.replace(/(postgres(?:ql)?:\/\/).+/s, '$1…').replace(/\/\/.*@/s, '//');
+export function withoutSecrets(text: string): string {
+  const scheme = text.indexOf('://');
+  const shown = text.slice(0, scheme + '://'.length);
+  if (scheme === -1) return text;
+  return /postgres(?:ql)?:..$/.test(shown)
+    ? `${shown}…`
+    : shown + text.slice(Math.max(text.lastIndexOf('@') + 1, shown.length));
+}
 
 /** Controls (C0 but tab and line feed, DEL, C1), marks that turn the direction of text, separators of lines. */
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;

@@ -12,7 +12,7 @@ export const MAX_KNOWN_HEADERS = 10_000;
 /** A key's header has 51 characters. With more blanks in it than this allows, it works but is not worth keeping. */
 const MAX_KNOWN_HEADER_CHARS = 64;
 
-const BEARER = /^bearer(?: +(.*))?$/i;
+const BEARER = /^bearer(?: +([^ ].*)?)?$/is;
 
 const missing = (message: string): KeyRefusal => ({ code: 'missing_api_key', message });
 const invalid = (message: string): KeyRefusal => ({ code: 'invalid_api_key', message });

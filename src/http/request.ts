@@ -59,7 +59,7 @@ export function originForm(req: IncomingMessage): string {
   }
   if (target.charCodeAt(0) === 47 /* / */) return target;
   if (target === '*' && req.method === 'OPTIONS') return target;
-  const absolute = /^https?:\/\/([^/?#]+)(.*)$/i.exec(target);
+  const absolute = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target);
   if (absolute === null) throw badRequest('the request target must begin with /');
   if (absolute[1].toLowerCase() !== req.headers.host?.toLowerCase()) {
     throw badRequest('the host of the request target is not the one of the header Host');

@@ -20,7 +20,8 @@ import type { Io } from './reach.ts';
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;
 /** Fields and nothing of JSON: the head of a table. */
-const CSV = /^[^{}[\]:]+([,;\t])[^{}[\]:]*$/;
+const CSV = /^[^{}[\]:]+$/;
+const SEPARATED = /.[,;\t]/;
 const EXAMPLE = 'import takes JSON lines such as {"name":"Rex","categoryId":1}';
 const AGAIN = 'run the command again: it completes the import, and adds nothing twice';
 
@@ -88,7 +89,8 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
     } catch (error) {
       const text = line?.toString();
       if (text !== undefined && BLANK.test(text)) continue;
-      if (number === 1 && text && CSV.test(text)) throw new Error(`${file} looks like CSV; ${EXAMPLE}`);
+      if (number === 1 && text && CSV.test(text) && SEPARATED.test(text))
+        throw new Error(`${file} looks like CSV; ${EXAMPLE}`);
       bad++;
       const isJson = text === undefined || /^\s*[{[]/.test(text);
       await onBad(number, isJson ? withoutLine((error as Error).message) : `not JSON; ${EXAMPLE}`);

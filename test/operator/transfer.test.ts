@@ -189,6 +189,15 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
   assert.deepEqual(await stored(), files, 'not as after a crash');
 });
 
+test('a line that looks like nothing costs no more than its length', async (t) => {
+  const { at, run } = await workplace(t);
+  await writeFile(at('in'), `${','.repeat(65_000)}{`);
+  const began = process.hrtime.bigint();
+  const { exit } = await run('import in');
+  assert.equal(exit, 1);
+  assert.ok(process.hrtime.bigint() - began < 8_000_000_000n); // by its square it took eleven seconds of one core
+});
+
 test('no control character of others reaches a terminal: names, members, files, in words and as JSON', async (t) => {
   const { at, run, done } = await workplace(t);
   const seen = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
