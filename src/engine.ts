@@ -2,9 +2,10 @@
  * The seam between the service and what it runs on: a store, a limiter, and what is done to both. Types alone, so that
  * the engine on a file, the one on a database and whoever uses them meet here.
  */
+import type { SlotLimiter, SlotLimiterOptions } from './access/limiter.ts';
 import type { Limiter } from './access/limits.ts';
 import type { Clock } from './clock.ts';
-import type { ApiKey, Category, PetColumns, Proof, Store } from './store/model.ts';
+import type { ApiKey, Category, Operation, PetColumns, Proof, Store } from './store/model.ts';
 
 export interface Upkeep {
   /** Reads everything as it lies on disk, and checks it. `notices`: what the next start will put right by itself. */
@@ -58,5 +59,9 @@ export interface EngineOptions {
   onFatal?: (error: unknown) => void;
   /** Told after each batch that became durable, and how long that took. */
   onBatch?: (ms: number) => void;
+  /** Told of each batch when it is durable, before anybody else is. */
+  onDurable?: (operations: readonly Operation[]) => void;
+  /** Counts limits, where several threads do; else one that counts for itself. */
+  limiter?: (options: SlotLimiterOptions) => SlotLimiter;
   onProgress?: (done: number, total: number) => void;
 }

@@ -18,7 +18,7 @@ import { steadyOffset } from './wall.ts';
  *
  * Ends are ms since an origin, which is moved before they outgrow 31 bits. What has ended stays, and counts as nothing.
  */
-const ROW = 8;
+export const ROW = 8;
 const MINUTE_END = 0; // of the open window; after a refusal by the day alone, when the strikes are forgotten
 const MINUTE_USED = 1;
 const DAY_END = 2;
@@ -26,8 +26,8 @@ const DAY_USED = 3;
 const BAN_END = 4;
 const BANS = 5; // how many stood against the caller when the newest began, with that one
 const STRIKES = 6;
-const BEFORE = 7; // in the list of changed callers: who was noted before, as slot + 1; 0: this one is not in it
-const NOBODY = -1; // ends that list
+export const BEFORE = 7; // in the list of changed callers: who was noted before, as slot + 1; 0: this one is not in it
+export const NOBODY = -1; // ends that list
 const PAST_MS = (MAX_BANS + 1) * DAY_MS; // so far back the origin lies at least: a ban from before it is forgiven
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // what begins by then ends within 31 bits
 const COMPARE_EVERY_MS = 250;
@@ -35,34 +35,52 @@ const COMPARE_EVERY_MS = 250;
 /** What of a caller must survive a restart; what has expired is 0. */
 type Counted = Omit<Usage, 'key'>;
 
+export interface SlotLimiterOptions {
+  clock: Clock;
+  /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart. */
+  unix: () => number;
+  /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
+  banAfter?: number;
+  /**
+   * For a limiter that shares its rows with those of other threads. Their numbers have 64 bits, so that the origin is 0
+   * for ever: nobody could move it while others count.
+   */
+  shared?: { rows: Float64Array; wallOffset: (at: number) => number };
+}
+
 export class SlotLimiter implements Limiter {
+  protected rows: Int32Array | Float64Array;
   readonly #unix: () => number;
   readonly #wallOffset: (at: number) => number;
   readonly #banAfter: number | undefined;
+  readonly #lastMoment: number;
   /** Added to an end they make it a moment of the limiter's clock, and of the wall clock. */
   #origin: number;
   #wallOrigin = 0;
   #compareAt = 0;
-  #rows = new Int32Array(ROW);
+  #bansBegun = 0;
   #newestChanged = NOBODY;
   readonly #decision = emptyDecision(); // reused, so that a take allocates nothing
 
-  /**
-   * `unix`: the limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart.
-   * `banAfter`: strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute.
-   */
-  constructor({ clock, unix, banAfter }: { clock: Clock; unix: () => number; banAfter?: number }) {
+  constructor({ clock, unix, banAfter, shared }: SlotLimiterOptions) {
     this.#unix = unix;
     this.#banAfter = banAfter;
-    this.#origin = Math.floor(unix()) - PAST_MS;
-    this.#wallOffset = steadyOffset(() => clock.wall());
+    this.rows = shared?.rows ?? new Int32Array(ROW);
+    this.#origin = shared ? 0 : Math.floor(unix()) - PAST_MS;
+    this.#lastMoment = shared ? Number.POSITIVE_INFINITY : LAST_MOMENT;
+    this.#wallOffset = shared?.wallOffset ?? steadyOffset(() => clock.wall());
+  }
+
+  /** How many bans have begun. */
+  get bans(): number {
+    return this.#bansBegun;
   }
 
   /** Both windows are asked before either is touched. */
   take(caller: Limited): Decision {
-    const row = this.#rowOf(caller);
+    const row = this.rowOf(caller);
     const now = this.#now();
-    const rows = this.#rows;
+    const rows = this.rows;
     if (rows[row + BAN_END] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
     const minuteUsed = this.#used(row + MINUTE_END, now);
     const dayUsed = this.#used(row + DAY_END, now);
@@ -71,7 +89,7 @@ export class SlotLimiter implements Limiter {
     if (dayUsed === 0) rows[row + DAY_END] = now + DAY_MS;
     rows[row + MINUTE_USED] = minuteUsed + 1;
     rows[row + DAY_USED] = dayUsed + 1;
-    this.#note(caller.slot, row);
+    this.note(caller.slot, row);
     return this.#tell(this.#decision, caller, row, now, 'admitted');
   }
 
@@ -80,7 +98,7 @@ export class SlotLimiter implements Limiter {
    * there may be none open: then they have a minute of their own, until it ends or a request admitted opens the window.
    */
   #strike(caller: Limited, row: number, now: number): Decision {
-    const rows = this.#rows;
+    const rows = this.rows;
     if (rows[row + MINUTE_END] <= now) this.#startMinute(row, now);
     const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
     const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
@@ -89,7 +107,8 @@ export class SlotLimiter implements Limiter {
       rows[row + STRIKES] = 0;
       rows[row + BAN_END] = now + BAN_MINUTES[bans] * MINUTE_MS;
       rows[row + BANS] = bans;
-      this.#note(caller.slot, row);
+      this.countBan();
+      this.note(caller.slot, row);
     }
     const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
     decision.banBegan = banBegins;
@@ -97,41 +116,41 @@ export class SlotLimiter implements Limiter {
   }
 
   #startMinute(row: number, now: number): void {
-    this.#rows[row + MINUTE_END] = now + MINUTE_MS;
-    this.#rows[row + MINUTE_USED] = 0;
-    this.#rows[row + STRIKES] = 0;
+    this.rows[row + MINUTE_END] = now + MINUTE_MS;
+    this.rows[row + MINUTE_USED] = 0;
+    this.rows[row + STRIKES] = 0;
   }
 
   /** What is used of the window whose end stands at `end`; 0 where none is open. */
   #used(end: number, now: number): number {
-    return this.#rows[end] > now ? this.#rows[end + 1] : 0;
+    return this.rows[end] > now ? this.rows[end + 1] : 0;
   }
 
   /** How many bans stand against the caller: for every day since the newest ended, one is forgiven. */
   #bans(row: number, now: number): number {
-    const days = Math.max(0, Math.floor((now - this.#rows[row + BAN_END]) / DAY_MS));
-    return Math.max(0, this.#rows[row + BANS] - days);
+    const days = Math.max(0, Math.floor((now - this.rows[row + BAN_END]) / DAY_MS));
+    return Math.max(0, this.rows[row + BANS] - days);
   }
 
   #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
     const origin = this.#wallOrigin;
     const at = now + origin;
-    showWindow(into.minute, perMinute, this.#used(row + MINUTE_END, now), this.#rows[row + MINUTE_END] + origin, at);
-    showWindow(into.day, perDay, this.#used(row + DAY_END, now), this.#rows[row + DAY_END] + origin, at);
-    return conclude(into, verdict, at, this.#rows[row + BAN_END] + origin);
+    showWindow(into.minute, perMinute, this.#used(row + MINUTE_END, now), this.rows[row + MINUTE_END] + origin, at);
+    showWindow(into.day, perDay, this.#used(row + DAY_END, now), this.rows[row + DAY_END] + origin, at);
+    return conclude(into, verdict, at, this.rows[row + BAN_END] + origin);
   }
 
   look(caller: Limited): Looked {
-    const row = this.#rowOf(caller);
+    const row = this.rowOf(caller);
     const now = this.#now();
-    const isBanned = this.#rows[row + BAN_END] > now;
+    const isBanned = this.rows[row + BAN_END] > now;
     const isOpen =
       this.#used(row + MINUTE_END, now) < caller.perMinute && this.#used(row + DAY_END, now) < caller.perDay;
     return {
       ...this.#tell(emptyDecision(), caller, row, now, isBanned ? 'banned' : isOpen ? 'admitted' : 'limited'),
-      strikes: this.#rows[row + MINUTE_END] > now ? this.#rows[row + STRIKES] : 0,
+      strikes: this.rows[row + MINUTE_END] > now ? this.rows[row + STRIKES] : 0,
       bans: this.#bans(row, now),
-      banEndsAt: isBanned ? this.#rows[row + BAN_END] + this.#wallOrigin : 0,
+      banEndsAt: isBanned ? this.rows[row + BAN_END] + this.#wallOrigin : 0,
     };
   }
 
@@ -141,24 +160,24 @@ export class SlotLimiter implements Limiter {
 
   /** Puts back what was counted before a restart; expired parts are dropped, impossible ones clamped. */
   restore(caller: Limited, { dayUsed, dayEndsAt, banStep, banEndsAt }: Counted): void {
-    const row = this.#rowOf(caller);
+    const row = this.rowOf(caller);
     const now = this.#now();
     const moment = (unix: number, lengthMs: number) => Math.max(0, Math.min(unix - this.#origin, now + lengthMs));
     const bans = Math.min(banStep, MAX_BANS);
     const banEnd = moment(banEndsAt, BAN_MINUTES[bans] * MINUTE_MS);
-    this.#rows.set([moment(dayEndsAt, DAY_MS), dayUsed, banEnd, bans], row + DAY_END);
+    this.rows.set([moment(dayEndsAt, DAY_MS), dayUsed, banEnd, bans], row + DAY_END);
   }
 
   counted(caller: Limited): Counted {
-    const row = this.#rowOf(caller);
+    const row = this.rowOf(caller);
     const now = this.#now();
     const dayUsed = this.#used(row + DAY_END, now);
     const isForgiven = this.#bans(row, now) === 0;
     return {
       dayUsed,
-      dayEndsAt: dayUsed === 0 ? 0 : this.#rows[row + DAY_END] + this.#origin,
-      banStep: isForgiven ? 0 : this.#rows[row + BANS],
-      banEndsAt: isForgiven ? 0 : this.#rows[row + BAN_END] + this.#origin,
+      dayEndsAt: dayUsed === 0 ? 0 : this.rows[row + DAY_END] + this.#origin,
+      banStep: isForgiven ? 0 : this.rows[row + BANS],
+      banEndsAt: isForgiven ? 0 : this.rows[row + BAN_END] + this.#origin,
     };
   }
 
@@ -168,28 +187,32 @@ export class SlotLimiter implements Limiter {
     while (slots.length < max && this.#newestChanged !== NOBODY) {
       const slot = this.#newestChanged - 1;
       slots.push(slot);
-      this.#newestChanged = this.#rows[slot * ROW + BEFORE];
-      this.#rows[slot * ROW + BEFORE] = 0;
+      this.#newestChanged = this.rows[slot * ROW + BEFORE];
+      this.rows[slot * ROW + BEFORE] = 0;
     }
     return slots;
   }
 
   /** These could not be written down after all: `changed` will name them again. */
   unsaved(slots: Iterable<number>): void {
-    for (const slot of slots) this.#note(slot, slot * ROW);
+    for (const slot of slots) this.note(slot, slot * ROW);
   }
 
-  #note(slot: number, row: number): void {
-    if (this.#rows[row + BEFORE] !== 0) return;
-    this.#rows[row + BEFORE] = this.#newestChanged;
+  protected note(slot: number, row: number): void {
+    if (this.rows[row + BEFORE] !== 0) return;
+    this.rows[row + BEFORE] = this.#newestChanged;
     this.#newestChanged = slot + 1;
+  }
+
+  protected countBan(): void {
+    this.#bansBegun++;
   }
 
   /** For the lab: lets `ms` pass for this caller, and for nobody else. */
   advance(caller: Limited, ms: number): void {
-    const row = this.#rowOf(caller);
+    const row = this.rowOf(caller);
     this.#endEarlier(row, ms);
-    this.#note(caller.slot, row);
+    this.note(caller.slot, row);
   }
 
   /** For the lab: the caller as if it had never asked. */
@@ -198,13 +221,13 @@ export class SlotLimiter implements Limiter {
   }
 
   #empty(caller: Limited, from: number): void {
-    const row = this.#rowOf(caller);
-    this.#rows.fill(0, row + from, row + BEFORE);
-    this.#note(caller.slot, row);
+    const row = this.rowOf(caller);
+    this.rows.fill(0, row + from, row + BEFORE);
+    this.note(caller.slot, row);
   }
 
   #endEarlier(row: number, ms: number): void {
-    for (const end of [MINUTE_END, DAY_END, BAN_END]) this.#rows[row + end] = Math.max(0, this.#rows[row + end] - ms);
+    for (const end of [MINUTE_END, DAY_END, BAN_END]) this.rows[row + end] = Math.max(0, this.rows[row + end] - ms);
   }
 
   #now(): number {
@@ -214,8 +237,8 @@ export class SlotLimiter implements Limiter {
 
   /** Compares the clocks, and moves the origin where it must. */
   #compareClocks(now: number): number {
-    const outgrown = now < LAST_MOMENT ? 0 : now - PAST_MS;
-    if (outgrown > 0) for (let row = 0; row < this.#rows.length; row += ROW) this.#endEarlier(row, outgrown);
+    const outgrown = now < this.#lastMoment ? 0 : now - PAST_MS;
+    if (outgrown > 0) for (let row = 0; row < this.rows.length; row += ROW) this.#endEarlier(row, outgrown);
     this.#origin += outgrown;
     this.#wallOrigin = this.#origin + this.#wallOffset(now - outgrown + this.#origin);
     this.#compareAt = now - outgrown + COMPARE_EVERY_MS;
@@ -223,14 +246,17 @@ export class SlotLimiter implements Limiter {
   }
 
   /** Where the caller's row begins, with room made for it. */
-  #rowOf({ slot }: Limited): number {
+  protected rowOf({ slot }: Pick<Limited, 'slot'>): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    if (this.#rows.length <= slot * ROW) {
-      // Not twice as many: a repair lets slots leap by a million.
-      const rows = new Int32Array(ROW * Math.ceil(1.25 * (slot + 1)));
-      rows.set(this.#rows);
-      this.#rows = rows;
-    }
+    // Not twice as many: a repair lets slots leap by a million.
+    if (this.rows.length <= slot * ROW) this.grow(Math.min(MAX_SLOTS, Math.ceil(1.25 * (slot + 1))));
     return slot * ROW;
+  }
+
+  /** Makes room for so many callers. */
+  protected grow(slots: number): void {
+    const rows = new Int32Array(ROW * slots);
+    rows.set(this.rows);
+    this.rows = rows;
   }
 }

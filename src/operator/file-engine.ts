@@ -17,19 +17,20 @@ import { RecordedLimiter } from './usage.ts';
 
 function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): Engine {
   const limiter = new RecordedLimiter(store, options);
+  const { counts } = limiter;
   const bans = { name: 'petstore_bans_total', help: 'Bans of keys that have begun.', type: 'counter' } as const;
   return {
     store,
     limiter,
     upkeep,
     ready: () => true,
-    metrics: () => [{ ...bans, value: limiter.bans }],
+    metrics: () => [{ ...bans, value: counts.bans }],
     async advance({ id, ...key }, ms) {
-      const { dayEndsAt, banEndsAt, ...counts } = limiter.counted(key);
+      const { dayEndsAt, banEndsAt, ...used } = counts.counted(key);
       const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
       const at = store.unix();
-      await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...counts, ...ends } }));
-      limiter.advance(key, ms);
+      await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...used, ...ends } }));
+      counts.advance(key, ms);
     },
     /** All are accepted in one turn, and so become durable in one batch; on a full queue perhaps the first alone. */
     async reset({ id, ...key }, content) {
@@ -39,7 +40,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): E
         store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
         store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
       ]);
-      limiter.refill(key);
+      counts.refill(key);
     },
     async close() {
       await limiter.stop();

@@ -1,6 +1,6 @@
 /** What keys have used of their day, and bans: written down once a second, so that a restart gives none of it back. */
 import { SlotLimiter } from '../access/limiter.ts';
-import type { Decision, Limited } from '../access/limits.ts';
+import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
 import type { EngineOptions, Log } from '../engine.ts';
 import type { Store, Usage } from '../store/model.ts';
 
@@ -8,35 +8,36 @@ const RECORD_EVERY_MS = 1_000;
 /** About a megabyte of log; more keys than that are written in several records. */
 const MAX_RECORD_KEYS = 10_000;
 
-export class RecordedLimiter extends SlotLimiter {
-  /** How many have begun since the start. */
-  bans = 0;
+export class RecordedLimiter implements Limiter {
+  readonly counts: SlotLimiter;
   readonly #store: Store;
   readonly #log: Log;
   readonly #timer: NodeJS.Timeout;
   #underWay = Promise.resolve();
 
-  constructor(store: Store, { clock, banAfter, log }: EngineOptions) {
-    super({ clock, unix: () => store.unix(), banAfter });
+  constructor(store: Store, { clock, banAfter, log, limiter = (options) => new SlotLimiter(options) }: EngineOptions) {
+    this.counts = limiter({ clock, unix: () => store.unix(), banAfter });
     this.#store = store;
     this.#log = log;
     for (const key of store.read.keys.values()) {
       const usage = store.read.usage.get(key.id);
-      if (usage !== undefined) this.restore(key, usage);
+      if (usage !== undefined) this.counts.restore(key, usage);
     }
     this.#timer = setInterval(() => this.record('usage could not be written'), RECORD_EVERY_MS).unref();
   }
 
-  override take(caller: Limited): Decision {
-    const decision = super.take(caller);
-    if (decision.banBegan) this.bans++;
-    return decision;
+  take(caller: Limited): Decision {
+    return this.counts.take(caller);
+  }
+
+  look(caller: Limited): Looked {
+    return this.counts.look(caller);
   }
 
   /** Only what is durable is lifted: on a full disk nothing is changed. */
-  override async lift(caller: Limited): Promise<void> {
+  async lift(caller: Limited): Promise<void> {
     await this.#write([{ ...this.#usageOf(caller.slot), banStep: 0, banEndsAt: 0 }]);
-    super.lift(caller);
+    this.counts.lift(caller);
   }
 
   /** What has changed since the last time, which on a slow disk is waited for. */
@@ -54,11 +55,11 @@ export class RecordedLimiter extends SlotLimiter {
   async #writeChanged(failed: string): Promise<void> {
     let slots: number[];
     do {
-      slots = this.changed(MAX_RECORD_KEYS);
+      slots = this.counts.changed(MAX_RECORD_KEYS);
       if (slots.length === 0) return;
       const failure = await this.#write(slots.map((slot) => this.#usageOf(slot))).catch((error) => ({ error }));
       if (failure) {
-        this.unsaved(slots);
+        this.counts.unsaved(slots);
         return this.#log.warn(failed, { keys: slots.length, ...failure });
       }
     } while (slots.length === MAX_RECORD_KEYS);
@@ -66,7 +67,7 @@ export class RecordedLimiter extends SlotLimiter {
 
   #usageOf(slot: number): Usage {
     const key = `k${slot + 1}`;
-    return { key, ...this.counted(this.#store.read.keys.get(key)!) };
+    return { key, ...this.counts.counted(this.#store.read.keys.get(key)!) };
   }
 
   async #write(entries: Usage[]): Promise<undefined> {

@@ -18,6 +18,12 @@ const MAX_WAITING_WRITES = 4096;
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
+export interface MemoryStoreOptions {
+  clock: Clock;
+  /** Told of each batch of this process when it is durable, before it is applied, and before anybody is answered. */
+  onDurable?: (operations: readonly Operation[]) => void;
+}
+
 interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
@@ -31,6 +37,7 @@ export class MemoryStore implements Store {
   readonly read: State;
   readonly #journal: Journal;
   readonly #clock: Clock;
+  readonly #onDurable: MemoryStoreOptions['onDurable'];
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
   /** For the next batch. */
@@ -38,17 +45,18 @@ export class MemoryStore implements Store {
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
-  static async open(journal: Journal, { clock }: { clock: Clock }): Promise<MemoryStore> {
+  static async open(journal: Journal, options: MemoryStoreOptions): Promise<MemoryStore> {
     const state = new State();
     await journal.replay(state);
     journal.follow?.((operations) => state.apply(operations));
-    return new MemoryStore(journal, state, clock);
+    return new MemoryStore(journal, state, options);
   }
 
-  private constructor(journal: Journal, state: State, clock: Clock) {
+  private constructor(journal: Journal, state: State, { clock, onDurable }: MemoryStoreOptions) {
     this.read = state;
     this.#journal = journal;
     this.#clock = clock;
+    this.#onDurable = onDurable;
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
@@ -105,6 +113,7 @@ export class MemoryStore implements Store {
         refuse(batch, error as StoreError);
         return false;
       }
+      if (others === undefined) this.#onDurable?.(operations);
       this.read.apply(others ?? operations);
       if (others === undefined) return true;
     }

@@ -1,6 +1,6 @@
 /** Opens a store in a directory to be written on, by one process at a time. */
-import { type Clock, systemClock } from '../../clock.ts';
-import { MemoryStore } from '../memory.ts';
+import { systemClock } from '../../clock.ts';
+import { MemoryStore, type MemoryStoreOptions } from '../memory.ts';
 import { LOCK, refuseForeign } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { FileJournal, type FileJournalOptions } from './journal.ts';
@@ -19,18 +19,18 @@ export interface LockOptions {
   isAlive?: () => Promise<boolean>;
 }
 
-type OpenOptions = Omit<FileJournalOptions, 'release'> & LockOptions & { clock?: Clock };
+type OpenOptions = Omit<FileJournalOptions, 'release'> & LockOptions & Partial<MemoryStoreOptions>;
 
 /** Takes the lock, recovers what is there, and resolves when it is safe to serve. Closing the store frees the lock. */
 export async function openStore(
   dir: string,
-  { clock = systemClock, isAlive, disk = realDisk, ...options }: OpenOptions = {},
+  { clock = systemClock, onDurable, isAlive, disk = realDisk, ...options }: OpenOptions = {},
 ): Promise<{ store: MemoryStore; journal: FileJournal }> {
   const { failed, release } = await claim(disk, dir, isAlive);
   try {
     if (failed) options.onNotice?.(`the store is not locked against a process that does not answer: ${failed}`);
     const journal = new FileJournal(disk, dir, { ...options, release });
-    return { store: await MemoryStore.open(journal, { clock }), journal };
+    return { store: await MemoryStore.open(journal, { clock, onDurable }), journal };
   } catch (error) {
     release();
     throw error;
