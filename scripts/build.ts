@@ -45,6 +45,7 @@ async function buildBinary(stamp: string): Promise<void> {
   const settings = {
     main,
     mainFormat: 'commonjs',
+    assets: { 'petstore.cjs': main }, // the same once more: what other threads are started with (src/threads/team.ts)
     output: path.join(DIST, 'petstore'),
     disableExperimentalSEAWarning: true,
     useCodeCache: true,

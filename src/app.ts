@@ -9,6 +9,7 @@ import type { Server } from 'node:http';
 import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import type { Limiter } from './access/limits.ts';
+import { type Asked, asAsked, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import type { Answered, Exchange, LabHook } from './exchange.ts';
@@ -23,7 +24,7 @@ import { checkDemands, checkMessage, originForm, readBody } from './http/request
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
 import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
-import { type Endpoint, placeAt } from './routes.ts';
+import { type Endpoint, isUnder, placeAt } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
 import type { Call, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
@@ -37,6 +38,8 @@ interface Services {
   ready(): boolean;
   /** For trying clients; without it `/lab` is nowhere. */
   lab?: LabHook;
+  /** Where this is not the thread that writes: asks that one for what is not a GET. */
+  elsewhere?: (asked: Asked) => Promise<Reply>;
 }
 
 export interface AppSettings {
@@ -116,11 +119,11 @@ export class App {
     try {
       const reply = this.#answer(exchange);
       if (reply instanceof Promise) {
-        const refuse = (error: unknown) => this.#reply(exchange, this.#refusal(exchange, error));
+        const refuse = (error: unknown) => this.#reply(exchange, this.#refusal(exchange.id, error));
         reply.then((later) => this.#reply(exchange, later)).catch(refuse);
       } else this.#reply(exchange, reply);
     } catch (error) {
-      this.#reply(exchange, this.#refusal(exchange, error));
+      this.#reply(exchange, this.#refusal(exchange.id, error));
     }
   }
 
@@ -162,24 +165,31 @@ export class App {
   #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
     const { req, res, query, endpoint, caller } = exchange as Exchange & { caller: ApiKey };
     if (endpoint === undefined) throw methodNotAllowed(allow);
-    const { callers } = this.#services as Services;
-    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(exchange, callers, ahead.keys.get(caller.id));
-    const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
+    const { callers, elsewhere } = this.#services as Services;
+    const { authorization, 'idempotency-key': idempotencyKey } = req.headers as Record<string, string | undefined>;
+    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(authorization, callers, ahead.keys.get(caller.id));
     const param = path.slice(path.lastIndexOf('/') + 1);
     const call: Call = { caller, param, query, body: null, idempotencyKey, conditions: req.headers, recheck };
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, call);
     return readBody(req, res).then((body) => {
       exchange.body = body;
+      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, call, body));
       call.body = readJson(body);
       return this.#callHandler(exchange, endpoint, call);
     });
+  }
+
+  /** What another thread has admitted. */
+  decide(asked: Asked): Promise<Reply> {
+    const { shop, callers } = this.#services as Services;
+    return decide(asked, shop, callers, this.#gate).catch((error) => this.#refusal(asked.requestId, error));
   }
 
   #callHandler(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {
     const { shop, lab } = this.#services as Services;
     if (lab === undefined) return handler(shop, call);
     const operate = async () => handler(shop, call);
-    return lab.around(exchange, () => operate().catch((error) => this.#refusal(exchange, error)));
+    return lab.around(exchange, () => operate().catch((error) => this.#refusal(exchange.id, error)));
   }
 
   #unready(): Unready | undefined {
@@ -189,10 +199,10 @@ export class App {
   }
 
   /** The one catch: whatever was thrown on the way, as a reply. */
-  #refusal(exchange: Exchange, error: unknown): Reply {
+  #refusal(requestId: string, error: unknown): Reply {
     const known = toApiError(error);
     if (known !== undefined) return errorReply(known);
-    this.#options.log.error('internal error', { requestId: exchange.id, error: (error as Error)?.stack ?? error });
+    this.#options.log.error('internal error', { requestId, error: (error as Error)?.stack ?? error });
     return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
   }
 
@@ -236,8 +246,4 @@ export class App {
       keyId: exchange?.caller?.id,
     });
   }
-}
-
-function isUnder(root: string, path: string): boolean {
-  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
 }

@@ -2,8 +2,8 @@
  * The seam between the service and what it runs on: a store, a limiter, and what is done to both. Types alone, so that
  * the engine on a file, the one on a database and whoever uses them meet here.
  */
-import type { SlotLimiter, SlotLimiterOptions } from './access/limiter.ts';
-import type { Limiter } from './access/limits.ts';
+import type { SlotLimiter } from './access/limiter.ts';
+import type { Limiter, LimiterOptions } from './access/limits.ts';
 import type { Clock } from './clock.ts';
 import type { ApiKey, Category, Operation, PetColumns, Proof, Store } from './store/model.ts';
 
@@ -62,6 +62,6 @@ export interface EngineOptions {
   /** Told of each batch when it is durable, before anybody else is. */
   onDurable?: (operations: readonly Operation[]) => void;
   /** Counts limits, where several threads do; else one that counts for itself. */
-  limiter?: (options: SlotLimiterOptions) => SlotLimiter;
+  limiter?: (options: LimiterOptions) => SlotLimiter;
   onProgress?: (done: number, total: number) => void;
 }

@@ -79,8 +79,8 @@ export class Gate {
   }
 
   /** Throws where the key has ended since: a body may take its time. `key`: as it will be when this write is done. */
-  recheck({ req }: Admission, callers: Callers, key: ApiKey | undefined): void {
-    const caller = callers.identifyAhead(req.headers.authorization, key);
+  recheck(authorization: string | undefined, callers: Callers, key: ApiKey | undefined): void {
+    const caller = callers.identifyAhead(authorization, key);
     if (isRefusal(caller)) throw unauthorized(caller);
   }
 

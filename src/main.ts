@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command line: which command is meant, and how the program ends. */
+import { isMainThread } from 'node:worker_threads';
 import { didYouMean } from './operator/arguments.ts';
 import { perform } from './operator/command.ts';
 import { COMMANDS } from './operator/commands.ts';
@@ -42,10 +43,12 @@ function unknown(words: string[]): string {
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
-/** What we make is nobody else's to read: the store, its socket, backups. */
-process.umask(0o077);
+/** What we make is nobody else's to read: the store, its socket, backups. It holds for all threads. */
+if (isMainThread) process.umask(0o077);
 
-main(process.argv.slice(2)).then(
+const run = async () => (isMainThread ? main(process.argv.slice(2)) : (await import('./threads/thread.ts')).work());
+
+run().then(
   () => process.exit(EXIT.done),
   async (error: Error) => {
     const known = error instanceof CommandError;

@@ -73,3 +73,7 @@ export function placeAt(path: string): Place | undefined {
   const last = path.lastIndexOf('/') + 1;
   return last === path.length ? undefined : (PLACES.get(path) ?? PLACES.get(path.slice(0, last)));
 }
+
+export function isUnder(root: string, path: string): boolean {
+  return path.startsWith(root) && (path.length === root.length || path[root.length] === '/');
+}

@@ -62,11 +62,15 @@ const ALLOWED: Record<string, string> = {
   'routes.ts': 'shop',
   'exchange.ts': 'access http json routes.ts store/model.ts',
   'pages.ts': 'http',
-  'app.ts': 'access clock.ts digits.ts exchange.ts faults.ts gate.ts http json pages.ts routes.ts shop store/model.ts',
+  'asked.ts': 'access exchange.ts gate.ts http json routes.ts shop store/model.ts',
+  'app.ts':
+    'access asked.ts clock.ts digits.ts exchange.ts faults.ts gate.ts http json pages.ts routes.ts shop store/model.ts',
   'engine.ts': 'access clock.ts store/model.ts',
   client: 'access/key-form.ts http/errors.ts json/int64.ts store/model.ts',
   web: 'quoting.ts',
   postgres: 'access clock.ts engine.ts quoting.ts store',
+  threads:
+    'access app.ts asked.ts clock.ts engine.ts http operator/logging.ts operator/metrics.ts operator/options.ts operator/pages.ts operator/sockets.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json quoting.ts routes.ts store/model.ts',
   operator: '*',
   'main.ts': '*',
@@ -90,9 +94,9 @@ test('imports go one way, and every way is gone', () => {
   assert.deepEqual([...unused], []);
 });
 
-test('only --store loads PostgreSQL, and only --lab the lab', () => {
+test('only --store loads PostgreSQL, only --lab the lab, and only --threads the threads', () => {
   for (const file of SOURCES) {
-    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab)\//m;
+    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads)\//m;
     assert.doesNotMatch(read(file), loads, `${file} loads it at its start, not by import()`);
   }
 });
@@ -123,7 +127,7 @@ function namesImportedBy(file: string): string[] {
 }
 
 /** What other programs import. */
-const PUBLIC = ['src/client/client.ts', 'src/postgres/engine.ts']; // the latter by import()
+const PUBLIC = ['src/client/client.ts', 'src/postgres/engine.ts', 'src/threads/thread.ts']; // the latter two by import()
 /** Exports that tests alone import. */
 const FOR_TESTS = [
   // A maximum is tried at its value, and one beyond.

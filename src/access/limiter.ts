@@ -3,9 +3,8 @@
  * it opens full at the first request admitted and ends one length later, so what it says is left, and when, is true to
  * the letter. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
  */
-import type { Clock } from '../clock.ts';
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
-import type { Decision, Limited, Limiter, Looked, Verdict } from './limits.ts';
+import type { Decision, Limited, Limiter, LimiterOptions, Looked, Verdict } from './limits.ts';
 import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
 import { BAN_MINUTES, MAX_BANS } from './plans.ts';
 import { steadyOffset } from './wall.ts';
@@ -35,19 +34,6 @@ const COMPARE_EVERY_MS = 250;
 /** What of a caller must survive a restart; what has expired is 0. */
 type Counted = Omit<Usage, 'key'>;
 
-export interface SlotLimiterOptions {
-  clock: Clock;
-  /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart. */
-  unix: () => number;
-  /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
-  banAfter?: number;
-  /**
-   * For a limiter that shares its rows with those of other threads. Their numbers have 64 bits, so that the origin is 0
-   * for ever: nobody could move it while others count.
-   */
-  shared?: { rows: Float64Array; wallOffset: (at: number) => number };
-}
-
 export class SlotLimiter implements Limiter {
   protected rows: Int32Array | Float64Array;
   readonly #unix: () => number;
@@ -62,7 +48,7 @@ export class SlotLimiter implements Limiter {
   #newestChanged = NOBODY;
   readonly #decision = emptyDecision(); // reused, so that a take allocates nothing
 
-  constructor({ clock, unix, banAfter, shared }: SlotLimiterOptions) {
+  constructor({ clock, unix, banAfter, shared }: LimiterOptions) {
     this.#unix = unix;
     this.#banAfter = banAfter;
     this.rows = shared?.rows ?? new Int32Array(ROW);

@@ -1,4 +1,5 @@
 /** The seam of the limiter: what is asked of it and what it answers. No HTTP, no I/O. */
+import type { Clock } from '../clock.ts';
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
@@ -58,6 +59,20 @@ export interface Limiter {
   look(caller: Limited): Looked | Promise<Looked>;
   /** Ends a ban and forgets strikes and earlier bans. */
   lift(caller: Limited): void | Promise<void>;
+}
+
+/** What a limiter of this process is made with. */
+export interface LimiterOptions {
+  clock: Clock;
+  /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart. */
+  unix: () => number;
+  /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
+  banAfter?: number;
+  /**
+   * For a limiter that shares its rows with those of other threads. Their numbers have 64 bits, so that the origin is 0
+   * for ever: nobody could move it while others count.
+   */
+  shared?: { rows: Float64Array; wallOffset: (at: number) => number };
 }
 
 export function emptyDecision(): Decision {

@@ -43,10 +43,15 @@ export class Logger implements Log {
   warn = (message: string, fields?: Fields): void => this.#add('warn', message, fields);
   error = (message: string, fields?: Fields): void => this.#add('error', message, fields);
 
+  /** Lines that another thread has made. */
+  append(lines: string): void {
+    this.#put(lines, lines.split('\n').length - 1);
+  }
+
   /** A line about one request. */
-  access({ target, ...fields }: Fields & { target: string | undefined; key?: string }): void {
+  access(fields: Fields & { target: string | undefined; key?: string }): void {
     if (fields.key === undefined && this.#isSummedUp()) return;
-    const shown = target?.replace(RUN, HIDDEN);
+    const shown = fields.target?.replace(RUN, HIDDEN);
     const cut = shown && shown.length > MAX_TARGET_CHARS ? `${shown.slice(0, MAX_TARGET_CHARS)}…` : shown;
     this.#add('access', 'request', { ...fields, target: cut });
   }
@@ -79,9 +84,12 @@ export class Logger implements Log {
 
   #add(level: string, message: string, fields?: Fields): void {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
-    const line = `${visible(JSON.stringify(entry, plain)).replace(SECRET, `$1${HIDDEN}`)}\n`;
-    if (this.#out.writableLength + line.length > MAX_BUFFER_BYTES) {
-      this.#dropped++;
+    this.#put(`${visible(JSON.stringify(entry, plain)).replace(SECRET, `$1${HIDDEN}`)}\n`, 1);
+  }
+
+  #put(text: string, lines: number): void {
+    if (this.#out.writableLength + text.length > MAX_BUFFER_BYTES) {
+      this.#dropped += lines;
       return;
     }
     this.#out.cork(); // so that the lines of one turn leave in one write
@@ -89,7 +97,7 @@ export class Logger implements Log {
     const dropped = this.#dropped;
     this.#dropped = 0;
     if (dropped > 0) this.#add('warn', 'log lines were dropped: whoever reads the log is too slow', { dropped });
-    this.#out.write(line);
+    this.#out.write(text);
   }
 }
 

@@ -2,9 +2,12 @@
  * What is counted, at the price of a few additions a request, and told in Prometheus' text format on a listener of its
  * own: it is not for the public.
  */
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
+import type { Answered } from '../exchange.ts';
+import type { Logger } from './logging.ts';
+import type { ServeSettings } from './options.ts';
 import { listen } from './sockets.ts';
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
@@ -15,59 +18,98 @@ const REQUESTS = 'petstore_requests_total';
 const DURATION = 'petstore_request_duration_seconds';
 const BATCH = 'petstore_log_batch_duration_seconds';
 
-class Histogram {
-  /** One more than there are bounds: the last takes what is slower than all of them. */
-  readonly #counts = new Float64Array(BUCKETS_MS.length + 1);
-  #sumMs = 0;
+/** Plain data, as threads hand it to each other. One count more than there are bounds: of what is slower than all. */
+interface Histogram {
+  counts: Float64Array;
+  sumMs: number;
+}
 
-  add(ms: number): void {
-    let bucket = 0;
-    while (ms > BUCKETS_MS[bucket]) bucket++;
-    this.#counts[bucket]++;
-    this.#sumMs += ms;
-  }
+/** By endpoint: those are few, and what a client chose is none. */
+type Routes = Map<string, { latency: Histogram; statuses: Map<number, number> }>;
 
-  /** `label`: such as `route="listPets"`. */
-  lines(name: string, label = ''): string[] {
-    let count = 0;
-    const buckets = Array.from(this.#counts, (more, at) => {
-      const le = at < BUCKETS_MS.length ? BUCKETS_MS[at] / 1_000 : '+Inf';
-      count += more;
-      return `${name}_bucket{${label && `${label},`}le="${le}"} ${count}`;
-    });
-    const own = label && `{${label}}`;
-    return [...buckets, `${name}_sum${own} ${this.#sumMs / 1_000}`, `${name}_count${own} ${count}`];
+/** What one thread has counted. */
+export interface Figures {
+  routes: Routes;
+  /** Worst delay of its event loop since it was asked before, in seconds. */
+  loopDelay: number;
+}
+
+const newHistogram = (): Histogram => ({ counts: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 });
+
+function add(histogram: Histogram, ms: number): void {
+  let bucket = 0;
+  while (ms > BUCKETS_MS[bucket]) bucket++;
+  histogram.counts[bucket]++;
+  histogram.sumMs += ms;
+}
+
+/** `label`: such as `route="listPets"`. */
+function linesOf({ counts, sumMs }: Histogram, name: string, label = ''): string[] {
+  let count = 0;
+  const buckets = Array.from(counts, (more, at) => {
+    const le = at < BUCKETS_MS.length ? BUCKETS_MS[at] / 1_000 : '+Inf';
+    count += more;
+    return `${name}_bucket{${label && `${label},`}le="${le}"} ${count}`;
+  });
+  const own = label && `{${label}}`;
+  return [...buckets, `${name}_sum${own} ${sumMs / 1_000}`, `${name}_count${own} ${count}`];
+}
+
+function routeOf(routes: Routes, name: string) {
+  let route = routes.get(name);
+  if (route === undefined) routes.set(name, (route = { latency: newHistogram(), statuses: new Map() }));
+  return route;
+}
+
+function sumOf(all: Routes[]): Routes {
+  const sum: Routes = new Map();
+  for (const [name, { latency, statuses }] of all.flatMap((routes) => [...routes])) {
+    const route = routeOf(sum, name);
+    for (const [status, count] of statuses) route.statuses.set(status, (route.statuses.get(status) ?? 0) + count);
+    route.latency.counts = route.latency.counts.map((count, at) => count + latency.counts[at]);
+    route.latency.sumMs += latency.sumMs;
   }
+  return sum;
 }
 
 export class Metrics {
-  /** By endpoint: those are few, and what a client chose is none. */
-  readonly #routes = new Map<string, { latency: Histogram; statuses: Map<number, number> }>();
-  readonly #batches = new Histogram();
+  readonly #routes: Routes = new Map();
+  readonly #batches = newHistogram();
+  readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
+
+  constructor() {
+    this.#loop.enable();
+  }
 
   /** On the way of every reply: must cost well under a microsecond. */
   replied(name: string, status: number, ms: number): void {
-    const route = this.#routes.get(name) ?? { latency: new Histogram(), statuses: new Map() };
-    if (route.statuses.size === 0) this.#routes.set(name, route);
-    route.statuses.set(status, (route.statuses.get(status) ?? 0) + 1);
-    route.latency.add(ms);
+    const { latency, statuses } = routeOf(this.#routes, name);
+    statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    add(latency, ms);
   }
 
   /** What the engine tells of each batch that became durable. */
-  readonly batch = (ms: number): void => this.#batches.add(ms);
+  readonly batch = (ms: number): void => add(this.#batches, ms);
 
-  text(): string {
+  figures(): Figures {
+    const loopDelay = this.#loop.max / 1e9;
+    this.#loop.reset();
+    return { routes: this.#routes, loopDelay };
+  }
+
+  /** `threads`: what each has counted, this one too. */
+  text(threads: Figures[]): string {
     const requests: string[] = [];
     const latencies: string[] = [];
-    for (const [name, { latency, statuses }] of this.#routes) {
+    for (const [name, { latency, statuses }] of sumOf(threads.map(({ routes }) => routes))) {
       const label = `route="${name}"`;
       for (const [status, count] of statuses) requests.push(`${REQUESTS}{${label},status="${status}"} ${count}`);
-      latencies.push(...latency.lines(DURATION, label));
+      latencies.push(...linesOf(latency, DURATION, label));
     }
     return [
       family(REQUESTS, 'Requests answered, by operation and status.', 'counter', requests),
       family(DURATION, 'Time from the head of a request to its reply, by operation.', 'histogram', latencies),
-      family(BATCH, 'Time to make a batch of operations durable.', 'histogram', this.#batches.lines(BATCH)),
+      family(BATCH, 'Time to make a batch of operations durable.', 'histogram', linesOf(this.#batches, BATCH)),
     ].join('');
   }
 }
@@ -93,24 +135,42 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   ];
 }
 
+interface Scraped {
+  metrics: Metrics;
+  engine: Engine;
+  log: Log;
+  /** What the other threads have counted. */
+  others: () => Promise<Figures[]>;
+}
+
 export async function openMetrics(
   at: { host: string; port: number },
-  { metrics, engine, log }: { metrics: Metrics; engine: Engine; log: Log },
+  { metrics, engine, log, others }: Scraped,
 ): Promise<Server> {
-  const loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
-  loop.enable();
-  const scrape = () => {
-    const text = [metrics.text(), ...figuresOf(engine, loop.max / 1e9)].join('');
-    loop.reset();
-    return text;
+  const scrape = async () => {
+    const threads = [metrics.figures(), ...(await others())];
+    const loopDelay = Math.max(...threads.map((one) => one.loopDelay));
+    return [metrics.text(threads), ...figuresOf(engine, loopDelay)].join('');
   };
-  const server = createServer({ requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS }, (req, res) => {
+  const answer = async (req: IncomingMessage, res: ServerResponse) => {
     const found = req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
-    const text = found ? scrape() : 'Metrics are at /metrics\n';
+    const text = found ? await scrape() : 'Metrics are at /metrics\n';
     const type = `text/plain; ${found ? 'version=0.0.4; ' : ''}charset=utf-8`;
     res.writeHead(found ? 200 : 404, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) }).end(text);
-  });
+  };
+  const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
+  const server = createServer(timeouts, (req, res) => void answer(req, res));
   server.maxConnections = MAX_SCRAPERS;
   await listen(server, at, log);
   return server;
+}
+
+/** What is done with every request that was answered; nothing at all where nobody wants to know. */
+export function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
+  if (metrics === undefined && !accessLog) return undefined;
+  return ({ route, method, target, status, ms, requestId, keyId: key, address }: Answered) => {
+    metrics?.replied(route, status, ms);
+    const rounded = Math.round(ms * 1_000) / 1_000;
+    if (accessLog) log.access({ requestId, method, target, status, ms: rounded, key, address: address() });
+  };
 }

@@ -4,28 +4,33 @@ import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
-import type { Answered } from '../exchange.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
 import { columnsOf } from '../store/operations.ts';
+import type { Team } from '../threads/team.ts';
 import { openAdmin } from './admin.ts';
-import { mistyped } from './arguments.ts';
+import { type Given, mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { asCommandError, EXIT } from './exit.ts';
 import { createFirstKey } from './keys.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
-import { Metrics, openMetrics } from './metrics.ts';
+import { Metrics, observer, openMetrics } from './metrics.ts';
 import { openEngine, triedWhileInUse } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { isDiscarded, print } from './output.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { isServed, listen, originOf } from './sockets.ts';
+import { addressOf, isServed, listen, listenShared, originOf } from './sockets.ts';
 import { PROGRAM, VERSION } from './version.ts';
 
 const MAX_DRAIN_MS = 10_000;
 /** After the disk failed: long enough for the replies that say so. */
 const MAX_LAST_REPLIES_MS = 1_000;
+
+const BUG = 'a bug ended the process';
+
+/** Logs why, and ends the process with a status that is not 0. */
+type EndNow = (message: string) => (error: unknown) => void;
 
 /** `calls`: what commands may ask of the running server. */
 export const serveCommand = (calls: Calls) =>
@@ -33,8 +38,11 @@ export const serveCommand = (calls: Calls) =>
     name: 'serve',
     does: 'run the service until SIGTERM or SIGINT',
     options: SERVE_OPTIONS,
-    check: ({ lab, environment }, given) =>
-      lab && environment !== 'staging' ? `${given('lab')} needs --environment staging` : undefined,
+    check: (settings, given) => {
+      const { lab, environment, threads } = settings;
+      if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
+      return threads > 1 ? whyOneThread(settings, given) : undefined;
+    },
     run: (settings) => serve(settings, calls),
   });
 
@@ -47,12 +55,11 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
     log.error(message, { error });
     void end(EXIT.failed);
   };
-  process.on('uncaughtException', endNow('a bug ended the process')); // rejections that nobody handles come here too
+  process.on('uncaughtException', endNow(BUG)); // rejections that nobody handles come here too
   try {
     // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve));
-    const failed = settings.store ? 'the database has another history' : 'the disk failed';
-    const stop = await start(settings, calls, log, endNow(`${failed}; the next start tells what was kept`));
+    const stop = await start(settings, calls, log, endNow);
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -65,17 +72,22 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
 }
 
 /** Serves until what it returns is called. */
-async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal: (error: unknown) => void) {
+async function start(settings: ServeSettings, calls: Calls, log: Logger, endNow: EndNow) {
   const { environment, seed, firstKey: plan, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, () => Reply>();
   const addresses = new Addresses({ clock });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
+  const team = settings.threads > 1 ? await openTeam({ settings, clock, log, onDeath: endNow(BUG) }) : undefined;
+  const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
-  const [listening] = await Promise.allSettled([listen(app.server, { host: settings.host, port: settings.port }, log)]);
-  const fatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => onFatal(error));
-  const open = () => openEngine(settings, { clock, banAfter, log, onFatal: fatal, onBatch: metrics?.batch });
+  const at = { host: settings.host, port: settings.port };
+  const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
+  const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start tells what was kept`;
+  const onFatal = (error: unknown) => void drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
+  const options = { clock, banAfter, log, onFatal, onBatch: metrics?.batch, ...team?.engine };
+  const open = () => openEngine(settings, options);
   const engine = await triedWhileInUse(open, async () => !database && isServed(data));
   try {
     if (listening.status === 'rejected') throw listening.reason;
@@ -83,18 +95,21 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     if (seed !== undefined) await seedStore(store, seed);
     const lab = settings.lab ? await openLab(engine, seed) : undefined;
     const context = { engine, clock, environment, grade: lab?.grade };
-    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log }));
+    const others = async () => team?.figures() ?? [];
+    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
     const admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = plan && (await createFirstKey(context, plan));
     const origin = originOf(app.server);
     const url = `${origin}/v1`;
     addPages(pages, settings, url);
+    await team?.load({ app, store, at: addressOf(app.server, settings.host), url });
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
+    await team?.listen();
     void tellFirstSteps(origin, firstKey, log);
-    const at = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
-    log.info('listening', { ...at, version: VERSION, ...store.read.counts() });
+    const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
+    log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
-      await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
+      await Promise.all([admin?.close(), drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
@@ -104,6 +119,12 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, onFatal
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
+}
+
+/** Loaded only here, as the lab: a service without it has none of it in memory. */
+async function openTeam(options: ConstructorParameters<typeof Team>[0]): Promise<Team> {
+  const { Team } = await import('../threads/team.ts');
+  return new Team(options);
 }
 
 /** Loaded only here: a service without it has none of it in memory. */
@@ -127,12 +148,16 @@ async function tellFirstSteps(origin: string, first: { id: string; key: string }
   log.warn(`nobody read the first key: give it a new secret with ${PROGRAM} keys rotate ${first.id} --grace 0s`);
 }
 
-/** What is done with every request that was answered; nothing at all where nobody wants to know. */
-function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
-  if (metrics === undefined && !accessLog) return undefined;
-  return ({ route, method, target, status, ms, requestId, keyId: key, address }: Answered) => {
-    metrics?.replied(route, status, ms);
-    const rounded = Math.round(ms * 1_000) / 1_000;
-    if (accessLog) log.access({ requestId, method, target, status, ms: rounded, key, address: address() });
-  };
+/** Why the service cannot be on several threads, where it cannot. */
+function whyOneThread({ lab, store }: ServeSettings, given: Given): string | undefined {
+  const threads = given('threads');
+  for (const [key, value] of Object.entries({ lab, store })) {
+    if (value) return `${threads} above 1 does not go with ${given(key)}`;
+  }
+  if (process.platform !== 'linux') return `${threads} above 1 needs Linux`;
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  const canShare = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
+  if (!canShare) return `${threads} above 1 needs Node 22.12 or newer; this is ${process.versions.node}`;
+  const isSource = process.argv[1]?.endsWith('.ts') && !('typescript' in process.features);
+  return isSource ? `${threads} above 1 needs Node 22.18 or newer to run from the source` : undefined;
 }

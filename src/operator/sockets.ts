@@ -1,6 +1,6 @@
 /** What a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
-import { type AddressInfo, connect, isIPv6, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
 import { hasNoDescriptor } from './exit.ts';
@@ -20,7 +20,20 @@ export function originOf(server: Pick<Server, 'address'>): string {
   return `http://${hostAndPort(host, port)}`;
 }
 
-export async function listen(server: Server, at: { host: string; port: number } | { path: string }, log: Log) {
+/** Where other threads are to listen. A name may stand for several addresses: they take the one that was found. */
+export function addressOf(server: Pick<Server, 'address'>, host: string): Address {
+  const { address, port } = server.address() as AddressInfo;
+  return { host: isIP(host) ? host : address, port };
+}
+
+interface Address {
+  host: string;
+  port: number;
+  /** Lets other sockets of this user listen there as well; connections are spread over all. */
+  reusePort?: boolean;
+}
+
+export async function listen(server: Server, at: Address | { path: string }, log: Log): Promise<void> {
   try {
     await once(server.listen(at), 'listening');
   } catch (error) {
@@ -30,6 +43,16 @@ export async function listen(server: Server, at: { host: string; port: number } 
   }
   // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
   server.on('error', (error) => log.error('a connection could not be taken', { error }));
+}
+
+/** Where other threads will listen as well, but no other program, which the system would let. */
+export async function listenShared(server: Server, at: Address, log: Log): Promise<void> {
+  if (at.port !== 0) {
+    const alone = createServer();
+    await listen(alone, at, log); // throws where anybody is
+    await new Promise((resolve) => alone.close(resolve));
+  }
+  await listen(server, { ...at, reusePort: true }, log);
 }
 
 export function adminSocket(dir: string): string {

@@ -2,12 +2,15 @@
  * The limiter of all threads together: the same decisions on rows in shared memory, one thread at a time in each row.
  * Whoever holds a lock takes no other, so nobody waits in a circle.
  */
-import { BEFORE, NOBODY, ROW, SlotLimiter, type SlotLimiterOptions } from '../access/limiter.ts';
-import type { Decision, Limited, Looked } from '../access/limits.ts';
+import { BEFORE, NOBODY, ROW, SlotLimiter } from '../access/limiter.ts';
+import type { Decision, Limited, LimiterOptions } from '../access/limits.ts';
 import { steadyOffset } from '../access/wall.ts';
-import { BANS, LOCKS, lock, type Memory, NEWEST_CHANGED, unlock } from './memory.ts';
+import { BANS, LOCKS, lock, type Memory, NEWEST_CHANGED, NUMBER_BYTES, unlock } from './memory.ts';
 
-/** Whoever only reads an end, or waits for one, is told the same by every thread. */
+/** All but `take`. They come seldom: a closure is nothing to them. */
+const OTHERS = ['look', 'lift', 'restore', 'counted', 'advance', 'refill'] as const;
+
+/** Every thread tells the same end of a window in the same second. */
 function commonOffset(wall: () => number, { wallOffset }: Memory): (at: number) => number {
   return steadyOffset(wall, {
     get offset() {
@@ -23,15 +26,19 @@ export class SharedLimiter extends SlotLimiter {
   readonly #words: Int32Array;
   readonly #buffer: SharedArrayBuffer;
 
-  constructor(options: SlotLimiterOptions, memory: Memory) {
+  constructor(options: LimiterOptions, memory: Memory) {
     const wallOffset = commonOffset(() => options.clock.wall(), memory);
     super({ ...options, shared: { rows: rowsOf(memory.rows), wallOffset } });
     this.#words = memory.words;
     this.#buffer = memory.rows;
-    Atomics.compareExchange(this.#words, NEWEST_CHANGED, 0, NOBODY);
+    for (const name of OTHERS) {
+      const work = this[name] as (caller: Limited, ...more: unknown[]) => unknown;
+      const alone = (caller: Limited, ...more: unknown[]) =>
+        this.#alone(caller.slot, () => work.call(this, caller, ...more));
+      Object.defineProperty(this, name, { value: alone });
+    }
   }
 
-  /** On the way of every request: no closure is made. */
   override take(caller: Limited): Decision {
     const number = caller.slot % LOCKS;
     lock(this.#words, number);
@@ -42,33 +49,9 @@ export class SharedLimiter extends SlotLimiter {
     }
   }
 
-  override look(caller: Limited): Looked {
-    return this.#alone(caller.slot, () => super.look(caller));
-  }
-
-  override lift(caller: Limited): void {
-    this.#alone(caller.slot, () => super.lift(caller));
-  }
-
-  override restore(caller: Limited, counted: ReturnType<SlotLimiter['counted']>): void {
-    this.#alone(caller.slot, () => super.restore(caller, counted));
-  }
-
-  override counted(caller: Limited): ReturnType<SlotLimiter['counted']> {
-    return this.#alone(caller.slot, () => super.counted(caller));
-  }
-
-  override advance(caller: Limited, ms: number): void {
-    this.#alone(caller.slot, () => super.advance(caller, ms));
-  }
-
-  override refill(caller: Limited): void {
-    this.#alone(caller.slot, () => super.refill(caller));
-  }
-
   /**
-   * For one thread alone: then what is first in the list stays in it until it is taken out here. A caller is marked as
-   * clean before it is counted, so whoever takes a token in between puts it into the list again.
+   * Only one thread may call it: then what is first in the list stays in it until it is taken out here. A caller is
+   * clean again before it is counted, so whoever takes a token in between puts it into the list once more.
    */
   override changed(max: number): number[] {
     const slots: number[] = [];
@@ -90,27 +73,26 @@ export class SharedLimiter extends SlotLimiter {
 
   /** To be called with the caller's lock in hand. */
   protected override note(slot: number, row: number): void {
-    const { rows } = this;
-    if (rows[row + BEFORE] !== 0) return;
+    if (this.rows[row + BEFORE] !== 0) return;
     let first: number;
     do {
       first = Atomics.load(this.#words, NEWEST_CHANGED);
-      rows[row + BEFORE] = first;
+      this.rows[row + BEFORE] = first;
     } while (Atomics.compareExchange(this.#words, NEWEST_CHANGED, first, slot + 1) !== first);
-  }
-
-  protected override countBan(): void {
-    Atomics.add(this.#words, BANS, 1);
   }
 
   override get bans(): number {
     return Atomics.load(this.#words, BANS);
   }
 
-  /** The rows stay where they are, so others go on counting; whoever meets a caller beyond its view makes a longer one. */
+  protected override countBan(): void {
+    Atomics.add(this.#words, BANS, 1);
+  }
+
+  /** No row moves, so others go on counting; whoever meets a caller beyond its view makes itself a longer one. */
   protected override grow(slots: number): void {
-    const bytes = slots * ROW * Float64Array.BYTES_PER_ELEMENT;
     const buffer = this.#buffer as SharedArrayBuffer & { grow(bytes: number): void };
+    const bytes = slots * ROW * NUMBER_BYTES;
     try {
       buffer.grow(bytes);
     } catch (error) {
@@ -130,7 +112,5 @@ export class SharedLimiter extends SlotLimiter {
   }
 }
 
-/** Of a fixed length: a view that follows the buffer is slower. */
-function rowsOf(buffer: SharedArrayBuffer): Float64Array {
-  return new Float64Array(buffer, 0, Math.floor(buffer.byteLength / Float64Array.BYTES_PER_ELEMENT));
-}
+/** Of a fixed length: a view that follows its buffer is slower. */
+const rowsOf = (buffer: SharedArrayBuffer) => new Float64Array(buffer, 0, buffer.byteLength / NUMBER_BYTES);

@@ -1,0 +1,104 @@
+/** The threads beside the main one, as that one sees them: how they start, what they ask, how they end. */
+import { getAsset, isSea } from 'node:sea';
+import { setTimeout as wait } from 'node:timers/promises';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import type { App } from '../app.ts';
+import type { Asked } from '../asked.ts';
+import type { Clock } from '../clock.ts';
+import type { EngineOptions } from '../engine.ts';
+import type { Logger } from '../operator/logging.ts';
+import type { Figures } from '../operator/metrics.ts';
+import type { ServeSettings } from '../operator/options.ts';
+import type { Store } from '../store/model.ts';
+import type { State } from '../store/state.ts';
+import { Feed } from './feed.ts';
+import { SharedLimiter } from './limiter.ts';
+import { Line } from './line.ts';
+import { clockOrigin, newMemory } from './memory.ts';
+import type { Start } from './thread.ts';
+
+/** A thread that was to drain is waited for no longer than this beyond its time. */
+const MAX_LATE_MS = 1_000;
+/** The name of the program inside the single binary: see scripts/build.ts. */
+const EMBEDDED = 'petstore.cjs';
+
+interface Served extends Pick<Start, 'at' | 'url'> {
+  app: App;
+  store: Store;
+}
+
+interface TeamOptions {
+  settings: ServeSettings;
+  clock: Clock;
+  log: Logger;
+  /** A thread has ended that should not have. */
+  onDeath: (error: unknown) => void;
+}
+
+export class Team {
+  readonly #options: TeamOptions;
+  readonly #memory = newMemory();
+  readonly #feed = new Feed(this.#memory.words);
+  #lines: Line[] = [];
+  #isEnding = false;
+
+  constructor(options: TeamOptions) {
+    this.#options = options;
+  }
+
+  /** By these the engine counts and tells for all threads. */
+  readonly engine: Pick<EngineOptions, 'limiter' | 'onDurable'> = {
+    limiter: (options) => new SharedLimiter(options, this.#memory),
+    onDurable: (operations) => this.#feed.publish(operations),
+  };
+
+  /** Resolves when all threads have the whole state, and could answer. */
+  async load({ app, store, at, url }: Served): Promise<void> {
+    const { settings, clock, log } = this.#options;
+    const channels = Array.from({ length: settings.threads - 1 }, () => new MessageChannel());
+    const ports = channels.map(({ port1 }) => port1);
+    this.#feed.begin(store.read as State, ports);
+    const origins = { clockOrigin: clockOrigin(clock), unixOrigin: store.unix() - clock.now() };
+    const answers = { write: (asked: Asked) => app.decide(asked), log: (lines: string) => log.append(lines) };
+    this.#lines = channels.map(({ port2: feed }) => {
+      const worker = newWorker({ settings, memory: this.#memory, feed, at, url, ...origins });
+      worker.on('error', (error) => this.#died(error));
+      worker.on('exit', (status) => this.#died(new Error(`a thread ended with status ${status}`)));
+      return new Line(worker, answers);
+    });
+    await this.#ask('load');
+  }
+
+  /** Resolves when all listen. */
+  async listen(): Promise<void> {
+    await this.#ask('listen');
+  }
+
+  /** What each thread has counted. */
+  figures(): Promise<Figures[]> {
+    return this.#ask('figures');
+  }
+
+  /** What is under way in the other threads is finished, in so many milliseconds at most. */
+  async drain(ms: number): Promise<void> {
+    this.#isEnding = true;
+    await Promise.race([this.#ask('drain', ms), wait(ms + MAX_LATE_MS)]);
+  }
+
+  #ask<R>(what: string, value?: unknown): Promise<R[]> {
+    return Promise.all(this.#lines.map((line) => line.ask<R>(what, value)));
+  }
+
+  #died(error: unknown): void {
+    if (this.#isEnding) return;
+    this.#isEnding = true;
+    this.#options.onDeath(error);
+  }
+}
+
+/** This program again: the same file, which finds out that it is a thread. */
+function newWorker(start: Start): Worker {
+  const options = { workerData: start, transferList: [start.feed] };
+  if (isSea()) return new Worker(getAsset(EMBEDDED, 'utf8'), { ...options, eval: true });
+  return new Worker(process.argv[1], options);
+}
