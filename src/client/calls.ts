@@ -46,8 +46,10 @@ export class Calls {
 
   /** The caller's, of the client and of the call, and over them the client's own. */
   headersWith(agent: string, given: CallOptions['headers'], own: Record<string, string | undefined>): Headers {
-    const headers = new Headers({ 'user-agent': agent, ...this.#options.headers, ...given });
-    for (const [name, value] of Object.entries(own)) if (value !== undefined) headers.set(name, value);
+    const headers = new Headers({ 'user-agent': agent });
+    for (const some of [this.#options.headers ?? {}, given ?? {}, own]) {
+      for (const [name, value] of Object.entries(some)) if (value !== undefined) headers.set(name, value);
+    }
     return headers;
   }
 

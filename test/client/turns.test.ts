@@ -1,0 +1,154 @@
+/** Many calls at once: which goes when, after refusals, at a reset, and while nothing is known of limits. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { Timing } from '../../src/client/turns.ts';
+import { SetClock } from '../clock.ts';
+import { all, failure, harness, inTurn, json, newPet, REX, refusal, until } from './front.ts';
+
+const made = json(REX, {}, 201);
+const wait = (seconds: number | string) => ({ 'Retry-After': `${seconds}` });
+const limits = (minute: number, resetsIn = 60) => ({
+  'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+  RateLimit: `"minute";r=${minute};t=${resetsIn}, "day";r=900;t=9000`,
+});
+const named = (body: string) => Number(JSON.parse(body).name);
+
+/** Time that passes only when whatever is on its way has arrived. */
+function patient(): { time: SetClock; timing: Timing } {
+  const time = new SetClock();
+  const sleep = async (ms: number, signal: AbortSignal) => {
+    for (let turn = 0; turn < 200 && !signal.aborted; turn++) await new Promise(setImmediate);
+    if (!signal.aborted) time.advance(ms);
+  };
+  return { time, timing: { now: () => time.now(), sleep } };
+}
+
+/** The most that came within 100 ms of each other. */
+const densest = (times: number[]) =>
+  Math.max(...times.map((first) => times.filter((time) => time >= first && time <= first + 100).length));
+
+for (const count of [10, 16]) {
+  for (const status of [429, 503]) {
+    test(`${count} calls that got a ${status} together come back in order, and not together`, async (t) => {
+      let isRefusing = false;
+      const returned: { name: number; at: number }[] = [];
+      const fault = async ({ body }: { body: string }) => {
+        if (front.asked.length === 1) return json(REX, limits(60), 201);
+        if (!isRefusing && returned.length === 0) {
+          await until(() => front.asked.length === 1 + count); // all are under way before the first is refused
+          isRefusing = true;
+        }
+        if (front.asked.length <= 1 + count) return refusal(status, 'busy', { ...limits(50), ...wait(5) });
+        returned.push({ name: named(body), at: time.now() });
+        return made;
+      };
+      const { client, front, time } = await harness(t, fault, patient());
+      await client.createPet(newPet);
+      const startedAt = time.now();
+      // With 16 under way, those beyond have not been sent: they go behind all that were refused.
+      const names = Array.from({ length: count === 16 ? 20 : count }, (_, n) => n);
+      await Promise.all(names.map((n) => client.createPet({ name: `${n}`, categoryId: 1 })));
+      assert.deepEqual(
+        returned.map(({ name }) => name),
+        names,
+      );
+      const times = returned.map(({ at }) => at - startedAt);
+      assert.ok(times[0] >= 5_000 && times[0] <= 6_000, `the first came back after ${times[0]} ms`);
+      assert.ok(densest(times.slice(0, count)) <= count / 4, `${times}`);
+    });
+  }
+}
+
+test('a 503 with Retry-After holds its operation alone, a 429 all of them', async (t) => {
+  for (const [status, expected] of [
+    [503, ['getPet at 0', 'createPet at 6000']],
+    [429, ['createPet at 6000', 'getPet at 6000']],
+  ] as const) {
+    const busy = inTurn(refusal(status, 'unavailable', wait(5)), made);
+    const answer = ({ method }: { method: string }) => (method === 'POST' ? busy() : json(REX));
+    const { client, front, time } = await harness(t, answer, patient());
+    const order: string[] = [];
+    const startedAt = time.now();
+    const note = (name: string) => () => void order.push(`${name} at ${time.now() - startedAt}`);
+    const first = client.createPet(newPet).then(note('createPet'));
+    await until(() => front.asked.length === 1);
+    for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate); // its refusal is here
+    await Promise.all([first, client.getPet(1).then(note('getPet'))]);
+    assert.deepEqual(order, expected);
+  }
+});
+
+test('at a reset the calls go in the order in which they were made', async (t) => {
+  let left = 1;
+  const names: number[] = [];
+  const fault = ({ body }: { body: string }) => {
+    if (waits.length > 0 && left <= 0) left = 60;
+    names.push(named(body));
+    return json(REX, limits(--left), 201);
+  };
+  const { client, waits } = await harness(t, fault);
+  await client.createPet({ name: '0', categoryId: 1 });
+  const later = Array.from({ length: 30 }, (_, n) => n + 1);
+  await Promise.all(later.map((n) => client.createPet({ name: `${n}`, categoryId: 1 })));
+  assert.deepEqual(names.slice(0, 2), [0, 1]);
+  const places = names.map((name, at) => Math.abs(name - at));
+  assert.ok(Math.max(...places) < 16, 'none is later by more than what was under way'); // sockets are no queue
+  assert.equal(waits[0], 61_000);
+});
+
+test('one slow call does not hold up the others before anything is known, nor a proxy that tells no limits', async (t) => {
+  const { client, front } = await harness(t, () => (front.asked.length === 1 ? new Promise<never>(() => {}) : made));
+  const slow = failure(client.createPet(newPet));
+  await until(() => front.asked.length === 1);
+  await client.createPet(newPet, { budgetMs: 5_000 });
+  await client.close();
+  assert.equal((await slow).code, 'closed');
+
+  let [under, most] = [0, 0];
+  const stripped = await harness(t, async () => {
+    most = Math.max(most, ++under);
+    if (stripped.front.asked.length > 4) await until(() => under >= 16 || stripped.front.asked.length >= 60);
+    under--;
+    return made;
+  });
+  await Promise.all(Array.from({ length: 60 }, () => stripped.client.createPet(newPet)));
+  assert.equal(most, 16);
+  const told = await harness(t, () => json(REX, { 'X-RateLimit-Remaining': '0' }, 201));
+  await told.client.createPet(newPet);
+  assert.equal(told.client.limits, undefined);
+});
+
+test('a 429 without Retry-After is backed off from exponentially, by the call and by those behind it', async (t) => {
+  const { client, front, waits } = await harness(t, () => refusal(429, 'rate_limited'));
+  assert.equal((await failure(client.createPet(newPet))).tries, 6);
+  // The time that is doubled, and as much again, up to a second, at random: here at its greatest.
+  assert.deepEqual(waits.splice(0), [400, 800, 1_600, 2_600, 4_200]);
+  front.fault = inTurn(refusal(429, 'rate_limited'), made);
+  await Promise.all([client.createPet(newPet), client.createPet(newPet)]);
+});
+
+test('Retry-After as a date is held against the date of the reply; one that is over, or 0, is no time', async (t) => {
+  const at = (seconds: number) => new Date(Date.UTC(2031, 0, 1, 12, 0, seconds)).toUTCString();
+  const told = (end: string) => refusal(503, 'unavailable', { Date: at(0), ...wait(end) });
+  const answers = inTurn(told(at(7)), told(at(-60)), told('0'), told('soon'), made);
+  const { client, waits } = await harness(t, answers);
+  await client.createPet(newPet);
+  assert.deepEqual(waits.map(Math.round), [8_000, 400, 800, 1_600]);
+});
+
+test('an absurd Retry-After ends the call, and holds the client for one budget, not for good', async (t) => {
+  for (const absurd of ['99999999999', '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT']) {
+    const { client, front, time } = await harness(t, () => refusal(429, 'rate_limited', wait(absurd)));
+    const error = await failure(client.createPet(newPet));
+    assert.deepEqual([error.code, error.tries], ['rate_limited', 1]);
+    assert.ok(error.retryAfter! > 1e9 && Number.isSafeInteger(error.retryAfter), `${error.retryAfter}`);
+    assert.equal((await failure(client.createPet(newPet, { budgetMs: 60_000 }))).tries, 0, 'it is held for a while');
+    front.fault = () => json([REX]);
+    time.advance(60_000);
+    assert.equal((await all(client.listPets())).length, 1);
+  }
+  const { client, time } = await harness(t, () => refusal(429, 'key_banned', wait(86_400)));
+  await failure(client.createPet(newPet));
+  time.advance(80_000_000);
+  assert.equal((await failure(client.createPet(newPet))).tries, 0, 'a ban of a day is believed');
+});
