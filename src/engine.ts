@@ -33,9 +33,10 @@ export interface Engine {
   /** Lets time pass for one key: its windows, its ban, the age of its idempotency records. One record, durable. */
   advance(key: ApiKey, ms: number): Promise<void>;
   /**
-   * Animals, orders and categories are exactly these from now on; the limits of this key are full, its clock is real.
+   * Animals, orders and categories are exactly these from now on, or stay as they are where none are given; the limits
+   * of this key are full, its clock is real.
    */
-  reset(key: ApiKey, content: { categories: Category[]; pets: PetColumns }): Promise<void>;
+  reset(key: ApiKey, content?: { categories: Category[]; pets: PetColumns }): Promise<void>;
   /** What was accepted is durable, the last usage is written, and all is let go. */
   close(): Promise<void>;
 }

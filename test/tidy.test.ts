@@ -132,6 +132,7 @@ const PUBLIC = ['src/client/client.ts', 'src/postgres/engine.ts', 'src/threads/t
 const FOR_TESTS = [
   // A maximum is tried at its value, and one beyond.
   ...['MAX_DEPTH', 'MAX_KEYS', 'MAX_KNOWN_HEADERS', 'MAX_REPLY_BYTES', 'MAX_VALUES'],
+  ...['LAB_CALLS', 'MAX_LINKS'],
   'placesOf', // what cannot be is tried with rows of its own
   'AppSettings', // a test that names a shape names that of the source
 ];

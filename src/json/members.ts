@@ -62,11 +62,27 @@ export class Members {
     return fits ? value : this.#refuse(name, `a whole number from ${min} to ${max}`, value, fallback);
   }
 
+  /** A number above 0, up to 1, with two decimals at most, that may be left out. */
+  share(name: string): number | undefined {
+    const value = this.#ask(name);
+    if (value === undefined) return undefined;
+    const share = Number(value instanceof Decimal ? value.text : value);
+    const fits = (value instanceof Decimal || value === 1) && share > 0 && share <= 1;
+    if (fits && Number.isInteger(Math.round(share * 1e9) / 1e7)) return share;
+    return this.#refuse(name, 'a number above 0, up to 1, with two decimals at most', value, 1);
+  }
+
   oneOf<T extends string>(name: string, values: readonly T[], fallback?: T): T {
     const value = this.#ask(name);
     if (value === undefined && fallback !== undefined) return fallback;
     const found = values.find((one) => one === value);
     return found ?? this.#refuse(name, `one of ${values.map((one) => `"${one}"`).join(', ')}`, value, values[0]);
+  }
+
+  anyOf(name: string, values: readonly number[]): number {
+    const value = this.#ask(name);
+    const found = values.find((one) => one === value);
+    return found ?? this.#refuse(name, `one of ${values.join(', ')}`, value, values[0]);
   }
 
   /** Refuses what was not asked for, with `explained[name]` where there is more to say; throws if anything is wrong. */

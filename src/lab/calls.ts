@@ -2,32 +2,36 @@
 import { DAY_MS } from '../access/limits.ts';
 import { durationMs } from '../clock.ts';
 import type { Engine } from '../engine.ts';
-import { ApiError } from '../http/errors.ts';
+import { ApiError, nothingThere } from '../http/errors.ts';
 import { jsonReply, NO_CONTENT, type Reply } from '../http/reply.ts';
 import { Query, refuseParameters } from '../http/request.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import { ENDPOINTS } from '../routes.ts';
 import type { ApiKey } from '../store/model.ts';
-import { DRILL, DRILL_IN_WORDS } from './drill.ts';
+import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';
+import type { Grade } from './grade.ts';
+import { harOf } from './har.ts';
 import { type KeyState, MAX_REQUESTS } from './record.ts';
-import { shown } from './recorded.ts';
 import { aheadMs } from './recorder.ts';
+import { shown } from './tries.ts';
 
 const ENDPOINT_NAMES = ENDPOINTS.map(({ name }) => name);
 /** How far a key's clock may be ahead in all: ten years. */
 const MAX_AHEAD_DAYS = 3_650;
 
-export type Content = Parameters<Engine['reset']>[1];
+export type Content = NonNullable<Parameters<Engine['reset']>[1]>;
 
 /** What the calls are about. */
 interface Place {
   readonly engine: Engine;
   /** What `reset` makes of the store: this start's `--seed`. */
   readonly content: Content;
+  readonly version: string;
   /** Forgets what was recorded of a key, and what was to go wrong with it. */
   forget(key: ApiKey): void;
+  grade(id: string): Grade & { openMs: number };
 }
 
 interface LabCall {
@@ -35,6 +39,8 @@ interface LabCall {
   key: ApiKey;
   state: KeyState;
   query: string;
+  /** The last segment of the path, where it is a parameter. */
+  param: string | undefined;
   /** Undefined where none was sent. */
   body: JsonValue | undefined;
 }
@@ -42,14 +48,78 @@ interface LabCall {
 type WithBody = LabCall & { body: JsonValue };
 export type LabHandler = (call: LabCall) => Reply | Promise<Reply>;
 
-export const LAB_CALLS: ReadonlyMap<string, Record<string, LabHandler>> = new Map<string, Record<string, LabHandler>>([
-  ['/lab/clock', { GET: bare(readClock), POST: withBody(advanceClock) }],
-  ['/lab/faults', { GET: bare(listFaults), POST: withBody(armFault), DELETE: bare(disarmFaults) }],
-  ['/lab/requests', { GET: listRequests }],
-  ['/lab/reset', { POST: bare(reset) }],
-  ['/lab/drill', { POST: bare(armDrill) }],
-  ['/lab/grade', { GET: bare(readGrade) }],
-]);
+type Handlers = Readonly<Record<string, LabHandler>>;
+
+interface Row {
+  path: string;
+  handlers: Handlers;
+  /** By method, as `GET /lab` tells it. */
+  does: Readonly<Record<string, string>>;
+}
+
+export const LAB_CALLS: readonly Row[] = [
+  {
+    ...{ path: '/lab', handlers: { GET: bare(describe) } },
+    does: { GET: 'this table, and what to do first' },
+  },
+  {
+    ...{ path: '/lab/clock', handlers: { GET: bare(readClock), POST: withBody(advanceClock) } },
+    does: {
+      GET: 'how far the clock of this key is ahead',
+      POST: 'lets time pass for this key, such as {"advance": "90s"}; also 5m, 24h, 30d',
+    },
+  },
+  {
+    ...{ path: '/lab/faults' },
+    handlers: { GET: bare(listFaults), POST: withBody(armFault), DELETE: bare(disarmFaults) },
+    does: {
+      GET: 'what is to go wrong',
+      POST: 'lets something go wrong, such as {"kind": "unavailable", "operation": "listPets", "seconds": 2}',
+      DELETE: 'disarms all faults',
+    },
+  },
+  {
+    ...{ path: '/lab/faults/{id}', handlers: { DELETE: bare(disarmFaults) } },
+    does: { DELETE: 'disarms that fault' },
+  },
+  {
+    ...{ path: '/lab/requests', handlers: { GET: listRequests } },
+    does: { GET: 'the newest requests of this key (?limit); with ?format=har as HAR 1.2' },
+  },
+  {
+    ...{ path: '/lab/reset', handlers: { POST: reset } },
+    does: { POST: 'begins anew, the shop included; with {"only": "key"} this key alone' },
+  },
+  {
+    ...{ path: '/lab/drill', handlers: { POST: bare(armDrill) } },
+    does: { POST: 'arms a fixed script of faults, which lets every check of the grade be seen' },
+  },
+  {
+    ...{ path: '/lab/grade', handlers: { GET: bare(readGrade) } },
+    does: { GET: 'how the client of this key behaved' },
+  },
+];
+
+const FIRST = [
+  'POST /lab/drill arms a script of faults, and tells it.',
+  'Let your client list /v1/pets?limit=10 by its Links, add animals and order them, for half a minute.',
+  'GET /lab/grade tells how it behaved, and what to do for more to be seen.',
+];
+
+export function placeOf(path: string): { handlers: Handlers; param?: string } | undefined {
+  const row = LAB_CALLS.find((one) => one.path === path);
+  if (row !== undefined) return row;
+  const [, param] = /^\/lab\/faults\/([1-9]\d{0,9})$/.exec(path) ?? [];
+  const { handlers } = LAB_CALLS.find((one) => one.path.endsWith('{id}')) as Row;
+  return param === undefined ? undefined : { handlers, param };
+}
+
+function describe(): Reply {
+  const calls = LAB_CALLS.flatMap(({ path, does }) =>
+    Object.entries(does).map(([method, text]) => [method, path, text]),
+  );
+  return reply(200, { first: FIRST, calls: calls.map(([method, path, does]) => ({ method, path, does })) });
+}
 
 /** A request says all that it has to say by its path: a body is left out or `{}`. */
 function bare(handler: LabHandler): LabHandler {
@@ -102,29 +172,41 @@ function armFault({ state, body }: WithBody): Reply {
   return reply(201, fault);
 }
 
-function disarmFaults({ state }: LabCall): Reply {
-  state.faults.armed = [];
+function disarmFaults({ state, param }: LabCall): Reply {
+  const wasThere = state.faults.disarm(param === undefined ? undefined : Number(param));
+  if (param !== undefined && !wasThere) throw nothingThere();
   return NO_CONTENT;
 }
 
-function listRequests({ state, query }: LabCall): Reply {
-  const parameters = new Query(query, ['limit']);
+function listRequests({ lab, state, query }: LabCall): Reply {
+  const parameters = new Query(query, ['limit', 'format']);
   const limit = parameters.readLimit(MAX_REQUESTS, MAX_REQUESTS);
+  const isHar = parameters.read('format', (text) => text === 'har' || undefined, 'har, or left out') === true;
   parameters.end();
-  return reply(200, state.record.newest(limit).map(shown));
+  const ended = state.record.ended();
+  return reply(200, isHar ? harOf(ended.slice(-limit), state.host, lab.version) : shown(ended, limit));
 }
 
-async function reset({ lab, key }: LabCall): Promise<Reply> {
-  await lab.engine.reset(key, lab.content);
+async function reset({ lab, key, query, body }: LabCall): Promise<Reply> {
+  refuseParameters(query);
+  const members = new Members(body ?? new Map());
+  const isKeyAlone = body instanceof Map && body.has('only') && members.oneOf('only', ['key']) === 'key';
+  members.end();
+  await lab.engine.reset(key, isKeyAlone ? undefined : lab.content);
   lab.forget(key);
   return NO_CONTENT;
 }
 
+/** In place of what was armed. */
 function armDrill({ state }: LabCall): Reply {
-  state.faults.arm(DRILL);
-  return reply(201, { script: DRILL_IN_WORDS });
+  state.faults.disarm();
+  state.faults.arm(DRILL.flatMap(({ fault }) => fault ?? []));
+  return reply(201, { script: DRILL });
 }
 
-function readGrade({ state }: LabCall): Reply {
-  return reply(200, state.record.grade());
+function readGrade({ lab, key }: LabCall): Reply {
+  const { openMs, checks, ...grade } = lab.grade(key.id);
+  const seconds = Math.ceil(openMs / 1_000);
+  const wait = openMs > 0 ? `a POST that failed may still come again: ask for the grade in ${seconds} s` : '';
+  return reply(200, { ...grade, next: [wait, grade.next].filter(Boolean).join('; '), checks });
 }

@@ -1,29 +1,48 @@
-/** A fixed script of faults: a client that lists, pages, adds and orders for a minute can then have met every check. */
+/** The drill: a fixed script of faults, by which a client that lists, pages, adds and orders meets every check. */
 import type { NewFault } from './faults.ts';
 
-export const DRILL: readonly NewFault[] = [
-  { kind: 'unavailable', operation: 'listPets', times: 2, skip: 1, seconds: 1 },
-  { kind: 'truncate', operation: 'listPets', times: 1, skip: 2 },
-  { kind: 'drop_before', operation: 'listPets', times: 3, skip: 4 },
-  { kind: 'drip', operation: 'listPets', times: 1, skip: 6, ms: 1_000 },
-  { kind: 'drop_after', operation: 'createPet', times: 1, skip: 0 },
-  { kind: 'unavailable', operation: 'createPet', times: 1, skip: 2, seconds: 1 },
-  { kind: 'drop_after', operation: 'createOrder', times: 1, skip: 0 },
-  { kind: 'delay', operation: 'createOrder', times: 1, skip: 0, ms: 1_000 },
+/** 2 seconds and no more: a connection outlives that wait, whatever its client keeps in reserve. */
+const TOLD_SECONDS = 2;
+const ROW_OF_FAILURES = 5;
+const LONGER = 'Ask again, and wait longer each time.';
+const SAME_KEY = 'Send it again under the same Idempotency-Key.';
+
+/** What goes wrong, how a good client takes it, and what is seen by that; the fault, where one is needed. */
+type Step = [does: string, right: string, checks: string, fault?: Partial<NewFault> & Pick<NewFault, 'kind'>];
+
+const list = { operation: 'listPets' };
+const add = { operation: 'createPet' };
+const order = { operation: 'createOrder' };
+
+// biome-ignore format: a table
+const STEPS: readonly Step[] = [
+  [`The second GET /v1/pets gets 503 with Retry-After: ${TOLD_SECONDS}.`, 'Wait so long, then ask again.',
+    'retry_after', { kind: 'unavailable', ...list, skip: 1, seconds: TOLD_SECONDS }],
+  [`A later one gets no reply, ${ROW_OF_FAILURES} times in a row.`, LONGER,
+    'backoff', { kind: 'drop_before', ...list, skip: 2, times: ROW_OF_FAILURES }],
+  ['A later one breaks off in the middle.', 'Ask again for all of it.',
+    '', { kind: 'truncate', ...list, skip: 3 }],
+  [`A later one gets 502, ${ROW_OF_FAILURES} times in a row.`, LONGER,
+    'backoff', { kind: 'status', ...list, skip: 5, times: ROW_OF_FAILURES, status: 502 }],
+  ['A later one drips in for a second.', 'Have patience.',
+    '', { kind: 'drip', ...list, skip: 6, ms: 1_000 }],
+  ['The first POST /v1/pets is done, but its reply is lost.', SAME_KEY,
+    'idempotency finished', { kind: 'drop_after', ...add }],
+  [`The second gets 503 with Retry-After: ${TOLD_SECONDS}.`, `Wait so long. ${SAME_KEY}`,
+    'retry_after idempotency finished', { kind: 'unavailable', ...add, skip: 1, seconds: TOLD_SECONDS }],
+  ['The first POST /v1/store/orders is placed, but its reply is lost.', `${SAME_KEY} Under a new one it is refused.`,
+    'idempotency finished', { kind: 'drop_after', ...order }],
+  ['The second gets 500.', SAME_KEY,
+    'idempotency finished', { kind: 'status', ...order, skip: 1, status: 500 }],
+  ['Lists have more than a page: GET /v1/pets?limit=10.', 'Follow the Links to the last page, on few connections.',
+    'paging redundant reuse'],
+  ['An order for an animal that does not exist, such as 9007199254740991, gets 400.', 'Go on with something else.',
+    'hopeless'],
+  ['With eight connections or more a limit refuses them together.', 'Come back spread out.',
+    'herd'],
 ];
 
-/** Those faults in the same order and how a good client takes them, then what no fault is needed for. */
-export const DRILL_IN_WORDS: readonly string[] = [
-  'GET /v1/pets: the second one, and the try after it, get 503 with Retry-After. Wait as told. [retry_after]',
-  'A later one breaks off in the middle. Ask again.',
-  'Then three get no reply. Wait longer each time. [backoff]',
-  'Then one drips in for a second. Have patience.',
-  'POST /v1/pets: the first is done, its reply is lost. Send it again under the same Idempotency-Key. [idempotency]',
-  'A later one gets 503. Wait as told, and send it again under the same Idempotency-Key.',
-  'POST /v1/store/orders: the first is placed, but its reply is lost. Under a new key it would be refused.',
-  'The reply to the next one takes a second. Have patience.',
-  'Follow the Links of GET /v1/pets?limit=10 to the last page, on few connections. [paging, redundant, reuse]',
-  'Order an animal that does not exist, such as 9007199254740991: a 400, which asking again does not mend. [hopeless]',
-  'Use eight connections or more until a limit refuses them, and come back spread out. [herd]',
-  'Leave GET /v1/pets/{petId} alone, and send nothing more while a 429 tells you to wait. [deprecated, ban]',
-];
+export const DRILL = STEPS.map(([does, right, checks, fault], at) => ({
+  ...{ step: at + 1, does, right, checks: checks.split(' ').filter(Boolean) },
+  fault: fault && { operation: undefined, times: 1, skip: 0, ...fault },
+}));

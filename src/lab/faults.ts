@@ -1,19 +1,34 @@
 /** What is to go wrong for one key: a list in order of arrival, of which each request uses up at most one, once. */
+import { randomInt } from 'node:crypto';
 import { ApiError } from '../http/errors.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 
-const FAULT_KINDS = ['delay', 'unavailable', 'drop_before', 'drop_after', 'truncate', 'drip'] as const;
-export type FaultKind = (typeof FAULT_KINDS)[number];
-
 const MAX_FAULTS = 16;
-const MAX_TIMES = 1_000;
-const MAX_SKIP = 1_000;
+const MAX_TIMES = 1_000_000;
+const MAX_SKIP = 1_000_000;
 const MAX_FAULT_MS = 30_000;
+const MAX_HANG_MS = 120_000;
 const DEFAULT_FAULT_MS = 1_000;
 const MAX_RETRY_AFTER_SECONDS = 3_600;
+const MAX_SEED = 2 ** 32 - 1;
+const STATUSES = [429, 500, 502, 503, 504] as const;
 
-/** `ms` belongs to `delay` and `drip`, `seconds` to `unavailable`. */
+/** The members that belong to some kinds alone: of each kind, which. */
+const OWN = {
+  delay: ['ms'],
+  unavailable: ['seconds', 'as'],
+  status: ['status', 'seconds'],
+  hang: ['ms'],
+  drop_before: [],
+  drop_after: [],
+  truncate: [],
+  drip: ['ms'],
+} as const satisfies Record<string, readonly (keyof NewFault)[]>;
+
+export type FaultKind = keyof typeof OWN;
+const FAULT_KINDS = Object.keys(OWN) as FaultKind[];
+
 export interface NewFault {
   kind: FaultKind;
   /** The one operation that it is for; any, if absent. */
@@ -21,8 +36,14 @@ export interface NewFault {
   /** How many requests it is for, behind how many that it lets pass. */
   times: number;
   skip: number;
+  /** Which share of those that fit it meets, by a generator of that seed; all, if absent. */
+  rate?: number;
+  seed?: number;
   ms?: number;
+  /** What its Retry-After tells; none, if absent. */
   seconds?: number;
+  as?: 'seconds' | 'date';
+  status?: number;
 }
 
 export interface Fault extends NewFault {
@@ -33,48 +54,81 @@ export interface Fault extends NewFault {
 export function readFault(body: JsonValue, operations: readonly string[]): NewFault {
   const members = new Members(body);
   const kind = members.oneOf('kind', FAULT_KINDS);
+  const own: readonly string[] = OWN[kind];
   const has = (name: string) => body instanceof Map && body.has(name);
-  const operation = has('operation') ? members.oneOf('operation', operations) : undefined;
-  const takesMs = kind === 'delay' || kind === 'drip';
+  const ifOwn = <T>(name: string, read: () => T) => (own.includes(name) ? read() : undefined);
+  const seconds = () => members.integer('seconds', { min: 1, max: MAX_RETRY_AFTER_SECONDS }, 1);
+  const maxMs = kind === 'hang' ? MAX_HANG_MS : MAX_FAULT_MS;
+  const rate = members.share('rate');
   const fault: NewFault = {
     kind,
-    operation,
+    operation: has('operation') ? members.oneOf('operation', operations) : undefined,
     times: members.integer('times', { min: 1, max: MAX_TIMES }, 1),
     skip: members.integer('skip', { min: 0, max: MAX_SKIP }, 0),
-    ms: takesMs ? members.integer('ms', { min: 0, max: MAX_FAULT_MS }, DEFAULT_FAULT_MS) : undefined,
-    seconds:
-      kind === 'unavailable' ? members.integer('seconds', { min: 1, max: MAX_RETRY_AFTER_SECONDS }, 1) : undefined,
+    rate,
+    seed: rate && members.integer('seed', { min: 0, max: MAX_SEED }, randomInt(MAX_SEED)),
+    ms: ifOwn('ms', () => members.integer('ms', { min: 0, max: maxMs }, DEFAULT_FAULT_MS)),
+    seconds: ifOwn('seconds', () => (kind === 'unavailable' || has('seconds') ? seconds() : undefined)),
+    as: ifOwn('as', () => (has('as') ? members.oneOf('as', ['seconds', 'date']) : undefined)),
+    status: ifOwn('status', () => members.anyOf('status', STATUSES)),
   };
-  members.end({ ms: 'is for delay and drip; leave it out', seconds: 'is for unavailable; leave it out' });
+  const kindsWith = (name: string) => FAULT_KINDS.filter((one) => (OWN[one] as readonly string[]).includes(name));
+  const explained = ['ms', 'seconds', 'as', 'status'].map((name) => {
+    return [name, `is for ${kindsWith(name).join(', ')}; leave it out`];
+  });
+  members.end({ ...Object.fromEntries(explained), seed: 'goes with rate; leave it out' });
   return fault;
 }
 
 export class Faults {
-  armed: readonly Fault[] = [];
+  #armed: readonly (Fault & { draw?: () => number })[] = [];
   #lastId = 0;
+
+  get armed(): readonly Fault[] {
+    return this.#armed.map(({ draw: _, ...fault }) => fault);
+  }
 
   /** All of them or none. */
   arm(wanted: readonly NewFault[]): Fault[] {
-    const room = MAX_FAULTS - this.armed.length;
+    const room = MAX_FAULTS - this.#armed.length;
     if (wanted.length > room) {
-      const why = `at most ${MAX_FAULTS} faults can be armed at once (${this.armed.length} are); DELETE /lab/faults`;
+      const why = `at most ${MAX_FAULTS} faults can be armed at once (${this.#armed.length} are); DELETE /lab/faults`;
       throw new ApiError('invalid_body', `${why} disarms them`);
     }
     const added = wanted.map((fault) => ({ id: ++this.#lastId, ...fault }));
-    this.armed = [...this.armed, ...added];
+    const drawn = ({ rate, seed = 0 }: Fault) => (rate === undefined ? undefined : generator(seed));
+    this.#armed = [...this.#armed, ...added.map((fault) => ({ ...fault, draw: drawn(fault) }))];
     return added;
+  }
+
+  /** All of them, or the one of that id; whether there was one. */
+  disarm(id?: number): boolean {
+    const before = this.#armed.length;
+    this.#armed = id === undefined ? [] : this.#armed.filter((fault) => fault.id !== id);
+    return this.#armed.length < before;
   }
 
   /** What goes wrong with this request: the first fault that fits is used up by it. One that lets it pass counts it. */
   useUp(operation: string): Fault | undefined {
-    for (const fault of this.armed) {
+    for (const fault of this.#armed) {
       if (fault.operation !== undefined && fault.operation !== operation) continue;
       if (fault.skip > 0) fault.skip--;
-      else {
-        if (--fault.times === 0) this.armed = this.armed.filter((one) => one !== fault);
+      else if (fault.draw === undefined || fault.draw() < fault.rate!) {
+        if (--fault.times === 0) this.#armed = this.#armed.filter((one) => one !== fault);
         return fault;
       }
     }
     return undefined;
   }
+}
+
+/** Numbers from 0 to 1 that are the same for the same seed: mulberry32. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }

@@ -1,11 +1,12 @@
 /** From what was counted to a grade that one can argue about. */
-import { CHECKS, type Check } from './checks.ts';
-import type { Recorded } from './recorded.ts';
+import { CHECKS, type Check, type Rule } from './checks.ts';
+import type { Judgement, Recorded } from './recorded.ts';
 
 const MAX_REQUEST_IDS = 8;
 const LEAST_SEEN_PERCENT = 60;
 const GRADES = ['A', 'B', 'C', 'D', 'F'] as const;
 const LEAST_SCORE = [90, 80, 65, 50, 0];
+const HIDDEN = 'a proxy stands between (Via, Forwarded or X-Forwarded-For), and the connections are its own';
 
 type Verdict = 'pass' | 'warn' | 'fail' | 'unseen';
 
@@ -25,53 +26,111 @@ export interface Grade {
   score: number;
   /** Of all weight, which is 100. */
   seen: number;
+  /** What the client would have to do for more to be seen; empty where all was. */
+  next: string;
   checks: CheckResult[];
 }
 
-/** What one check has counted of one key. */
+/** What one rule has counted of one key. */
 interface Tally {
   good: number;
   bad: number;
+  hidden: number;
   requestIds: string[];
 }
 
-export const newTallies = (): Tally[] => CHECKS.map(() => ({ good: 0, bad: 0, requestIds: [] }));
+/** What all rules have counted of one key. Each request is judged once by each. */
+export class Tallies {
+  readonly #tallies = new Map<Rule, Tally>();
+  readonly #judged = new Map<Rule, WeakMap<Recorded, Judgement['is']>>();
 
-/** Counts what the newest request says, in view of those before it. */
-export function count(tallies: Tally[], newest: Recorded, before: readonly Recorded[]): void {
-  for (const [at, { judge }] of CHECKS.entries()) {
-    const judgement = judge(newest, before);
-    if (judgement === undefined) continue;
-    const tally = tallies[at];
-    tally[judgement]++;
-    if (judgement === 'bad') tally.requestIds = [...tally.requestIds, newest.requestId].slice(-MAX_REQUEST_IDS);
+  of(rule: Rule): Tally {
+    const tally = this.#tallies.get(rule) ?? { good: 0, bad: 0, hidden: 0, requestIds: [] };
+    this.#tallies.set(rule, tally);
+    return tally;
+  }
+
+  /** Counts what the newest request says, in view of those before it. */
+  count(newest: Recorded, before: readonly Recorded[], rules: readonly Rule[] = RULES): void {
+    for (const rule of rules) for (const one of rule.judge?.(newest, before) ?? []) this.#add(rule, one);
+  }
+
+  /** Counts what shows as time passes. Gives back until when some may still turn out well. */
+  settle(history: readonly Recorded[], now: number): number {
+    let openUntil = now;
+    for (const rule of RULES) {
+      const settled = rule.settle?.(history, now);
+      for (const one of settled?.judged ?? []) this.#add(rule, one);
+      openUntil = Math.max(openUntil, settled?.openUntil ?? now);
+    }
+    return openUntil;
+  }
+
+  #add(rule: Rule, { of, is, by }: Judgement): void {
+    const judged = this.#judged.get(rule) ?? new WeakMap();
+    this.#judged.set(rule, judged);
+    const was = judged.get(of);
+    if (was === is || (was === 'bad' && !rule.revises)) return;
+    const tally = this.of(rule);
+    if (was !== undefined) tally[was]--;
+    judged.set(of, is);
+    tally[is]++;
+    if (is === 'bad') tally.requestIds = [...tally.requestIds, by.requestId].slice(-MAX_REQUEST_IDS);
+    else if (tally.bad === 0) tally.requestIds = [];
   }
 }
 
-export function gradeOf(tallies: readonly Tally[]): Grade {
-  const checks = CHECKS.map((check, at) => resultOf(check, tallies[at]));
+const RULES = CHECKS.flatMap(({ rules }) => rules);
+
+export function gradeOf(tallies: Tallies): Grade {
+  const checks = CHECKS.map((check) => resultOf(check, tallies));
   const seen = weightOf(checks, { pass: 1, warn: 1, fail: 1, unseen: 0 });
   const earned = weightOf(checks, { pass: 1, warn: 0.5, fail: 0, unseen: 0 });
   const score = seen === 0 ? 0 : (100 * earned) / seen;
-  const worst = CHECKS.filter((_, at) => checks[at].verdict === 'fail').map(({ cap }) => GRADES.indexOf(cap ?? 'A'));
+  const caps = CHECKS.map(({ cap, capUnseen }, at) => {
+    const { verdict } = checks[at];
+    return verdict === 'fail' ? cap : verdict === 'unseen' ? capUnseen : undefined;
+  });
   const place = Math.max(
     LEAST_SCORE.findIndex((least) => score >= least),
-    ...worst,
+    ...caps.map((cap) => GRADES.indexOf(cap ?? 'A')),
   );
-  const grade = seen < LEAST_SEEN_PERCENT ? null : GRADES[place];
-  return { grade, score: Math.floor(score), seen, checks };
+  const isCapped = CHECKS.some(({ cap }, at) => cap !== undefined && checks[at].verdict === 'fail');
+  const grade = seen < LEAST_SEEN_PERCENT && !isCapped ? null : GRADES[place];
+  return { grade, score: Math.floor(score), seen, next: nextOf(checks), checks };
 }
 
 function weightOf(checks: readonly CheckResult[], part: Record<Verdict, number>): number {
   return checks.reduce((sum, { weight, verdict }) => sum + weight * part[verdict], 0);
 }
 
-function resultOf(check: Check, { good, bad, requestIds }: Tally): CheckResult {
-  const { id, weight, share = 0, warns } = check;
-  const all = good + bad;
-  const isBad = bad > share * all;
-  const verdict = all === 0 ? 'unseen' : !isBad ? 'pass' : warns ? 'warn' : 'fail';
-  const allowed = share > 0 ? ` (${100 * share} % may)` : '';
-  const why = all === 0 ? `not seen: no ${check.judged}` : `${bad} of ${all} ${check.judged} ${check.bad}${allowed}`;
-  return { id, weight, verdict, count: bad, requestIds: [...requestIds], why };
+/** The heaviest first. */
+function nextOf(checks: readonly CheckResult[]): string {
+  const missing = CHECKS.filter(({ toSee }, at) => toSee !== undefined && checks[at].verdict === 'unseen');
+  return missing
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ id, weight, toSee }) => `${id} (${weight}): ${toSee}`)
+    .join('; ');
+}
+
+function resultOf({ id, weight, rules }: Check, tallies: Tallies): CheckResult {
+  const results = rules.map((rule) => ({ rule, ...tallies.of(rule), verdict: verdictOf(rule, tallies.of(rule)) }));
+  const verdict = (['fail', 'warn', 'pass'] as const).find((one) => results.some((result) => result.verdict === one));
+  if (verdict === undefined) {
+    const why = results.some(({ hidden }) => hidden > 0) ? HIDDEN : `no ${rules[0].judged}`;
+    return { id, weight, verdict: 'unseen', count: 0, requestIds: [], why: `not seen: ${why}` };
+  }
+  const seen = results.filter((result) => result.verdict !== 'unseen');
+  const told = seen.find((result) => result.verdict === verdict)!;
+  const why = seen.map(({ rule, good, bad }) => {
+    const allowed = rule.share === undefined ? '' : ` (${100 * rule.share} % may)`;
+    return `${bad} of ${good + bad} ${rule.judged} ${rule.bad}${allowed}`;
+  });
+  return { id, weight, verdict, count: told.bad, requestIds: [...told.requestIds], why: why.join('; ') };
+}
+
+function verdictOf({ share = 0, warns }: Rule, { good, bad }: Tally): Verdict {
+  if (good + bad === 0) return 'unseen';
+  if (bad <= share * (good + bad)) return 'pass';
+  return warns ? 'warn' : 'fail';
 }

@@ -8,17 +8,17 @@ import type { Limited, Limiter } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import type { Exchange, LabHook } from '../exchange.ts';
-import { ApiError } from '../http/errors.ts';
-import { errorReply, type Reply } from '../http/reply.ts';
+import type { Reply } from '../http/reply.ts';
 import { isEmpty } from '../http/request.ts';
 import type { JsonValue } from '../json/reader.ts';
 import type { ApiKey } from '../store/model.ts';
-import { type Content, LAB_CALLS, type LabHandler } from './calls.ts';
+import { type Content, type LabHandler, placeOf } from './calls.ts';
 import type { Grade } from './grade.ts';
+import { harOf } from './har.ts';
 import { junitOf } from './junit.ts';
 import { KeyStates } from './record.ts';
 import { aheadMs, Recorder } from './recorder.ts';
-import { senderOf } from './sending.ts';
+import { refusalOf, senderOf } from './sending.ts';
 
 const LAB_REQUESTS_PER_MINUTE = 600;
 
@@ -26,19 +26,23 @@ export class Lab implements LabHook {
   readonly limiter: Limiter;
   readonly engine: Engine;
   readonly content: Content;
+  readonly clock: Clock;
+  readonly version: string;
   readonly #states = new KeyStates();
   readonly #recorder: Recorder;
 
   /** `content`: what `reset` makes of the store. */
-  constructor(engine: Engine, clock: Clock, content: Content) {
+  constructor(engine: Engine, clock: Clock, content: Content, version = '0') {
     this.engine = engine;
     this.content = content;
+    this.clock = clock;
+    this.version = version;
     this.limiter = limiterOf(engine, clock);
     this.#recorder = new Recorder(clock, engine.store.read);
   }
 
   allow(path: string): string | undefined {
-    const handlers = LAB_CALLS.get(path);
+    const handlers = placeOf(path)?.handlers;
     if (handlers === undefined) return undefined;
     const methods = Object.keys(handlers).map((method) => (method === 'GET' ? 'GET, HEAD' : method));
     return [...methods, 'OPTIONS'].join(', ');
@@ -48,9 +52,10 @@ export class Lab implements LabHook {
     const key = caller as ApiKey;
     this.#recorder.sees(req.from);
     const method = req.method === 'HEAD' ? 'GET' : req.method;
-    const handler = LAB_CALLS.get(path)?.[method as string] as LabHandler;
+    const { handlers, param } = placeOf(path)!;
+    const handler = handlers[method as string] as LabHandler;
     const sent = isEmpty(req) ? undefined : await body();
-    return handler({ lab: this, key, state: this.#states.of(key.id), query, body: sent });
+    return handler({ lab: this, key, state: this.#states.of(key.id), query, param, body: sent });
   }
 
   banned(key: ApiKey): void {
@@ -64,10 +69,18 @@ export class Lab implements LabHook {
   around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
     const fault = this.#states.of((exchange.caller as ApiKey).id).faults.useUp(exchange.endpoint!.name);
     if (fault === undefined) return operate();
-    const { kind, ms, seconds } = fault;
+    const { kind, ms = 0 } = fault;
     exchange.fault = { kind, send: senderOf(fault) };
-    if (kind === 'unavailable' || kind === 'drop_before') return unavailable(seconds); // dropped, it is not sent
-    return kind === 'delay' ? late(operate, ms!) : operate();
+    if (kind === 'delay') return late(operate, ms);
+    if (kind === 'hang') return this.#silence(exchange, ms).then(() => refusalOf(fault, this.clock.wall())); // not sent
+    return kind === 'unavailable' || kind === 'status' || kind === 'drop_before'
+      ? refusalOf(fault, this.clock.wall())
+      : operate();
+  }
+
+  /** As long as anybody waits. */
+  #silence(exchange: Exchange, ms: number): Promise<void> {
+    return delay(ms, undefined, { signal: this.#recorder.signalOf(exchange) }).catch(() => {});
   }
 
   answers(exchange: Exchange, reply: Reply): readonly string[] {
@@ -80,11 +93,20 @@ export class Lab implements LabHook {
     this.#states.forget(id);
   }
 
-  /** For `petstore grade`. */
-  readonly grade = (id: string, atLeast?: string): Grade & { isGoodEnough: boolean; junit: string } => {
-    const grade = this.#states.of(id).record.grade();
-    const isGoodEnough = grade.grade !== null && grade.grade <= (atLeast ?? 'F');
-    return { ...grade, isGoodEnough, junit: junitOf(id, grade, isGoodEnough) };
+  /** For `petstore grade`, and `/lab/grade`. */
+  readonly grade = (id: string): Grade & { openMs: number } =>
+    this.#states.of(id).record.grade(this.#recorder.now({ id }));
+
+  /** For `petstore grade`: the same for programs that watch tests, and those that show requests. */
+  readonly evidence = (id: string, grade: Grade, isGoodEnough: boolean): { junit: string; har: string } => {
+    const { record, host } = this.#states.of(id);
+    const requests = record.ended();
+    const at = requests[0]?.unix ?? this.clock.wall();
+    const seconds = (this.clock.wall() - at) / 1_000;
+    return {
+      junit: junitOf(id, grade, { isGoodEnough, at, seconds }),
+      har: JSON.stringify(harOf(requests, host, this.version), null, 2),
+    };
   };
 }
 
@@ -103,11 +125,6 @@ function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
     look: ({ slot }) => slots.look({ slot, ...limits }),
     lift: (caller) => slots.lift(caller),
   };
-}
-
-function unavailable(seconds = 1): Reply {
-  const why = `the lab answers so, as it was asked to; ask again in ${seconds} s`;
-  return errorReply(new ApiError('unavailable', why, ['Retry-After', String(seconds)]));
 }
 
 /** It is done at once, and told late: so does a service that is slow. */

@@ -10,8 +10,9 @@ export interface Recorded {
   at: number;
   /** When its reply had left or was lost; Infinity while it is under way. */
   endedAt: number;
-  /** Unix ms at which it came in, for people. */
+  /** Unix ms at which it came in, and the ms until it ended, for people. */
   unix: number;
+  ms: number;
   method: string;
   target: string;
   operation: string | null;
@@ -30,15 +31,27 @@ export interface Recorded {
   isLost: boolean;
   /** Whether the service let its connection go on. */
   isKept: boolean;
-  /** Until when a 429 or 503 told its client to wait. */
+  /** The `code` of an error. */
+  code: string | undefined;
+  /** Until when its Retry-After told its client to wait. */
   waitUntil: number | undefined;
-  /** Which page it asked for, where it was not the first, and which one the reply's Link led on to. */
-  page: string | undefined;
-  next: string | undefined;
+  /** The number of the newest connection that was known when it ended. */
+  newestConnection: number;
+  /** Whether a Link had led to the page that it asks for; undefined where it asks for the first. */
+  isLinked: boolean | undefined;
+  /** Whether a proxy says that it stands between. */
+  isProxied: boolean;
   /** Whether a ban began with it. */
   bans: boolean;
   /** Which animals it saw: another number, once one has changed. */
   petsVersion: number;
+}
+
+/** What a rule says of one request, and the request that showed it. `hidden`: it cannot be seen. */
+export interface Judgement {
+  of: Recorded;
+  is: 'good' | 'bad' | 'hidden';
+  by: Recorded;
 }
 
 /** Tells two texts apart and gives neither away. */
@@ -54,24 +67,17 @@ export function shownTarget(target: string): string {
   return `${Buffer.from(target.slice(0, MAX_SHOWN_TARGET_CHARS))}…`;
 }
 
-/** Which page a target asks for, as `path?after`; undefined where it asks for the first. */
-export function pageOf(target: string): string | undefined {
+/** Which page a target asks for, its path and `after`, as a number; undefined where it asks for the first. */
+export function pageOf(target: string): number | undefined {
   const cut = target.indexOf('?');
   const after = cut === -1 ? null : new URLSearchParams(target.slice(cut + 1)).get('after');
-  return after === null ? undefined : shownTarget(`${target.slice(0, cut)}?${after}`);
+  return after === null ? undefined : Buffer.from(mark(target.slice(0, cut), after), 'base64url').readUIntBE(0, 6);
 }
 
 const LINK_NEXT = /<([^>]*)>; rel="next"/;
 
 /** Which page a reply's Link leads on to, in the same form. */
-export function nextPage(link: string | undefined): string | undefined {
+export function nextPage(link: string | undefined): number | undefined {
   const target = LINK_NEXT.exec(link ?? '')?.[1];
   return target === undefined ? undefined : pageOf(target);
-}
-
-/** As `GET /lab/requests` shows it. */
-export function shown(one: Recorded): object {
-  const { method, target, operation, status, requestId, connection, fault } = one;
-  const about = { method, target, operation, status, requestId, connection };
-  return { at: new Date(one.unix).toISOString(), ...about, idempotencyKey: one.key !== undefined, fault };
 }

@@ -8,15 +8,28 @@ import type { FaultKind } from './faults.ts';
 import type { KeyState } from './record.ts';
 import { mark, nextPage, pageOf, type Recorded, shownTarget } from './recorded.ts';
 
-const NEVER_ARRIVES: readonly (string | null)[] = ['drop_before', 'drop_after', 'truncate'];
+const NEVER_ARRIVES: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang', 'truncate'];
+const NOTHING_SENT: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang'];
+const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
+const PROXIES = ['via', 'forwarded', 'x-forwarded-for'];
+const CODE = /^\{"code":"(\w+)"/;
 
-type UnderWay = [one: Recorded, state: KeyState];
+interface UnderWay {
+  one: Recorded;
+  state: KeyState;
+  beganMs: number;
+  page?: number;
+  /** Aborted when it has ended. */
+  ended: AbortController;
+}
 
 export class Recorder {
   readonly #clock: Clock;
   readonly #read: Reading;
   readonly #underWay = new WeakMap<Exchange, UnderWay>();
-  readonly #seen = new WeakSet<Connection>();
+  /** What is under way on each connection. */
+  readonly #connections = new WeakMap<Connection, Set<Exchange>>();
+  #newestConnection = 0;
 
   constructor(clock: Clock, read: Reading) {
     this.#clock = clock;
@@ -25,17 +38,27 @@ export class Recorder {
 
   /** Whether nothing was asked on this connection before. */
   sees(connection: Connection): boolean {
-    const isNew = !this.#seen.has(connection);
-    this.#seen.add(connection);
-    return isNew;
+    if (this.#connections.has(connection)) return false;
+    const underWay = new Set<Exchange>();
+    this.#connections.set(connection, underWay);
+    this.#newestConnection = Math.max(this.#newestConnection, connection.number);
+    connection.socket.once('close', () => {
+      for (const exchange of underWay) this.#end(exchange, true);
+    });
+    // A client that sends nothing more may still read; but not for as long as the lab lets it wait.
+    connection.socket.once('end', () => {
+      for (const exchange of underWay) if (WAITS.includes(exchange.fault?.kind)) this.#end(exchange, true);
+    });
+    return true;
   }
 
   begin(exchange: Exchange, state: KeyState): void {
     const { req, id, endpoint } = exchange;
-    const { url: target = '', method = '' } = req;
-    const key = req.headers['idempotency-key'] as string | undefined;
+    const { url: target = '', method = '', headers } = req;
+    const key = headers['idempotency-key'] as string | undefined;
+    const page = pageOf(target);
     const one: Recorded = {
-      at: this.#now(exchange),
+      at: this.now(exchange.caller as ApiKey),
       endedAt: Number.POSITIVE_INFINITY,
       unix: this.#clock.wall(),
       method,
@@ -45,69 +68,91 @@ export class Recorder {
       connection: req.from.number,
       opens: this.sees(req.from),
       key: key === undefined ? undefined : mark(key),
-      page: pageOf(target),
+      isLinked: page === undefined ? undefined : state.record.links.has(page),
+      isProxied: PROXIES.some((name) => headers[name] !== undefined),
       bans: state.hasBanBegun,
       // Until it is known:
       same: '',
+      ms: 0,
       fault: null,
       status: null,
+      code: undefined,
       isLost: true,
       isKept: false,
       waitUntil: undefined,
-      next: undefined,
+      newestConnection: 0,
       petsVersion: 0,
     };
     state.hasBanBegun = false;
+    state.host = shownTarget(headers.host ?? '') || state.host;
     state.record.begin(one);
-    this.#underWay.set(exchange, [one, state]);
+    this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now(), ended: new AbortController() });
+    this.#connections.get(req.from)!.add(exchange);
+  }
+
+  /** Told when nobody waits for a reply any more. */
+  signalOf(exchange: Exchange): AbortSignal | undefined {
+    return this.#underWay.get(exchange)?.ended.signal;
   }
 
   /** The reply is about to leave, or what is sent in its place. */
   answers(exchange: Exchange, reply: Reply): void {
     const underWay = this.#underWay.get(exchange);
     if (underWay === undefined) return;
-    const [one] = underWay;
-    const { req, res, body } = exchange;
-    one.fault = (exchange.fault?.kind ?? null) as FaultKind | null;
-    one.status = one.fault === 'drop_before' || one.fault === 'drop_after' ? null : reply.status;
-    one.same = mark(one.method, req.url as string, body ?? '');
+    const { one } = underWay;
+    const { req, res } = exchange;
+    const fault = exchange.fault?.kind ?? null;
+    one.status = NOTHING_SENT.includes(fault) ? null : reply.status;
+    one.code = reply.status < 400 ? undefined : CODE.exec(reply.body)?.[1];
     one.petsVersion = this.#read.pets.version;
-    one.next = nextPage(headerOf(reply, 'Link'));
     one.waitUntil = this.#waitUntil(exchange, reply);
-    const end = (isLost: boolean) => this.#end(exchange, underWay, isLost);
-    if (NEVER_ARRIVES.includes(one.fault)) req.from.socket.once('finish', () => end(true));
+    underWay.page = nextPage(headerOf(reply, 'Link'));
+    const end = (isLost: boolean) => this.#end(exchange, isLost);
+    if (NEVER_ARRIVES.includes(fault)) req.from.socket.once('finish', () => end(true));
     else res.once('finish', () => end(false));
     if (res.closed || req.destroyed) end(true);
     else for (const either of [req, res]) either.once('close', () => end(true)); // a reply that waits does not close
   }
 
-  #end(exchange: Exchange, [one, state]: UnderWay, isLost: boolean): void {
-    if (!this.#underWay.delete(exchange)) return;
-    const { req, res } = exchange;
-    one.endedAt = this.#now(exchange);
+  #end(exchange: Exchange, isLost: boolean): void {
+    const underWay = this.#underWay.get(exchange);
+    if (underWay === undefined) return;
+    this.#underWay.delete(exchange);
+    const { one, state, beganMs, page } = underWay;
+    const { req, res, body } = exchange;
+    this.#connections.get(req.from)?.delete(exchange);
+    one.same = mark(one.method, req.url as string, body ?? '');
+    one.fault = (exchange.fault?.kind ?? null) as FaultKind | null;
+    one.endedAt = this.now(exchange.caller as ApiKey);
+    one.ms = Math.round(10 * (this.#clock.now() - beganMs)) / 10;
     one.isLost = isLost;
     one.isKept = !isLost && !(req.from.isEnding && res.shouldKeepAlive); // what the client ends, it could have kept
-    if (isLost) one.waitUntil = one.next = undefined;
+    one.newestConnection = this.#newestConnection;
+    if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
+    if (page !== undefined && one.status !== null) state.record.links.add(page);
     state.record.end(one);
+    underWay.ended.abort();
   }
 
   /** A 429 tells the end of its window in two ways, each rounded up by itself: who kept to either has waited. */
   #waitUntil(exchange: Exchange, reply: Reply): number | undefined {
-    const seconds = headerOf(reply, 'Retry-After');
-    if (seconds === undefined || (reply.status !== 429 && reply.status !== 503)) return undefined;
+    const told = headerOf(reply, 'Retry-After');
+    if (told === undefined) return undefined;
+    const wall = this.#clock.wall();
+    const ms = /^\d+$/.test(told) ? Number(told) * 1_000 : Date.parse(told) - wall;
     const { resetsAt = Number.POSITIVE_INFINITY } = exchange;
-    return this.#now(exchange) + Math.min(Number(seconds) * 1_000, resetsAt * 1_000 - this.#clock.wall());
+    return this.now(exchange.caller as ApiKey) + Math.min(ms, resetsAt * 1_000 - wall);
   }
 
   /** On the key's own clock. */
-  #now({ caller }: Exchange): number {
-    return this.#clock.now() + aheadMs(this.#read, caller as ApiKey);
+  now(key: Pick<ApiKey, 'id'>): number {
+    return this.#clock.now() + aheadMs(this.#read, key);
   }
 }
 
 /** How far ahead a key's clock is now. */
-export function aheadMs(read: Reading, { id }: ApiKey): number {
+export function aheadMs(read: Reading, { id }: Pick<ApiKey, 'id'>): number {
   return read.keys.get(id)?.ahead ?? 0;
 }
 

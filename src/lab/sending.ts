@@ -1,6 +1,7 @@
 /** How a reply is sent that is to arrive broken, slowly or not at all. */
 import type { Exchange } from '../exchange.ts';
-import type { Reply } from '../http/reply.ts';
+import type { ErrorCode } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Fault, FaultKind } from './faults.ts';
 
 type Send = (exchange: Exchange, reply: Reply, headers: string[], ms: number) => void;
@@ -9,6 +10,8 @@ type Send = (exchange: Exchange, reply: Reply, headers: string[], ms: number) =>
 const SENDERS: Record<FaultKind, Send | undefined> = {
   delay: undefined,
   unavailable: undefined,
+  status: undefined,
+  hang: drop,
   drop_before: drop,
   drop_after: drop,
   truncate,
@@ -19,6 +22,20 @@ export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']
   const send = SENDERS[kind];
   return send && ((exchange, reply, headers) => send(exchange, reply, headers, ms));
 }
+
+/** What a gateway adds to the catalogue of errors has the code of that which it stands for. */
+const CODES: Record<number, ErrorCode> = { 429: 'rate_limited', 500: 'internal_error' };
+
+/** Nothing is done, and the client is told so. */
+export function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): Reply {
+  const told = as === 'date' ? dateIn(seconds!, wall) : String(seconds);
+  const message = `the lab answers so, as it was asked to${seconds === undefined ? '' : `; ask again in ${seconds} s`}`;
+  const body = JSON.stringify({ code: CODES[status] ?? 'unavailable', message, status });
+  return jsonReply(status, body, seconds === undefined ? [] : ['Retry-After', told]);
+}
+
+/** The first whole second that is no earlier: a date tells no fractions. */
+const dateIn = (seconds: number, wall: number) => new Date(1_000 * Math.ceil(wall / 1_000 + seconds)).toUTCString();
 
 /** Replies to what was asked before on the connection go first. */
 function drop(exchange: Exchange): void {

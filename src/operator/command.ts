@@ -18,7 +18,7 @@ export interface Context {
   /** Which keys the server accepts; for a store without a server: production. */
   environment: Environment;
   /** How the client of a key behaved, where a lab is served. */
-  grade?: Lab['grade'];
+  lab?: Pick<Lab, 'grade' | 'evidence'>;
 }
 
 /** `A`: what its call gives; `R`: what is told of that. `command` is there only so that all three are inferred. */

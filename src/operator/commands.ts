@@ -1,8 +1,9 @@
 /** Every command, in the order in which they are told. */
 import { openapiDocument } from '../web/openapi.ts';
-import { EXPORT, GRADE } from './animal-commands.ts';
+import { EXPORT } from './animal-commands.ts';
 import { command } from './command.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
+import { GRADE } from './grading.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
 import { baseUrls, json } from './options.ts';

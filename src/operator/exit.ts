@@ -5,7 +5,7 @@ import { StoreError } from '../store/model.ts';
 import { VersionError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';
 
-export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;
 
 /** Ends the program with a sentence for the operator and an exit status, without a stack. A plain Error does with 1. */
 export class CommandError extends Error {

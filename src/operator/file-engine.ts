@@ -36,7 +36,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): E
     async reset({ id, ...key }, content) {
       const at = store.unix();
       await Promise.all([
-        store.write(() => ({ op: 'fill' as const, at, ...content })),
+        content && store.write(() => ({ op: 'fill' as const, at, ...content })),
         store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
         store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
       ]);

@@ -94,7 +94,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, endNow:
     const { store, limiter } = engine;
     if (seed !== undefined) await seedStore(store, seed);
     const lab = settings.lab ? await openLab(engine, seed) : undefined;
-    const context = { engine, clock, environment, grade: lab?.grade };
+    const context = { engine, clock, environment, lab };
     const others = async () => team?.figures() ?? [];
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
     const admin = database ? undefined : await openAdmin(data, { context, calls, log });
@@ -130,7 +130,8 @@ async function openTeam(options: ConstructorParameters<typeof Team>[0]): Promise
 /** Loaded only here: a service without it has none of it in memory. */
 async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
-  return new Lab(engine, clock, seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed));
+  const content = seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed);
+  return new Lab(engine, clock, content, VERSION);
 }
 
 /** The first line is for programs. A new key stands alone on its line, and then in a line to paste. */

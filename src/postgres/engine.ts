@@ -96,7 +96,7 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     async reset({ id, slot }, content) {
       const at = store.unix();
       await Promise.all([
-        store.write(() => ({ op: 'fill' as const, at, ...content })),
+        content && store.write(() => ({ op: 'fill' as const, at, ...content })),
         store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
       ]);
       await upkeep.rows({ text: REFILL, values: [slot] });

@@ -1,6 +1,8 @@
 /** The lab over HTTP, call by call: what each takes, refuses and says. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { LAB_CALLS } from '../../src/lab/calls.ts';
+import { CHECKS } from '../../src/lab/checks.ts';
 import { DRILL } from '../../src/lab/drill.ts';
 import { REX, type Said, startLab } from './service.ts';
 
@@ -10,7 +12,15 @@ type Refused = [what: string, body: unknown, status: number, code: string, told?
 
 /** What is refused: the request, its status and code, and what the message names. */
 const REFUSED: Refused[] = [
-  ['GET /lab', undefined, 404, 'not_found'],
+  ['GET /lab/', undefined, 404, 'not_found'],
+  ['POST /lab', undefined, 405, 'method_not_allowed', [/GET, HEAD, OPTIONS/]],
+  ['DELETE /lab/faults/1', undefined, 404, 'not_found'],
+  ['DELETE /lab/faults/0', undefined, 404, 'not_found'],
+  ['DELETE /lab/faults/x', undefined, 404, 'not_found'],
+  ['GET /lab/faults/1', undefined, 405, 'method_not_allowed', [/DELETE, OPTIONS/]],
+  ['GET /lab/requests?format=xml', undefined, 400, 'invalid_parameter', [/format: must be har/]],
+  ['POST /lab/reset', { only: 'shop' }, 400, 'invalid_body', [/only: must be one of "key"/]],
+  ['POST /lab/reset?only=key', undefined, 400, 'invalid_parameter'],
   ['GET /lab/Clock', undefined, 404, 'not_found'],
   ['DELETE /lab/clock', undefined, 405, 'method_not_allowed', [/GET, HEAD, POST, OPTIONS/]],
   ['PUT /lab/faults', undefined, 405, 'method_not_allowed', [/GET, HEAD, POST, DELETE, OPTIONS/]],
@@ -39,13 +49,28 @@ const REFUSED: Refused[] = [
     [
       [[], /must be a JSON object/],
       [{}, /kind: is missing/],
-      [{ kind: 'fire', times: 0 }, /kind: must be one of "delay"/, /times: .*1 to 1000/],
+      [{ kind: 'fire', times: 0 }, /kind: must be one of "delay"/, /times: .*1 to 1000000/],
       [{ ...fault, operation: 'feedPet' }, /operation: must be one of "listPets"/],
-      [{ ...fault, times: 1_001, skip: -1, ms: 30_001 }, /times: /, /skip: .*0 to 1000/, /ms: .*0 to 30000/],
+      [{ ...fault, times: 1_000_001, skip: -1, ms: 30_001 }, /times: /, /skip: .*0 to 1000000/, /ms: .*0 to 30000/],
+      [{ kind: 'hang', ms: 120_001 }, /ms: .*0 to 120000/],
+      [{ kind: 'status' }, /status: is missing \(one of 429, 500, 502, 503, 504\)/],
+      [
+        { kind: 'status', status: 404, as: 'date' },
+        /status: must be one of 429/,
+        /as: is for unavailable; leave it out/,
+      ],
+      [{ ...fault, status: 500 }, /status: is for status; leave it out/],
+      [{ kind: 'unavailable', as: 'week' }, /as: must be one of "seconds", "date"/],
+      ...[0, 1.01, 0.001, -0.5, '0.5', 2].map((rate) => [
+        { ...fault, rate },
+        /rate: must be a number above 0, up to 1/,
+      ]),
+      [{ ...fault, seed: 1 }, /seed: goes with rate/],
+      [{ ...fault, rate: 0.5, seed: 2 ** 32 }, /seed: must be .* from 0 to 4294967295/],
       [{ ...fault, times: 1.5, skip: '1' }, /times: /, /skip: /],
       [{ kind: 'unavailable', seconds: 0 }, /seconds: .*1 to 3600/],
-      [{ kind: 'unavailable', ms: 5 }, /ms: is for delay and drip/],
-      [{ kind: 'drop_after', seconds: 5 }, /seconds: is for unavailable/],
+      [{ kind: 'unavailable', ms: 5 }, /ms: is for delay, hang, drip/],
+      [{ kind: 'drop_after', seconds: 5 }, /seconds: is for unavailable, status/],
       [{ ...fault, color: 'red' }, /"color": is unknown/],
     ] as [body: object, ...told: RegExp[]][]
   ).map(([body, ...told]): Refused => ['POST /lab/faults', body, 400, 'invalid_body', told]),
@@ -56,7 +81,7 @@ test('what the lab refuses', async (t) => {
   for (const [what, body, status, code, told = [], said] of REFUSED) {
     const got = await ask(what, body, said);
     assert.deepEqual([got.status, got.json.code], [status, code], `${what} ${JSON.stringify(body)}`);
-    for (const one of told) assert.match(got.json.message, one, what);
+    for (const one of told) assert.match(got.json.message, one, `${what} ${JSON.stringify(body)}`);
     if (status === 405) assert.match(got.headers.get('allow')!, told[0]);
   }
 });
@@ -64,6 +89,7 @@ test('what the lab refuses', async (t) => {
 test('what the lab says', async (t) => {
   const { ask, must } = await startLab(t, { pets: [{ ...REX, status: 'sold' }] });
   const rest = { times: 1, skip: 0 };
+  const often = { kind: 'status', operation: 'listPets', times: 1_000_000, skip: 0, rate: 0.25, seed: 7, status: 429 };
   const broken = { kind: 'unavailable', operation: 'createPet', times: 3, skip: 2, seconds: 7 };
   const armed = [
     { id: 1, ...fault, ...rest, ms: 1_000 },
@@ -88,6 +114,9 @@ test('what the lab says', async (t) => {
     ['GET /lab/faults', 200, armed],
     ['DELETE /lab/faults', 204, undefined],
     ['POST /lab/faults', 201, { ...armed[0], id: 5 }, fault], // ids are never given again
+    ['POST /lab/faults', 201, { id: 6, ...often }, often],
+    ['DELETE /lab/faults/5', 204, undefined],
+    ['GET /lab/faults', 200, [{ id: 6, ...often }]],
     ['GET /lab/requests', 200, []],
     ['POST /lab/reset', 204, undefined],
     ['POST /lab/reset', 204, undefined, {}],
@@ -97,19 +126,41 @@ test('what the lab says', async (t) => {
     const got = await ask(what, body);
     assert.deepEqual([got.status, got.json], [status, json], what);
   }
-  assert.ok((await must('POST /lab/drill')).json.script.length > DRILL.length);
-  const drill = (await must('GET /lab/faults')).json.map(({ id: _, ...one }: { id: number }) => one);
-  assert.deepEqual(drill, DRILL);
-  await must('DELETE /lab/faults');
-  for (const one of DRILL) await must('POST /lab/faults', one); // each is one that could be asked for
+  const { seed } = (await must('POST /lab/faults', { ...fault, rate: 0.5 })).json;
+  assert.ok(Number.isInteger(seed), 'a seed that was not given is told');
 
-  // At most sixteen at once: all of a script, or none of it.
-  await must('POST /lab/faults', fault);
-  assert.match((await ask('POST /lab/drill')).json.message, /at most 16 faults can be armed at once \(9 are\)/);
-  for (let n = 9; n < 16; n++) await must('POST /lab/faults', fault);
+  // At most sixteen at once; but the drill comes in place of them.
+  for (let n = 1; n < 16; n++) await must('POST /lab/faults', fault);
   const refused = await ask('POST /lab/faults', fault);
   assert.deepEqual([refused.status, refused.json.code], [400, 'invalid_body']);
   assert.equal((await must('GET /lab/faults')).json.length, 16);
+  assert.deepEqual((await must('POST /lab/drill')).json, { script: JSON.parse(JSON.stringify(DRILL)) });
+  const drill = (await must('GET /lab/faults')).json.map(({ id: _, ...one }: { id: number }) => one);
+  const wanted = DRILL.flatMap(({ fault }) => fault ?? []);
+  assert.deepEqual(drill, wanted);
+  await must('DELETE /lab/faults');
+  for (const one of wanted) await must('POST /lab/faults', one); // each is one that could be asked for
+});
+
+test('GET /lab tells every call, and what to do first', async (t) => {
+  const { must } = await startLab(t);
+  const { first, calls } = (await must('GET /lab')).json;
+  assert.equal(first.length, 3);
+  const told = calls.map(({ method, path }: Record<string, string>) => `${method} ${path}`);
+  const all = LAB_CALLS.flatMap(({ path, handlers }) => Object.keys(handlers).map((method) => `${method} ${path}`));
+  assert.deepEqual(told, all);
+  assert.deepEqual([all.length, calls.filter(({ does }: { does: string }) => does.length < 10)], [11, []]);
+});
+
+test('the drill tells numbered steps, waits of 2 s, and which checks can be seen by each', () => {
+  assert.deepEqual(
+    DRILL.map(({ step }) => step),
+    DRILL.map((_, at) => at + 1),
+  );
+  const seen = new Set(DRILL.flatMap(({ checks }) => checks));
+  for (const { id, weight } of CHECKS) assert.equal(seen.has(id), weight > 0, id);
+  const told = DRILL.flatMap(({ fault }) => fault?.seconds ?? []);
+  assert.deepEqual(told, [2, 2]);
 });
 
 test('the lab costs nothing of the plan, bans nobody, and has a limit of its own: 600 a minute', async (t) => {
@@ -142,13 +193,85 @@ test('the record: the newest first, no body, no secret', async (t) => {
   assert.deepEqual(limited, {
     at: new Date(clock.wall()).toISOString(),
     ...{ method: 'GET', target: '/v1/pets?limit=5', operation: 'listPets', status: 429 },
-    ...{ requestId: headers.get('x-request-id'), connection: limited.connection, idempotencyKey: false, fault: null },
+    ...{ requestId: headers.get('x-request-id'), connection: limited.connection, idempotencyKey: null },
+    ...{ fault: null, ms: 0, again: null, waited: null },
   });
   assert.deepEqual([wrongMethod.method, wrongMethod.operation, wrongMethod.status], ['PUT', null, 405]);
   assert.equal(long.target, `/v1/pets?${'x'.repeat(191)}…`);
   assert.deepEqual([nowhere.operation, nowhere.status], [null, 404]);
-  assert.deepEqual([made.operation, made.status, made.idempotencyKey], ['createPet', 201, true]);
+  assert.deepEqual([made.operation, made.status], ['createPet', 201]);
+  assert.match(made.idempotencyKey, /^[\w-]{16}$/);
   assert.equal(made.at, new Date(clock.wall() - 1_000).toISOString());
   assert.doesNotMatch(JSON.stringify(json), new RegExp(`secret|Secret|${key}`));
   assert.equal((await must('GET /lab/requests?limit=2')).json.length, 2);
 });
+
+test('what is the same again is told, with how long its client waited; a mark stands for an Idempotency-Key', async (t) => {
+  const { clock, ask, must } = await startLab(t);
+  await must('POST /lab/faults', { kind: 'delay', ms: 20 });
+  await must('POST /lab/faults', { kind: 'unavailable', times: 2 });
+  const add = (name: string, key: string) =>
+    ask('POST /v1/pets', { name, categoryId: 1 }, { headers: { 'idempotency-key': key } });
+  const ids: (string | null)[] = [];
+  for (const [name, key] of [
+    ['Rex', 'a'],
+    ['Tom', 'b'],
+    ['Tom', 'b'],
+    ['Tom', 'b'],
+    ['Tom', 'c'],
+  ]) {
+    // biome-ignore format: pairs
+    ids.push((await add(name, key)).headers.get('x-request-id'));
+    clock.advance(1_500);
+  }
+  const rows = (await must('GET /lab/requests')).json.reverse();
+  assert.deepEqual(
+    rows.map(({ again, waited }: Record<string, unknown>) => [again, waited]),
+    [[null, null], [null, null], [ids[1], 1_500], [ids[2], 1_500], [null, null]], // biome-ignore format: pairs
+  );
+  const marks = rows.map(({ idempotencyKey }: Record<string, string>) => idempotencyKey);
+  assert.equal(new Set(marks).size, 3);
+  assert.equal(marks[1], marks[3]);
+});
+
+test('the record as HAR 1.2: each entry whole, oldest first, no secrets', async (t) => {
+  const { clock, key, port, ask, must } = await startLab(t);
+  await must('POST /v1/pets', { ...REX, name: 'Secret Name' }, { headers: { 'idempotency-key': 'my-secret' } });
+  clock.advance(1_000);
+  await must('POST /lab/faults', { kind: 'drop_before' });
+  await assert.rejects(ask('GET /v1/pets?limit=5&after=7'));
+  const { headers, json } = await must('GET /lab/requests?format=har');
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
+  const { version, creator, entries } = json.log;
+  assert.deepEqual([version, creator.name, typeof creator.version], ['1.2', 'petstore lab', 'string']);
+  assert.equal(entries.length, 2);
+  for (const one of entries)
+    assert.deepEqual(
+      HAR_ENTRY.filter((path) => valueAt(one, path) === undefined),
+      [],
+    );
+  const [made, lost] = entries;
+  assert.deepEqual([made.request.method, made.request.url], ['POST', `http://127.0.0.1:${port}/v1/pets`]);
+  assert.deepEqual([made.response.status, made.response.statusText], [201, 'Created']);
+  assert.deepEqual(lost.request.queryString, [{ name: 'limit', value: '5' }, { name: 'after', value: '7' }]); // biome-ignore format: a list
+  assert.deepEqual([lost.response.status, lost._fault], [0, 'drop_before']);
+  assert.equal(lost.startedDateTime, new Date(clock.wall()).toISOString());
+  assert.doesNotMatch(JSON.stringify(json), new RegExp(`secret|Secret|Bearer|${key}`));
+  assert.equal((await must('GET /lab/requests?format=har&limit=1')).json.log.entries[0]._fault, 'drop_before');
+});
+
+/** What HAR 1.2 requires of an entry. */
+const HAR_ENTRY = [
+  ...['startedDateTime', 'time', 'cache', 'timings.send', 'timings.wait', 'timings.receive'],
+  ...['method', 'url', 'httpVersion', 'cookies', 'headers', 'queryString', 'headersSize', 'bodySize'].map((name) => {
+    return `request.${name}`;
+  }),
+  ...['status', 'statusText', 'httpVersion', 'cookies', 'headers', 'redirectURL', 'headersSize', 'bodySize'].map(
+    (name) => {
+      return `response.${name}`;
+    },
+  ),
+  ...['response.content.size', 'response.content.mimeType'],
+];
+// biome-ignore lint/suspicious/noExplicitAny: a path through JSON
+const valueAt = (value: any, path: string) => path.split('.').reduce((at, name) => at?.[name], value);

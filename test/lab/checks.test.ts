@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
-import { count, type Grade, gradeOf, newTallies } from '../../src/lab/grade.ts';
+import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
 import { junitOf } from '../../src/lab/junit.ts';
-import { KeyStates, MAX_KEYS, MAX_REQUESTS } from '../../src/lab/record.ts';
-import { pageOf, type Recorded } from '../../src/lab/recorded.ts';
+import { KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/record.ts';
+import type { Recorded } from '../../src/lab/recorded.ts';
 
 /** A request, of which a test says only what matters. */
 interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
@@ -16,24 +16,47 @@ interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
   wait?: number;
 }
 
-/** Requests as a good client sends them; by default every one is another GET on connection 1. */
+/**
+ * Requests as a good client sends them; by default every one is another GET on connection 1. Each knows of connections
+ * that were used before it.
+ */
 function history(...rows: Told[]): Recorded[] {
+  let newestConnection = 0;
   return rows.map(({ s, took = 1, wait, method = 'GET', ...rest }, place) => {
     const at = Math.round(1_000 * s);
     const target = rest.target ?? `/v1/pets?limit=${place + 1}`;
     const waitUntil = wait === undefined ? undefined : at + took + 1_000 * wait;
+    newestConnection = Math.max(newestConnection, rest.connection ?? 1);
     const request = { unix: at, operation: 'listPets', requestId: `r${place}`, connection: 1, opens: place === 0 };
-    const marks = { same: `${method} ${target}`, key: undefined, petsVersion: 1, page: pageOf(target) };
-    const reply = { fault: null, status: 200, isLost: false, isKept: true, next: undefined, bans: false };
-    return { at, endedAt: at + took, method, target, waitUntil, ...request, ...marks, ...reply, ...rest };
+    const marks = {
+      same: `${method} ${target}`,
+      key: undefined,
+      petsVersion: 1,
+      isLinked: undefined,
+      isProxied: false,
+    };
+    const reply = { ms: took, fault: null, status: 200, code: undefined, isLost: false, isKept: true, bans: false };
+    return {
+      at,
+      endedAt: at + took,
+      method,
+      target,
+      waitUntil,
+      newestConnection,
+      ...request,
+      ...marks,
+      ...reply,
+      ...rest,
+    };
   });
 }
 
-/** What the checks make of it. */
-function judged(...rows: Told[]): Grade {
-  const tallies = newTallies();
+/** What the checks make of it, a while (seconds) after its last request has ended. */
+function judged(after: number, ...rows: Told[]): Grade {
+  const tallies = new Tallies();
   const requests = history(...rows);
-  for (const [at, one] of requests.entries()) count(tallies, one, requests.slice(0, at));
+  for (const [at, one] of requests.entries()) tallies.count(one, requests.slice(0, at));
+  tallies.settle(requests, Math.max(0, ...requests.map(({ endedAt }) => endedAt)) + 1_000 * after);
   return gradeOf(tallies);
 }
 
@@ -44,6 +67,10 @@ const get = (s: number, more: Partial<Told> = {}): Told => ({ s, ...more });
 const again = (status: number, ...seconds: number[]): Told[] =>
   seconds.map((s) => ({ s, target: '/v1/pets/9', status }));
 const refused = (s: number, wait = 5, more: Partial<Told> = {}): Told => ({ s, status: 429, wait, ...more });
+/** The same request, refused unless `more` says otherwise, on a connection. */
+const told = (s: number, connection: number, more: Partial<Told> = {}) => {
+  return refused(s, 5, { target: '/v1/pets', connection, status: 503, ...more });
+};
 const post = (s: number, more: Partial<Told> = {}): Told => ({
   ...{ s, method: 'POST', target: '/v1/pets', operation: 'createPet', status: 201 },
   ...more,
@@ -53,21 +80,21 @@ const on = (connection: number, s: number): Told => ({ s, connection, opens: tru
 const lost = { status: null, isLost: true, isKept: false };
 
 type Expected = 'pass' | 'warn' | 'fail' | 'unseen';
-type Row = [verdict: Expected, what: string, history: Told[], requestIds?: string[]];
+type Row = [verdict: Expected, what: string, history: Told[], requestIds?: string[], after?: number];
 
 const range = <T>(n: number, make: (i: number) => T) => Array.from({ length: n }, (_, i) => make(i));
-/** The page after an id, and the Link that leads to it. */
-const page = (s: number, after: number) => get(s, { target: `/v1/pets?limit=20&after=${after}` });
-const linked = (s: number, after: number, more = {}) => get(s, { next: `/v1/pets?${after}`, ...more });
 /** So many connections refused at once, told to come back ten seconds later; `back`: when each does. */
 const wave = (n: number, back: (i: number) => number, at = 0): Told[] => [
   ...range(n, (i) => refused(at, 10, { connection: i })),
   ...range(n, (i) => get(at + 10.001 + back(i), { connection: 100 + i })).sort((a, b) => a.s - b.s),
 ];
-/** Eight connections refused a second apart, and each back on the dot. */
-const oneByOne = range(16, (i) =>
-  i < 8 ? refused(i, 20, { connection: i }) : get(12.001 + i, { connection: 100 + i }),
-);
+/** One try after the other of the same request, with waits of so many seconds between. */
+const row = (status: number, ...waits: number[]) => {
+  let s = 0;
+  return [...again(status, 0), ...waits.flatMap((wait) => again(status, (s = Number((s + wait + 0.001).toFixed(3)))))];
+};
+
+const TWO_PROCESSES = [get(0), refused(1, 60, { connection: 2 }), get(9)];
 
 const TABLE: Record<string, Row[]> = {
   retry_after: [
@@ -76,10 +103,26 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'it came early, if only just', [refused(0), get(4.995)], ['r1']],
     ['fail', 'a 503 holds as much', [refused(0, 5, { status: 503 }), get(1)], ['r1']],
     ['unseen', 'a 503 that told no time', [get(0, { status: 503 }), get(1)]],
-    ['unseen', 'another connection within a second could not know yet', [refused(0), get(1, { connection: 2 })]],
-    ['fail', 'another connection, a second after', [refused(0), get(1.001, { connection: 2 })], ['r1']],
+    ['unseen', 'a 502 that told a time is no refusal', [refused(0, 5, { status: 502 }), get(1)]],
+    ['fail', 'the same again at once, on a new connection', [told(0, 1), told(0.1, 2, { status: 200 })], ['r1']],
+    [
+      'fail',
+      'the same again at once, on an older connection',
+      [get(0, { connection: 3 }), told(1, 4), told(1.1, 3)],
+      ['r2'],
+    ],
+    ['unseen', 'another on a new connection within a second', [refused(0), get(1, { connection: 2 })]],
+    ['fail', 'a second after, on a connection opened since', [refused(0), get(1.001, { connection: 2 })], ['r1']],
+    ['unseen', 'a process of its own, on an older connection, was never told', TWO_PROCESSES],
+    [
+      'unseen',
+      'a 503 is for its operation alone',
+      [refused(0, 5, { status: 503 }), get(1, { operation: 'listOrders' })],
+    ],
+    ['fail', 'a 429 is for all', [refused(0), get(1, { operation: 'listOrders' })], ['r1']],
     ['unseen', 'sent before the refusal had left', [0, 0.05].map((s) => refused(s, 5, { took: 100 }))],
     ['fail', 'a later refusal holds, though an earlier time came', [refused(0, 1), refused(2, 60), get(3)], ['r2']],
+    ['fail', 'who has kept it once it was broken has not kept it', [refused(0), get(1), get(6)], ['r1']],
   ],
   idempotency: [
     ['pass', 'the same key after a lost reply', [post(0, { ...lost, key: 'a' }), post(1, { key: 'a' })]],
@@ -93,15 +136,68 @@ const TABLE: Record<string, Row[]> = {
     ['pass', 'once a reply has come, a new wish', [post(0, { ...lost, key: 'a' }), post(1, { key: 'a' }), post(2)]],
     ['unseen', 'after a 4xx', [post(0, { status: 400 }), post(1)]],
     ['unseen', 'a GET needs none', [get(0, { target: '/v1/pets', ...lost }), get(1, { target: '/v1/pets' })]],
+    ['unseen', 'one 422', [post(0, { status: 422, same: 'x' }), post(1)]],
+    [
+      'fail',
+      'two: one key for different wishes',
+      ['x', 'y', 'z'].map((same, s) => post(s, { same, status: s ? 422 : 201 })),
+      ['r2'],
+    ],
+  ],
+  finished: [
+    ['unseen', 'no POST failed', [post(0), get(1, lost)]],
+    ['fail', 'it never came again', [post(0, lost), get(1)], ['r0'], 5],
+    ['fail', 'nothing came at all', [post(0, { status: 500 })], ['r0'], 5],
+    ['unseen', 'it may still come', [post(0, lost)], [], 4.999],
+    ['unseen', 'its time is not over', [post(0, { status: 503, wait: 60 })], [], 64.999],
+    ['fail', 'it is over', [post(0, { status: 503, wait: 60 })], ['r0'], 65],
+    ['fail', 'a 429 is a failure', [post(0, { status: 429, wait: 1 })], ['r0'], 6],
+    ['unseen', 'a later 429 holds all', [post(0, lost), refused(1, 60)], [], 64.999],
+    ['fail', 'until its time is over', [post(0, lost), refused(1, 60)], ['r0'], 65],
+    ['pass', 'it was answered, whatever its key', [post(0, lost), post(1, { key: 'b' })], [], 9],
+    ['pass', 'late, but answered', [post(0, lost), post(30)], [], 9],
+    ['pass', 'a refusal is an answer', [post(0, lost), post(1, { status: 409 })], [], 9],
+    ['unseen', 'its latest try may still come again', [post(0, lost), post(4, lost)], [], 4.999],
+    ['fail', 'it gave up after three', [0, 1, 2].map((s) => post(s, lost)), ['r2'], 5],
+    [
+      'pass',
+      'one in five',
+      range(5, (n) => post(n, { ...lost, same: `${n}` })).concat(range(4, (n) => post(5 + n, { same: `${n}` }))),
+      ['r4'],
+      5,
+    ],
+    [
+      'fail',
+      'one in four',
+      range(4, (n) => post(n, { ...lost, same: `${n}` })).concat(range(3, (n) => post(5 + n, { same: `${n}` }))),
+      ['r3'],
+      5,
+    ],
+    ['fail', 'another body is another wish', [post(0, { ...lost, same: 'x' }), post(1, { same: 'y' })], ['r0'], 5],
+    ['fail', 'the same beside it is another’s', [post(0, { ...lost, took: 900 }), post(0.1)], ['r0'], 6],
+    [
+      'pass',
+      'or it is a second try under one key',
+      [post(0, { ...lost, took: 900, key: 'a' }), post(0.1, { key: 'a' })],
+      [],
+      6,
+    ],
   ],
   backoff: [
     ['unseen', 'two failures', [...again(500, 0, 1), ...again(200, 2)]],
-    ['pass', 'just half as long again', again(500, 0, 1.001, 2.504)],
-    ['fail', 'a little less', again(500, 0, 1.001, 2.4), ['r2']],
-    ['pass', 'most waits grow', again(500, 0, 1, 3, 4, 8)],
-    ['fail', 'most do not', again(500, 0, 1, 3, 5, 7, 9), ['r3', 'r4', 'r5']],
-    ['fail', 'it never waits: what a request takes is no wait', again(500, 0, 0.002, 0.006, 0.014)],
-    ['pass', 'the wait before what went well counts too', [...again(500, 0, 1, 3), ...again(200, 7)]],
+    ['pass', 'waits that double', row(500, 0.1, 0.2, 0.4, 0.8)],
+    ['pass', 'just half as long again', row(500, 0.1, 0.15)],
+    ['warn', 'a little less', row(500, 0.1, 0.149)],
+    ['warn', 'always the same', row(500, 1, 1, 1, 1, 1)],
+    [
+      'pass',
+      'one row in two grows',
+      [...row(500, 1, 1, 1), ...row(500, 0.1, 0.2, 0.4).map((one) => ({ ...one, s: one.s + 9, target: '/v1/x' }))],
+    ],
+    ['fail', 'it never waits', row(500, 0, 0.002, 0.049), ['r1', 'r2', 'r3']],
+    ['warn', 'half of them are 50 ms', row(500, 0.05, 0.049)],
+    ['fail', 'over half are not', row(500, 0.049, 0.05, 0.049), ['r1', 'r3']],
+    ['pass', 'the wait before what went well counts too', [...row(500, 0.1, 0.1), ...again(200, 1)]],
     ['unseen', 'with Retry-After there is nothing to grow', range(4, (n) => ({ ...again(503, 2 * n)[0], wait: 1 }))],
     ['unseen', 'a reply between is no row', [...again(500, 0, 1), ...again(200, 2), ...again(500, 3)]],
     ['unseen', 'three requests, each its own', range(3, (s) => get(s, { status: 500 }))],
@@ -110,12 +206,17 @@ const TABLE: Record<string, Row[]> = {
   herd: [
     ['unseen', 'seven connections', wave(7, () => 0)],
     ['fail', 'eight, all at once', wave(8, () => 0.01), ['r12']],
+    ['fail', 'eight together, but late', wave(8, () => 3), ['r12']],
     ['pass', 'eight, spread out', wave(8, (i) => 0.2 * (i + 1))],
-    ['pass', 'eight together, but late enough', wave(8, () => 0.101)],
     ['pass', 'half of them at once', wave(8, (i) => (i < 4 ? 0 : 0.2 * i))],
-    ['fail', 'one more than half, if only just', wave(8, (i) => (i < 5 ? 0.1 : 0.2 * i))],
-    ['fail', 'the nth is held against the nth time told', oneByOne],
+    ['fail', 'one more than half, if only just', wave(8, (i) => (i < 5 ? 0.025 * i : 0.2 * i))],
+    ['pass', 'within a millisecond more', wave(8, (i) => (i < 5 ? 0.02525 * i : 0.2 * i))],
     ['unseen', 'three are back', wave(8, () => 0).slice(0, 11)],
+    [
+      'unseen',
+      'one connection that comes back eight times',
+      [...wave(8, () => 0).slice(0, 8), ...range(9, (i) => get(11 + i / 100))],
+    ],
     ['unseen', 'eight refusals of one connection', range(9, (i) => refused(i / 100, 10))],
     ['unseen', 'a minute apart', range(10, (i) => refused(60 * i, 60, { connection: i, opens: true }))],
     ['fail', 'the newest of two waves', [...wave(8, (i) => i), ...wave(8, () => 0, 100)]],
@@ -123,10 +224,18 @@ const TABLE: Record<string, Row[]> = {
   hopeless: [
     ['unseen', 'nothing was refused', [get(0), get(1)]],
     ['pass', 'it went on', [get(0, { status: 404 }), get(1)]],
-    ...[400, 401, 404, 410, 422].map((status): Row => ['fail', 'thrice', again(status, 0, 1, 2, 3), ['r3']]),
-    ['unseen', 'a 409 may pass', range(5, (s) => post(s, { status: 409 }))],
+    ...[400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431].map((status): Row => {
+      return ['fail', `${status} thrice`, again(status, 0, 1, 2, 3), ['r3']];
+    }),
+    [
+      'unseen',
+      'the same under way may pass',
+      again(409, 0, 1, 2, 3).map((one) => ({ ...one, code: 'idempotency_in_flight' })),
+    ],
+    ['pass', 'twice', [...again(404, 0, 1, 2), get(9)]],
     ['pass', 'it helped once', [...again(404, 0, 1), ...again(201, 2), ...again(404, 3, 4), get(9)]],
     ['pass', 'others between do not make it another', [...again(404, 0, 1, 2), get(4)]],
+    ['unseen', '401 is told to nobody whom we know', again(401, 0, 1, 2, 3)],
   ],
   reuse: [
     ['pass', 'one in ten', range(11, (s) => get(s, { opens: s % 10 === 0 }))],
@@ -137,20 +246,20 @@ const TABLE: Record<string, Row[]> = {
     ['unseen', 'every connection was busy', [get(0, { took: 900 }), on(2, 0.1)]],
     ['pass', 'one that the service ended has a successor', [get(0), { ...on(2, 0), ...lost }, on(3, 0.2), get(0.3)]],
     ['fail', 'but not two', [get(0), { ...on(2, 0), took: 100, ...lost }, on(3, 3), on(4, 4)], ['r3']],
+    ['unseen', 'a proxy stands between', range(9, (s) => ({ ...on(s, s), isProxied: true }))],
   ],
   paging: [
-    ['unseen', 'first pages only', [linked(0, 20), get(1)]],
-    ['fail', 'it counted by itself', [linked(0, 20), page(1, 40)], ['r1']],
-    ['fail', 'no Link was there', [page(0, 20)], ['r0']],
-    ['fail', 'the Link of another list', [get(0, { next: '/v1/store/orders?20' }), page(1, 20)], ['r1']],
-    ['pass', 'the eighth Link before', [...range(8, (s) => linked(s, s)), page(9, 0)]],
-    ['fail', 'the ninth', [...range(9, (s) => linked(s, s)), page(9, 0)], ['r9']],
-    ['fail', 'a reply that had not left', [linked(0, 20, { took: 500 }), page(0.1, 20)], ['r1']],
+    ['unseen', 'first pages only', [get(0), get(1)]],
+    ['pass', 'a Link had led there', [get(0), get(1, { isLinked: true })]],
+    ['fail', 'none had', [get(0), get(1, { isLinked: false })], ['r1']],
+    ['unseen', 'no list is asked for', [post(0, { isLinked: false })]],
   ],
   redundant: [
     ['unseen', 'no GET', [post(0)]],
-    ['fail', 'the same within a second', again(200, 0, 0.5), ['r1']],
-    ['pass', 'the same after a second', again(200, 0, 1)],
+    ['fail', 'the same within 250 ms', again(200, 0, 0.249), ['r1']],
+    ['pass', 'the same after them', again(200, 0, 0.25)],
+    ['pass', 'on another connection', again(200, 0, 0.1).map((one, connection) => ({ ...one, connection }))],
+    ['fail', 'a 304 is an answer too', again(304, 0, 0.1), ['r1']],
     ['pass', 'an animal has changed', again(200, 0.1, 0.2).map((one, petsVersion) => ({ ...one, petsVersion }))],
     ['pass', 'one in five', [...again(200, 0, 0.1), ...range(3, (s) => get(s + 2))]],
     ['pass', 'the first had failed', again(200, 0, 0.1).map((one, at) => ({ ...one, ...(at === 0 && lost) }))],
@@ -170,65 +279,120 @@ const TABLE: Record<string, Row[]> = {
 
 for (const { id } of CHECKS) {
   test(`check ${id}`, () => {
-    for (const [verdict, what, told, requestIds] of TABLE[id]) {
-      const result = resultOf(judged(...told), id);
+    for (const [verdict, what, rows, requestIds, after = 0] of TABLE[id]) {
+      const result = resultOf(judged(after, ...rows), id);
       assert.equal(result.verdict, verdict, `${what}: ${result.why}`);
       if (requestIds !== undefined) assert.deepEqual(result.requestIds, requestIds, what);
-      assert.equal(result.count > 0, result.requestIds.length > 0);
+      assert.equal(result.count > 0, result.requestIds.length > 0, what);
     }
   });
 }
 
 /** The grade of a client of which some checks were bad once, some unseen, and all others good. */
 function graded(bad: string[], unseen: string[] = []): Grade {
-  const tallies = newTallies();
-  for (const [at, { id }] of CHECKS.entries()) {
-    if (bad.includes(id)) tallies[at] = { good: 0, bad: 1, requestIds: ['r1'] };
-    else if (!unseen.includes(id)) tallies[at].good = 1;
+  const tallies = new Tallies();
+  for (const { id, rules } of CHECKS) {
+    if (bad.includes(id)) Object.assign(tallies.of(rules[0]), { bad: 1, requestIds: ['r1'] });
+    else if (!unseen.includes(id)) tallies.of(rules[0]).good = 1;
   }
   return gradeOf(tallies);
 }
 
-test('score and grade', () => {
+test('weights, caps, score and grade', () => {
+  const weights = CHECKS.map(({ id, weight, cap = '' }) => `${id} ${weight} ${cap}`.trim());
+  const rest = ['herd 5', 'hopeless 10', 'reuse 10', 'paging 5', 'redundant 5', 'deprecated 0', 'ban 0 F'];
+  assert.deepEqual(weights, ['retry_after 20 D', 'idempotency 20 C', 'finished 15 C', 'backoff 10', ...rest]);
+  const all = CHECKS.map(({ id }) => id);
+  const but = (...seen: string[]) => all.filter((id) => !seen.includes(id));
   const rows: [bad: string[], unseen: string[], grade: string | null, score: number, seen: number][] = [
     [[], [], 'A', 100, 100],
-    [['herd'], [], 'A', 90, 100],
-    [['herd', 'reuse'], [], 'B', 80, 100],
-    [['herd', 'reuse', 'backoff', 'paging'], [], 'C', 65, 100],
-    [['herd', 'reuse', 'backoff', 'paging', 'redundant'], [], 'D', 60, 100],
-    [['retry_after'], [], 'D', 75, 100],
-    [['idempotency'], [], 'C', 75, 100],
-    [['retry_after', 'idempotency'], [], 'D', 50, 100],
-    [['retry_after', 'idempotency', 'paging'], [], 'F', 45, 100],
+    [['backoff'], [], 'A', 90, 100],
+    [['hopeless', 'reuse'], [], 'B', 80, 100],
+    [['hopeless', 'reuse', 'backoff', 'paging'], [], 'C', 65, 100],
+    [['hopeless', 'reuse', 'backoff', 'paging', 'redundant', 'herd'], [], 'D', 55, 100],
+    [['retry_after'], [], 'D', 80, 100],
+    [['idempotency'], [], 'C', 80, 100],
+    [['finished'], [], 'C', 85, 100],
+    [['retry_after', 'idempotency'], [], 'D', 60, 100],
+    [['retry_after', 'idempotency', 'finished'], [], 'F', 45, 100],
     [['ban'], [], 'F', 100, 100],
     [['deprecated'], [], 'A', 100, 100],
-    [[], ['retry_after', 'herd', 'redundant'], 'A', 100, 60],
-    [[], ['retry_after', 'idempotency'], null, 100, 50],
-    [['ban'], ['retry_after', 'herd', 'redundant', 'paging'], null, 100, 55],
-    [['herd'], ['retry_after'], 'B', 86, 75],
-    [[], CHECKS.map(({ id }) => id), null, 0, 0],
+    [[], ['idempotency'], 'B', 100, 80],
+    [[], ['retry_after', 'finished', 'herd'], 'A', 100, 60],
+    [[], ['retry_after', 'finished', 'herd', 'paging'], null, 100, 55],
+    // A failed check's cap holds whatever was seen.
+    [['ban'], but('ban'), 'F', 0, 0],
+    [['finished'], but('finished', 'hopeless', 'reuse', 'paging', 'redundant'), 'C', 66, 45],
+    [['finished'], but('finished', 'redundant'), 'F', 25, 20],
+    [['hopeless'], but('hopeless', 'reuse'), null, 50, 20],
+    [[], all, null, 0, 0],
   ];
   for (const [bad, unseen, ...expected] of rows) {
-    const { grade, score, seen, checks } = graded(bad, unseen);
-    for (const { id, why } of checks) assert.equal(why.startsWith('not seen: '), unseen.includes(id), why);
+    const { grade, score, seen, next, checks } = graded(bad, unseen);
+    for (const { id, why, weight } of checks) {
+      assert.equal(why.startsWith('not seen: '), unseen.includes(id), why);
+      assert.equal(next.includes(`${id} (${weight}): `), unseen.includes(id) && weight > 0, `${id} in ${next}`);
+    }
     assert.deepEqual([grade, score, seen], expected, `bad: ${bad}; unseen: ${unseen}`);
   }
+  assert.equal(graded([]).next, '');
+  assert.match(
+    graded([], ['paging', 'finished']).next,
+    /^finished \(15\): send POSTs.*; paging \(5\): .*follow the Links$/,
+  );
+});
+
+test('a warning is half', () => {
+  const tallies = new Tallies();
+  const [waits, growth] = CHECKS.find(({ id }) => id === 'backoff')!.rules;
+  tallies.of(waits).good = 4;
+  tallies.of(growth).bad = 1;
+  const { score, seen, checks } = gradeOf(tallies);
+  assert.deepEqual([score, seen, resultOf({ checks } as Grade, 'backoff').verdict], [50, 10, 'warn']);
 });
 
 test('a record keeps its newest requests that have ended, and what they counted for longer', () => {
   const { record } = new KeyStates().of('k1');
   const [outlived, ...others] = history(...range(MAX_REQUESTS + 11, (s) => get(s, { bans: s < 2 })));
   record.begin({ ...outlived, endedAt: Number.POSITIVE_INFINITY });
-  assert.equal(record.newest(10).length, 0);
+  assert.equal(record.ended().length, 0);
   for (const one of others) {
     record.begin(one);
     record.end(one);
   }
   record.end(outlived); // it is passed over
-  const kept = record.newest(1_000).map(({ requestId }) => requestId);
-  assert.deepEqual([kept.length, kept[0], kept.at(-1)], [MAX_REQUESTS, `r${MAX_REQUESTS + 10}`, 'r11']);
-  const { count, requestIds } = resultOf(record.grade(), 'ban');
+  const kept = record.ended().map(({ requestId }) => requestId);
+  assert.deepEqual([kept.length, kept[0], kept.at(-1)], [MAX_REQUESTS, 'r11', `r${MAX_REQUESTS + 10}`]);
+  const { count, requestIds } = resultOf(record.grade(1e6), 'ban');
   assert.deepEqual([count, requestIds], [1, ['r1']]);
+});
+
+test('a POST that is forgotten by its client is told, though the record no longer holds it', () => {
+  const { record } = new KeyStates().of('k1');
+  for (const one of history(post(0, lost), ...range(MAX_REQUESTS, (n) => get(n + 1)))) {
+    record.begin(one);
+    record.end(one);
+  }
+  assert.equal(resultOf(record.grade(1e6), 'finished').verdict, 'fail');
+});
+
+test('how long a POST may still come again', () => {
+  const { record } = new KeyStates().of('k1');
+  for (const one of history(post(0, lost))) {
+    record.begin(one);
+    record.end(one);
+  }
+  assert.deepEqual([record.grade(1_001).openMs, record.grade(5_001).openMs], [4_000, 0]);
+});
+
+test('the last 4,096 pages that Links led to are known', () => {
+  const { links } = new KeyStates().of('k1').record;
+  for (let page = 0; page <= MAX_LINKS; page++) links.add(page);
+  links.add(7); // it is there already
+  assert.deepEqual(
+    [0, 1, 7, MAX_LINKS].map((page) => links.has(page)),
+    [false, true, true, true],
+  );
 });
 
 test('of too many keys the one that was silent for longest is forgotten', () => {
@@ -243,12 +407,15 @@ test('of too many keys the one that was silent for longest is forgotten', () => 
 });
 
 test('a grade as JUnit: every check a test, and the grade one', () => {
-  const xml = junitOf('k<1>', graded(['retry_after', 'deprecated'], ['herd']), false);
+  const watched = { at: Date.UTC(2026, 0, 2, 3, 4, 5), seconds: 12.5 };
+  const xml = junitOf('k<1>', graded(['retry_after', 'deprecated'], ['herd']), { ...watched, isGoodEnough: false });
+  assert.match(xml, / timestamp="2026-01-02T03:04:05" time="12\.500">/);
   assert.match(xml, /^<\?xml version="1.0" encoding="UTF-8"\?>\n<testsuite name="petstore grade k&lt;1&gt;"/);
-  assert.match(xml, / tests="11" failures="2" errors="0" skipped="1">/);
-  assert.match(xml, /name="grade"><failure message="grade: D; 72 of 100, 90 % of the weight seen"\/>/);
-  assert.match(xml, /name="retry_after"><failure message="1 of 1 [^"]+; requests: r1"\/>/);
-  assert.match(xml, /name="deprecated"><system-out>warning: /);
-  assert.match(xml, /name="herd"><skipped message="not seen: /);
-  assert.match(junitOf('k1', graded([]), true), / failures="0" errors="0" skipped="0">\n.+ name="grade"><\/testcase>/);
+  assert.match(xml, / tests="12" failures="2" errors="0" skipped="1" timestamp/);
+  assert.match(xml, /name="grade" time="12\.500"><failure message="grade: D; 78 of 100, 95 % of the weight seen"\/>/);
+  assert.match(xml, /name="retry_after" time="0\.000"><failure message="1 of 1 [^"]+; requests: r1"\/>/);
+  assert.match(xml, /name="deprecated" time="0\.000"><system-out>warning: /);
+  assert.match(xml, /name="herd" time="0\.000"><skipped message="not seen: /);
+  const good = junitOf('k1', graded([]), { ...watched, isGoodEnough: true });
+  assert.match(good, / failures="0" errors="0" skipped="0".*>\n.+ name="grade" time="12\.500"><\/testcase>/);
 });

@@ -112,3 +112,16 @@ test('requests that are under way when a reset comes are answered, and are not i
   await late;
   assert.deepEqual((await must('GET /lab/requests')).json, []);
 });
+
+test('reset of the key alone: its limits, clock, faults and record; the shop stays', async (t) => {
+  const { must, engine } = await startLab(t, { pets: [{ ...REX, status: 'available' }], perMinute: 5, perDay: 7 });
+  await must('POST /v1/pets', REX);
+  await must('POST /lab/clock', { advance: '10s' });
+  await must('POST /lab/faults', { kind: 'drop_before' });
+  await must('POST /lab/reset', { only: 'key' });
+  assert.deepEqual((await must('GET /lab/clock')).json, { ahead: 0 });
+  assert.deepEqual((await must('GET /lab/faults')).json, []);
+  assert.deepEqual((await must('GET /lab/requests')).json, []);
+  assert.equal((await must('GET /v1/pets')).headers.get('x-ratelimit-remaining'), '4');
+  assert.equal(engine.store.read.counts().pets, 2);
+});

@@ -32,17 +32,27 @@ test('what the lab did survives a kill -9: an advance, with the day and the age 
   assert.equal((await third.ask('POST /v1/pets', tom)).json.id, 31);
 });
 
-test('petstore grade: exit 0 for one that is good enough, 1 for a lower one and for none', async (t) => {
+test('petstore grade: exit 0 for one that is good enough, 1 for a lower one, 5 for none yet', async (t) => {
   const dir = await temporary(t);
   const { ask, stop } = await serveLab(t, join(dir, 'data'));
   const grade = (id: string, ...words: string[]) => program(['grade', id, '--data', join(dir, 'data'), ...words]);
-  const none = await grade('k1', '--json');
-  assert.deepEqual([none.exit, /no grade yet/.test(none.stderr)], [1, true]);
-  const { grade: letter, score, seen, checks } = JSON.parse(none.stdout);
-  assert.deepEqual([letter, score, seen, checks.length], [null, 0, 0, 10]);
-  assert.match((await grade('k9')).stderr, /no key k9/);
+  const [file, har] = [join(dir, 'grade.xml'), join(dir, 'grade.har')];
+  const none = await grade('k1', '--json', '--junit', file);
+  assert.deepEqual(
+    [none.exit, /no grade yet.* Missing: retry_after \(20\): /.test(none.stderr)],
+    [5, true],
+    none.stderr,
+  );
+  const { grade: letter, score, seen, next, checks } = JSON.parse(none.stdout);
+  assert.deepEqual([letter, score, seen, checks.length], [null, 0, 0, 11]);
+  assert.match(next, /^retry_after .*follow the Links/);
+  assert.match(
+    await readFile(file, 'utf8'),
+    /name="grade" time="\d\.\d{3}"><failure message="grade: none yet; .*Links/,
+  );
+  assert.deepEqual([(await grade('k9')).exit, /no key k9/.test((await grade('k9')).stderr)], [1, true]);
 
-  // A POST whose reply is lost is sent again under the same key, a 503 is waited for: that is 60 % of the weight, all good.
+  // A POST whose reply is lost is sent again under the same key, a 503 is waited for: that is enough weight, all good.
   const create = () => ask('POST /v1/pets', { name: 'Rex', categoryId: 1 });
   await ask('POST /lab/faults', { kind: 'drop_after' });
   await assert.rejects(create());
@@ -50,22 +60,42 @@ test('petstore grade: exit 0 for one that is good enough, 1 for a lower one and 
   await ask('POST /lab/faults', { kind: 'unavailable' });
   assert.equal((await create()).status, 503);
   await ask('POST /lab/clock', { advance: '2s' });
+  await create();
   for (const limit of [2, 3]) await ask(`GET /v1/pets?limit=${limit}`);
-  const file = join(dir, 'grade.xml');
-  const good = await grade('k1', '--at-least', 'A', '--junit', file);
+  const good = await grade('k1', '--at-least', 'A', '--junit', file, '--har', har);
   assert.equal(good.exit, 0, good.stdout + good.stderr);
-  assert.match(good.stdout, /^grade +A\n/);
-  assert.match(await readFile(file, 'utf8'), /name="grade"><\/testcase>/);
+  assert.match(good.stdout, /^grade +A\n[\s\S]*\n\nNot seen yet: backoff \(10\): /);
+  assert.match(await readFile(file, 'utf8'), /name="grade" time="\d+\.\d{3}"><\/testcase>/);
+  const { log } = JSON.parse(await readFile(har, 'utf8'));
+  assert.deepEqual(
+    [log.version, log.entries.length, log.entries[1]._again],
+    ['1.2', 6, log.entries[0].response.headers[0].value],
+  );
 
   await ask('POST /lab/faults', { kind: 'unavailable', seconds: 60 });
   await ask('GET /v1/pets?limit=4');
   await ask('POST /lab/clock', { advance: '2s' });
   await ask('GET /v1/pets?limit=5');
   const bad = await grade('k1', '--at-least', 'C', '--junit', file);
-  assert.deepEqual([bad.exit, /not C/.test(bad.stderr)], [1, true], bad.stderr);
+  assert.deepEqual([bad.exit, /the grade is D, not C/.test(bad.stderr)], [1, true], bad.stderr);
   assert.match(bad.stdout, /^grade +D\n/);
-  assert.match(await readFile(file, 'utf8'), /name="grade"><failure /);
+  assert.match(await readFile(file, 'utf8'), /name="grade" time="\d+\.\d{3}"><failure /);
   await stop();
   const alone = await grade('k1');
   assert.deepEqual([alone.exit, /--lab/.test(alone.stderr)], [1, true], alone.stderr);
+});
+
+test('petstore grade waits for a POST that may still come again: it has a grade though its client sends nothing more', async (t) => {
+  const data = await temporary(t);
+  const { ask } = await serveLab(t, data);
+  await ask('POST /lab/faults', { kind: 'drop_before' });
+  await assert.rejects(ask('POST /v1/pets', { name: 'Rex', categoryId: 1 }));
+  assert.match(
+    (await ask('GET /lab/grade')).json.next,
+    /^a POST that failed may still come again: .* in [345] s; retry_after/,
+  );
+  const { exit, stdout, stderr } = await program(['grade', 'k1', '--data', data, '--at-least', 'D']);
+  assert.match(stderr, /^waiting [1-5] s for a POST that failed and may still come again\n/);
+  assert.deepEqual([exit, /^grade +F\n/.test(stdout)], [1, true], stdout + stderr);
+  assert.match(stdout, /finished +15 +fail +1 /);
 });

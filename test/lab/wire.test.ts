@@ -26,8 +26,10 @@ async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
 }
 
 /** A service with one animal, on which these faults are armed. */
-async function start(t: Parameters<typeof startLab>[0], ...faults: object[]) {
-  const service = await startLab(t, { pets: [{ ...REX, status: 'available' }], perMinute: 100, perDay: 1_000 });
+const start = (t: Parameters<typeof startLab>[0], ...faults: object[]) => startAll(t, 100, ...faults);
+
+async function startAll(t: Parameters<typeof startLab>[0], perMinute = 1_000, ...faults: object[]) {
+  const service = await startLab(t, { pets: [{ ...REX, status: 'available' }], perMinute, perDay: 1_000 });
   const { engine, key, must, port } = service;
   for (const body of faults) await must('POST /lab/faults', body);
   return {
@@ -152,4 +154,84 @@ test('HEAD meets faults as GET does', async (t) => {
     const { text } = await talk(say('HEAD /v1/pets', undefined, 'Connection: close\r\n'));
     assert.match(text, kind === 'drop_after' ? /^$/ : /^HTTP\/1\.1 200 OK\r\n.*\r\n\r\n$/s, kind);
   }
+});
+
+test('status: that one, with Retry-After only where it was asked for; nothing is done', async (t) => {
+  const { say, talk, must, pets, record } = await start(t);
+  const codes = {
+    429: 'rate_limited',
+    500: 'internal_error',
+    502: 'unavailable',
+    503: 'unavailable',
+    504: 'unavailable',
+  };
+  for (const [status, code] of Object.entries(codes)) {
+    for (const seconds of [undefined, 9]) {
+      await must('POST /lab/faults', { kind: 'status', status: Number(status), seconds });
+      const { text } = await talk(say('POST /v1/pets', REX), 1);
+      assert.equal(text.slice(0, 12), `HTTP/1.1 ${status}`);
+      const { message, ...told } = JSON.parse(text.slice(text.indexOf('\r\n\r\n')));
+      assert.deepEqual([told, message.length > 20], [{ code, status: Number(status) }, true]);
+      assert.equal(/Retry-After: (.*)\r/.exec(text)?.[1], seconds === undefined ? undefined : '9');
+      assert.equal(pets(), 1);
+    }
+  }
+  assert.deepEqual((await record())[0], [504, 'status']);
+});
+
+test('unavailable as a date: the first whole second that is late enough', async (t) => {
+  const fault = { kind: 'unavailable', seconds: 2, as: 'date', times: 2 };
+  const { clock, say, talk, must, check } = await start(t, fault);
+  const told = async () => /Retry-After: (.*)\r/.exec((await talk(say('GET /v1/pets'), 1)).text)?.[1];
+  assert.equal(await told(), new Date(clock.wall() + 2_000).toUTCString());
+  clock.advance(2_000.5);
+  assert.equal(await told(), new Date(clock.wall() + 2_999.5).toUTCString());
+  clock.advance(2_990);
+  await must('GET /v1/pets');
+  const { verdict, why } = await check('retry_after');
+  assert.deepEqual([verdict, why.slice(0, 6)], ['fail', '1 of 2'], 'the date is what it is told to wait for');
+});
+
+test('hang: no answer, and then the end; who is gone before is gone', async (t) => {
+  const { say, talk, pets, port, record, must } = await start(
+    t,
+    { kind: 'hang', ms: 300 },
+    { kind: 'hang', ms: 120_000 },
+  );
+  const { text, ms } = await talk(say('POST /v1/pets', REX));
+  assert.deepEqual([text, pets(), ms >= 290], ['', 1, true], `${ms} ms`);
+  const socket = net.connect(port, '127.0.0.1');
+  socket.write(say('POST /v1/pets', REX));
+  await until(async () => (await must('GET /lab/faults')).json.length === 0);
+  socket.destroy();
+  await until(async () => (await record()).length === 2);
+  assert.deepEqual(await record(), [[null, 'hang'], [null, 'hang']]); // biome-ignore format: pairs
+});
+
+test('with rate so many are met, the same ones for the same seed, until times are used up', async (t) => {
+  const { ask, must } = await start(t);
+  const met = async (fault: object) => {
+    await must('POST /lab/faults', { kind: 'status', status: 500, ...fault });
+    const got: number[] = [];
+    for (let n = 0; n < 60; n++) got.push((await ask('GET /v1/pets')).status);
+    await must('POST /lab/reset', { only: 'key' });
+    return got.map((status) => (status === 500 ? 'x' : '.')).join('');
+  };
+  const many = { times: 1_000, rate: 0.3 };
+  const first = await met({ ...many, seed: 7 });
+  assert.equal(await met({ ...many, seed: 7 }), first);
+  assert.notEqual(await met({ ...many, seed: 8 }), first);
+  const count = first.split('x').length - 1;
+  assert.ok(count >= 8 && count <= 30, first);
+  assert.equal((await met({ rate: 1, times: 3 })).lastIndexOf('x'), 2);
+  assert.equal((await met({ ...many, seed: 7, times: 2 })).split('x').length - 1, 2);
+});
+
+test('of 300 requests side by side each fault meets exactly one', async (t) => {
+  const { ask, must, record } = await startAll(t);
+  for (let n = 0; n < 16; n++) await must('POST /lab/faults', { kind: 'status', status: 500, skip: 15 * n });
+  const all = await Promise.all(Array.from({ length: 300 }, () => ask('GET /v1/pets')));
+  assert.equal(all.filter(({ status }) => status === 500).length, 16);
+  assert.equal((await record()).filter(([, fault]) => fault === 'status').length <= 16, true);
+  assert.deepEqual((await must('GET /lab/faults')).json, []);
 });

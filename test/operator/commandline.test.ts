@@ -15,7 +15,10 @@ test('every command tells its options, ranges and defaults in lines of at most 8
     return [usage, ...lines];
   };
   const all = linesOf(overview(COMMANDS)).join('\n');
-  assert.match(all, /\nExit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by\nanother\.$/);
+  assert.match(
+    all,
+    /\nExit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by\nanother, 5 no grade yet\.$/,
+  );
   for (const command of COMMANDS) {
     assert.ok(all.includes(`\n  ${command.name}`), command.name);
     const [usage, ...lines] = linesOf(helpOf(command));

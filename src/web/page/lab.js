@@ -171,7 +171,9 @@ async function command(path, words) {
   if (reply.ok) await showLab();
 }
 
-const drill = sendButton('Arm the drill', () => command('/lab/drill', ({ script }) => [script].flat().join(' ')));
+const drill = sendButton('Arm the drill', () =>
+  command('/lab/drill', ({ script }) => script.map(({ does }) => does).join(' ')),
+);
 const reset = sendButton('Reset', () =>
   command('/lab/reset', () => {
     forgetWindows();

@@ -1,0 +1,119 @@
+/** What the client asks for again, what it leaves undone, and which connections, pages and paths it takes. */
+import type { Judgement, Recorded } from './recorded.ts';
+import { isFailure } from './waiting.ts';
+
+const AGAIN_MS = 60_000;
+/** A POST that failed, or whose time to wait is over, is given so long to come again. */
+const FORGOTTEN_AFTER_MS = 5_000;
+const HOPELESS = [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431];
+const HOPELESS_TIMES = 3;
+const REUSE_MS = 5_000;
+export const REDUNDANT_MS = 250;
+
+const one = (is: Judgement['is'], newest: Recorded): Judgement[] => [{ of: newest, is, by: newest }];
+
+/** Only the latest of the same counts: behind a reply that came, the same POST is a new wish. */
+export function judgeIdempotency(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  if (newest.method !== 'POST') return [];
+  const last = before.findLast(({ same }) => same === newest.same);
+  if (last === undefined || !isFailure(last)) return [];
+  if (newest.at < last.endedAt || newest.at > last.endedAt + AGAIN_MS) return [];
+  return one(newest.key !== undefined && newest.key === last.key ? 'good' : 'bad', newest);
+}
+
+/** The first 422 may be a mistake; from the second on, one key stands for different wishes. */
+export function judgeOneKeyForAll(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  const isReused = ({ method, status }: Recorded) => method === 'POST' && status === 422;
+  return isReused(newest) && before.some(isReused) ? one('bad', newest) : [];
+}
+
+/** The tries of one POST from its first failure on. */
+interface Wish {
+  first: Recorded;
+  last: Recorded;
+}
+
+/**
+ * Each POST that failed, by its first failure: good once it was answered, bad when it has not come again for too long.
+ * `openUntil`: when the last of those that may still come again is judged. Moments are of the key's own clock.
+ */
+export function judgeFinished(history: readonly Recorded[], now: number): { judged: Judgement[]; openUntil: number } {
+  const judged: Judgement[] = [];
+  const open = new Map<string, Wish>();
+  for (const post of history.filter(({ method }) => method === 'POST')) {
+    const wish = open.get(post.same);
+    if (hasFailed(post)) open.set(post.same, { first: wish?.first ?? post, last: post });
+    else if (wish !== undefined && isTryOf(wish, post)) {
+      judged.push({ of: wish.first, is: 'good', by: post });
+      open.delete(post.same);
+    }
+  }
+  let openUntil = now;
+  // A 429 speaks for the whole key: until the time it told, no POST can come again.
+  const held = history.map(({ status, waitUntil }) => (status === 429 ? (waitUntil ?? 0) : 0));
+  for (const { first, last } of open.values()) {
+    const due = Math.max(last.endedAt, last.waitUntil ?? 0, ...held) + FORGOTTEN_AFTER_MS;
+    if (due <= now) judged.push({ of: first, is: 'bad', by: last });
+    else if (Number.isFinite(due)) openUntil = Math.max(openUntil, due);
+  }
+  return { judged, openUntil };
+}
+
+const hasFailed = (post: Recorded) => isFailure(post) || post.status === 429;
+
+/** The same POST at the same time is another's wish, unless it has the same Idempotency-Key. */
+const isTryOf = ({ last }: Wish, post: Recorded) =>
+  post.at >= last.endedAt || (post.key !== undefined && post.key === last.key);
+
+export function judgeHopeless(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  const isHopeless = ({ status, code }: Recorded) =>
+    status !== null && HOPELESS.includes(status) && code !== 'idempotency_in_flight';
+  const answered = before.filter(({ endedAt }) => endedAt <= newest.at);
+  const same = answered.filter((other) => other.same === newest.same);
+  const inVain = same.length - 1 - same.findLastIndex((other) => !isHopeless(other));
+  if (inVain >= HOPELESS_TIMES) return one('bad', newest);
+  return inVain === 0 && answered.some(isHopeless) ? one('good', newest) : [];
+}
+
+/** Where every connection is busy, a new one is no fault; nor is one in place of one that was lost. */
+export function judgeReuse(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  const latest = new Map(before.map((other) => [other.connection, other]));
+  const isIdle = ({ isKept, endedAt }: Recorded) => isKept && endedAt <= newest.at && newest.at - endedAt < REUSE_MS;
+  if (![...latest.values()].some(isIdle)) return [];
+  if (newest.isProxied) return one('hidden', newest);
+  if (!newest.opens) return one('good', newest);
+  let notReplaced = 0;
+  for (const { opens, isKept, endedAt } of before) {
+    if (opens && notReplaced > 0) notReplaced--;
+    if (!isKept && endedAt <= newest.at) notReplaced++;
+  }
+  return notReplaced > 0 ? [] : one('bad', newest);
+}
+
+export function judgePaging(newest: Recorded): Judgement[] {
+  return newest.method !== 'GET' || newest.isLinked === undefined ? [] : one(newest.isLinked ? 'good' : 'bad', newest);
+}
+
+export function judgeRedundant(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  const isAnswered = ({ isLost, status }: Recorded) => !isLost && (status === 200 || status === 304);
+  if (newest.method !== 'GET' || !isAnswered(newest)) return [];
+  const isRepeated = before.some(
+    (other) =>
+      other.same === newest.same &&
+      other.connection === newest.connection &&
+      isAnswered(other) &&
+      other.petsVersion === newest.petsVersion &&
+      newest.at - other.at < REDUNDANT_MS,
+  );
+  return one(isRepeated ? 'bad' : 'good', newest);
+}
+
+/** Every whole reply of that operation says so. */
+export function judgeDeprecated(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+  const asks = ({ operation }: Recorded) => operation === 'getPet';
+  if (!asks(newest)) return [];
+  const wasTold = before.some((other) => asks(other) && !other.isLost && other.endedAt <= newest.at);
+  return one(wasTold ? 'bad' : 'good', newest);
+}
+
+export const judgeBan = (newest: Recorded): Judgement[] => one(newest.bans ? 'bad' : 'good', newest);

@@ -1,0 +1,76 @@
+/** `petstore grade`: how the client of a key behaved, for people and for CI. */
+import { writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Grade } from '../lab/grade.ts';
+import { command } from './command.ts';
+import { CommandError, EXIT } from './exit.ts';
+import { keyOf } from './key-details.ts';
+import { id } from './keys.ts';
+import { json, oneOf, optional, path, place } from './options.ts';
+import { facts, print, table, told } from './output.ts';
+
+/** A POST that was told to wait for longer is not waited for. */
+const MAX_WAIT_MS = 120_000;
+
+interface Graded {
+  graded: Grade & { openMs: number };
+  isGoodEnough: boolean;
+  junit?: string;
+  har?: string;
+}
+
+export const GRADE = command({
+  name: 'grade',
+  does: 'tell how the client of a key behaved; exit 1 when lower than wanted',
+  more: `Asks the server that runs with --lab on --data. One with --store is asked by GET /lab/grade, with the key. \
+Where a POST that failed may still come again, it waits for that, 2 minutes at most. Exit ${EXIT.noGrade} when too \
+little was seen for a grade.`,
+  options: {
+    id,
+    atLeast: optional(oneOf(['A', 'B', 'C', 'D']), 'GRADE', 'lowest grade that is good enough'),
+    junit: optional(path, 'FILE', 'write the checks there as JUnit XML'),
+    har: optional(path, 'FILE', 'write the recorded requests there as HAR 1.2'),
+    ...place,
+    json,
+  },
+  reads: true,
+  call: ({ engine, lab }, { id, atLeast, junit, har }): Graded => {
+    if (lab === undefined) {
+      const who = 'only a server with --lab grades clients, and none runs on a directory here';
+      throw new Error(`${who}; of one with --store ask GET /lab/grade`);
+    }
+    const graded = lab.grade(keyOf(engine.store.read, id).id);
+    const isGoodEnough = graded.grade !== null && graded.grade <= (atLeast ?? 'F');
+    const evidence = junit || har ? lab.evidence(id, graded, isGoodEnough) : {};
+    return { graded, isGoodEnough, ...evidence };
+  },
+  run: async ({ junit, har, json, atLeast }, ask) => {
+    const { graded, isGoodEnough, ...evidence } = await asked(ask);
+    const { openMs: _, checks, next, ...result } = graded;
+    if (junit !== undefined) await writeFile(junit, evidence.junit as string);
+    if (har !== undefined) await writeFile(har, evidence.har as string);
+    if (json) await print(JSON.stringify({ ...result, next, checks }, null, 2));
+    else await print(`${facts(result)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`);
+    if (graded.grade === null) {
+      throw new CommandError(EXIT.noGrade, `there is no grade yet: too little was seen. Missing: ${next}`);
+    }
+    if (!isGoodEnough) throw new Error(`the grade is ${graded.grade}, not ${atLeast}`);
+  },
+});
+
+/** Asks until every POST that failed has come again or is late. */
+async function asked(ask: () => Promise<Graded>): Promise<Graded> {
+  for (let leftMs = MAX_WAIT_MS; ; ) {
+    const answer = await ask();
+    const { openMs } = answer.graded;
+    if (openMs <= 0) return answer;
+    const seconds = Math.ceil(openMs / 1_000);
+    if (openMs > leftMs) {
+      await told(`a POST that failed may still come again within ${seconds} s: this grade does not wait for it\n`);
+      return answer;
+    }
+    await told(`waiting ${seconds} s for a POST that failed and may still come again\n`);
+    await delay(openMs);
+    leftMs -= openMs;
+  }
+}
