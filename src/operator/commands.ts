@@ -6,6 +6,7 @@ import { DATA_COMMANDS } from './data-commands.ts';
 import { GRADE } from './grading.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
+import { labCommand } from './lab-command.ts';
 import { baseUrls, json } from './options.ts';
 import { print } from './output.ts';
 import { serveCommand } from './serve.ts';
@@ -15,6 +16,7 @@ const ON_THE_STORE = [...KEY_COMMANDS, ...DATA_COMMANDS, EXPORT, IMPORT, GRADE];
 
 export const COMMANDS = [
   serveCommand(ON_THE_STORE),
+  labCommand(ON_THE_STORE),
   ...ON_THE_STORE,
   command({
     name: 'openapi',

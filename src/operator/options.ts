@@ -114,7 +114,7 @@ export const SERVE_OPTIONS = {
   port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
   threads: option(integer(1, MAX_THREADS), 'N', 'threads that answer, for several cores (Linux, Node 22.12)', '1'),
   ...place,
-  seed: optional(path, 'FILE', 'fill the store from this JSON file if it is empty'),
+  seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
   firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),
   environment: option(oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
   categories: option(oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),

@@ -1,6 +1,7 @@
 /** The first filling of a store, from one JSON file: one operation, all of it or nothing. */
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../store/model.ts';
+import { asset, DEMO } from '../web/assets.ts';
 import { type Content, readContent } from './animals.ts';
 import { reasonOf } from './exit.ts';
 import { DONE_BEFORE } from './keys.ts';
@@ -15,9 +16,10 @@ export async function seedStore(store: Store, file: string): Promise<void> {
   await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE)); // all may be gone, but ids were given
 }
 
+/** `demo` is the built-in example; a file of that name is `./demo`. */
 export async function seedOf(file: string): Promise<Content> {
   try {
-    const bytes = await readFile(file);
+    const bytes = file === 'demo' ? Buffer.from(asset(DEMO)) : await readFile(file);
     if (bytes.length <= MAX_SEED_BYTES) return readContent(bytes);
     throw new Error(`longer than ${MAX_SEED_BYTES} bytes; use petstore import for many animals`);
   } catch (error) {

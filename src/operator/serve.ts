@@ -46,7 +46,10 @@ export const serveCommand = (calls: Calls) =>
     run: (settings) => serve(settings, calls),
   });
 
-async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
+/** What is printed below the first line. */
+type FirstSteps = (origin: string, first: { id: string; key: string } | undefined) => string[];
+
+export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
   process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
@@ -59,7 +62,7 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   try {
     // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve));
-    const stop = await start(settings, calls, log, endNow);
+    const stop = await start(settings, { calls, log, endNow, steps });
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -71,8 +74,15 @@ async function serve(settings: ServeSettings, calls: Calls): Promise<void> {
   await log.close();
 }
 
+interface Around {
+  calls: Calls;
+  log: Logger;
+  endNow: EndNow;
+  steps: FirstSteps;
+}
+
 /** Serves until what it returns is called. */
-async function start(settings: ServeSettings, calls: Calls, log: Logger, endNow: EndNow) {
+async function start(settings: ServeSettings, { calls, log, endNow, steps }: Around) {
   const { environment, seed, firstKey: plan, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, () => Reply>();
@@ -105,7 +115,7 @@ async function start(settings: ServeSettings, calls: Calls, log: Logger, endNow:
     await team?.load({ app, store, at: addressOf(app.server, settings.host), url });
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
     await team?.listen();
-    void tellFirstSteps(origin, firstKey, log);
+    void tellFirstSteps(steps(origin, firstKey), origin, firstKey, log);
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
@@ -134,13 +144,17 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   return new Lab(engine, clock, content, VERSION);
 }
 
-/** The first line is for programs. A new key stands alone on its line, and then in a line to paste. */
-async function tellFirstSteps(origin: string, first: { id: string; key: string } | undefined, log: Logger) {
-  const lines = [`petstore listening on ${origin}/v1`, `The console: ${origin}/`];
-  if (first !== undefined) {
-    lines.push(`The key ${first.id}, which is shown only once:`, first.key);
-    lines.push(`curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`);
-  }
+/** A new key stands alone on its line, and then in a line to paste. */
+const firstSteps: FirstSteps = (origin, first) => {
+  const lines = [`The console: ${origin}/`];
+  if (first === undefined) return lines;
+  const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
+  return [...lines, `The key ${first.id}, which is shown only once:`, first.key, curl];
+};
+
+/** The first line is for programs. */
+async function tellFirstSteps(steps: string[], origin: string, first: { id: string } | undefined, log: Logger) {
+  const lines = [`petstore listening on ${origin}/v1`, ...steps];
   const wasPrinted = await print(lines.join('\n')).then(
     () => !isDiscarded(),
     () => false,

@@ -1,4 +1,4 @@
-/** The files of the console and the OpenAPI document, as text. */
+/** The files of the console, the OpenAPI document and the built-in example, as text. */
 import { readFileSync } from 'node:fs';
 
 /** The page's scripts in the order in which they are joined: each after those it imports. */
@@ -21,7 +21,9 @@ export const SCRIPTS = [
   'page/main.js',
 ] as const;
 export const STYLES = ['page/base.css', 'page/frame.css', 'page/parts.css'] as const;
-const ASSETS = ['openapi.json', 'page/page.html', ...STYLES, ...SCRIPTS] as const;
+/** The built-in example: what `--seed demo` fills a store with. */
+export const DEMO = '../../data/seed.json';
+const ASSETS = ['openapi.json', 'page/page.html', ...STYLES, ...SCRIPTS, DEMO] as const;
 
 type AssetName = (typeof ASSETS)[number];
 
