@@ -8,6 +8,15 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
 
+/** How long, for people, rounded up: `3 h 12 min`, `12 min`, `45 s`. */
+export function inWords(ms: number): string {
+  const seconds = Math.ceil(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.ceil(seconds / 60);
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
+  return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ');
+}
+
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN where it is no such time. */

@@ -15,6 +15,9 @@ export function digits(n: number): string {
   return digits(thousands) + PADDED[n - thousands * 1_000];
 }
 
+/** For people: `100,000`. */
+export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+
 /** The text made of one or two numbers, made anew only when they differ from those before. */
 export function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
   let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];

@@ -5,16 +5,18 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync, statSync } from 'node:fs';
+import { count } from '../digits.ts';
 import { visibleInLine } from '../quoting.ts';
 import { petJson } from '../shop/pets.ts';
 import type { Progress } from '../store/file/read.ts';
 import { type Ahead, type Once, type PetColumns, StoreError } from '../store/model.ts';
+import { IMPORT_CALLER } from '../store/operations.ts';
 import { readAnimal, readAnimals } from './animals.ts';
 import { type Context, command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import { flag, json, path, place, placed } from './options.ts';
-import { count, counted, told, withProgress } from './output.ts';
+import { counted, told, withProgress } from './output.ts';
 import type { Io } from './reach.ts';
 
 const READ_BYTES = 262_144;
@@ -118,7 +120,7 @@ async function addBatches({ engine: { store } }: Context, _: unknown, { input }:
     await new Promise(setImmediate); // the batch before was taken in in this turn
     const cut = line.indexOf(' ');
     const pets = readAnimals(line.subarray(cut));
-    const once = { caller: 'import', key: line.toString('latin1', 0, cut), at: store.unix() };
+    const once = { caller: IMPORT_CALLER, key: line.toString('latin1', 0, cut), at: store.unix() };
     const decided = await store.write((ahead) => decideBatch(ahead, pets, once)).catch((error) => broken(error, done));
     const first = decided.op === 'again' ? decided.made.id : decided.first;
     done[decided.op === 'again' ? 'already' : 'added'] += pets.names.length;

@@ -1,8 +1,10 @@
 /** A key as the operator sees it. */
+
 import type { WindowState } from '../access/limits.ts';
+import { count } from '../digits.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { Context } from './command.ts';
-import { count, when } from './output.ts';
+import { when } from './output.ts';
 
 export function keyOf({ keys }: { keys: Pick<Reading['keys'], 'get'> }, id: string): ApiKey {
   const key = keys.get(id);

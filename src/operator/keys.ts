@@ -1,13 +1,14 @@
 /** `petstore keys …`: what each command takes, and what it does where the store is. */
 import { digestOf, makeKey } from '../access/keys.ts';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
+import { count } from '../digits.ts';
 import type { ApiKey, Decided, Environment, Plan } from '../store/model.ts';
 import { ENVIRONMENTS, PLANS } from '../store/model.ts';
 import type { Given } from './arguments.ts';
 import { type Context, command } from './command.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
 import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
-import { count, table } from './output.ts';
+import { table } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */

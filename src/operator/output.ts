@@ -1,6 +1,7 @@
 /** What commands print, and how they show on a terminal how far they are. */
 import { fstatSync, statSync } from 'node:fs';
 import { devNull } from 'node:os';
+import { count } from '../digits.ts';
 import { visible, visibleInLine } from '../quoting.ts';
 import type { Progress } from '../store/file/read.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -76,7 +77,6 @@ export function counted(number: number, one: string, many = `${one}s`): string {
 }
 
 /** `12,345`. Node's own way would load the rules of a language first, a tenth of a whole start. */
-export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
 export const when = (text: string): string => text.replace(/^(\d{4}-\d\d-\d\d)T([\d:]{8})\.\d+Z$/, '$1 $2 UTC');

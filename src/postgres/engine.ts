@@ -45,7 +45,7 @@ export async function openPostgres(
     const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
     const journal = new PostgresJournal(appends, options);
     const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
-    const store = await MemoryStore.open(journal, { clock: databaseClock });
+    const store = await MemoryStore.open(journal, { clock: databaseClock, onNotice: (text) => log.warn(text) });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
     for (const { host, doubt } of server.hosts) if (compact && doubt) log.warn(`the connection to ${host} ${doubt}`);

@@ -5,18 +5,31 @@ import type { Ahead, Made, Once, OnceKind, Operation, Store } from '../store/mod
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
-const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
-const QUOTED = /^"((?:[^"\\]|\\["\\])*)"$/;
+const BARE = /^[\x21-\x7e]+$/;
+/** An item of RFC 9651: a string, in which quotes and backslashes are escaped, and perhaps parameters behind it. */
+const STRING = /"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"/;
+const VALUES = [
+  /\?[01]/,
+  /@?-?\d{1,15}/,
+  /-?\d{1,12}\.\d{1,3}/,
+  /[A-Za-z*][\w!#$%&'*+.^`|~:/-]*/,
+  /:[\w+/=]*:/,
+  STRING,
+];
+const DISPLAYED = /%"(?:[\x20\x21\x23\x24\x26-\x7e]|%[\da-f]{2})*"/;
+const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
+const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
-/** The header's key, quoted or bare; undefined where none was sent. */
+/** The header's key, a structured string or bare; undefined where none was sent. */
 function onceOf(store: Store, call: Call): Once | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
-  const quoted = QUOTED.exec(sent);
-  const key = quoted === null ? sent : quoted[1].replace(/\\(.)/g, '$1');
-  if (key.length > MAX_KEY_CHARS || !VISIBLE_ASCII.test(key)) {
+  const isString = sent.startsWith('"');
+  const key = isString ? STRUCTURED.exec(sent)?.[1].replace(/\\(.)/g, '$1') : BARE.exec(sent)?.[0];
+  if (!key || key.length > MAX_KEY_CHARS) {
     const must = `must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`;
-    throw new ApiError('bad_request', `Idempotency-Key: ${must}`);
+    const quoted = isString ? '; in quotes, as a string of RFC 9651, it may hold blanks' : '';
+    throw new ApiError('bad_request', `Idempotency-Key: ${must}${quoted}`);
   }
   return { caller: call.caller.id, key, at: store.unix() };
 }

@@ -2,17 +2,21 @@
  * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
  * nothing: over each table of the state lies a layer of the rows that operations of the batch have changed.
  */
+import { inWords } from '../clock.ts';
+import { count } from '../digits.ts';
 import type { Int64 } from '../json/int64.ts';
+import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, Room } from './idempotency.ts';
 import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
-import { StoreError } from './model.ts';
-import { madeIn, perform, type Rows, type Tables } from './operations.ts';
+import { BoundError } from './model.ts';
+import { IMPORT_CALLER, madeIn, msLeft, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
 
 /** Beyond these, a new key or category is refused as there being no room. */
 export const MAX_KEYS = 1_000_000;
 const MAX_CATEGORIES = 1_000_000;
-/** Beyond this, writes under a new Idempotency-Key are refused as busy until old ones expire. */
-const MAX_ONCE_RECORDS = 1_000_000;
+/** Idempotency records that have not ended. At a bound nothing is made under a new Idempotency-Key until one ends. */
+const MAX_IDEMPOTENCY_RECORDS = 1_000_000;
+const MAX_IDEMPOTENCY_RECORDS_OF_KEY = 100_000;
 
 /** Rows that are decided but not durable, over those that are. */
 class Layer<K, V> {
@@ -56,9 +60,14 @@ export class StateAhead implements Ahead, Tables {
   /** No decision looks at it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
+  /** For idempotency records of this batch: of each caller, and, under no name, of all. */
+  readonly #rooms = new Map<string, Room>();
+  /** The records that stood before this batch, if nothing in it has cleared them. */
+  #records: Pick<State['onces'], 'all' | 'of'>;
 
   constructor(state: State) {
     this.#state = state;
+    this.#records = state.onces;
     this.counters = { ...state.counters };
     this.pets = new Layer(state.pets);
     this.orders = new Layer(state.orders);
@@ -83,15 +92,36 @@ export class StateAhead implements Ahead, Tables {
   /** Refuses what there is no room for. */
   apply(operation: Operation): void {
     const { op } = operation;
-    if ('once' in operation && operation.once && this.onces.size >= MAX_ONCE_RECORDS) {
-      throw new StoreError('busy', 'there are too many idempotency records; old ones expire after 24 hours');
-    }
+    if ('once' in operation && operation.once) this.#takeRoom(operation.once);
     if (op === 'setCategory' && !this.categories.get(operation.category.id) && this.categories.size >= MAX_CATEGORIES) {
-      throw new StoreError('full', 'there are too many categories');
+      throw new BoundError('full', `the store has ${count(MAX_CATEGORIES)} categories, and takes no more`);
     }
     if (op === 'setKey' && !this.keys.get(operation.key.id) && this.keys.size >= MAX_KEYS) {
-      throw new StoreError('full', 'there are too many keys');
+      throw new BoundError('full', `the store has ${count(MAX_KEYS)} keys, and takes no more`);
+    }
+    if (op === 'fill') {
+      this.#records = new IdempotencyRecords();
+      this.#rooms.clear();
     }
     perform(operation, this);
   }
+
+  /** An import is the operator's: only the bound of all holds for it. */
+  #takeRoom({ caller, at }: Once): void {
+    const left = ({ id, made }: IdempotencyRecord) => msLeft(id, made, at, this);
+    const take = (name: string, max: number, queue: RecordQueue) => {
+      const room = this.#rooms.get(name) ?? new Room(max, queue);
+      this.#rooms.set(name, room);
+      return room.take((record) => left(record) <= 0);
+    };
+    const own = caller !== IMPORT_CALLER && take(caller, MAX_IDEMPOTENCY_RECORDS_OF_KEY, this.#records.of(caller));
+    if (own) throw tooManyRecords('quota', 'this key', MAX_IDEMPOTENCY_RECORDS_OF_KEY, left(own), caller);
+    const any = take('', MAX_IDEMPOTENCY_RECORDS, this.#records.all);
+    if (any) throw tooManyRecords('busy', 'the store', MAX_IDEMPOTENCY_RECORDS, left(any));
+  }
+}
+
+function tooManyRecords(failure: 'quota' | 'busy', who: string, max: number, retryMs: number, caller?: string) {
+  const message = `${who} has ${count(max)} Idempotency-Keys that still count; the oldest ends in ${inWords(retryMs)}`;
+  return new BoundError(failure, message, { caller, retryMs });
 }

@@ -10,11 +10,13 @@
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
+import { type Ahead, BoundError, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
 /** So many writes may wait, and become one batch. Beyond it, they are refused. */
 const MAX_WAITING_WRITES = 4096;
+/** Of a bound that refuses writes the operator is told once in so long. */
+const TELL_BOUND_EVERY_MS = 60_000;
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -22,6 +24,8 @@ export interface MemoryStoreOptions {
   clock: Clock;
   /** Told of each batch of this process when it is durable, before it is applied, and before anybody is answered. */
   onDurable?: (operations: readonly Operation[]) => void;
+  /** Something the operator should read: a bound refuses writes. */
+  onNotice?: (text: string) => void;
 }
 
 interface Write {
@@ -38,6 +42,9 @@ export class MemoryStore implements Store {
   readonly #journal: Journal;
   readonly #clock: Clock;
   readonly #onDurable: MemoryStoreOptions['onDurable'];
+  readonly #onNotice: MemoryStoreOptions['onNotice'];
+  #boundTold = Number.NEGATIVE_INFINITY;
+  #refusedSince = 0;
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
   /** For the next batch. */
@@ -52,11 +59,12 @@ export class MemoryStore implements Store {
     return new MemoryStore(journal, state, options);
   }
 
-  private constructor(journal: Journal, state: State, { clock, onDurable }: MemoryStoreOptions) {
+  private constructor(journal: Journal, state: State, { clock, onDurable, onNotice }: MemoryStoreOptions) {
     this.read = state;
     this.#journal = journal;
     this.#clock = clock;
     this.#onDurable = onDurable;
+    this.#onNotice = onNotice;
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
@@ -105,6 +113,7 @@ export class MemoryStore implements Store {
     for (;;) {
       const ahead = new StateAhead(this.read);
       const operations = decideOn(ahead, batch);
+      for (const { refusal } of batch) if (refusal instanceof BoundError) this.#tell(refusal);
       if (operations.length === 0) return true;
       let others: Operation[] | undefined;
       try {
@@ -117,6 +126,14 @@ export class MemoryStore implements Store {
       this.read.apply(others ?? operations);
       if (others === undefined) return true;
     }
+  }
+
+  #tell({ message, about }: BoundError): void {
+    this.#refusedSince++;
+    if (this.#clock.now() - this.#boundTold < TELL_BOUND_EVERY_MS) return;
+    const whose = about.caller === undefined ? '' : ` (${about.caller})`;
+    this.#onNotice?.(`a write was refused: ${message}${whose}; ${this.#refusedSince} since this was told last`);
+    [this.#boundTold, this.#refusedSince] = [this.#clock.now(), 0];
   }
 }
 

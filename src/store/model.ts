@@ -168,6 +168,8 @@ export interface Reading {
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
+  /** Idempotency records. */
+  readonly onces: { readonly size: number };
   counts(): Counts;
   /** What was made under this Idempotency-Key in the 24 h before `once.at`. */
   made(kind: OnceKind, once: Once): Made | undefined;
@@ -222,9 +224,9 @@ export interface Journal {
  * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
  * unavailable: not kept, the database cannot be reached, or what it rests on is unknown. busy: not accepted, the queue
  * is full. closed: not accepted, the store is closed or has failed.
- * rejected: the operation itself is too large.
+ * rejected: the operation itself is too large. quota: not accepted, its caller has as much as one may have.
  */
-type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected';
+type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected' | 'quota';
 
 export class StoreError extends Error {
   readonly failure: StoreFailure;
@@ -232,5 +234,16 @@ export class StoreError extends Error {
   constructor(failure: StoreFailure, message: string) {
     super(message);
     this.failure = failure;
+  }
+}
+
+/** A bound is reached: of one caller (`caller`) or of all. The message is for whoever asked. */
+export class BoundError extends StoreError {
+  readonly about: { caller?: string; retryMs?: number };
+
+  /** `retryMs`: after so long there is room again. */
+  constructor(failure: 'full' | 'busy' | 'quota', message: string, about: BoundError['about'] = {}) {
+    super(failure, message);
+    this.about = about;
   }
 }

@@ -1,5 +1,6 @@
 /** What each operation changes: said once, for the state as it is and as it will be. */
 import type { Int64 } from '../json/int64.ts';
+import { callerOf } from './idempotency.ts';
 import type {
   ApiKey,
   Category,
@@ -17,6 +18,9 @@ import type {
 
 /** For how long the first reply under an Idempotency-Key is given again. */
 const ONCE_MS = 24 * 60 * 60 * 1000;
+
+/** Whose records those of an import are: no key's. */
+export const IMPORT_CALLER = 'import';
 
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
@@ -122,14 +126,14 @@ export const isOperation = (op: string): boolean => Object.hasOwn(CHANGES, op);
 const ownTime = (caller: string, at: number, { keys }: Pick<Tables, 'keys'>): number =>
   at + (keys.get(caller)?.ahead ?? 0);
 
-/** `id`: as `onceId` gives it. */
-export const isExpired = (id: string, made: Made, at: number, to: Pick<Tables, 'keys'>): boolean =>
-  ownTime(id.split('\n')[1], at, to) - made.at >= ONCE_MS;
+/** For how long a record still counts; 0 or less: it has ended. `id`: as `onceId` gives it. */
+export const msLeft = (id: string, made: Made, at: number, to: Pick<Tables, 'keys'>): number =>
+  ONCE_MS - (ownTime(callerOf(id), at, to) - made.at);
 
 export function madeIn(to: Pick<Tables, 'onces' | 'keys'>, kind: OnceKind, once: Once): Made | undefined {
   const id = onceId(kind, once);
   const made = to.onces.get(id);
-  return made && !isExpired(id, made, once.at, to) ? made : undefined;
+  return made && msLeft(id, made, once.at, to) > 0 ? made : undefined;
 }
 
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */

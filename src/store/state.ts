@@ -1,6 +1,7 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
+import { IdempotencyRecords } from './idempotency.ts';
 import type { ApiKey, Counters, Counts, Made, Once, OnceKind, Operation, Order, Pet, Reading, Usage } from './model.ts';
-import { columnsOf, isExpired, madeIn, perform, type Tables, timeOf } from './operations.ts';
+import { columnsOf, madeIn, msLeft, perform, type Tables, timeOf } from './operations.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -18,14 +19,6 @@ class Keys extends Map<string, ApiKey> {
   }
 }
 
-/** Idempotency records, the newest last. */
-class Onces extends Map<string, Made> {
-  override set(id: string, made: Made): this {
-    this.delete(id);
-    return super.set(id, made);
-  }
-}
-
 export class State implements Tables, Reading {
   /** The latest store time that any record tells. */
   time = 0;
@@ -35,10 +28,7 @@ export class State implements Tables, Reading {
   readonly categories = new Categories();
   readonly keys = new Keys();
   readonly usage = new Map<string, Usage>();
-  readonly onces = new Onces();
-  /** Kept between calls: a new iterator would pass again over all that was dropped. */
-  #byAge = this.onces.entries();
-  #oldest: [id: string, made: Made] | undefined;
+  readonly onces = new IdempotencyRecords();
 
   counts(): Counts {
     const { pets, orders, categories, keys } = this;
@@ -53,24 +43,23 @@ export class State implements Tables, Reading {
     for (const operation of operations) {
       perform(operation, this);
       const at = timeOf(operation);
-      if (at > 0) this.#passed(at);
+      if (at > 0) this.#passed(at, 'once' in operation ? operation.once?.caller : undefined);
     }
   }
 
-  /** Time comes from the records, never from a clock: a replay drops exactly what was dropped before. */
-  #passed(at: number): void {
+  /**
+   * Drops what has ended: of who has made one more, then of all. Time comes from the operations, never from a clock: a
+   * replay drops exactly what was dropped before.
+   */
+  #passed(at: number, caller = ''): void {
     this.time = Math.max(this.time, at);
-    for (let drops = 0; drops < DROPS_PER_RECORD; drops++) {
-      this.#oldest ??= this.#byAge.next().value;
-      if (this.#oldest === undefined) {
-        this.#byAge = this.onces.entries(); // one that was at its end stays there
-        return;
+    let drops = DROPS_PER_RECORD;
+    for (const whose of [() => this.onces.of(caller), () => this.onces.all]) {
+      for (let { oldest } = whose(); drops > 0 && oldest; { oldest } = whose()) {
+        if (msLeft(oldest.id, oldest.made, this.time, this) > 0) break;
+        this.onces.delete(oldest.id);
+        drops--;
       }
-      const [id, made] = this.#oldest;
-      const isThere = this.onces.get(id) === made;
-      if (isThere && !isExpired(id, made, this.time, this)) return;
-      if (isThere) this.onces.delete(id);
-      this.#oldest = undefined;
     }
   }
 

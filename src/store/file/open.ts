@@ -30,7 +30,7 @@ export async function openStore(
   try {
     if (failed) options.onNotice?.(`the store is not locked against a process that does not answer: ${failed}`);
     const journal = new FileJournal(disk, dir, { ...options, release });
-    return { store: await MemoryStore.open(journal, { clock, onDurable }), journal };
+    return { store: await MemoryStore.open(journal, { clock, onDurable, onNotice: options.onNotice }), journal };
   } catch (error) {
     release();
     throw error;

@@ -1,0 +1,140 @@
+/**
+ * Idempotency records, by id and from the oldest to the newest: of all, and of each caller. Linked lists, because a
+ * record leaves from anywhere: in the lab time passes faster for one caller than for the others.
+ */
+import type { Made } from './model.ts';
+
+/** A record is one link in each of two queues. */
+export interface IdempotencyRecord {
+  readonly id: string;
+  readonly made: Made;
+  older?: IdempotencyRecord;
+  newer?: IdempotencyRecord;
+  callersOlder?: IdempotencyRecord;
+  callersNewer?: IdempotencyRecord;
+}
+
+const OF_ALL = { older: 'older', newer: 'newer' } as const;
+const OF_CALLER = { older: 'callersOlder', newer: 'callersNewer' } as const;
+
+export class RecordQueue {
+  size = 0;
+  oldest: IdempotencyRecord | undefined;
+  #newest: IdempotencyRecord | undefined;
+  readonly #links: typeof OF_ALL | typeof OF_CALLER;
+
+  constructor(links: typeof OF_ALL | typeof OF_CALLER = OF_ALL) {
+    this.#links = links;
+  }
+
+  push(record: IdempotencyRecord): void {
+    const { older, newer } = this.#links;
+    record[older] = this.#newest;
+    if (this.#newest) this.#newest[newer] = record;
+    else this.oldest = record;
+    this.#newest = record;
+    this.size++;
+  }
+
+  remove(record: IdempotencyRecord): void {
+    const { older, newer } = this.#links;
+    const [before, after] = [record[older], record[newer]];
+    if (before) before[newer] = after;
+    else this.oldest = after;
+    if (after) after[older] = before;
+    else this.#newest = before;
+    this.size--;
+  }
+
+  /** The one that was made after this one. */
+  after(record: IdempotencyRecord): IdempotencyRecord | undefined {
+    return record[this.#links.newer];
+  }
+}
+
+const NONE = new RecordQueue();
+
+/** Of an id, as operations.ts makes it: neither a kind nor a caller holds a line feed. */
+export const callerOf = (id: string): string => id.slice(id.indexOf('\n') + 1, id.lastIndexOf('\n'));
+
+export class IdempotencyRecords {
+  readonly #byId = new Map<string, IdempotencyRecord>();
+  readonly #byCaller = new Map<string, RecordQueue>();
+  all = new RecordQueue(OF_ALL);
+
+  get size(): number {
+    return this.all.size;
+  }
+
+  get(id: string): Made | undefined {
+    return this.#byId.get(id)?.made;
+  }
+
+  /** Those of one caller; none may be added to it. */
+  of(caller: string): RecordQueue {
+    return this.#byCaller.get(caller) ?? NONE;
+  }
+
+  /** As the newest. One of that id goes. */
+  set(id: string, made: Made): void {
+    this.delete(id);
+    const record: IdempotencyRecord = {
+      id,
+      made,
+      older: undefined,
+      newer: undefined,
+      callersOlder: undefined,
+      callersNewer: undefined,
+    };
+    this.#byId.set(id, record);
+    this.all.push(record);
+    const caller = callerOf(id);
+    const own = this.#byCaller.get(caller) ?? new RecordQueue(OF_CALLER);
+    if (own.size === 0) this.#byCaller.set(caller, own);
+    own.push(record);
+  }
+
+  delete(id: string): void {
+    const record = this.#byId.get(id);
+    if (record === undefined) return;
+    const caller = callerOf(id);
+    const own = this.of(caller);
+    this.#byId.delete(id);
+    this.all.remove(record);
+    own.remove(record);
+    if (own.size === 0) this.#byCaller.delete(caller);
+  }
+
+  clear(): void {
+    this.#byId.clear();
+    this.#byCaller.clear();
+    this.all = new RecordQueue(OF_ALL);
+  }
+
+  *[Symbol.iterator](): Generator<[id: string, made: Made]> {
+    for (let record = this.all.oldest; record; record = record.newer) yield [record.id, record.made];
+  }
+}
+
+/** How many more records fit in one batch: a bound less those there are; one that has ended makes room for another. */
+export class Room {
+  #left: number;
+  #oldest: IdempotencyRecord | undefined;
+  readonly #queue: RecordQueue;
+
+  constructor(max: number, queue: RecordQueue) {
+    this.#left = max - queue.size;
+    this.#oldest = queue.oldest;
+    this.#queue = queue;
+  }
+
+  /** Takes room for one; or gives the record that must end before there is any. */
+  take(hasEnded: (record: IdempotencyRecord) => boolean): IdempotencyRecord | undefined {
+    for (; this.#left <= 0 && this.#oldest && hasEnded(this.#oldest); this.#oldest = this.#queue.after(this.#oldest)) {
+      this.#left++;
+    }
+    if (this.#left <= 0) return this.#oldest;
+    this.#left--;
+    return undefined;
+  }
+}
