@@ -86,7 +86,15 @@ export function damaged(what: string): DamagedError {
 export function* decodeLines(text: string, what: string): Generator<{ entry: Entry; encoded: string }> {
   for (const line of text.split('\n').slice(0, -1)) {
     if (!isSealed(Buffer.from(line))) throw damaged(`${what}: a checksum is wrong`);
-    yield { entry: decode(JSON.parse(line)), encoded: line.slice(SEAL_BYTES) };
+    yield { entry: decodeLine(line, what), encoded: line.slice(SEAL_BYTES) };
+  }
+}
+
+function decodeLine(line: string, what: string): Entry {
+  try {
+    return decode(JSON.parse(line));
+  } catch (error) {
+    throw error instanceof VersionError ? error : damaged(`${what}: ${(error as Error).message}`);
   }
 }
 

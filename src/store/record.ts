@@ -4,8 +4,10 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
+import { excerpt } from '../quoting.ts';
 import type { Counters, Once, Operation, Pet, Proof, Whole } from './model.ts';
 import { isOperation } from './operations.ts';
+import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
 /** Ends a state, so that nothing of it can be missing. `time`: the latest store time that any record told. */
@@ -49,18 +51,24 @@ function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, 
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}}`;
 }
 
-/** Takes what JSON.parse made of it, and revives each int64 in place. */
-export function decode(entry: Entry): Entry {
-  const { op } = entry;
-  if (!isOperation(op) && op !== 'proof') throw new VersionError(`it holds "${op}", which this program does not know`);
-  if (op === 'addPet') entry.pet.categoryId = revived(entry.pet.categoryId);
-  if (op === 'setCategory') entry.category.id = revived(entry.category.id);
-  if (op === 'fill') for (const category of entry.categories) category.id = revived(category.id);
-  const columns = op === 'fill' ? entry.pets : op === 'pets' ? entry : undefined;
-  if (columns) columns.categoryIds = columns.categoryIds.map(revived);
+/** Takes what JSON.parse made of a line, throws where that is nonsense, and revives each int64 in place. */
+export function decode(line: object): Entry {
+  const { op } = line as { op?: unknown };
+  if (typeof op !== 'string') throw new Error('it tells no operation');
+  if (!isOperation(op) && op !== 'proof') {
+    throw new VersionError(`it holds ${excerpt(op)}, which this program does not know`);
+  }
+  mustFit(op as Entry['op'], line);
+  const entry = line as Entry;
+  if (entry.op === 'addPet') entry.pet.categoryId = revived(entry.pet.categoryId);
+  if (entry.op === 'setCategory') entry.category.id = revived(entry.category.id);
+  if (entry.op === 'fill') for (const category of entry.categories) category.id = revived(category.id);
+  const columns = entry.op === 'fill' ? entry.pets : entry.op === 'pets' ? entry : undefined;
+  if (columns?.categoryIds.some(isText)) columns.categoryIds = columns.categoryIds.map(revived);
   return entry;
 }
 
+const isText = (value: unknown) => typeof value === 'string';
 const revived = (value: Int64 | string): Int64 => (typeof value === 'string' ? BigInt(value) : value);
 
 /** The whole state, line by line; the last one is the proof. */

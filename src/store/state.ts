@@ -85,20 +85,27 @@ export class State implements Tables, Reading {
     const tooHigh = this.pets.page(nextPetId - 1, 1).items[0] ?? this.orders.page(nextOrderId - 1, 1).items[0];
     if (tooHigh) throw new Error(`${tooHigh.id} is an id that was not given yet`);
     const placed = new Set<number>();
-    for (const { id, petId, status } of this.orders.page(0, Number.POSITIVE_INFINITY).items) {
-      const pet = this.pets.get(petId);
-      if (!pet) throw new Error(`order ${id}: there is no pet ${petId}`);
+    for (const { id, petId, status } of this.orders.rows()) {
+      const now = this.pets.statusOf(petId);
+      if (!now) throw new Error(`order ${id}: there is no pet ${petId}`);
       if (status !== 'placed') continue;
-      if (pet.status !== 'pending') throw new Error(`order ${id} is placed, and pet ${petId} ${pet.status}`);
+      if (now !== 'pending') throw new Error(`order ${id} is placed, and pet ${petId} ${now}`);
       if (placed.has(petId)) throw new Error(`pet ${petId}: two orders are placed`);
       placed.add(petId);
     }
-    const keys = [...this.keys.values()];
-    const slots = keys.map(({ slot }) => slot);
-    if (slots.some((slot, i) => slot <= (slots[i - 1] ?? -1) || slot >= nextSlot)) throw new Error(`slots: ${slots}`);
     const { byDigest } = this.keys;
-    const secrets = keys.flatMap((key) => key.secrets.map(({ digest }) => byDigest.get(digest) === key));
-    if (secrets.includes(false) || secrets.length !== byDigest.size) throw new Error('keys and secrets disagree');
+    let [secrets, last] = [0, -1];
+    for (const key of this.keys.values()) {
+      const { id, slot } = key;
+      if (slot <= last || slot >= nextSlot)
+        throw new Error(`key ${id}: slot ${slot} is behind ${last}, of ${nextSlot}`);
+      last = slot;
+      for (const { digest } of key.secrets) {
+        if (byDigest.get(digest) !== key) throw new Error(`key ${id}: its secret is another key's`);
+        secrets++;
+      }
+    }
+    if (secrets !== byDigest.size) throw new Error('a secret stays that no key has');
     for (const id of this.usage.keys()) if (!this.keys.has(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }

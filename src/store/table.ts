@@ -12,16 +12,22 @@ class Chunk<R extends { status: string }> {
   readonly first: number;
   readonly counts: { [status: string]: number } = {};
   #rows: R[] | (() => R[]);
+  #statuses: R['status'][];
 
-  /** `rows`: as a function, they are made when somebody looks at one of them. */
-  constructor(first: number, rows: R[] | (() => R[]) = []) {
+  /** `rows`: as a function, they are made when somebody looks at one of them; these are their statuses. */
+  constructor(first: number, rows: R[] | (() => R[]) = [], statuses: R['status'][] = []) {
     this.first = first;
     this.#rows = rows;
+    this.#statuses = statuses;
   }
 
   get rows(): R[] {
     if (typeof this.#rows === 'function') this.#rows = this.#rows();
     return this.#rows;
+  }
+
+  statusAt(place: number): R['status'] | undefined {
+    return typeof this.#rows === 'function' ? this.#statuses[place] : this.#rows[place]?.status;
   }
 
   count(status: R['status']): void {
@@ -36,10 +42,20 @@ export class Table<R extends { id: number; status: string }> {
   version = 0;
   /** By ascending ids. Where a repair has left ids out, the next chunk begins. */
   #chunks: Chunk<R>[] = [];
+  /** Where a status was found: the next one that is asked for is often beside it. */
+  #asked: Chunk<R> | undefined;
 
   get(id: number): R | undefined {
     const chunk = this.#chunks[this.#chunkOf(id)];
     return chunk?.rows[id - chunk.first];
+  }
+
+  /** Makes no row of those that nobody has looked at. */
+  statusOf(id: number): R['status'] | undefined {
+    const found = this.#asked?.statusAt(id - this.#asked.first);
+    if (found !== undefined) return found;
+    this.#asked = this.#chunks[this.#chunkOf(id)];
+    return this.#asked?.statusAt(id - this.#asked.first);
   }
 
   /** Puts the row in place of the one with that id, or adds it behind all others. */
@@ -67,7 +83,7 @@ export class Table<R extends { id: number; status: string }> {
     }
     for (let from = 0; from < statuses.length; from += CHUNK_ROWS) {
       const some = statuses.slice(from, from + CHUNK_ROWS);
-      const chunk = new Chunk(first + from, () => some.map((_, i) => rowAt(from + i)));
+      const chunk = new Chunk(first + from, () => some.map((_, i) => rowAt(from + i)), some);
       for (const status of some) chunk.count(status);
       this.#chunks.push(chunk);
     }
@@ -93,6 +109,7 @@ export class Table<R extends { id: number; status: string }> {
 
   clear(): void {
     this.#chunks = [];
+    this.#asked = undefined;
     this.size = 0;
     this.version++;
   }

@@ -1,0 +1,200 @@
+/**
+ * The shape of every operation as it is kept. What stands in a file with the right checksum may still be nonsense: made
+ * by another program, or by a hand. It is looked at where it is read, so that nothing behind has to expect it.
+ *
+ * A member that is added to an operation and not here does not compile.
+ */
+import { excerpt } from '../quoting.ts';
+import {
+  type ApiKey,
+  type Category,
+  type Counters,
+  ENVIRONMENTS,
+  MAX_SLOTS,
+  type Made,
+  type Once,
+  type Operation,
+  ORDER_STATUSES,
+  type Order,
+  PET_STATUSES,
+  type Pet,
+  type PetColumns,
+  PLANS,
+  type Proof,
+  type Usage,
+} from './model.ts';
+
+/** Says what is wrong, behind the name of a member; undefined: nothing. */
+type Check = (value: unknown) => string | undefined;
+
+const MAX_INT64 = 2n ** 63n - 1n;
+/** The last moment that a Date can tell. */
+const MAX_TIME_MS = 8.64e15;
+const MAX_LIMIT = 1_000_000_000;
+
+const numberFrom =
+  (min: number, max: number): Check =>
+  (value) =>
+    Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
+      ? undefined
+      : ` is no whole number from ${min} to ${max}`;
+const id = numberFrom(1, Number.MAX_SAFE_INTEGER);
+const count = numberFrom(0, Number.MAX_SAFE_INTEGER);
+const limit = numberFrom(1, MAX_LIMIT);
+const text: Check = (value) => (typeof value === 'string' ? undefined : ' is no text');
+const moment: Check = (value) =>
+  typeof value === 'number' && value >= 0 && value <= MAX_TIME_MS ? undefined : ' is no moment';
+const matching =
+  (pattern: RegExp): Check =>
+  (value) =>
+    typeof value === 'string' && pattern.test(value) ? undefined : ' has not its form';
+const int64: Check = (value) =>
+  Number.isSafeInteger(value) || (typeof value === 'string' && isBeyond(value)) ? undefined : ' is no int64';
+
+/** A decimal text of what a double does not hold exactly. */
+function isBeyond(digits: string): boolean {
+  if (!/^-?[1-9]\d{15,18}$/.test(digits)) return false;
+  const value = BigInt(digits);
+  return !Number.isSafeInteger(Number(digits)) && value <= MAX_INT64 && value >= -MAX_INT64 - 1n;
+}
+
+const oneOf =
+  (values: readonly string[]): Check =>
+  (value) =>
+    values.includes(value as string) ? undefined : ` is none of ${values.join(', ')}`;
+const maybe =
+  (check: Check): Check =>
+  (value) =>
+    value === undefined ? undefined : check(value);
+const listOf =
+  (check: Check): Check =>
+  (value) => {
+    if (!Array.isArray(value)) return ' is no list';
+    for (let at = 0; at < value.length; at++) {
+      const wrong = check(value[at]);
+      if (wrong !== undefined) return `[${at}]${wrong}`;
+    }
+    return undefined;
+  };
+
+type Members<T> = { [K in keyof Required<T>]: Check };
+
+/** `more`: what the members cannot tell one by one. */
+function shape<T>(members: Members<T>, more?: (whole: T) => string | undefined): Check {
+  const entries = Object.entries<Check>(members);
+  return (value) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return ' is no object';
+    let known = 0;
+    for (const [name, check] of entries) {
+      const member = (value as Record<string, unknown>)[name];
+      const wrong = check(member);
+      if (wrong !== undefined) return `.${name}${wrong}`;
+      if (member !== undefined) known++;
+    }
+    const names = Object.keys(value);
+    if (names.length > known) {
+      const other = names.find((name) => !Object.hasOwn(members, name));
+      return ` has a member ${excerpt(other!)} that is not known: a newer version may have written it`;
+    }
+    return more?.(value as T);
+  };
+}
+
+const evenly = (...columns: unknown[][]): string | undefined =>
+  columns.every(({ length }) => length === columns[0].length) ? undefined : ' has columns of different lengths';
+
+const pet = shape<Pet>({ id, name: text, categoryId: int64, status: oneOf(PET_STATUSES) });
+const order = { id, petId: id, placedAt: moment };
+const category = shape<Category>({ id: int64, name: text });
+const once = shape<Once>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
+const usage = shape<Usage>({ key: text, dayUsed: count, dayEndsAt: moment, banStep: count, banEndsAt: moment });
+/** As `check` does, many times as fast where all is well: of a million animals nobody is to wait for this. */
+const quickly =
+  (areWell: (items: unknown[]) => boolean, check: Check): Check =>
+  (value) =>
+    Array.isArray(value) && areWell(value) ? undefined : check(value);
+
+function areTexts(items: unknown[]): boolean {
+  for (let i = 0; i < items.length; i++) if (typeof items[i] !== 'string') return false;
+  return true;
+}
+
+function areNumbers(items: unknown[]): boolean {
+  for (let i = 0; i < items.length; i++) if (!Number.isSafeInteger(items[i])) return false;
+  return true;
+}
+
+function areStatuses(items: unknown[]): boolean {
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i];
+    if (item !== 'available' && item !== 'sold' && item !== 'pending') return false;
+  }
+  return true;
+}
+
+const columns = {
+  names: quickly(areTexts, listOf(text)),
+  categoryIds: quickly(areNumbers, listOf(int64)),
+  statuses: quickly(areStatuses, listOf(oneOf(PET_STATUSES))),
+};
+const areEven = ({ names, categoryIds, statuses }: PetColumns) => evenly(names, categoryIds, statuses);
+const key = shape<ApiKey>(
+  {
+    id: text,
+    slot: numberFrom(0, MAX_SLOTS - 1),
+    name: text,
+    plan: oneOf(PLANS),
+    perMinute: limit,
+    perDay: limit,
+    environment: oneOf(ENVIRONMENTS),
+    createdAt: moment,
+    revokedAt: maybe(moment),
+    ahead: maybe(moment),
+    secrets: listOf(shape<ApiKey['secrets'][0]>({ digest: matching(/./), endsAt: maybe(moment) })),
+  },
+  ({ id, slot }) => (id === `k${slot + 1}` ? undefined : `.id is not k${slot + 1}, as its slot says`),
+);
+const counters = shape<Counters>({ nextPetId: id, nextOrderId: id, nextSlot: numberFrom(0, MAX_SLOTS) });
+const proof = shape<Proof>({ pets: count, orders: count, categories: count, keys: count, digest: text });
+const made = shape<Made>({ id, status: oneOf([...PET_STATUSES, ...ORDER_STATUSES]), at: moment });
+const onceId = matching(/^(?:addPet|placeOrder|import)\n[^\n]+\n[^\n]+$/);
+const onceEntry: Check = (value) =>
+  Array.isArray(value) && value.length === 2 ? (onceId(value[0]) ?? made(value[1])) : ' is no pair';
+
+/** Around the operation, in a file. */
+const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
+const kind = <O extends Operation['op']>(
+  op: O,
+  members: Omit<Members<Extract<Operation, { op: O }>>, 'op'>,
+  more?: (operation: Extract<Operation, { op: O }>) => string | undefined,
+) => shape<object>({ ...LINE, op: oneOf([op]), ...members }, more as (whole: object) => string | undefined);
+
+const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
+  addPet: kind('addPet', { pet, once: maybe(once) }),
+  pets: kind('pets', { first: id, once: maybe(once), ...columns }, areEven),
+  placeOrder: kind('placeOrder', {
+    order: shape<Order>({ ...order, status: oneOf(['placed']) }),
+    once: maybe(once),
+  }),
+  closeOrder: kind('closeOrder', { id, status: oneOf(['delivered', 'cancelled']) }),
+  setCategory: kind('setCategory', { category }),
+  setKey: kind('setKey', { key, at: maybe(moment) }),
+  usage: kind('usage', { at: moment, entries: listOf(usage) }),
+  fill: kind('fill', { at: moment, categories: listOf(category), pets: shape<PetColumns>(columns, areEven) }),
+  advance: kind('advance', { at: moment, key: text, ms: moment, usage }),
+  orders: kind(
+    'orders',
+    { first: id, petIds: listOf(id), statuses: listOf(oneOf(ORDER_STATUSES)), placedAts: listOf(moment) },
+    ({ petIds, statuses, placedAts }) => evenly(petIds, statuses, placedAts),
+  ),
+  onces: kind('onces', { onces: listOf(onceEntry) }),
+  proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
+};
+
+/** Throws where an operation has not the shape that it must have. `op` is one that this program knows. */
+export function mustFit(op: keyof typeof SHAPES, operation: unknown): void {
+  const wrong = SHAPES[op](operation);
+  if (wrong !== undefined) throw new Error(`${op}${wrong}`);
+}
+
+export const isCounters = (value: unknown): value is Counters => counters(value) === undefined;
