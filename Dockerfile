@@ -1,5 +1,5 @@
 # The service as an image that holds nothing else: docker build -t petstore .
-# Run it with a read-only root; all that it writes is in the volume /data. See compose.yaml.
+# Run it with a read-only root; all that it writes is in a directory of its own in the volume /data. See compose.yaml.
 FROM node:24-bookworm-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends busybox-static libatomic1
 WORKDIR /src
@@ -12,7 +12,7 @@ RUN npm run build && scripts/image.sh dist/petstore /image
 FROM scratch
 COPY --from=build /image /
 COPY --from=build --chown=65532:65532 /image/data /data
-ENV PATH=/bin PETSTORE_DATA=/data PETSTORE_HOST=0.0.0.0
+ENV PATH=/bin PETSTORE_DATA=/data/petstore PETSTORE_HOST=0.0.0.0
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080

@@ -1,10 +1,12 @@
 /** A compaction's reading and writing, done by this program again as a child: it goes when we go, or at the signal. */
 import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { setPriority } from 'node:os';
 import { isSea } from 'node:sea';
 import { text } from 'node:stream/consumers';
 import { realDisk } from '../store/file/disk.ts';
+import { fileName } from '../store/file/format.ts';
 import { compactFile, type Extent } from '../store/file/rewrite.ts';
 import { asCommandError } from './exit.ts';
 
@@ -14,8 +16,16 @@ const LOWEST_PRIORITY = 19;
 /** Of one that has time-outs of seconds at a database: at the lowest, a busy machine would give it too little. */
 export const LOW_PRIORITY = 5;
 
-export function compactElsewhere(dir: string, { file, length }: Extent, signal: AbortSignal): Promise<void> {
-  return runAgain([COMPACT_CHILD, dir, String(file), String(length)], { signal });
+/** Its file has a name of its own: a child that was stopped, and wakes beside a newer one, cannot touch that one's. */
+export async function compactElsewhere(dir: string, { file, length }: Extent, signal: AbortSignal): Promise<string> {
+  const unnamed = `${fileName(file + 1)}.${randomBytes(8).toString('hex')}.tmp`;
+  try {
+    await runAgain([COMPACT_CHILD, dir, String(file), String(length), unnamed], { signal });
+    return unnamed;
+  } catch (error) {
+    await realDisk.unlink(`${dir}/${unnamed}`).catch(() => {}); // it takes room that others need
+    throw error;
+  }
 }
 
 export async function runAgain(
@@ -43,9 +53,11 @@ export async function runAgain(
 }
 
 /** What the child does. */
-export async function compactChild([dir, file, length]: string[]): Promise<void> {
+export async function compactChild([dir, file, length, unnamed]: string[]): Promise<void> {
   process.stdin.on('end', () => process.exit(1)).resume(); // whoever asked for it is gone
-  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }).catch((error) => {
+  // They come to all that were started together, and it is for whoever asked for it to end it.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {});
+  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }, unnamed).catch((error) => {
     throw asCommandError(error, dir) ?? error; // whoever asked for it tells what we say
   });
 }

@@ -1,7 +1,7 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
 import { chmodSync, rmSync, statSync } from 'node:fs';
 import type { Engine, EngineOptions, Upkeep } from '../engine.ts';
-import { holdsStore } from '../store/file/directory.ts';
+import { holdsStore, refuseOthers } from '../store/file/directory.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
@@ -74,6 +74,7 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
 
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
+  refuseOthers(realDisk, dir);
   if (!holdsStore(realDisk, dir)) throw new Error(`there is no store in ${dir}`);
 }
 
@@ -98,8 +99,7 @@ function tidyDisk(): Disk {
   return { ...realDisk, create };
 }
 
-/** Names of callers and digests of keys are inside, and the admin socket. That of another user stays as it is. */
+/** Names of callers and digests of keys are inside, and the admin socket. */
 export function makePrivate(dir: string): void {
-  const { mode, uid } = statSync(dir);
-  if ((mode & 0o077) !== 0 && uid === process.getuid?.()) chmodSync(dir, 0o700);
+  if ((statSync(dir).mode & 0o077) !== 0) chmodSync(dir, 0o700);
 }

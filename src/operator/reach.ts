@@ -3,10 +3,11 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import * as v from 'valibot';
 import type { Variables } from './arguments.ts';
 import { CommandError, EXIT, hasNoDescriptor } from './exit.ts';
 import { linesOf } from './lines.ts';
-import { adminSocket, isNobodyThere } from './sockets.ts';
+import { adminSocket, isNobodyThere, ourSocket } from './sockets.ts';
 
 /** A server that has our connection but does not answer is stopped or starting. */
 const MAX_ANSWER_WAIT_MS = 3_000;
@@ -33,7 +34,7 @@ export async function askServer(
   { input, tell }: Io,
 ): Promise<{ result: unknown } | undefined> {
   const path = `/${name.replaceAll(' ', '-')}`;
-  const req = request({ socketPath: adminSocket(dir), method: 'POST', path, agent: false });
+  const req = request({ socketPath: ourSocket(dir), method: 'POST', path, agent: false });
   const ours = Object.entries(variables).filter(([variable]) => variable.startsWith('PETSTORE_'));
   req.flushHeaders();
   req.setTimeout(MAX_ANSWER_WAIT_MS, () => req.destroy(silent(dir)));
@@ -45,7 +46,7 @@ export async function askServer(
   pipeline(Readable.from(input), req).catch(() => {});
   try {
     for await (const text of linesOf(res)) {
-      const { line, result, error } = JSON.parse(String(text));
+      const { line, result, error } = answerIn(text, dir);
       if (error) throw new CommandError(error.exit, error.message);
       if (line === undefined) return { result };
       await tell(line);
@@ -56,6 +57,23 @@ export async function askServer(
     req.destroy();
   }
   throw new Error(`the server ended before it answered; ${unsure}`);
+}
+
+const failure = v.strictObject({ exit: v.picklist(Object.values(EXIT)), message: v.string() });
+type Failure = v.InferOutput<typeof failure>;
+const answer = v.union([
+  v.strictObject({ line: v.string() }),
+  v.strictObject({ result: v.optional(v.unknown()) }),
+  v.strictObject({ error: failure }),
+]);
+
+/** What answers there may be another program, or another version of this one: nothing of it is taken unseen. */
+function answerIn(text: Buffer | undefined, dir: string): { line?: string; result?: unknown; error?: Failure } {
+  try {
+    const said = JSON.parse(String(text));
+    if (!Array.isArray(said)) return v.parse(answer, said);
+  } catch {} // told below
+  throw new Error(`${adminSocket(dir)}: what answers there is not a server of this version`);
 }
 
 const silent = (dir: string) =>

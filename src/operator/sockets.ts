@@ -3,6 +3,8 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
+import { refuseOthers } from '../store/file/directory.ts';
+import { realDisk } from '../store/file/disk.ts';
 import { hasNoDescriptor } from './exit.ts';
 
 /** What fits into sun_path, with its closing NUL. */
@@ -61,13 +63,19 @@ export function adminSocket(dir: string): string {
   throw new Error(`${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
 }
 
+/** Of somebody else's nothing is believed. */
+export function ourSocket(dir: string): string {
+  refuseOthers(realDisk, dir);
+  return adminSocket(dir);
+}
+
 export const isNobodyThere = ({ code = '' }: NodeJS.ErrnoException): boolean =>
   /^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code);
 
 /** Whether a process listens there, be it one that answers or not. */
 export function isServed(dir: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    const socket = connect(adminSocket(dir), () => resolve(true))
+    const socket = connect(ourSocket(dir), () => resolve(true))
       .once('connect', () => socket.destroy())
       .once('error', (error) => (hasNoDescriptor(error) ? reject(error) : resolve(!isNobodyThere(error))));
   });

@@ -14,7 +14,8 @@ const BATCHES = 3;
 const BATCH_WRITES = 4;
 const [dir] = process.argv.slice(2);
 
-const say = (line: string): void => void writeSync(1, `${line}\n`);
+/** A line of its own, also where strace has begun one, of a call that another thread is in. */
+const say = (line: string): void => void writeSync(1, `\n${line}\n`);
 
 function end(error: Error): never {
   say(`failed ${error.message}`);

@@ -6,7 +6,7 @@ import { mock } from 'node:test';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { Report, type Row } from './row.ts';
 import { row as crashStates } from './rows/crash-states.ts';
-import { flip, sectors } from './rows/damage.ts';
+import { cut, flip, sectors } from './rows/damage.ts';
 import { row as damages } from './rows/damages.ts';
 
 /** The status when the lack was noticed. */
@@ -41,7 +41,7 @@ const realCalls: Row = {
     assert.deepEqual(await filesOf('fsync', () => realDisk.link(path, `${path} again`)), [dir]);
     assert.deepEqual(await filesOf('fsync', () => realDisk.rename(`${path} again`, `${path} anew`)), [dir]);
     assert.deepEqual(await filesOf('ftruncate', () => realDisk.truncate(fd, 2)), [path]);
-    assert.equal(realDisk.size(path), 2);
+    assert.equal(realDisk.size(fd), 2);
     realDisk.close(fd);
     const deep = join(dir, 'a/b');
     assert.deepEqual((await filesOf('fsync', () => realDisk.makeDirectory(deep))).slice(0, 2), [dir, join(dir, 'a')]);
@@ -51,7 +51,7 @@ const realCalls: Row = {
 const report = new Report(1);
 report.isOver = () => report.failures.length > 0;
 const [number, scale] = process.argv.slice(2).map(Number);
-const row = [realCalls, flip, sectors, crashStates, damages].find((one) => one.number === number)!;
+const row = [realCalls, cut, flip, sectors, crashStates, damages].find((one) => one.number === number)!;
 await row.run(scale, report, import.meta.dirname).catch((error) => report.fail(error.message.split('\n')[0]));
 if (report.failures.length > 0) console.log(report.failures[0]);
 process.exit(report.failures.length > 0 ? NOTICED : 0);

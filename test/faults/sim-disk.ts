@@ -4,6 +4,7 @@
  * last sync of the directory may be kept or not, each for itself.
  */
 import { createHash } from 'node:crypto';
+import { closeSync, constants, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 
@@ -13,10 +14,14 @@ export const SECTOR_BYTES = 512;
 
 type Change = { position: number; bytes: Buffer } | { length: number };
 
-const NO_LOCK = { isHeld: false, release: () => {} };
-
 /** For who has the lock already, in this process. */
-export const unlocked = (disk: Disk = realDisk): Disk => ({ ...disk, lock: () => NO_LOCK });
+export const unlocked = (disk: Disk = realDisk): Disk => ({
+  ...disk,
+  lock(path) {
+    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    return { fd, isHeld: false, release: () => closeSync(fd) };
+  },
+});
 
 /** A change of names: an entry set, or removed (undefined). A rename is both at once. */
 type Naming = [name: string, file: SimFile | undefined][];
@@ -62,12 +67,13 @@ export class SimDisk implements Disk {
   onCall: (call: string) => void = () => {};
 
   list = (): string[] => [...this.names.keys()];
-  size = (path: string): number => this.bytes(basename(path)).length;
+  mustBeOurs = (): void => {};
+  size = (fd: number): number => this.#file(fd).now.length;
   read = (fd: number, bytes: Uint8Array, position: number): number => this.#file(fd).now.copy(bytes, 0, position);
   close = (fd: number): void => void this.#open.delete(fd);
   openToWrite = async (path: string): Promise<number> => this.openToRead(path);
   makeDirectory = async (): Promise<void> => {};
-  lock = () => NO_LOCK;
+  lock = (path: string) => ({ fd: this.openToRead(path), isHeld: false, release: () => {} });
 
   openToRead(path: string): number {
     const file = this.names.get(basename(path));

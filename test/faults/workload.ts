@@ -1,7 +1,7 @@
 /** A store on a simulated disk, worked on at random, with a photograph of the disk before and after every file call. */
 import assert from 'node:assert/strict';
-import { LOCK } from '../../src/store/file/directory.ts';
 import type { Disk } from '../../src/store/file/disk.ts';
+import { LOCK } from '../../src/store/file/lock.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { recover } from '../../src/store/file/rewrite.ts';
 import { type Ahead, type NewPet, type Operation, StoreError } from '../../src/store/model.ts';
@@ -29,7 +29,7 @@ export interface Moment {
 
 export async function openSim(disk: SimDisk) {
   if (!disk.names.has(LOCK)) disk.close(await disk.create(LOCK)); // as flock needs it
-  return openStore(DIR, { disk, clock: new SetClock() });
+  return openStore(DIR, { disk, clock: new SetClock(), markEveryMs: 0 });
 }
 
 /** What is found on the disk, checked. */

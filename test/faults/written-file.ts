@@ -1,5 +1,6 @@
 /** A store with a file of several batches, to be damaged in every way. */
 import { DamagedError } from '../../src/store/file/format.ts';
+import { LOCK } from '../../src/store/file/lock.ts';
 import { prove } from '../../src/store/record.ts';
 import { order, pet } from '../store/opened.ts';
 import { SimDisk } from './sim-disk.ts';
@@ -7,7 +8,7 @@ import { openSim, recovered } from './workload.ts';
 
 /** The one that `writtenFile` leaves. */
 export const FILE = 'store-000001.jsonl';
-const BATCHES = 4;
+export const BATCHES = 4;
 
 export interface Written {
   disk: SimDisk;
@@ -18,15 +19,19 @@ export interface Written {
   digests: string[];
 }
 
-export async function writtenFile(isClosed: boolean): Promise<Written> {
+/** `known`: the batch of which `LOCK` is to know that it was durable; 0 is the state that the file began with. */
+export async function writtenFile(isClosed: boolean, known = 0): Promise<Written> {
   const disk = new SimDisk();
   const { store } = await openSim(disk);
   const written: Written = { disk, bytes: disk.bytes(FILE), batches: [], digests: [] };
-  const note = () => {
+  const marks: Buffer[] = [];
+  const note = async () => {
+    await new Promise((resolve) => setImmediate(resolve)); // the mark comes behind the batch
+    marks.push(disk.bytes(LOCK));
     written.batches.push({ end: disk.bytes(FILE).length });
     written.digests.push(prove(store.read).digest);
   };
-  note();
+  await note();
   for (let batch = 0; batch < BATCHES; batch++) {
     const name = `animal ${'@ '.repeat(100 * (batch % 2))}`;
     const add = () =>
@@ -34,9 +39,10 @@ export async function writtenFile(isClosed: boolean): Promise<Written> {
         return { op: 'addPet', pet: pet(id, name), once: { caller: 'k1', key: `once-${id}`, at: 1_767_225_600_000 } };
       });
     await Promise.all([add(), add(), order(store, batch + 1), add()]);
-    note();
+    await note();
   }
   if (isClosed) await store.close();
+  else disk.replace(LOCK, marks[known]);
   return { ...written, bytes: disk.bytes(FILE) };
 }
 

@@ -200,7 +200,7 @@ test('what is not the store, or no file at all, is refused by name and at once',
       ],
       [/is not a file/, () => execFileSync('mkfifo', [file])],
       [/is not a file/, () => mkdirSync(file)],
-      [/ENOENT/, () => symlinkSync(join(opened.dir, 'nowhere'), file)],
+      [/is a link: what a store is made of/, () => symlinkSync(join(opened.dir, 'nowhere'), file)],
     ];
     for (const [what, make] of cases) {
       for (const name of filesIn(opened.dir)) rmSync(join(opened.dir, name), { recursive: true });
@@ -230,10 +230,10 @@ test('who reads while a server puts a new file in place of the one it found read
     const disk: Disk = {
       ...realDisk,
       list: (dir) => (isStale ? ['LOCK', 'store-000001.jsonl'] : realDisk.list(dir)),
-      openToRead: (file) => realDisk.openToRead(isStale && file.endsWith('LOCK') ? before : file),
-      size(file) {
-        if (file.endsWith('.jsonl')) isStale = false;
-        return realDisk.size(file);
+      openToRead(file) {
+        const isStore = file.endsWith('.jsonl');
+        if (isStore) isStale = false;
+        return realDisk.openToRead(isStale && !isStore ? before : file);
       },
     };
     assert.equal((await readStore(opened.dir, { disk })).proof.pets, 1);
@@ -389,8 +389,9 @@ type Compact = NonNullable<OpenOptions['compact']>;
 test('a compaction copies what is written meanwhile; one that fails changes nothing, and closing gives it up', async () => {
   let during = async (_signal: AbortSignal) => {};
   const compact: Compact = async (dir, extent, signal) => {
-    await compactFile(realDisk, dir, extent);
+    const unnamed = await compactFile(realDisk, dir, extent);
     await during(signal);
+    return unnamed;
   };
   await withStore({ compact }, async (opened) => {
     await fill(opened);

@@ -5,21 +5,23 @@
  */
 import { randomBytes } from 'node:crypto';
 import { shellWord } from '../../quoting.ts';
-import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
-import { DamagedError, fileName, type Header, isSealed, seal } from './format.ts';
-
-export const LOCK = 'LOCK';
-/** A sector is written as a whole. Should a crash tear it all the same, it still tells that there was a store. */
-const MARK_BYTES = 512;
+import { type Disk, isNoRoom } from './disk.ts';
+import { DamagedError, fileName, type Header } from './format.ts';
+import { LOCK, type Mark, readMark, writeMark } from './lock.ts';
 
 /** `store-000007.jsonl`; while it is written it ends with `.tmp`, and what a repair has kept beside with `.damaged`. */
-const OURS = /^store-(\d{6,15})\.jsonl(\.tmp|\.damaged(-\d+)?)?$/;
+const OURS = /^store-(\d{6,15})\.jsonl((?:\.[0-9a-f]{16})?\.tmp|\.damaged(?:-\d+)?)?$/;
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
 /** No store and no one else's: what a start that was cut off leaves, a file system of its own, the seed in `data/`. */
 const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
 const MOVE_AWAY = 'Move it to another directory.';
 
 export const newStoreId = (): string => randomBytes(8).toString('hex');
+
+/** Whoever else can write there could put anything in the place of our files. */
+export function refuseOthers(disk: Disk, dir: string): void {
+  disk.mustBeOurs(dir, (name) => name === LOCK || name === 'admin.sock' || LIKE_OURS.test(name));
+}
 
 /** Whether there is a store, or was one. */
 export function holdsStore(disk: Disk, dir: string): boolean {
@@ -41,7 +43,8 @@ export function currentFile(disk: Disk, dir: string): number | undefined {
   const missing = `${dir}/${fileName(Math.max(mark.lowest, 1))}`;
   const what = file === undefined ? 'the file is missing' : `the file is missing, and ${fileName(file)} is older`;
   const left = [LOCK, ...files.map(fileName)].map((name) => shellWord(`${dir}/${name}`)).join(' ');
-  const advice = `Bring it back; or, to begin anew or restore a backup here, type \`rm ${left}\`.`;
+  const copied = 'A copy that was made while a server ran may lack it: `petstore backup` makes one that is whole.';
+  const advice = `Bring it back; or, to begin anew or restore a backup here, type \`rm ${left}\`. ${copied}`;
   throw new DamagedError(missing, 0, what, advice);
 }
 
@@ -60,10 +63,9 @@ function filesIn(disk: Disk, dir: string): number[] {
 }
 
 /** Throws where the file says that it is another one. */
-export function checkHeader(disk: Disk, dir: string, number: number, { store, file }: Header): void {
+export function checkHeader(dir: string, number: number, { store, file }: Header, mark: Mark | undefined): void {
   const refused = (what: string) => new DamagedError(`${dir}/${fileName(number)}`, 0, what, MOVE_AWAY);
   if (file !== number) throw refused(`the file says that it is ${fileName(file)}`);
-  const mark = readMark(disk, dir);
   if (mark?.store && mark.store !== store) throw refused('the file belongs to another store');
 }
 
@@ -76,38 +78,31 @@ export async function keepBeside(disk: Disk, dir: string, name: string): Promise
   return `${dir}/${free}`;
 }
 
+/** A data directory of which we hold the lock. `fd`: that of `LOCK`. */
+export interface Home {
+  disk: Disk;
+  dir: string;
+  fd: number;
+}
+
 /**
  * First `LOCK` says that no older file counts; only then they go, and what a start that was cut off has left. What a
- * repair has kept beside stays. Without room or a descriptor all stay: the next start or compaction tries again.
+ * repair has kept beside stays. Without room for it, or a descriptor, all stay: the next start or compaction tries
+ * again. Gives whether `LOCK` says it.
  */
-export async function dropOthers(disk: Disk, dir: string, header: Pick<Header, 'store' | 'file'>): Promise<void> {
-  const { store, file } = header;
+export async function dropOthers({ disk, dir, fd }: Home, mark: Mark): Promise<boolean> {
   let names: string[];
   try {
     names = disk.list(dir);
-    const fd = await disk.openToWrite(`${dir}/${LOCK}`);
-    const line = seal(`"store":"${store}","lowest":${file}}`).trimEnd();
-    const work = disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0).then(() => disk.sync(fd));
-    await work.finally(() => disk.close(fd));
+    await writeMark(disk, fd, mark).then(() => disk.sync(fd));
   } catch (error) {
-    if (isNoRoom(error) || isOpenFailure(error) || (error as NodeJS.ErrnoException).syscall === 'scandir') return;
+    if (isNoRoom(error) || (error as NodeJS.ErrnoException).syscall === 'scandir') return false;
     throw error;
   }
   for (const name of names) {
     const [, number, ending] = OURS.exec(name) ?? [];
-    if (number === undefined || ending?.startsWith('.damaged') || name === fileName(file)) continue;
+    if (number === undefined || ending?.startsWith('.damaged') || name === fileName(mark.lowest)) continue;
     await disk.unlink(`${dir}/${name}`).catch(() => {}); // it does not count, and the next start tries again
   }
-}
-
-/** Where it cannot be read, it tells of some store that was there. */
-function readMark(disk: Disk, dir: string): { store: string; lowest: number } | undefined {
-  const path = `${dir}/${LOCK}`;
-  if (!disk.list(dir).includes(LOCK) || disk.size(path) === 0) return undefined;
-  const bytes = Buffer.alloc(MARK_BYTES);
-  const fd = disk.openToRead(path);
-  disk.read(fd, bytes, 0);
-  disk.close(fd);
-  const line = Buffer.from(bytes.toString().trimEnd());
-  return isSealed(line) ? JSON.parse(line.toString()) : { store: '', lowest: 0 };
+  return true;
 }

@@ -5,6 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
+import { openOurs, refuseOthersDirectory } from './owner.ts';
 
 /** Only the owner may look: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
@@ -45,13 +46,10 @@ export const realDisk = {
       throw error;
     }
   },
-  size(path: string): number {
-    const stat = fs.statSync(path);
-    if (!stat.isFile()) throw new Error(`${path} is not a file`);
-    return stat.size;
-  },
-  /** What is no file (a FIFO, a device) must not keep anybody waiting. */
-  openToRead: (path: string): number => fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NONBLOCK),
+  /** Refuses a data directory that is not the owner's alone; `isKept`: the names in it that we use. */
+  mustBeOurs: refuseOthersDirectory,
+  size: (fd: number): number => fs.fstatSync(fd).size,
+  openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
   /** Fills `bytes` from `position`; fewer only at the end of the file. */
   read(fd: number, bytes: Uint8Array, position: number): number {
     let at = 0;
@@ -65,7 +63,7 @@ export const realDisk = {
   close: (fd: number): void => fs.closeSync(fd),
   /** A new file; fails where there is one. */
   create: (path: string) => call<number>((done) => fs.open(path, 'wx', FILE_MODE, done)),
-  openToWrite: (path: string) => call<number>((done) => fs.open(path, 'r+', done)),
+  openToWrite: async (path: string): Promise<number> => openOurs(path, fs.constants.O_RDWR, FILE_MODE),
   /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
@@ -90,11 +88,11 @@ export const realDisk = {
   /**
    * By flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it stays when the
    * child ends, holds while we are stopped, and is freed by the kernel however we die. `failed`: there is no such
-   * program, or it does not work, and nobody is locked out. Throws where it might work another time.
+   * program, or it does not work, and nobody is locked out. Throws where it might work another time. `fd`: what is
+   * locked, to be written by this descriptor alone.
    */
-  lock(path: string): { isHeld: boolean; failed?: string; release(): void } {
-    if (fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new Error(`${path} is not a file`);
-    const fd = fs.openSync(path, 'a', FILE_MODE);
+  lock(path: string): { fd: number; isHeld: boolean; failed?: string; release(): void } {
+    const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
     const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's may be short
     const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
       env: { ...process.env, PATH },
@@ -106,6 +104,6 @@ export const realDisk = {
       fs.closeSync(fd);
       throw Object.assign(new Error(`${path} could not be locked: ${failed}`), { code });
     }
-    return { isHeld: status === 1, failed: status === 0 ? undefined : failed, release: () => fs.closeSync(fd) };
+    return { fd, isHeld: status === 1, failed: status === 0 ? undefined : failed, release: () => fs.closeSync(fd) };
   },
 };

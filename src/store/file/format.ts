@@ -13,6 +13,7 @@ import { digits } from '../../digits.ts';
 import { shellWord } from '../../quoting.ts';
 import { type Counters, type Operation, StoreError } from '../model.ts';
 import { encode, encodeState, VersionError } from '../record.ts';
+import { isCounters } from '../shape.ts';
 import type { State } from '../state.ts';
 
 const FORMAT_VERSION = 3;
@@ -21,6 +22,8 @@ export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
 /** `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
+
+export const isStoreId = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{8,32}$/.test(value);
 
 export interface Header {
   /** Which store this is: a file of another one is never taken for its own. */
@@ -31,6 +34,16 @@ export interface Header {
   first: number;
   /** The next ids when the file was begun: a repair leaps from there. Taken from the state that is written. */
   counters?: Counters;
+}
+
+/** The members of a line; undefined: it is no JSON object. */
+export function parsed(line: Buffer): Record<string, unknown> | undefined {
+  try {
+    const value = JSON.parse(line.toString());
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
@@ -94,10 +107,13 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
 
 /** A first line whose checksum is right: what it says, if this program can read the file. */
 export function readHeader(path: string, line: Buffer): Header {
-  const { petstore, version, ...header } = JSON.parse(line.toString());
-  if (petstore !== 'store') throw new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
+  const { petstore, version, store, file, first, counters } = parsed(line) ?? {};
+  const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
+  const noHeader = new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
+  if (petstore !== 'store' || !isNumber(version)) throw noHeader;
   if (version !== FORMAT_VERSION) throw new VersionError(`it has format ${version}`, version < FORMAT_VERSION);
-  return header;
+  if (!isStoreId(store) || !isNumber(file) || !isNumber(first) || !isCounters(counters)) throw noHeader;
+  return { store, file, first, counters };
 }
 
 /** A whole file, line by line: its header, and a state as the first batch. */

@@ -17,25 +17,29 @@
  */
 import { type Journal, type Operation, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
-import { dropOthers, newStoreId } from './directory.ts';
+import { dropOthers, type Home, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
-import type { Progress } from './read.ts';
-import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
+import { type Mark, Marks, writeMark } from './lock.ts';
+import type { Found, Progress } from './read.ts';
+import { becomeStore, compactFile, copyTail, type Extent, giveName, recover, type Written } from './rewrite.ts';
 
 /** A file is compacted when it is larger than this, and than twice what it began with. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
-const COPY_BYTES = 4 * 1024 * 1024;
 /** So much at most is copied while a batch waits. */
 const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, writing anew is tried again after so long. */
 const RETRY_MS = 2_000;
 
 export interface FileJournalOptions {
-  /** Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. */
-  compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<unknown>;
-  /** Frees the lock, when the journal is closed. */
-  release(): void;
+  /**
+   * Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. Gives the name
+   * under which the next file lies.
+   */
+  compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<string>;
+  /** Freed when the journal is closed. */
+  lock: { fd: number; release(): void };
+  markEveryMs?: number;
   /** Told after each batch how long it took, for the metrics. */
   onBatch?: (ms: number) => void;
   /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
@@ -45,22 +49,10 @@ export interface FileJournalOptions {
   onProgress?: Progress;
 }
 
-/** The file that is written. */
-interface Current {
-  store: string;
-  file: number;
-  fd: number;
-  /** How much of it is durable. */
-  length: number;
-  /** How long it was when it was begun. */
-  began: number;
-}
-
 export class FileJournal implements Journal {
-  readonly #disk: Disk;
-  readonly #dir: string;
+  readonly #home: Home;
   readonly #options: FileJournalOptions;
-  #current: Current | undefined;
+  #current: Written | undefined;
   #batch = 1;
   /** Begins a file of our own, where the one that was read is not to be written on. */
   #begin: (() => Promise<void>) | undefined;
@@ -69,32 +61,25 @@ export class FileJournal implements Journal {
   /** Appends and the end of a compaction, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   #compaction: Promise<void> | undefined;
+  readonly #marks: Marks;
   readonly #closing = new AbortController();
 
   constructor(disk: Disk, dir: string, options: FileJournalOptions) {
-    this.#disk = disk;
-    this.#dir = dir;
+    this.#home = { disk, dir, fd: options.lock.fd };
     this.#options = options;
+    this.#marks = new Marks(() => this.#inTurn(() => this.#mark()), options.markEveryMs);
   }
 
   async replay(state: State): Promise<void> {
-    const [disk, dir] = [this.#disk, this.#dir];
     const { onNotice, onProgress } = this.#options;
-    const found = await recover(disk, dir, state, { onProgress });
+    const found = await recover(this.#home.disk, this.#home.dir, state, { onProgress });
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     this.#batch = found?.batch ?? 1;
     if (found?.torn) onNotice?.(found.torn);
-    if (found?.isClosed) {
-      const { length } = found;
-      this.#current = await this.#open({ store, file }, length);
-      const { fd } = this.#current;
-      await disk.truncate(fd, length); // the closing line may be in the page cache alone: nothing may follow on it
-      await disk.sync(fd);
-      return dropOthers(disk, dir, this.#current);
-    }
+    if (found?.isClosed && (await this.#goOn(found))) return;
     const header = { store, file: file + 1, first: this.#batch };
     this.#begin = async () => {
-      this.#current = await this.#open(header, await becomeStore(disk, dir, header, state));
+      this.#current = await this.#open(header, await becomeStore(this.#home, header, state));
     };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;
@@ -109,6 +94,7 @@ export class FileJournal implements Journal {
       const began = performance.now();
       await this.#write(current, bytes);
       this.#options.onBatch?.(performance.now() - began);
+      this.#marks.due();
       this.#compactWhenLarge(current);
       return undefined;
     });
@@ -124,25 +110,62 @@ export class FileJournal implements Journal {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#compaction?.catch(() => {});
+    this.#marks.stop();
     const current = this.#current;
     try {
-      const closing = encodeBatch(this.#batch + 1, [{ op: 'close' }]);
-      if (current && !this.#failure) await this.#inTurn(() => this.#write(current, closing));
+      if (current && !this.#failure) await this.#inTurn(() => this.#writeClose(current));
     } catch (error) {
-      if ((error as StoreError).failure !== 'full') throw error;
+      if ((error as StoreError).failure !== 'full' && !isNoRoom(error)) throw error;
       this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
     } finally {
-      if (current) this.#disk.close(current.fd);
-      this.#options.release();
+      if (current) this.#home.disk.close(current.fd);
+      this.#options.lock.release();
     }
   }
 
-  async #open({ store, file }: Pick<Header, 'store' | 'file'>, length: number, ending = ''): Promise<Current> {
-    const fd = await this.#disk.openToWrite(this.#path(file) + ending);
+  /** `LOCK` tells it last: until then the record counts alone. */
+  async #writeClose(current: Written): Promise<void> {
+    const batch = this.#batch;
+    await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
+    const { disk, fd } = this.#home;
+    await writeMark(disk, fd, { ...this.#markOf(current), batch, closed: true });
+    await disk.sync(fd);
+  }
+
+  /**
+   * A file that was closed is written on in place. First `LOCK` says that it is open; where there is no room for that it
+   * is not, and false is given. The closing line may be in the page cache alone: nothing may follow on it.
+   */
+  async #goOn({ header, length }: Found): Promise<boolean> {
+    const { disk } = this.#home;
+    const current = await this.#open(header, length);
+    if (await dropOthers(this.#home, this.#markOf(current))) {
+      await disk.truncate(current.fd, length);
+      await disk.sync(current.fd);
+      this.#current = current;
+    } else disk.close(current.fd);
+    return current === this.#current;
+  }
+
+  #markOf({ store, file, length }: Written): Mark {
+    return { store, lowest: file, batch: this.#batch, length, closed: false };
+  }
+
+  async #mark(): Promise<void> {
+    const { disk, fd } = this.#home;
+    if (this.#current && !this.#failure) await writeMark(disk, fd, this.#markOf(this.#current));
+  }
+
+  async #open(
+    { store, file }: Pick<Header, 'store' | 'file'>,
+    length: number,
+    name = fileName(file),
+  ): Promise<Written> {
+    const fd = await this.#home.disk.openToWrite(`${this.#home.dir}/${name}`);
     return { store, file, fd, length, began: length };
   }
 
-  async #writable(): Promise<Current> {
+  async #writable(): Promise<Written> {
     if (this.#failure) throw new StoreError('closed', `nothing more is kept: ${this.#failure.message}`);
     if (this.#current) return this.#current;
     const now = performance.now();
@@ -154,7 +177,7 @@ export class FileJournal implements Journal {
     return this.#writable();
   }
 
-  #compactWhenLarge(current: Current): void {
+  #compactWhenLarge(current: Written): void {
     const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.began);
     if (current.length < limit || this.#compaction || this.#closing.signal.aborted) return;
     this.compact().catch((error: Error) => {
@@ -165,20 +188,21 @@ export class FileJournal implements Journal {
   }
 
   async #compact(): Promise<void> {
-    const [disk, dir] = [this.#disk, this.#dir];
-    const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
+    const { disk, dir } = this.#home;
     const from = await this.#inTurn(() => this.#writable());
     const { store, file, length } = from;
-    const path = this.#path(file + 1);
-    let next: Current | undefined;
+    let unnamed = `${fileName(file + 1)}.tmp`;
+    const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
+    let next: Written | undefined;
     try {
-      await compact(dir, { file, length }, this.#closing.signal);
-      next = await this.#open({ store, file: file + 1 }, disk.size(`${path}.tmp`), '.tmp');
-      const copied = await this.#copyTail(from, length, next, LAST_COPY_BYTES);
+      unnamed = await compact(dir, { file, length }, this.#closing.signal);
+      next = await this.#open({ store, file: file + 1 }, 0, unnamed);
+      next.began = next.length = disk.size(next.fd);
+      const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);
       await this.#inTurn(async () => {
         await this.#writable();
-        await this.#copyTail(from, copied, next!, 0);
-        await giveName(disk, dir, next!).catch((error) => {
+        await copyTail(disk, from, copied, next!, 0);
+        await giveName(this.#home, unnamed, this.#markOf(next!)).catch((error) => {
           throw isOpenFailure(error) ? error : this.#fail(error);
         });
         this.#current = next;
@@ -186,35 +210,22 @@ export class FileJournal implements Journal {
       });
     } catch (error) {
       if (next && next !== this.#current) disk.close(next.fd);
-      await disk.unlink(`${path}.tmp`).catch(() => {}); // it takes room that others need
+      await disk.unlink(`${dir}/${unnamed}`).catch(() => {}); // it takes room that others need
       throw error;
     }
   }
 
-  /** What `from` holds behind `copied` goes to the end of `to`, until so much is left. Gives how far that is. */
-  async #copyTail(from: Current, copied: number, to: Current, leave: number): Promise<number> {
-    while (from.length - copied > leave) {
-      const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
-      this.#disk.read(from.fd, bytes, copied);
-      await this.#disk.write(to.fd, bytes, to.length);
-      copied += bytes.length;
-      to.length += bytes.length;
-    }
-    await this.#disk.sync(to.fd);
-    return copied;
-  }
-
-  async #write(current: Current, bytes: Buffer): Promise<void> {
+  async #write(current: Written, bytes: Buffer): Promise<void> {
     const failing = (error: unknown) => Promise.reject(this.#fail(error));
     try {
-      await this.#disk.write(current.fd, bytes, current.length);
+      await this.#home.disk.write(current.fd, bytes, current.length);
     } catch (error) {
       if (!isNoRoom(error)) throw this.#fail(error);
-      await this.#disk.truncate(current.fd, current.length).catch(failing);
-      await this.#disk.sync(current.fd).catch(failing);
+      await this.#home.disk.truncate(current.fd, current.length).catch(failing);
+      await this.#home.disk.sync(current.fd).catch(failing);
       throw new StoreError('full', `there is no room for the log: ${(error as Error).message}`);
     }
-    await this.#disk.sync(current.fd).catch(failing);
+    await this.#home.disk.sync(current.fd).catch(failing);
     current.length += bytes.length;
     this.#batch++;
   }
@@ -224,10 +235,6 @@ export class FileJournal implements Journal {
     this.#failure = new StoreError('unknown', `the log could not be written: ${(error as Error).message}`);
     this.#options.onFatal?.(this.#failure);
     return this.#failure;
-  }
-
-  #path(file: number): string {
-    return `${this.#dir}/${fileName(file)}`;
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -1,6 +1,6 @@
 /** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
 import type { Operation } from '../model.ts';
-import { decode, type Entry, loaderOf, VersionError } from '../record.ts';
+import { decode, loaderOf, VersionError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
@@ -10,6 +10,7 @@ import {
   isSealed,
   MAX_BATCH_BYTES,
   MAX_LINE_BYTES,
+  parsed,
   readHeader,
 } from './format.ts';
 
@@ -37,8 +38,14 @@ export interface Found {
   damage?: { error: DamagedError; batches: number; bytes: number };
 }
 
-/** A line as JSON.parse gives it. */
-type Line = { batch: number; n: number; last?: boolean } & (Entry | { op: 'close' });
+/** How far the file was durable, as `LOCK` knows it. */
+interface Known {
+  batch: number;
+  /** Of the file. */
+  length: number;
+  /** Whether it must end with the record of a close. Asked at the end: a server beside us may have opened it. */
+  isClosed(): boolean;
+}
 
 /** Takes the lines of a file in, one after the other. */
 class Reader {
@@ -46,12 +53,13 @@ class Reader {
   readonly #path: string;
   readonly #state: State | undefined;
   readonly #load: ReturnType<typeof loaderOf>;
+  readonly #onHeader: ReadFileOptions['onHeader'];
   /** Of the batch that is not whole yet. */
   #lines = 0;
   #operations: Operation[] = [];
 
-  constructor(path: string, state: State | undefined) {
-    [this.#path, this.#state, this.#load] = [path, state, loaderOf(state)];
+  constructor(path: string, state: State | undefined, onHeader: ReadFileOptions['onHeader']) {
+    [this.#path, this.#state, this.#load, this.#onHeader] = [path, state, loaderOf(state), onHeader];
   }
 
   /** Says why, where the line is not what should stand there. */
@@ -60,15 +68,18 @@ class Reader {
     const { found } = this;
     if (offset === 0) {
       found.header = readHeader(this.#path, bytes);
+      this.#onHeader?.(found.header);
       found.batch = found.header.first - 1;
       return undefined;
     }
     if (found.isClosed) return 'more follows after the store was closed';
-    const line: Line = JSON.parse(bytes.toString());
-    const { n, batch } = line;
+    const line = parsed(bytes) ?? {};
+    const { batch, n, last } = line;
+    if (!Number.isSafeInteger(n) || !Number.isSafeInteger(batch)) return 'this is no line of a batch';
     if (n !== this.#lines || batch !== found.batch + 1) return `here stands line ${n} of batch ${batch}`;
-    if (line.op === 'close') found.isClosed = true;
-    else this.#accept(line, bytes, offset);
+    if (last !== undefined && last !== true) return '"last" is neither true nor left out';
+    if (line.op === 'close' && last && n === 0 && found.length > 0) found.isClosed = true;
+    else this.#accept(line, last === true, bytes, offset);
     return undefined;
   }
 
@@ -78,22 +89,23 @@ class Reader {
     return this.#lines === 0 ? undefined : `the file ends within batch ${this.found.batch + 1}`;
   }
 
-  #accept(line: Line & Entry, bytes: Buffer, offset: number): void {
+  #accept(line: object, isLast: boolean, bytes: Buffer, offset: number): void {
     const { found } = this;
-    const entry = decode(line);
     try {
+      const entry = decode(line);
+      const isProof = entry.op === 'proof';
+      if (isProof !== (isLast && found.length === 0)) throw new Error('the proof is not the last of the first batch');
       if (found.length > 0) this.#operations.push(entry as Operation);
       else this.#load(entry, bytes.subarray(bytes.indexOf('"op"')));
-      if (found.length === 0 && (entry.op === 'proof') !== (line.last === true))
-        throw new Error('the proof is not last');
-      if (line.last) this.#state?.apply(this.#operations);
+      if (isLast) this.#state?.apply(this.#operations);
     } catch (error) {
+      if (error instanceof VersionError) throw error;
       throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
     }
     this.#lines++;
-    if (!line.last) return;
+    if (!isLast) return;
     [this.#lines, this.#operations] = [0, []];
-    [found.batch, found.length] = [line.batch, offset + bytes.length + 1];
+    [found.batch, found.length] = [found.batch + 1, offset + bytes.length + 1];
   }
 }
 
@@ -101,6 +113,9 @@ export interface ReadFileOptions {
   /** Only so much of it. */
   length?: number;
   salvage?: boolean;
+  known?: Known;
+  /** Throws where it is not the file that is wanted. */
+  onHeader?: (header: Header) => void;
   onProgress?: Progress;
 }
 
@@ -112,7 +127,7 @@ export interface ReadFileOptions {
  *   damage. So is anything in the first batch, which was durable before the file had its name.
  * - Otherwise it is the last batch. A crash leaves it cut off, or with sectors that were never written and read as
  *   zeros: nobody was promised anything, and it is dropped. Whatever else stands there (a changed byte, a line doubled)
- *   no crash has made: damage.
+ *   no crash has made: damage. So is all that ends before what is `known` to have been durable.
  *
  * With `salvage` damage behind the header is told and not thrown: the state then holds what stands before.
  */
@@ -120,25 +135,31 @@ export async function readFile(
   disk: Disk,
   path: string,
   state?: State,
-  { length = Number.POSITIVE_INFINITY, salvage = false, onProgress }: ReadFileOptions = {},
+  { length = Number.POSITIVE_INFINITY, salvage = false, known, onHeader, onProgress }: ReadFileOptions = {},
 ): Promise<Found> {
-  const size = Math.min(length, disk.size(path));
   const fd = disk.openToRead(path);
-  const reader = new Reader(path, state);
+  const reader = new Reader(path, state, onHeader);
   const { found } = reader;
   try {
-    const { offset, why = reader.missing } = await readLines(disk, fd, size, reader, onProgress);
+    const size = Math.min(length, disk.size(fd));
+    const { offset, why: wrong } = await readLines(disk, fd, size, reader, onProgress);
+    const short = known && shortOf(found, known);
+    let why = wrong ?? reader.missing ?? short;
     if (why === undefined) return found;
     const rest = Buffer.alloc(Math.min(size - offset, LOOK_BYTES));
     disk.read(fd, rest, offset);
-    const { isTorn, lastBatch } = judge(rest, offset, found);
+    const judged = judge(rest, offset, found);
+    const isTorn = judged.isTorn && short === undefined;
+    if (judged.isTorn && short !== undefined) why = `${why}; ${short}`;
+    const lastBatch = Math.max(judged.lastBatch, known?.batch ?? 0);
     if (isTorn) {
       return { ...found, torn: `${path}, offset ${found.length}: ${why}; a crash left this, and it is dropped` };
     }
     const canBeCut = found.header.store !== '';
     const error = new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
     if (!salvage || !canBeCut) throw error;
-    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes: size - offset } };
+    const bytes = Math.max(size, known?.length ?? 0) - offset;
+    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes } };
   } catch (error) {
     if (error instanceof VersionError) throw new VersionError(`${path}: ${error.what}`, error.isOlder);
     throw (error as NodeJS.ErrnoException).syscall === 'read' ? Object.assign(error as Error, { path }) : error;
@@ -170,6 +191,17 @@ async function readLines(disk: Disk, fd: number, size: number, reader: Reader, o
   return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };
 }
 
+/** In which way the file ends before what is known to have been durable; undefined: it does not. */
+function shortOf({ batch, isClosed }: Found, known: Known): string | undefined {
+  const copied =
+    'the rest is lost, or this is a copy that was made while a server ran (`petstore backup` makes a whole one)';
+  if (batch < known.batch)
+    return `batch ${known.batch} was durable, and batch ${batch} is the last one here: ${copied}`;
+  return !isClosed && known.isClosed()
+    ? 'the store was closed, and the record that says so is not at its end'
+    : undefined;
+}
+
 /** Of what stands from the first bad place on: whether a crash may have left it, and the highest batch it tells. */
 function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; lastBatch: number } {
   const { batch, length, isClosed } = found;
@@ -180,10 +212,9 @@ function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; l
     const line = rest.subarray(from, feed === -1 ? rest.length : feed);
     const record = line.subarray(line.lastIndexOf(0) + 1); // it may begin where zeros end
     if (isSealed(record)) {
-      const told: Line = JSON.parse(record.toString());
-      if (told.batch !== undefined && told.op !== 'close') decode(told);
-      if (told.batch !== batch + 1) isTorn = false; // the one that should stand here was durable
-      lastBatch = Math.max(lastBatch, told.batch ?? 0);
+      const told = batchOf(record);
+      if (told !== batch + 1) isTorn = false; // the one that should stand here was durable; or it is nonsense
+      lastBatch = Math.max(lastBatch, told);
     }
     // A crash leaves sectors unwritten, but changes no byte. So a record that is whole but for its line feed is damage,
     // unless that byte is the zero of a sector never written.
@@ -192,6 +223,19 @@ function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; l
     from = feed === -1 ? rest.length : feed + 1;
   }
   return { isTorn: isTorn && (rest.at(-1) !== LINE_FEED || hasUnwrittenSector(rest, offset)), lastBatch };
+}
+
+/** Of a line whose checksum is right; 0: it is none of a batch. Throws where a newer program wrote it. */
+function batchOf(record: Buffer): number {
+  const line = parsed(record);
+  if (!Number.isSafeInteger(line?.batch)) return 0;
+  try {
+    if (line?.op !== 'close') decode(line!);
+    return line?.batch as number;
+  } catch (error) {
+    if (error instanceof VersionError) throw error;
+    return 0;
+  }
 }
 
 function hasUnwrittenSector(bytes: Buffer, offset: number): boolean {

@@ -6,12 +6,12 @@ import { MAX_KEYS, StateAhead } from '../ahead.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';
-import { currentFile, keepBeside, newStoreId } from './directory.ts';
+import { currentFile, type Home, keepBeside, newStoreId, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { BEYOND_REPAIR, DamagedError, fileName, type Header } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readFile } from './read.ts';
-import { becomeStore, recover, writeWhole } from './rewrite.ts';
+import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
 
 interface ReadOptions {
   disk?: Disk;
@@ -27,9 +27,9 @@ export async function readStore(
   { disk = realDisk, onProgress }: ReadOptions = {},
 ): Promise<{ found: Found; state: State; proof: Proof; notices: string[] }> {
   const state = new State();
+  refuseOthers(disk, dir);
   const found = await recover(disk, dir, state, { onProgress });
   if (!found) throw new Error(`there is no store in ${dir}`);
-  state.check();
   return { found, state, proof: prove(state), notices: found.torn ? [found.torn] : [] };
 }
 
@@ -87,7 +87,8 @@ export async function restore(
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
     // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
-    const failure = await becomeForGood(disk, dir, { store, file: file + 1, first }, state);
+    const header = { store, file: file + 1, first: Math.max(first, (found?.batch ?? 0) + 1) };
+    const failure = await becomeForGood({ disk, dir, fd: lock.fd }, header, state);
     return { proof: prove(state), failure };
   } finally {
     lock.release();
@@ -97,10 +98,10 @@ export async function restore(
 /** A backup may have any name. What is damaged here is not the store: there is nothing to repair. */
 export async function readBackup(disk: Disk, file: string, state: State, onProgress?: Progress): Promise<number> {
   try {
-    const { batch, torn } = await readFile(disk, file, state, { onProgress });
-    if (torn) throw new DamagedError(file, 0, 'its end is missing');
-    state.check();
-    return batch;
+    const found = await readFile(disk, file, state, { onProgress });
+    if (found.torn) throw new DamagedError(file, 0, 'its end is missing');
+    mustAgree(file, found, state);
+    return found.batch;
   } catch (error) {
     if (!(error instanceof DamagedError)) throw error;
     const advice = 'It is the backup that is damaged; nothing was restored.';
@@ -136,7 +137,8 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      failure = await becomeForGood(disk, dir, { ...header, file: header.file + 1, first: batch + 1 }, state);
+      const first = batch + damage.batches + 1; // beyond all that was ever given a number
+      failure = await becomeForGood({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
     return { damage: error, kept, lostBatches, lostBytes, revoked, failure, ...state.counters, proof: prove(state) };
@@ -146,12 +148,12 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
 }
 
 /** A state becomes the store. Gives the failure of a disk that could not make this last, once it was done. */
-async function becomeForGood(disk: Disk, dir: string, header: Header, state: State): Promise<Error | undefined> {
+async function becomeForGood(home: Home, header: Header, state: State): Promise<Error | undefined> {
   try {
-    await becomeStore(disk, dir, header, state);
+    await becomeStore(home, header, state);
     return undefined;
   } catch (error) {
-    if (currentFile(disk, dir) !== header.file) throw error;
+    if (currentFile(home.disk, home.dir) !== header.file) throw error;
     return error as Error;
   }
 }

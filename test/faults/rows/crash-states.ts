@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { LOCK } from '../../../src/store/file/directory.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
+import { LOCK } from '../../../src/store/file/lock.ts';
 import { repair } from '../../../src/store/file/tools.ts';
 import { prove } from '../../../src/store/record.ts';
 import { addPet, pet } from '../../store/opened.ts';

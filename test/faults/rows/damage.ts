@@ -4,7 +4,7 @@ import { readFile } from '../../../src/store/file/read.ts';
 import type { Report, Row } from '../row.ts';
 import { DIR, SECTOR_BYTES, type SimDisk } from '../sim-disk.ts';
 import { recovered } from '../workload.ts';
-import { damaged, FILE, outcome, type Written, writtenFile } from '../written-file.ts';
+import { BATCHES, damaged, FILE, outcome, type Written, writtenFile } from '../written-file.ts';
 
 /** Against a mutant every fifth bit is flipped: one of each byte at least. */
 const QUICK_STEP = 5;
@@ -13,15 +13,17 @@ export const cut: Row = {
   number: 1,
   name: 'the file cut at every byte',
   async run(_scale, report) {
-    const { disk, batches, digests, bytes } = await writtenFile(false);
-    for (let length = 0; length <= bytes.length; length++) {
-      await report.attempt(`cut at ${length}`, async () => {
-        const found = await outcome(damaged(disk, FILE, bytes.subarray(0, length)), digests);
-        const whole = batches.findLastIndex(({ end }) => end <= length);
-        // The first batch was durable before the file had its name: no crash takes any of it away.
-        const isRight = whole === -1 ? found instanceof DamagedError : found === whole;
-        return isRight ? undefined : `${found}, of ${whole} whole batches`;
-      });
+    for (let known = 0; known <= BATCHES; known++) {
+      const { disk, batches, digests, bytes } = await writtenFile(false, known);
+      for (let length = 0; length <= bytes.length; length++) {
+        await report.attempt(`cut at ${length}, LOCK knows ${known}`, async () => {
+          const found = await outcome(damaged(disk, FILE, bytes.subarray(0, length)), digests);
+          const whole = batches.findLastIndex(({ end }) => end <= length);
+          // The first batch was durable before the file had its name: no crash takes any of it away.
+          const isRight = whole < known ? found instanceof DamagedError : found === whole;
+          return isRight ? undefined : `${found}, of ${whole} whole batches`;
+        });
+      }
     }
   },
 };
@@ -71,14 +73,12 @@ async function reorder(report: Report, { disk, bytes, batches, digests }: Writte
       const offset = Buffer.byteLength(lines.slice(0, first).join(''));
       const found = await outcome(damaged(disk, FILE, Buffer.from(changed.join(''))), digests);
       if (found instanceof DamagedError) return misplaced(found, offset);
-      // Lines that go missing from the last batch may also be taken for torn.
-      const isRight = offset >= batches[before].end && found === before;
+      // Lines that go missing from the last batch may also be taken for torn, where nobody knows that it was durable.
+      const isRight = !isClosed && offset >= batches[before].end && found === before;
       return isRight ? undefined : `taken, with ${found} batches`;
     });
   for (let i = 0; i < lines.length; i++) {
-    const isLastOfAll = i === lines.length - 1 && isClosed;
-    // A file without its last line was not closed: there is nothing to notice.
-    if (!isLastOfAll) await attempt(`line ${i} dropped`, lines.toSpliced(i, 1), i);
+    await attempt(`line ${i} dropped`, lines.toSpliced(i, 1), i);
     await attempt(`line ${i} doubled`, lines.toSpliced(i, 0, lines[i]), i + 1);
     for (let j = i + 1; j < lines.length; j++) {
       await attempt(`lines ${i} and ${j} swapped`, lines.with(i, lines[j]).with(j, lines[i]), i);
@@ -97,23 +97,27 @@ export const sectors: Row = {
   number: 3,
   name: 'every subset of the sectors of a batch zeroed',
   async run(_scale, report) {
-    const { disk, batches, digests, bytes } = await writtenFile(false);
-    for (let batch = 1; batch < batches.length; batch++) {
-      const isLast = batch === batches.length - 1;
-      const sectors = sectorsOf(batches[batch - 1].end, batches[batch].end);
-      for (let subset = 1; subset < 2 ** sectors.length; subset++) {
-        const zeroed = Buffer.from(bytes);
-        for (let i = 0; i < sectors.length; i++) if (subset & (1 << i)) zeroed.fill(0, ...sectors[i]);
-        await report.attempt(`batch ${batch}, sectors ${subset.toString(2)}`, async () => {
-          const found = await outcome(damaged(disk, FILE, zeroed), digests);
-          // Zeros before a later batch no crash has left.
-          const isRight = isLast ? Number(found) >= batch - 1 : found instanceof DamagedError;
-          return isRight ? undefined : `${found}`;
-        });
-      }
+    for (const known of [0, BATCHES - 1, BATCHES]) {
+      const written = await writtenFile(false, known);
+      for (let batch = 1; batch <= BATCHES; batch++) await zeroSectors(report, written, batch, known);
     }
   },
 };
+
+async function zeroSectors(report: Report, written: Written, batch: number, known: number): Promise<void> {
+  const { disk, batches, digests, bytes } = written;
+  const sectors = sectorsOf(batches[batch - 1].end, batches[batch].end);
+  for (let subset = 1; subset < 2 ** sectors.length; subset++) {
+    const zeroed = Buffer.from(bytes);
+    for (let i = 0; i < sectors.length; i++) if (subset & (1 << i)) zeroed.fill(0, ...sectors[i]);
+    await report.attempt(`batch ${batch}, sectors ${subset.toString(2)}, LOCK knows ${known}`, async () => {
+      const found = await outcome(damaged(disk, FILE, zeroed), digests);
+      // Zeros before a later batch, or in what was durable, no crash has left.
+      const isRight = batch === BATCHES && known < BATCHES ? Number(found) >= batch - 1 : found instanceof DamagedError;
+      return isRight ? undefined : `${found}`;
+    });
+  }
+}
 
 /** Where the sectors of `start` … `end - 1` begin and end; the first and the last may be parts of one. */
 function sectorsOf(start: number, end: number): [number, number][] {

@@ -1,4 +1,5 @@
 import { DamagedError } from '../../../src/store/file/format.ts';
+import { LOCK } from '../../../src/store/file/lock.ts';
 import { repair } from '../../../src/store/file/tools.ts';
 import { columnsOf } from '../../../src/store/operations.ts';
 import { prove } from '../../../src/store/record.ts';
@@ -18,10 +19,12 @@ interface Store {
   /** After each batch. */
   digests: string[];
   whole: State;
+  /** How many of them `LOCK` knows to have been durable, where the store was not closed. */
+  known?: number;
 }
 
 /** Half of it is folded into the first batch. */
-async function build(random: Random): Promise<Store> {
+async function build(random: Random, known?: number): Promise<Store> {
   const disk = new SimDisk();
   const { store, journal } = await openSim(disk);
   const animals = Array.from({ length: 1_500 }, () => pet(0));
@@ -29,12 +32,17 @@ async function build(random: Random): Promise<Store> {
   for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneOperation(ahead, random));
   await journal.compact();
   const digests = [prove(store.read).digest];
+  const marks = [disk.bytes(LOCK)];
   for (let i = 0; i < OPERATIONS; i++) {
     await store.write((ahead) => oneOperation(ahead, random));
     digests.push(prove(store.read).digest);
+    await new Promise((resolve) => setImmediate(resolve)); // the mark comes behind the batch
+    marks.push(disk.bytes(LOCK));
   }
-  await store.close();
-  return { disk, bytes: disk.bytes(FILE), digests, whole: store.read };
+  if (known === undefined) await store.close();
+  else disk.replace(LOCK, marks[known]);
+  // Without power at once: what was not synced reads as zeros.
+  return { disk: disk.afterPowerLoss(() => 0.35), bytes: disk.bytes(FILE), digests, whole: store.read, known };
 }
 
 const place = (random: Random, size: number) => Math.floor(random() * size);
@@ -62,15 +70,26 @@ const DAMAGES_BY_NAME: Record<string, (bytes: Buffer, random: Random) => Buffer>
   },
   'garbage behind': (bytes, random) =>
     Buffer.concat([bytes, Buffer.alloc(1 + place(random, 900)).map(() => place(random, 256))]),
+  'zeros behind': (bytes, random) => Buffer.concat([bytes, Buffer.alloc(1 + place(random, 2_000))]),
+  'end read as zeros': (bytes, random) => withBytes(bytes, endOf(bytes, random), bytes.length, () => 0),
+  'end read as noise': (bytes, random) =>
+    withBytes(bytes, endOf(bytes, random), bytes.length, () => place(random, 256)),
+  'end cut off': (bytes, random) => bytes.subarray(0, endOf(bytes, random)),
 };
 
-/** Refused, or harmless: only what a crash could have cut off is gone. */
-async function judge({ digests }: Store, disk: SimDisk, name: string): Promise<DamagedError | string | undefined> {
+/** Where the damaged end begins: often within the last line, seldom far before it. */
+const endOf = (bytes: Buffer, random: Random) => bytes.length - 1 - place(random, bytes.length * random() ** 8);
+
+/** Refused; or, of a store that was not closed, harmless: only what a crash could have cut off is gone. */
+async function judge({ digests, known }: Store, disk: SimDisk, name: string) {
   const found = await outcome(disk, digests);
   if (found instanceof DamagedError) return found;
-  // What is cut off at the end, or zeroed up to it, looks as if a crash had been there.
-  const isEnd = name === 'lines dropped' || disk.bytes(FILE).at(-1) === 0;
-  return isEnd || found >= digests.length - 2 ? undefined : `only ${found} batches were taken`;
+  if (known === undefined) return 'it was closed, and this was taken';
+  // What is cut off at the end, or zeroed up to its last line, looks as if a crash had been there.
+  const bytes = disk.bytes(FILE);
+  const left = bytes.subarray(bytes.lastIndexOf(0) + 1);
+  const isEnd = /^lines dropped|^end/.test(name) || left.indexOf('\n') === left.length - 1;
+  return found >= known && (isEnd || found >= digests.length - 2) ? undefined : `only ${found} batches were taken`;
 }
 
 /** Repaired, no id is given again, and what was ended works no more; or nothing was changed. */
@@ -99,15 +118,17 @@ export const row: Row = {
   number: 12,
   name: 'random damages, a third of them repaired',
   async run(scale, report) {
-    const store = await build(seeded(report.seed));
+    const closed = await build(seeded(report.seed));
+    const open = await build(seeded(report.seed), OPERATIONS / 2);
     const names = Object.keys(DAMAGES_BY_NAME);
     for (let i = 0; i < DAMAGES * scale && !report.isOver(); i++) {
       const seed = report.seed + i;
       const random = seeded(seed);
       const name = names[i % names.length];
+      const store = random() < 0.5 ? closed : open;
       const bytes = DAMAGES_BY_NAME[name](store.bytes, random);
       if (bytes.equals(store.bytes)) continue;
-      await report.attempt(`${name}, seed ${seed}`, async () => {
+      await report.attempt(`${name}${store.known ? '' : ' after a clean close'}, seed ${seed}`, async () => {
         const disk = damaged(store.disk, FILE, bytes);
         const found = await judge(store, disk, name);
         if (!(found instanceof DamagedError)) return found;

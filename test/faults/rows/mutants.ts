@@ -18,8 +18,8 @@ const AT_ONCE = 2;
 const SCALE = 0.2;
 const SCALE_OF_WHOLE = 0.02;
 
-const CUT_BACK = 'await this.#disk.truncate(current.fd, current.length).catch(failing);';
-const SYNC = 'await this.#disk.sync(current.fd).catch(failing);';
+const CUT_BACK = 'await this.#home.disk.truncate(current.fd, current.length).catch(failing);';
+const SYNC = 'await this.#home.disk.sync(current.fd).catch(failing);';
 
 type Mutant = [file: string, text: string, instead: string, row: number];
 
@@ -31,23 +31,27 @@ const MUTANTS: Mutant[] = [
   ['disk.ts', 'await named(dir, (done) => done(null));', '', 0],
   ['disk.ts', 'fs.ftruncate(fd, length, done)', 'done(null)', 0],
   ['directory.ts', '.then(() => disk.sync(fd))', '', 10],
-  ['directory.ts', 'isSealed(line) ?', 'true ?', 10],
+  ['lock.ts', 'if (!isSealed(line)) return unknown;', '', 10],
+  ['journal.ts', 'await disk.sync(fd);\n  }', '}', 12],
+  ['journal.ts', 'if (await dropOthers(this.#home, this.#markOf(current))) {', 'if (current) {', 10],
+  ['read.ts', 'if (batch < known.batch)', 'if (known.batch < 0)', 1],
+  ['read.ts', '!isClosed && known.isClosed()', 'false', 12],
   ['rewrite.ts', '    await disk.sync(fd);', '', 10],
   ['format.ts', "line.toString('latin1', 0, SEAL_BYTES) ===", "'' !==", 2],
   ['journal.ts', CUT_BACK, '', 10],
   ['journal.ts', `${SYNC}\n      throw`, 'throw', 10],
   ['journal.ts', `${SYNC}\n    current.length`, 'current.length', 10],
-  ['journal.ts', 'if (found?.isClosed) {', 'if (found) {', 10],
-  ['journal.ts', 'await disk.truncate(fd, length);', '', 10],
-  ['journal.ts', 'await disk.sync(fd);', '', 10],
+  ['journal.ts', 'if (found?.isClosed &&', 'if (found &&', 10],
+  ['journal.ts', 'await disk.truncate(current.fd, length);', '', 10],
+  ['journal.ts', 'await disk.sync(current.fd);', '', 10],
   ['read.ts', 'if (!isSealed(bytes)) return', 'if (bytes.length === 0) return', 2],
   ['read.ts', 'if (isSealed(record)) {', 'if (false) {', 3],
   ['read.ts', 'isSealed(line.subarray(0, -1))', 'false', 2],
   ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
-  ['journal.ts', 'await this.#disk.sync(to.fd);', '', 10],
-  ['rewrite.ts', 'await dropOthers(disk, dir, header);', '', 10],
+  ['rewrite.ts', 'await disk.sync(to.fd);', '', 10],
+  ['rewrite.ts', 'await dropOthers(home, mark);', '', 10],
 ];
 
 /** What a mutant must stand for, wherever it is called in src/store; and where the word stands and nothing is called. */

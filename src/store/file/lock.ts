@@ -1,0 +1,81 @@
+/**
+ * `LOCK`: whoever has the store open holds a lock on it, and writes it by the descriptor that is locked. It tells which
+ * store this is, the lowest number of file that may count, and how far that file was durable: a file that ends before
+ * is damaged, however well its end looks. While the store is open this lags behind, a second at most; a clean close
+ * tells the end.
+ */
+import type { Disk } from './disk.ts';
+import { DamagedError, isSealed, isStoreId, parsed, seal } from './format.ts';
+
+export const LOCK = 'LOCK';
+/** A sector is written as a whole. Should a crash tear it all the same, it still tells that there was a store. */
+const MARK_BYTES = 512;
+
+export interface Mark {
+  /** Empty where it cannot be read: then there was some store. */
+  store: string;
+  /** No file with a lower number counts. The other members speak of this one. */
+  lowest: number;
+  /** The last batch that was durable, and where it ends. */
+  batch: number;
+  length: number;
+  /** The file ends with the record that says that the store was closed. */
+  closed: boolean;
+}
+
+/** Undefined: there was no store. */
+export function readMark(disk: Disk, dir: string): Mark | undefined {
+  const path = `${dir}/${LOCK}`;
+  if (!disk.list(dir).includes(LOCK)) return undefined;
+  const bytes = Buffer.alloc(MARK_BYTES);
+  const fd = disk.openToRead(path);
+  const count = disk.read(fd, bytes, 0);
+  disk.close(fd);
+  if (count === 0) return undefined;
+  const line = Buffer.from(bytes.toString('latin1', 0, count).trimEnd(), 'latin1');
+  const unknown = { store: '', lowest: 0, batch: 0, length: 0, closed: false };
+  if (!isSealed(line)) return unknown;
+  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {}; // older ones told two of them
+  const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
+  const isWhole = [lowest, batch, length].every(isCount) && typeof closed === 'boolean' && isStoreId(store);
+  if (isWhole) return { store, lowest, batch, length, closed } as Mark;
+  const advice = 'If the file with the highest number is the newest that there was, move LOCK to another directory.';
+  throw new DamagedError(path, 0, 'it does not tell what this file is to tell', advice);
+}
+
+/** Without a sync. */
+export function writeMark(disk: Disk, fd: number, mark: Mark): Promise<void> {
+  const line = seal(JSON.stringify(mark).slice(1)).trimEnd();
+  return disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0);
+}
+
+/** So long what `LOCK` says may lag behind. */
+const MARK_EVERY_MS = 1_000;
+
+/** When `LOCK` is due to be written: after a batch, and no more often than it must. */
+export class Marks {
+  readonly #mark: () => Promise<void>;
+  readonly #everyMs: number;
+  #markedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `mark`: behind the batch, without a sync: should it fail or be lost, `LOCK` knows less than it could. */
+  constructor(mark: () => Promise<void>, everyMs = MARK_EVERY_MS) {
+    [this.#mark, this.#everyMs] = [mark, everyMs];
+  }
+
+  due(): void {
+    const now = () => {
+      this.#timer = undefined;
+      this.#markedAt = performance.now();
+      this.#mark().catch(() => {});
+    };
+    const waitMs = this.#markedAt + this.#everyMs - performance.now();
+    if (waitMs <= 0) now();
+    else this.#timer ??= setTimeout(now, waitMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,320 @@
+/** Lines whose checksum is right and whose content is nonsense: refused with the file and the place, by all that reads. */
+import assert from 'node:assert/strict';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { asCommandError, EXIT } from '../../src/operator/exit.ts';
+import { openReadOnly } from '../../src/operator/file-engine.ts';
+import { encodeFile, seal } from '../../src/store/file/format.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { readStore, restore } from '../../src/store/file/tools.ts';
+import type { ApiKey, Operation } from '../../src/store/model.ts';
+import { State } from '../../src/store/state.ts';
+import { SetClock } from '../clock.ts';
+import { unlocked } from '../faults/sim-disk.ts';
+import { workplace } from '../operator/workplace.ts';
+import { temporary } from '../program.ts';
+import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
+
+const NAME = 'store-000001.jsonl';
+const PET = { id: 4, name: 'd', categoryId: 1, status: 'available' };
+const KEY = aKey(1);
+const USAGE = { key: 'k1', dayUsed: 1, dayEndsAt: 1, banStep: 0, banEndsAt: 0 };
+const COLUMNS = { names: ['d'], categoryIds: [1], statuses: ['available'] };
+const ONCE = { caller: 'k1', key: 'x', at: 1 };
+const MADE = { id: 1, status: 'available', at: 1 };
+
+/** What is no id, count, moment, text, list, or object, wherever one is to be. */
+const NO_ID = [0, -1, 1.5, '1', null, true, [], {}, 2 ** 53, undefined];
+const NO_COUNT = [-1, 0.5, '1', null, [], 2 ** 53, undefined];
+const NO_MOMENT = [-1, '1', null, [], 8.64e15 + 1, undefined];
+const NO_TEXT = [1, null, true, [], {}, undefined];
+const NO_LIST = [1, null, 'x', {}, undefined];
+const NO_OBJECT = [1, null, 'x', [], undefined];
+const NO_INT64 = [
+  1.5,
+  null,
+  'x',
+  '',
+  '1',
+  '01',
+  '-',
+  '9223372036854775808',
+  '9007199254740991',
+  2 ** 53,
+  [],
+  undefined,
+];
+
+/** The object once for each value that its member is not to have. */
+const each = <T extends object>(whole: T, member: keyof T & string, values: readonly unknown[]): object[] =>
+  values.map((value) => ({ ...whole, [member]: value }));
+
+const pets = [
+  ...each(PET, 'id', NO_ID),
+  ...each(PET, 'name', NO_TEXT),
+  ...each(PET, 'categoryId', NO_INT64),
+  ...each(PET, 'status', [...NO_TEXT, 'sold out', 'toString', 'placed']),
+  { ...PET, colour: 'red' },
+];
+const keys = [
+  ...each(KEY, 'id', [...NO_TEXT, 'k1', 'x']),
+  ...each(KEY, 'slot', [...NO_COUNT, 2 ** 24]),
+  ...each(KEY, 'name', NO_TEXT),
+  ...each(KEY, 'plan', [...NO_TEXT, 'gold']),
+  ...each(KEY, 'perMinute', [...NO_ID, 1e9 + 1]),
+  ...each(KEY, 'perDay', NO_ID),
+  ...each(KEY, 'environment', [...NO_TEXT, 'test']),
+  ...each(KEY, 'createdAt', NO_MOMENT),
+  ...each(KEY, 'secrets', [
+    ...NO_LIST,
+    [null],
+    [{}],
+    [{ digest: '' }],
+    [{ digest: 5 }],
+    [{ digest: 'x', endsAt: 'x' }],
+  ]),
+  ...[-1, 'x', null].flatMap((value) => [
+    { ...KEY, revokedAt: value },
+    { ...KEY, ahead: value },
+  ]),
+];
+const usages = [
+  ...each(USAGE, 'key', [...NO_TEXT, 'k77']),
+  ...each(USAGE, 'dayUsed', NO_COUNT),
+  ...each(USAGE, 'dayEndsAt', NO_MOMENT),
+  ...each(USAGE, 'banStep', NO_COUNT),
+  ...each(USAGE, 'banEndsAt', NO_MOMENT),
+];
+const columns = [
+  ...each(COLUMNS, 'names', [...NO_LIST, [], ['a', 'b'], [1], [null]]),
+  ...each(COLUMNS, 'categoryIds', [...NO_LIST, [], [1, 2], ...NO_INT64.map((value) => [value])]),
+  ...each(COLUMNS, 'statuses', [...NO_LIST, [], ['sold', 'sold'], ['none'], [null]]),
+];
+const orders = [
+  ...each({ id: 2, petId: 2, status: 'placed', placedAt: 1 }, 'id', NO_ID),
+  ...each({ id: 2, petId: 2, status: 'placed', placedAt: 1 }, 'petId', [...NO_ID, 99]),
+  ...each({ id: 2, petId: 2, status: 'placed', placedAt: 1 }, 'status', [...NO_TEXT, 'delivered', 'available']),
+  ...each({ id: 2, petId: 2, status: 'placed', placedAt: 1 }, 'placedAt', NO_MOMENT),
+];
+const columnsOfOrders = { first: 2, petIds: [2], statuses: ['cancelled'], placedAts: [1] };
+const onces = [
+  ...each(ONCE, 'caller', [...NO_TEXT, '', 'a\nb']),
+  ...each(ONCE, 'key', [...NO_TEXT, '', 'a\nb']),
+  ...each(ONCE, 'at', NO_MOMENT),
+];
+const pairs = [
+  null,
+  [],
+  ['addPet\nk1\nx'],
+  ['addPet\nk1', MADE],
+  ['other\nk1\nx', MADE],
+  ...each(MADE, 'id', NO_ID).map((made) => ['addPet\nk1\nx', made]),
+  ...each(MADE, 'status', [...NO_TEXT, 'none']).map((made) => ['addPet\nk1\nx', made]),
+  ...each(MADE, 'at', NO_MOMENT).map((made) => ['addPet\nk1\nx', made]),
+];
+
+/** Members of a line behind `batch`, `n` and `last`. */
+const OPERATIONS: object[] = [
+  ...[...NO_TEXT, 'proof', 'toString', '__proto__', 'constructor', 'addHorse'].map((op) => ({ op })),
+  { op: 'close', last: 5 },
+  ...[...pets, ...NO_OBJECT].map((one) => ({ op: 'addPet', pet: one })),
+  ...[...onces, 1, null, 'x', []].map((once) => ({ op: 'addPet', pet: PET, once })),
+  { op: 'addPet', pet: PET, more: 1 },
+  ...columns.map((one) => ({ op: 'pets', first: 4, ...one })),
+  ...NO_ID.map((first) => ({ op: 'pets', first, ...COLUMNS })),
+  ...[...orders, ...NO_OBJECT].map((one) => ({ op: 'placeOrder', order: one })),
+  ...NO_ID.map((id) => ({ op: 'closeOrder', id, status: 'delivered' })),
+  ...[...NO_TEXT, 'placed'].map((status) => ({ op: 'closeOrder', id: 1, status })),
+  ...NO_INT64.map((id) => ({ op: 'setCategory', category: { id, name: 'x' } })),
+  ...NO_TEXT.map((name) => ({ op: 'setCategory', category: { id: 1, name } })),
+  ...NO_OBJECT.map((category) => ({ op: 'setCategory', category })),
+  ...[...keys, ...NO_OBJECT].map((key) => ({ op: 'setKey', key })),
+  ...[-1, 'x', null].map((at) => ({ op: 'setKey', key: KEY, at })),
+  ...[...usages.map((one) => [one]), ...NO_LIST, [null]].map((entries) => ({ op: 'usage', at: 1, entries })),
+  ...NO_MOMENT.map((at) => ({ op: 'usage', at, entries: [] })),
+  ...[...NO_LIST, [null], [{}], [{ id: 1 }]].map((categories) => ({ op: 'fill', at: 1, categories, pets: COLUMNS })),
+  ...[...columns, ...NO_OBJECT].map((one) => ({ op: 'fill', at: 1, categories: [], pets: one })),
+  ...usages.map((usage) => ({ op: 'advance', at: 1, key: 'k1', ms: 1, usage })),
+  ...NO_MOMENT.map((ms) => ({ op: 'advance', at: 1, key: 'k1', ms, usage: USAGE })),
+  ...[...NO_TEXT, 'k77'].map((key) => ({ op: 'advance', at: 1, key, ms: 1, usage: USAGE })),
+  ...each(columnsOfOrders, 'first', NO_ID).map((one) => ({ op: 'orders', ...one })),
+  ...each(columnsOfOrders, 'petIds', [...NO_LIST, [], [0], [99]]).map((one) => ({ op: 'orders', ...one })),
+  ...each(columnsOfOrders, 'statuses', [...NO_LIST, [], ['none'], ['placed']]).map((one) => ({ op: 'orders', ...one })),
+  ...each(columnsOfOrders, 'placedAts', [...NO_LIST, [], ['x']]).map((one) => ({ op: 'orders', ...one })),
+  ...[...pairs.map((pair) => [pair]), ...NO_LIST].map((list) => ({ op: 'onces', onces: list })),
+];
+
+/** Whole lines, where none of an operation is to stand. `B`: the number of the next batch. */
+const LINES = [
+  'null',
+  'true',
+  '5',
+  '"x"',
+  '[]',
+  '',
+  '}',
+  '"op":"addPet"',
+  '"batch":B}',
+  '"batch":B,"n":0}',
+  '"batch":B,"n":0,"last":true}',
+  '"batch":"B","n":0,"last":true,"op":"close"}',
+  '"batch":B,"n":"0","last":true,"op":"close"}',
+  '"batch":B,"n":0,"last":1,"op":"close"}',
+  '"batch":B,"n":0,"last":null,"op":"close"}',
+  '"batch":B,"n":0,"last":false,"op":"close"}',
+  '"batch":-1,"n":0,"last":true,"op":"close"}',
+  '"batch":1.5,"n":0,"last":true,"op":"close"}',
+  '"batch":null,"n":null,"last":true,"op":"close"}',
+  '"batch":B,"n":1,"last":true,"op":"close"}',
+];
+
+/** By all that reads: a start, `verify`, `keys list` and the like, `restore`. It stays as it is. */
+async function refused(dir: string, what: string): Promise<string> {
+  const file = join(dir, NAME);
+  const before = readFileSync(file);
+  const options = { clock: new SetClock(), log: { info() {}, warn() {}, error() {} } };
+  const readings = [
+    () => openStore(dir, { disk: unlocked() }),
+    () => readStore(dir),
+    () => openReadOnly(dir, options),
+    () => restore(file, `${dir}-restored`),
+  ];
+  let said = '';
+  for (const [at, reading] of readings.entries()) {
+    const error: Error = await reading().then(
+      () => assert.fail(`${what}: taken by reader ${at}`),
+      (error) => error,
+    );
+    const { exit, message } = asCommandError(error, dir) ?? assert.fail(`${what}, reader ${at}: ${error.stack}`);
+    assert.equal(exit, EXIT.damaged, `${what}: ${message}`);
+    assert.ok(message.includes(file), `${what}: ${message}`);
+    assert.doesNotMatch(message, /undefined|NaN|\[object|Cannot|not a function|Unexpected|JSON at|\n/, what);
+    said ||= message;
+  }
+  assert.deepEqual(readFileSync(file), before);
+  return said;
+}
+
+test(`sealed nonsense behind a good batch: ${OPERATIONS.length + LINES.length} lines are refused, each by name`, () =>
+  withStore({}, async (opened) => {
+    const { store, dir } = opened;
+    for (const name of ['a', 'b', 'c']) await addPet(store, name);
+    await order(store, 1);
+    await addKey(store);
+    const path = join(dir, NAME);
+    const whole = readFileSync(path);
+    const batch = JSON.parse(whole.toString().trimEnd().split('\n').at(-1)!).batch + 1;
+    await new Promise((resolve) => setTimeout(resolve, 1_100)); // until LOCK rests
+    const lines = [
+      ...LINES.map((line) => line.replace(/\bB\b/, batch)),
+      ...OPERATIONS.map((operation) => JSON.stringify({ batch, n: 0, last: true, ...operation }).slice(1)),
+    ];
+    for (const line of lines) {
+      writeFileSync(path, whole);
+      appendFileSync(path, seal(line));
+      const said = await refused(dir, line);
+      if (!/newer version of petstore|contradicts itself/.test(said))
+        assert.match(said, new RegExp(`offset ${whole.length}: `), line);
+    }
+    writeFileSync(path, whole);
+  }));
+
+test('sealed nonsense in the header and in the state that a file begins with', () =>
+  withStore({}, async (opened) => {
+    const { store, dir } = opened;
+    await addPet(store);
+    await store.close();
+    const path = join(dir, NAME);
+    rmSync(join(dir, 'LOCK'));
+    const [header, proof] = readFileSync(path, 'utf8').split('\n');
+    const members = (line: string) => JSON.parse(line);
+    const { crc: _, ...told } = members(header);
+    const { crc: __, ...end } = members(proof);
+    const headers = [
+      null,
+      [],
+      ...each(told, 'petstore', ['shop', null, undefined]),
+      ...each(told, 'version', [...NO_ID, 2, 4]),
+      ...each(told, 'store', [...NO_TEXT, '', 'x', '","lowest":9,"x":"', 'a'.repeat(99)]),
+      ...each(told, 'file', [...NO_ID, 2]),
+      ...each(told, 'first', NO_ID),
+      ...each(told, 'counters', NO_OBJECT),
+      ...each(told.counters, 'nextPetId', NO_ID).map((counters) => ({ ...told, counters })),
+      ...each(told.counters, 'nextSlot', [...NO_COUNT, 2 ** 24 + 1]).map((counters) => ({ ...told, counters })),
+    ];
+    for (const one of headers) {
+      writeFileSync(path, `${seal(JSON.stringify(one).slice(1))}${proof}\n`);
+      // A backup may have any name, and so any number.
+      if ((one as { file?: unknown } | null)?.file !== 2) await refused(dir, JSON.stringify(one));
+    }
+    const ends = [
+      ...each(end, 'counters', NO_OBJECT),
+      ...each(end.counters, 'nextOrderId', NO_ID).map((counters) => ({ ...end, counters })),
+      ...each(end, 'time', NO_MOMENT),
+      ...each(end, 'proof', NO_OBJECT),
+      ...['pets', 'orders', 'categories', 'keys'].flatMap((name) =>
+        each(end.proof, name, [...NO_COUNT, 9]).map((proof) => ({ ...end, proof })),
+      ),
+      ...each(end.proof, 'digest', [...NO_TEXT, 'x']).map((proof) => ({ ...end, proof })),
+      ...each(end, 'last', [undefined, false, 1, null]),
+      { ...end, op: 'setCategory', category: { id: 1, name: 'x' } },
+    ];
+    for (const one of ends) {
+      writeFileSync(path, `${header}\n${seal(JSON.stringify(one).slice(1))}`);
+      await refused(dir, JSON.stringify(one));
+    }
+    rmSync(dir, { recursive: true });
+    await opened.crash();
+  }));
+
+test('a sealed store that contradicts itself, its proof right, is refused', async (t) => {
+  const placed = (id: number, petId: number) => ({ id, petId, status: 'placed' as const, placedAt: 1 });
+  const key = (slot: number, digest: string): ApiKey => aKey(slot, { secrets: [{ digest }] });
+  const cases: [what: RegExp, make: (state: State) => void][] = [
+    [/pet 1: two orders are placed/, (state) => [1, 2].map((id) => state.orders.set(id, placed(id, 1)))],
+    [/order 1 is placed, and pet 2 available/, (state) => state.orders.set(1, placed(1, 2))],
+    [/there is no pet 9/, (state) => state.orders.set(1, placed(1, 9))],
+    [/3 is an id that was not given yet/, (state) => void (state.counters.nextPetId = 3)],
+    [/its secret is another key's/, (state) => [0, 1].map((slot) => state.keys.set(`k${slot + 1}`, key(slot, 'same')))],
+    [/k1: slot 0 is behind -1, of 0/, (state) => [state.keys.set('k1', key(0, 'x')), (state.counters.nextSlot = 0)]],
+  ];
+  for (const [what, make] of cases) {
+    const dir = join(await temporary(t), 'data');
+    mkdirSync(dir, { mode: 0o700 });
+    const state = new State();
+    for (const [at, status] of (['pending', 'available', 'available'] as const).entries()) {
+      state.apply([{ op: 'addPet', pet: pet(at + 1, 'x', status) } satisfies Operation]);
+    }
+    state.counters.nextOrderId = 9;
+    state.counters.nextSlot = 9;
+    make(state);
+    const lines = [...encodeFile({ store: '0123456789abcdef', file: 1, first: 1 }, state)];
+    writeFileSync(join(dir, NAME), lines.join(''), { mode: 0o600 });
+    assert.match(await refused(dir, String(what)), what);
+  }
+});
+
+test('the program ends with 3 and a sentence, whatever stands there', async (t) => {
+  const { at, done, run } = await workplace(t);
+  await done('keys create --plan free');
+  const path = at(`data/${NAME}`);
+  const whole = readFileSync(path, 'utf8');
+  const open = whole.slice(0, whole.lastIndexOf('{"crc"'));
+  rmSync(at('data/LOCK'));
+  for (const line of [
+    'null',
+    '[]',
+    '"batch":3,"n":0,"last":true,"op":"addPet"}',
+    '"batch":3,"n":0,"last":true}',
+    '}',
+  ]) {
+    writeFileSync(path, open + seal(line));
+    for (const words of ['serve --port 0', 'verify', 'keys list', `restore data/${NAME} --data new`, 'export']) {
+      const { exit, stdout, stderr } = await run(words);
+      assert.deepEqual([exit, stdout], [3, ''], `${words}: ${stderr}`);
+      assert.match(stderr, new RegExp(`${NAME}, offset \\d+: [^\\n]*\\n$`));
+      assert.doesNotMatch(stderr, /undefined|\bat .*:\d+:\d+/);
+    }
+  }
+});
