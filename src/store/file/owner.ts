@@ -48,7 +48,7 @@ const chmodFile = (path: string): string => `Look who has, and type \`chmod 600 
 
 /** Opens a file of a data directory once: no link is followed, and what was opened is looked at, not its name. */
 export function openOurs(path: string, flags: number, mode: number): number {
-  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants; // what is no file (a FIFO, a device) must keep nobody waiting
+  const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants; // a FIFO or a device must keep nobody waiting
   let fd: number;
   try {
     fd = fs.openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, mode);

@@ -67,7 +67,7 @@ export function mustAgree(path: string, { length }: Found, state: State): void {
   }
 }
 
-/** The child's work in a compaction: the state of the extent, under a temporary name of the next file, which it gives. */
+/** The child's work in a compaction: the state of the extent as a file of its own. Gives its name. */
 export async function compactFile(
   disk: Disk,
   dir: string,
