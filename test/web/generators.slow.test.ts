@@ -1,0 +1,116 @@
+/**
+ * The OpenAPI document in the hands of generators, which come from the registry: what each makes of it compiles
+ * strictly, with the lab and without, and three of them are driven against the service.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { build } from 'esbuild';
+import { openapiDocument } from '../../src/web/openapi.ts';
+import { temporary } from '../program.ts';
+import { serviceFor } from '../service.ts';
+
+const run = promisify(execFile);
+const TYPESCRIPT = 'typescript@5.9.3';
+
+interface Generator {
+  packages: string[];
+  /** Makes the folder or file `out` of `openapi.json`. */
+  words: string[];
+  /** Four calls: an animal, a list, an order, and one that there is not. It prints what came of each. */
+  calls?: string;
+}
+
+const GENERATORS: Record<string, Generator> = {
+  'hey-api, with zod': {
+    packages: ['@hey-api/openapi-ts@0.99.0', 'zod@4.6.7'],
+    words: 'openapi-ts -i openapi.json -o out -p @hey-api/client-fetch @hey-api/sdk @hey-api/typescript zod'.split(' '),
+    calls: `
+      import { client } from './out/client.gen';
+      import { createOrder, createPet, getOrder, listPets } from './out/sdk.gen';
+      import { zPetReply } from './out/zod.gen';
+      client.setConfig({ auth: () => process.argv[2] ?? '' });
+      const pet = await createPet({ body: { name: 'Rex', categoryId: 7 }, throwOnError: true });
+      zPetReply.parse(pet.data);
+      const pets = await listPets({ query: { limit: 5, status: 'available' }, throwOnError: true });
+      const order = await createOrder({ body: { petId: pet.data.id }, throwOnError: true });
+      const none = await getOrder({ path: { orderId: 999 } });
+      console.log(JSON.stringify([pet.data.status, pets.data.length, order.data.status, none.error?.code]));`,
+  },
+  'openapi-typescript, with openapi-fetch': {
+    packages: ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0'],
+    words: ['openapi-typescript', 'openapi.json', '-o', 'out/types.ts'],
+    calls: `
+      import createClient from 'openapi-fetch';
+      import type { paths } from './out/types';
+      const client = createClient<paths>({ baseUrl: process.argv[3] ?? '', headers: { authorization: 'Bearer ' + process.argv[2] } });
+      const pet = await client.POST('/pets', { body: { name: 'Rex', categoryId: 7 } });
+      const pets = await client.GET('/pets', { params: { query: { limit: 5, status: 'available' } } });
+      const order = await client.POST('/store/orders', { body: { petId: pet.data?.id ?? 0 } });
+      const none = await client.GET('/store/orders/{orderId}', { params: { path: { orderId: 999 } } });
+      console.log(JSON.stringify([pet.data?.status, pets.data?.length, order.data?.status, none.error?.code]));`,
+  },
+  orval: {
+    packages: ['orval@8.38.0'],
+    words: 'orval --input openapi.json --output out/client.ts --client fetch'.split(' '),
+  },
+  'openapi-zod-client': {
+    packages: ['openapi-zod-client@1.18.3', '@zodios/core@10.9.6', 'axios@1.21.1', 'zod@3.25.76'],
+    words: ['openapi-zod-client', 'openapi.json', '-o', 'out/client.ts'],
+  },
+  oazapfts: {
+    packages: ['oazapfts@7.5.0', '@oazapfts/runtime@1.2.0'],
+    words: ['oazapfts', 'openapi.json', 'out/client.ts'],
+    calls: `
+      import { HttpError, ok } from '@oazapfts/runtime';
+      import { createOrder, createPet, defaults, getOrder, listPets } from './out/client';
+      defaults.headers = { authorization: 'Bearer ' + process.argv[2] };
+      const pet = await ok(createPet({ name: 'Rex', categoryId: 7 }));
+      const pets = await ok(listPets({ limit: 5, status: 'available' }));
+      const order = await ok(createOrder({ petId: pet.id }));
+      const none = await ok(getOrder(999)).catch((error: unknown) => error);
+      const code = none instanceof HttpError ? none.data.code : undefined;
+      console.log(JSON.stringify([pet.status, pets.length, order.status, code]));`,
+  },
+};
+
+const STRICT = {
+  ...{ strict: true, noUncheckedIndexedAccess: true, noEmit: true, skipLibCheck: true, target: 'es2022' },
+  ...{ module: 'esnext', moduleResolution: 'bundler', lib: ['es2023', 'dom', 'dom.iterable'] },
+};
+
+for (const [name, { packages, words, calls }] of Object.entries(GENERATORS)) {
+  test(`${name}: what it makes of the document compiles strictly${calls ? ', and calls the service' : ''}`, async (t) => {
+    const { url, key } = await serviceFor(t);
+    const cwd = await temporary(t);
+    await writeFile(join(cwd, 'package.json'), '{"private":true,"type":"module"}');
+    // Some name each other's versions in ways that npm cannot solve in an hour.
+    const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
+    const node = calls ? ['@types/node@20.19.43'] : [];
+    await run('npm', [...install, ...packages, ...node, TYPESCRIPT], { cwd, timeout: 300_000 });
+    const npx = (...command: string[]) => run('npx', ['--no-install', ...command], { cwd, timeout: 120_000 });
+    for (const lab of [true, false]) {
+      const address = { baseUrl: `${url}/v1`, stagingBaseUrl: `${url}/v1` };
+      const document = openapiDocument({ ...address, environment: lab ? 'staging' : 'production', lab });
+      await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document));
+      await mkdir(join(cwd, 'out'), { recursive: true });
+      await npx(...words);
+      if (!lab && calls) await writeFile(join(cwd, 'calls.ts'), calls);
+      await writeFile(
+        join(cwd, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions: STRICT, include: ['out', '*.ts'] }),
+      );
+      const { stdout } = await npx('tsc').catch((error) => error);
+      assert.equal(stdout, '', `${name}, ${lab ? 'with' : 'without'} the lab`);
+      assert.notEqual((await readdir(join(cwd, 'out'))).length, 0);
+    }
+    if (!calls) return;
+    const [outfile, entry] = [join(cwd, 'calls.mjs'), join(cwd, 'calls.ts')];
+    await build({ entryPoints: [entry], outfile, bundle: true, platform: 'node', format: 'esm', logLevel: 'error' });
+    const { stdout } = await run(process.execPath, [outfile, key, `${url}/v1`], { cwd, timeout: 20_000 });
+    assert.deepEqual(JSON.parse(stdout), ['available', 1, 'placed', 'not_found']);
+  });
+}
