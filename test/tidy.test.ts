@@ -71,7 +71,9 @@ const ALLOWED: Record<string, string> = {
   postgres: 'access clock.ts engine.ts quoting.ts store',
   threads:
     'access app.ts asked.ts clock.ts engine.ts http operator/logging.ts operator/metrics.ts operator/options.ts operator/pages.ts operator/sockets.ts store',
-  lab: 'access clock.ts engine.ts exchange.ts http json quoting.ts routes.ts store/model.ts',
+  lab: 'access clock.ts engine.ts exchange.ts http json junit.ts routes.ts store/model.ts',
+  'junit.ts': 'quoting.ts',
+  probe: 'junit.ts',
   operator: '*',
   'main.ts': '*',
 };
@@ -94,9 +96,9 @@ test('imports go one way, and every way is gone', () => {
   assert.deepEqual([...unused], []);
 });
 
-test('only --store loads PostgreSQL, only --lab the lab, and only --threads the threads', () => {
+test('only --store loads PostgreSQL, --lab the lab, --threads the threads, and its commands the probe', () => {
   for (const file of SOURCES) {
-    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads)\//m;
+    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads|probe)\//m;
     assert.doesNotMatch(read(file), loads, `${file} loads it at its start, not by import()`);
   }
 });
@@ -127,7 +129,8 @@ function namesImportedBy(file: string): string[] {
 }
 
 /** What other programs import. */
-const PUBLIC = ['src/client/client.ts', 'src/postgres/engine.ts', 'src/threads/thread.ts']; // the latter two by import()
+const BY_IMPORT_CALL = ['src/postgres/engine.ts', 'src/threads/thread.ts', 'src/probe/probe.ts'];
+const PUBLIC = ['src/client/client.ts', ...BY_IMPORT_CALL];
 /** Exports that tests alone import. */
 const FOR_TESTS = [
   // A maximum is tried at its value, and one beyond.

@@ -9,6 +9,7 @@ import { KEY_COMMANDS } from './keys.ts';
 import { labCommand } from './lab-command.ts';
 import { baseUrls, json } from './options.ts';
 import { print } from './output.ts';
+import { PROBE_COMMANDS } from './probe-commands.ts';
 import { serveCommand } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
@@ -18,6 +19,7 @@ export const COMMANDS = [
   serveCommand(ON_THE_STORE),
   labCommand(ON_THE_STORE),
   ...ON_THE_STORE,
+  ...PROBE_COMMANDS,
   command({
     name: 'openapi',
     does: 'print the OpenAPI document',

@@ -59,7 +59,7 @@ export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
 export const path = text('a path', /^[^\0]{1,4096}$/s);
 const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-const hostPort = kind(
+export const hostPort = kind(
   'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
   /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
   (text) => {
@@ -82,6 +82,13 @@ const baseUrl = kind(
   new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
   String,
   (text) => URL.canParse(text) && new URL(text).href === text,
+);
+
+export const webUrl = kind(
+  'an http or https address such as http://127.0.0.1:8080',
+  new RegExp(`^${WEB}(?:/[^?#]*)?$`, 'i'),
+  String,
+  (text) => URL.canParse(text),
 );
 
 export const duration = (maxDays: number) =>

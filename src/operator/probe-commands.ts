@@ -1,0 +1,99 @@
+/** `petstore probe gateway` and `probe service`: what a gateway changes. The probe is loaded here alone, when it is asked for. */
+import { readFile, writeFile } from 'node:fs/promises';
+import type { Run } from '../probe/report.ts';
+import { didYouMean } from './arguments.ts';
+import { command } from './command.ts';
+import { CommandError, EXIT, reasonOf } from './exit.ts';
+import { flag, hostPort, json, needed, optional, path, placed, text, webUrl } from './options.ts';
+import { counted, print, told, withProgress } from './output.ts';
+
+const through = needed(webUrl, 'URL', 'the gateway, as clients reach it');
+const junit = optional(path, 'FILE', 'write the cases there as JUnit XML');
+const ids = text('ids with commas between', /^[\w-]+(?:,[\w-]+)*$/);
+
+export const PROBE_COMMANDS = [
+  command({
+    name: 'probe gateway',
+    does: 'tell, case by case and by rule, what a gateway changes of HTTP; exit 1 if anything breaks',
+    more: 'Point the gateway at HOST:PORT: the probe is its origin there, asks through URL, and sees both ends.',
+    options: {
+      listen: needed(hostPort, 'HOST:PORT', 'where the probe listens as the origin'),
+      through,
+      only: optional(ids, 'ID,…', 'only these cases'),
+      slow: flag('also what must wait: idle for 61 s, a reply after 25 s, one that drips'),
+      accept: optional(path, 'FILE', 'ids that may break, a line each, with # remarks'),
+      save: optional(path, 'FILE', 'keep what was found there, as JSON'),
+      against: optional(path, 'FILE', 'show what differs from a kept run; only that decides the exit status'),
+      junit,
+      json,
+    },
+    run: async ({ only, accept, against, save, ...values }) => {
+      const { CASES, idsIn, probeGateway } = await import('../probe/probe.ts');
+      const accepted = accept === undefined ? [] : idsIn(await contentOf(accept));
+      const chosen = only?.split(',');
+      for (const id of [...(chosen ?? []), ...accepted]) {
+        if (CASES.includes(id)) continue;
+        throw new CommandError(EXIT.usage, `petstore probe gateway: there is no case ${id}${didYouMean(id, CASES)}`);
+      }
+      const before = against === undefined ? undefined : kept(against, await contentOf(against));
+      const run = await withProgress('probing', (at) => probeGateway({ ...values, only: chosen }, at));
+      await tell(run, { ...values, accepted, before, save });
+    },
+  }),
+  command({
+    name: 'probe service',
+    does: 'tell what a gateway changes of a running petstore; exit 1 if anything breaks',
+    more: 'Uses up the minute of the key and makes a few animals: give it a key of its own small plan.',
+    options: {
+      direct: placed(webUrl, 'DIRECT', 'the service without the gateway'),
+      through,
+      key: {
+        ...needed(text('a key such as ps_live_…', /^ps_\w{1,60}$/), 'KEY', 'key of a small plan, such as free'),
+        isSecret: true,
+      },
+      junit,
+      json,
+    },
+    run: async (values) => {
+      const { probeService } = await import('../probe/probe.ts');
+      const announce = (words: string) => told(`${words}\n`);
+      await tell(await withProgress('probing', (at) => probeService(values, announce, at)), {
+        ...values,
+        accepted: [],
+      });
+    },
+  }),
+];
+
+interface Telling {
+  json: boolean;
+  junit?: string;
+  save?: string;
+  accepted: readonly string[];
+  before?: Run;
+}
+
+/** What was found is told and kept, whatever it is; then it decides how the command ends. */
+async function tell(run: Run, { json, junit, save, ...settings }: Telling): Promise<void> {
+  const { report } = await import('../probe/probe.ts');
+  const { document, table, xml, failed } = report(run, settings);
+  if (save !== undefined) await writeFile(save, `${document}\n`);
+  if (junit !== undefined) await writeFile(junit, xml);
+  await print(json ? document : table);
+  const what = settings.before === undefined ? (failed.length === 1 ? 'breaks' : 'break') : 'changed';
+  if (failed.length > 0) throw new Error(`${counted(failed.length, 'case')} ${what}: ${failed.join(', ')}`);
+}
+
+const contentOf = (file: string): Promise<string> =>
+  readFile(file, 'utf8').catch((error) => {
+    throw new Error(`${file}: ${reasonOf(error)}`);
+  });
+
+function kept(file: string, content: string): Run {
+  try {
+    const run: Run = JSON.parse(content);
+    if (run.cases.every(({ id, verdict, why }) => [id, verdict, why].every((one) => typeof one === 'string')))
+      return run;
+  } catch {}
+  throw new Error(`${file} is no run that probe gateway --save or --json has written`);
+}

@@ -1,0 +1,80 @@
+/** F: what two readers could understand differently. Whoever does not refuse it must make it plain. */
+import { allowed, breaks, same } from './judgement.ts';
+import { JSON_TYPE, PET, type Row, row, type Sender } from './row.ts';
+import { headerOf, statusOf, targetOf } from './wire.ts';
+
+/** How long what is hidden may take to arrive. */
+const HIDDEN_MS = 500;
+
+/** `mends`: the RFC lets a recipient make it plain; otherwise it must refuse it. */
+const ambiguous = (id: string, rule: string, send: Row['send'], mends = false): Row =>
+  row(id, rule, send, { isRaw: true }, ({ arrived, reply, isDirect }) => {
+    const passed = arrived.filter((one) => one.isWhole || one.faults.length > 0);
+    if (passed.some((one) => targetOf(one).endsWith('/smuggled'))) {
+      return breaks('what stood in the body of a request arrived as a request of its own', '9112 11.2');
+    }
+    if (isDirect) return same('nothing stands between');
+    const faults = [...new Set(passed.flatMap((one) => one.faults))];
+    if (faults.length > 0) return breaks(`passed on with ${faults.join(', ')}`);
+    const isRefused = reply !== undefined && statusOf(reply) >= 400; // what had arrived by then is chance
+    if (passed.length === 0 || isRefused) return same(reply ? `refused with ${statusOf(reply)}` : 'not passed on');
+    return mends ? same('made plain, and passed on') : allowed('made plain and passed on, where it should be refused');
+  });
+
+const CHUNKED = 'Transfer-Encoding: chunked';
+const SIZE = PET.length.toString(16);
+const CHUNKS = `${SIZE}\r\n${PET}\r\n0\r\n\r\n`;
+const LENGTH = `Content-Length: ${PET.length}`;
+
+/** A POST with framing of its own, and a GET with lines of its own. */
+const posting =
+  (lines: string[], body: string, version = '1.1') =>
+  (to: Sender) =>
+    to.head(`POST ${to.path}/pets HTTP/${version}`, [JSON_TYPE, ...lines]) + body;
+const getting = (line: string) => (to: Sender) => to.head(`GET ${to.path}/pets HTTP/1.1`, [line]);
+
+/** Ways to show two readers two ends of one body: to one of them the hidden request is still body. */
+function smuggling(to: Sender): string[] {
+  const hidden = to.head(`GET ${to.path}/smuggled HTTP/1.1`);
+  const [behind, size] = [`0\r\n\r\n${hidden}`, `${hidden.length.toString(16)}\r\n`];
+  const covered = `Content-Length: ${behind.length}`;
+  const codings = [CHUNKED, CHUNKED.replace(':', ' :'), CHUNKED.replace(' ', ' \v'), CHUNKED.replace(' ', '\r\n ')];
+  return [
+    posting([`Content-Length: ${size.length}`, CHUNKED], `${size}${hidden}\r\n0\r\n\r\n`)(to),
+    ...[...codings, `X: a\n${CHUNKED}`].map((coding) => posting([covered, coding], behind)(to)),
+  ];
+}
+
+export const AMBIGUITY: Row[] = [
+  ambiguous('both-lengths', '9112 6.1', posting([`Content-Length: ${CHUNKS.length}`, CHUNKED], CHUNKS), true),
+  ambiguous('two-lengths', '9112 6.3', posting([LENGTH, 'Content-Length: 2'], PET)),
+  ambiguous('te-list', '9112 6.3', posting([`${CHUNKED}, identity`], CHUNKS)),
+  ambiguous('te-in-10', '9112 6.1', posting([CHUNKED], CHUNKS, '1.0'), true),
+  ambiguous('obs-fold', '9112 5.2', getting('X-Fold: a\r\n b'), true),
+  ambiguous('bare-lf', '9112 2.2', getting('X-Bare: a\nX-Next: b'), true),
+  ambiguous('space-before-colon', '9112 5.1', getting('X-Space : a')),
+  ambiguous('nul', '9110 5.5', getting('X-Nul: a\0b'), true),
+  ambiguous('two-hosts', '9112 3.2', getting('Host: other.example')),
+  row(
+    'host-against-target',
+    '9112 3.2.2',
+    (to) => to.head(`GET http://${to.authority}${to.path}/pets HTTP/1.1`, [], 'Host: other.example'),
+    { isRaw: true, allowed: '9110 3.7' },
+    ({ request, reply, isDirect, to }) => {
+      if (isDirect) return same('nothing stands between');
+      if (request === undefined) return same(reply ? `refused with ${statusOf(reply)}` : 'not passed on');
+      const host = headerOf(request, 'host');
+      if (host === 'other.example') return breaks('Host is passed on, though the target names another');
+      return host === to.authority ? same('the target decides') : allowed('the gateway rewrites Host');
+    },
+  ),
+  ambiguous('bad-chunk-size', '9112 7.1', posting([CHUNKED], CHUNKS.replace(SIZE, `${SIZE}x`))),
+  ambiguous('smuggled', '9112 11.2', (to) => (first) => {
+    const sending = smuggling(to).map((text, at) => {
+      const talk = at === 0 ? first : to.connect();
+      talk.write(text);
+      return talk.whole(2, HIDDEN_MS);
+    });
+    return Promise.all(sending);
+  }),
+];

@@ -1,0 +1,131 @@
+/** The origin that a gateway is pointed at: raw sockets, to see every byte and to answer as no service can. */
+import net from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import { headerOf, type Message, methodOf, readMessage, statusOf, targetOf } from './wire.ts';
+
+/** As long as node:http keeps an idle connection. */
+const IDLE_MS = 5_000;
+const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
+const MAX_CONNECTIONS = 1_000;
+
+/** A request as it arrived. */
+export interface Arrival extends Message {
+  /** The port from which it came: the probe's own client, where nothing stands between. */
+  port: number;
+  /** The status that it was answered. */
+  status?: number;
+}
+
+export interface Answer {
+  /** Written one after the other. */
+  parts: string[];
+  gapMs?: number;
+  afterMs?: number;
+  /** At the end of the head, before the body has come; the connection ends with it. */
+  isEarly?: boolean;
+  /** How the connection ends behind it: in order, or at once. */
+  end?: 'closed' | 'lost';
+}
+
+/** What one case expects at the origin. */
+export interface Exchange {
+  answer(arrival: Arrival): Answer;
+  arrived: Arrival[];
+}
+
+const NOBODYS = 'HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+const HEALTHY = 'HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+const BAD = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n';
+
+export class Origin {
+  /** Requests that no case has sent. */
+  strangers = 0;
+  readonly #exchanges = new Map<string, Exchange>();
+  readonly #sockets = new Set<net.Socket>();
+  readonly #token: RegExp;
+  readonly #server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#serve(socket));
+
+  /** `run`: how the marks of this run's requests begin, which nobody else knows. */
+  constructor(run: string) {
+    this.#token = new RegExp(`${run}-\\d+`);
+    this.#server.maxConnections = MAX_CONNECTIONS;
+  }
+
+  listen(host: string, port: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject).listen(port, host, () => resolve());
+    });
+  }
+
+  close(): void {
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  expect(token: string, exchange: Exchange): void {
+    this.#exchanges.set(token, exchange);
+  }
+
+  #serve(socket: net.Socket): void {
+    const { remotePort: port = 0 } = socket;
+    let text = '';
+    let isBusy = false;
+    let arrival: Arrival | undefined;
+    const take = (): void => {
+      const message = isBusy ? undefined : readMessage(text);
+      if (message === undefined) return;
+      const exchange = this.#exchanges.get(this.#token.exec(message.head)?.[0] ?? '');
+      if (exchange === undefined) {
+        this.#refuse(socket, message);
+        return;
+      }
+      const isNew = arrival === undefined;
+      arrival = Object.assign(arrival ?? { port }, message);
+      if (isNew) exchange.arrived.push(arrival);
+      if (message.faults.length > 0) {
+        socket.end(BAD);
+        return;
+      }
+      const answer = exchange.answer(arrival);
+      if (isNew && answer.isEarly) give(socket, arrival, { ...answer, end: 'closed' });
+      if (answer.isEarly) return;
+      if (isNew && headerOf(message, 'expect') !== undefined) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      if (!message.isWhole) return;
+      isBusy = true;
+      text = text.slice(message.bytes);
+      give(socket, arrival, answer).then(() => {
+        isBusy = false;
+        take();
+      });
+      arrival = undefined;
+    };
+    this.#sockets.add(socket);
+    socket.setTimeout(IDLE_MS, () => isBusy || socket.destroy());
+    socket.on('error', () => {}).on('close', () => this.#sockets.delete(socket));
+    socket.on('end', () => isBusy || socket.end());
+    socket.setEncoding('latin1').on('data', (part) => {
+      text += part;
+      if (text.length > MAX_REQUEST_BYTES) socket.destroy();
+      else take();
+    });
+  }
+
+  /** A balancer may ask for health, at the service's own addresses; anybody else is told that this is not for them. */
+  #refuse(socket: net.Socket, message: Message): void {
+    const isHealth = methodOf(message) === 'GET' && /^\/(?:readyz|healthz)$/.test(targetOf(message));
+    if (!isHealth) this.strangers++;
+    socket.end(isHealth ? HEALTHY : NOBODYS);
+  }
+}
+
+async function give(socket: net.Socket, arrival: Arrival, answer: Answer): Promise<void> {
+  const { parts, gapMs = 0, afterMs = 0, end } = answer;
+  arrival.status = statusOf({ line: parts.findLast((part) => part.startsWith('HTTP/')) ?? '' });
+  if (afterMs > 0) await wait(afterMs, undefined, { ref: false });
+  for (const [at, part] of parts.entries()) {
+    if (at > 0 && gapMs > 0) await wait(gapMs, undefined, { ref: false });
+    if (!socket.destroyed) socket.write(part, 'latin1');
+  }
+  if (end === 'closed') socket.end();
+  if (end === 'lost') socket.destroy();
+}

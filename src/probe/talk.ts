@@ -1,0 +1,137 @@
+/** The client: one raw connection to a gateway or a service, what was written on it, and all replies that came. */
+import net from 'node:net';
+import tls from 'node:tls';
+import { isInterim, type Message, readMessage, shown } from './wire.ts';
+
+/** For one connection, and for one reply, where no case says otherwise. */
+const WAIT_MS = 3_000;
+const SLICE_MS = 25;
+const MAX_REPLY_BYTES = 8 * 1024 * 1024;
+
+export interface Address {
+  url: string;
+  host: string;
+  port: number;
+  isTls: boolean;
+  /** As it stands in Host. */
+  authority: string;
+  /** The path before every target; mostly empty. */
+  prefix: string;
+}
+
+export function addressOf(text: string): Address {
+  const { protocol, hostname, port, host, pathname } = new URL(text);
+  const isTls = protocol === 'https:';
+  const prefix = pathname.replace(/\/+$/, '');
+  const bare = hostname.replace(/[[\]]/g, '');
+  return { url: text, host: bare, port: Number(port) || (isTls ? 443 : 80), isTls, authority: host, prefix };
+}
+
+/** The end of a loopback connection is nobody else's, whatever certificate it shows. */
+const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
+
+export class Talk {
+  readonly sent: string[] = [];
+  /** The replies in order, those of 1xx among them; the last may not be whole. */
+  replies: Message[] = [];
+  /** How the connection ended: `closed`, or the code of the error. */
+  ended?: string;
+  /** The local port: the origin sees it where nothing stands between. */
+  port = 0;
+  readonly #socket: net.Socket;
+  #text = '';
+  #heard = () => {};
+
+  /** `mayTrustAll`: nothing secret is sent. */
+  constructor({ host, port, isTls }: Address, mayTrustAll: boolean) {
+    const rejectUnauthorized = !mayTrustAll && !isLoopback(host);
+    const servername = net.isIP(host) === 0 ? host : undefined;
+    this.#socket = isTls
+      ? tls.connect({ host, port, servername, rejectUnauthorized, ALPNProtocols: ['http/1.1'] })
+      : net.connect(port, host);
+    this.#socket.setNoDelay(true).setEncoding('latin1');
+    this.#socket.once('connect', () => (this.port = this.#socket.localPort ?? 0));
+    this.#socket.on('data', (part: string) => {
+      this.#text += part;
+      if (this.#text.length > MAX_REPLY_BYTES) this.#socket.destroy();
+      this.#read();
+    });
+    this.#socket.on('error', (error: NodeJS.ErrnoException) => {
+      this.ended ??= error.code ?? error.message;
+      this.#heard();
+    });
+    this.#socket.on('close', () => {
+      this.ended ??= 'closed';
+      this.#read();
+    });
+    this.#socket.on('end', () => this.#socket.end());
+  }
+
+  /** The final replies. */
+  get finals(): Message[] {
+    return this.replies.filter((one) => !isInterim(one));
+  }
+
+  /** Writes bytes; `isRequest`: a request begins with them. */
+  write(text: string, isRequest = true): void {
+    if (isRequest) this.sent.push(text);
+    if (this.#socket.writable) this.#socket.write(text, 'latin1');
+  }
+
+  /**
+   * Whether it came to be so; false once the time is over, or when the connection has ended. A slice that took longer
+   * counts no more: while this process had no processor, what came was not read either.
+   */
+  async until(isSo: () => boolean, ms = WAIT_MS): Promise<boolean> {
+    for (let waitedMs = 0; !isSo() && this.ended === undefined && waitedMs < ms; ) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(() => {
+          waitedMs += SLICE_MS;
+          resolve();
+        }, SLICE_MS);
+        this.#heard = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    return isSo();
+  }
+
+  /** Until so many final replies are whole. */
+  whole(count: number, ms?: number): Promise<boolean> {
+    return this.until(() => this.finals.filter(({ isWhole }) => isWhole).length >= count, ms);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #read(): void {
+    const replies: Message[] = [];
+    const asked = this.sent.map((text) => text.split(' ')[0]);
+    for (let rest = this.#text, finals = 0; rest !== ''; ) {
+      const reply = readMessage(rest, asked[finals] ?? 'GET');
+      if (reply === undefined) break;
+      if (reply.framing === 'close' && this.ended === 'closed') reply.isWhole = true;
+      replies.push(reply);
+      if (!reply.isWhole) break;
+      rest = rest.slice(reply.bytes);
+      if (!isInterim(reply)) finals++;
+    }
+    this.replies = replies;
+    this.#heard();
+  }
+}
+
+/** Why nobody answers, as the connection ended. */
+export function unreachable(url: string, ended = 'no answer came in time'): string {
+  const closed = 'it closes the connection without a reply';
+  const reasons: Record<string, string> = {
+    ECONNREFUSED: 'connection refused',
+    ENOTFOUND: 'there is no such host',
+    ECONNRESET: closed,
+    closed,
+  };
+  return `cannot reach ${url}: ${reasons[ended] ?? shown(ended)}`;
+}

@@ -1,0 +1,74 @@
+/** B and C: targets and methods. */
+import { allowed, breaks, keepsBody, same } from './judgement.ts';
+import { ask, get, JSON_TYPE, PET, type Row, row } from './row.ts';
+import { methodOf, shown, targetOf } from './wire.ts';
+
+const SYNTAX = '3986 6.2.2.3';
+const REFUSED = { mayRefuse: /^4/ };
+
+/** What stands behind the token must arrive as it was sent, or as one of `may`; a prefix before it is the gateway's business. */
+const target = (id: string, rule: string, tail: string, may: string[] = [], unusual: Partial<Row> = {}): Row =>
+  row(id, rule, get([], tail), unusual, ({ request, to }) => {
+    const whole = targetOf(request);
+    const found = whole.includes(to.token) ? whole.slice(whole.indexOf(to.token) + to.token.length) : whole;
+    if (found === tail) return same();
+    const told = `${shown(tail)} arrived as ${shown(found)}`;
+    return may.includes(found) ? allowed(`${told}, which means the same`) : breaks(`${told}: another resource`);
+  });
+
+export const TARGETS: Row[] = [
+  target('target-percent-letter', '3986 6.2.2.2', '/%70ets', ['/pets']),
+  target('target-percent-slash', '3986 2.2', '/a%2Fb', ['/a%2fb'], { allowed: '3986 6.2.2.1' }),
+  target('target-percent-dots', SYNTAX, '/a/%2e%2e/pets', ['/pets', '/a/../pets', '/a/%2E%2E/pets'], REFUSED),
+  target('target-double-slash', '3986 3.3', '//pets'),
+  target('target-dot', SYNTAX, '/./pets', ['/pets'], REFUSED),
+  target('target-dotdot', SYNTAX, '/a/../pets', ['/pets'], REFUSED),
+  target('target-question', '3986 6.2.3', '/pets?'),
+  target('target-plus', '3986 2.2', '/pets?q=a+b%20c'),
+  target('target-pipe', '3986 2', '/pets?q=a|b', ['/pets?q=a%7Cb'], { allowed: '3986 2.1', mayRefuse: /^400$/ }),
+  target('target-semicolon', '3986 3.3', '/pets;v=1?a=1;b=2'),
+  target('target-8000', '9110 4.1', `/pets?q=${'a'.repeat(7_900)}`, [], { ...REFUSED, allowed: '9110 15.5.15' }),
+  row(
+    'target-absolute',
+    '9112 3.2.2',
+    (to) => to.head(`GET http://${to.authority}${to.path}/pets HTTP/1.1`),
+    { allowed: '9112 3.2.1' },
+    ({ request }) => {
+      const found = targetOf(request);
+      if (!found.endsWith('/pets')) return breaks(`it arrived as ${shown(found)}`);
+      return found.startsWith('/') ? allowed('it arrived as a path') : same();
+    },
+  ),
+  row(
+    'target-asterisk',
+    '9112 3.2.4',
+    (to) => to.head('OPTIONS * HTTP/1.1'),
+    { allowed: '9110 9.3.7', mayRefuse: /^(?:2|405|501)/ },
+    ({ request }) => (targetOf(request) === '*' ? same() : breaks(`* arrived as ${shown(targetOf(request))}`)),
+  ),
+];
+
+const method = (name: string, rule: string, hasBody: boolean, mayRefuse?: RegExp, id = name.toLowerCase()): Row => {
+  const send = hasBody ? ask(name, [JSON_TYPE], PET) : ask(name);
+  return row(`method-${id}`, rule, send, { mayRefuse }, ({ request, reply }) => {
+    const found = methodOf(request);
+    if (name === 'HEAD' && reply.body !== '') return breaks('the reply to HEAD has a body');
+    if (name === 'HEAD' && found === 'GET') return allowed('HEAD arrived as GET');
+    if (found !== name) return breaks(`${name} arrived as ${shown(found)}`);
+    return keepsBody(request.body, hasBody ? PET : '');
+  });
+};
+const NOT_IMPLEMENTED = /^(?:405|501)$/;
+
+export const METHODS: Row[] = [
+  method('HEAD', '9110 9.3.2', false),
+  method('OPTIONS', '9110 9.3.7', false, /^2/),
+  method('PUT', '9110 9.3.4', true),
+  method('PATCH', '5789 2', true),
+  method('DELETE', '9110 9.3.5', false),
+  method('QUERY', '9110 9.1', true, NOT_IMPLEMENTED),
+  method('PROBE', '9110 9.1', false, NOT_IMPLEMENTED, 'unknown'),
+  row('method-get-body', '9110 9.3.1', ask('GET', [JSON_TYPE], PET), REFUSED, ({ request }) =>
+    request.body === '' ? allowed('the body of a GET is removed') : keepsBody(request.body, PET),
+  ),
+];

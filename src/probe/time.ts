@@ -1,0 +1,196 @@
+/** E: time and connections. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { allowed, breaks, inPlace, keepsBody, same, times } from './judgement.ts';
+import {
+  ask,
+  get,
+  JSON_TYPE,
+  type Judgement,
+  OK,
+  PET,
+  post,
+  type Row,
+  reply,
+  row,
+  type Seen,
+  type Sender,
+} from './row.ts';
+import type { Talk } from './talk.ts';
+import { headerOf, shown, statusOf, targetOf } from './wire.ts';
+
+/** How long a client holds its body back for a reply. */
+const HELD_MS = 1_500;
+/** The end of a body, which is held back. */
+const HELD_BYTES = 1_000;
+/** How long behind 100 the body is held back: a refusal may follow. */
+const INVITED_MS = 500;
+/** A second try comes at once, or not at all. */
+const SECOND_TRY_MS = 150;
+
+const statusIn = (status: string) => Number(status.slice(0, 3));
+/** A reply that is not the origin's. */
+const other = (reply: Seen['reply'] | undefined, status: string): Judgement | undefined => {
+  if (reply === undefined) return breaks('no reply came');
+  return statusOf(reply) === statusIn(status) ? undefined : inPlace(reply, `the origin's ${statusIn(status)}`);
+};
+
+/** Sends a head and part of a body, and the rest after a reply, or when patience is over: whether it came. */
+const holding = (lines: string[], first: string, second: string) => (to: Sender) => async (talk: Talk) => {
+  talk.write(to.ask('POST', [JSON_TYPE, ...lines, `Content-Length: ${first.length + second.length}`]) + first);
+  if (lines.length > 0) await talk.until(() => talk.replies.length > 0, HELD_MS);
+  const isInvited = talk.replies.length > talk.finals.length;
+  const isRefused = await talk.whole(1, lines.length > 0 ? INVITED_MS : HELD_MS);
+  talk.write(second, false);
+  await talk.whole(1);
+  return { isInvited, isRefused };
+};
+type Held = { isInvited: boolean; isRefused: boolean };
+
+const refusal = (status: string) => ({ isRaw: true, answer: { parts: [reply(status, [], PET)], isEarly: true } });
+
+/** A refusal that does not wait for the body: nor may whoever passes it on. */
+const early = (id: string, rule: string, status: string, lines: string[], bytes: number): Row =>
+  row(
+    id,
+    rule,
+    holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)),
+    refusal(status),
+    ({ reply, mark }) => {
+      const { isInvited, isRefused } = mark as Held;
+      const judged = other(reply, status);
+      if (judged) return judged;
+      if (!isRefused) return breaks('the refusal waits for the whole body, which the client sends in vain');
+      return isInvited ? allowed('the gateway itself says 100 before the refusal') : same();
+    },
+  );
+
+/** No reply to a request on a connection that was used before: what is not safe to repeat may not be sent again. */
+const lost = (id: string, send: (to: Sender) => string, most = 1): Row => {
+  const isWarm = (target: string) => target.endsWith('/warm');
+  const talking = (to: Sender) => async (talk: Talk) => {
+    talk.write(get([], '/warm')(to));
+    await talk.whole(1);
+    const next = talk.ended === undefined ? talk : to.connect();
+    const before = next.finals.length;
+    next.write(send(to));
+    const isTold = await next.whole(before + 1);
+    await wait(SECOND_TRY_MS);
+    return isTold || next.ended !== undefined;
+  };
+  const unusual: Partial<Row> = {
+    isRaw: true,
+    isAlone: true,
+    answer: (arrival) => (isWarm(targetOf(arrival)) ? OK : { parts: [], end: 'lost' }),
+  };
+  return row(id, '9110 9.2.2', talking, unusual, ({ arrived, finals, mark }) => {
+    const count = arrived.filter((one) => !isWarm(targetOf(one))).length;
+    const good = finals.filter((one) => statusOf(one) < 400).length; // the first is that of the warm connection
+    if (good > 1) return breaks('a good reply came, which the origin has not given');
+    if (count === 0) return breaks('it did not arrive');
+    if (!mark) return breaks('the client is told nothing');
+    if (count > most) return breaks(`it arrived ${times(count)}: what it asks for is done again`);
+    return count === 1 ? same() : allowed('it arrived twice: a service that counts requests charges it twice');
+  });
+};
+
+/** A connection that was idle for a while may have been closed, but then before anything is sent on it. */
+const idle = (seconds: number): Row => {
+  const unusual = { isRaw: true, isIdle: true, isSlow: seconds > 10 };
+  const talking = (to: Sender) => async (talk: Talk) => {
+    talk.write(get()(to));
+    await talk.whole(1);
+    if (other(talk.finals[0], '200')) return false;
+    await wait(seconds * 1_000);
+    if (talk.ended !== undefined) return true;
+    talk.write(get()(to));
+    await talk.whole(2);
+  };
+  return row(`idle-${seconds}`, '9112 9.5', talking, unusual, ({ finals: [first, second], mark }) => {
+    if (mark === true) return allowed(`the gateway closes a connection that is idle for ${seconds} s`);
+    return other(first, '200') ?? other(second, '200') ?? same();
+  });
+};
+
+/** A reply cut off must not look whole. */
+const cut = (id: string, bytes: string): Row =>
+  row(id, '9112 8', get(), { isRaw: true, answer: { parts: [bytes], end: 'closed' } }, ({ reply, ended }) => {
+    if (reply && statusOf(reply) >= 500) return same();
+    if (reply?.isWhole) return breaks('half of a reply came as a whole one');
+    return ended === undefined ? breaks('the client waits for the rest, which never comes') : same();
+  });
+
+const waiting = (ms: number) => (to: Sender) => (talk: Talk) => {
+  talk.write(get()(to));
+  return talk.whole(1, ms);
+};
+
+export const TIME: Row[] = [
+  early('early-401', '9112 9.3', '401 Unauthorized', [], HELD_BYTES),
+  early('early-413', '9110 15.5.14', '413 Content Too Large', [], 900_000),
+  row(
+    'continue-passed',
+    '9110 10.1.1',
+    holding(['Expect: 100-continue'], '', PET),
+    { isRaw: true },
+    ({ request, reply, mark }) => {
+      const judged = other(reply, '200');
+      if (judged) return judged;
+      if (!(mark as Held).isInvited) return breaks('100 never came: a client waits until it loses patience');
+      return headerOf(request, 'expect') === undefined ? allowed('the gateway itself says 100') : same();
+    },
+  ),
+  early('continue-refused', '9110 10.1.1', '401 Unauthorized', ['Expect: 100-continue'], HELD_BYTES),
+  cut('cut-length', reply('200 OK', [JSON_TYPE, 'Content-Length: 100']) + PET),
+  cut('cut-chunk', `${reply('200 OK', ['Transfer-Encoding: chunked'])}ff\r\n${PET}`),
+  lost('lost-get', get(), 2),
+  lost('lost-post', post()),
+  lost('lost-post-key', post(['Idempotency-Key: "probe-2"'])),
+  lost('lost-patch', ask('PATCH', [JSON_TYPE], PET)),
+  idle(4),
+  idle(6),
+  row(
+    'pipelined',
+    '9112 9.3.2',
+    (to) => (talk) => {
+      talk.write(get([], '/first')(to) + get([], '/second')(to));
+      return talk.whole(2);
+    },
+    { isRaw: true, answer: (one) => ({ parts: [reply('200 OK', [], targetOf(one).replace(/.*\//, ''))] }) },
+    ({ finals, ended }) => {
+      const bodies = finals.map(({ body }) => shown(body)).join();
+      if (bodies === 'first,second') return same();
+      if (bodies === 'first' && ended !== undefined) return allowed('one is answered, then the connection is closed');
+      return breaks(bodies === '' ? 'neither was answered' : `the replies are ${bodies}`);
+    },
+  ),
+  row(
+    'close-from-origin',
+    '9112 6.3',
+    get(),
+    { isRaw: true, answer: { parts: [reply('200 OK', ['Connection: close']), PET], gapMs: 20, end: 'closed' } },
+    ({ reply }) => other(reply, '200') ?? (reply.isWhole ? keepsBody(reply.body, PET) : breaks('its end never comes')),
+  ),
+  idle(61),
+  row(
+    'reply-after-25',
+    '9110 15.6.5',
+    waiting(32_000),
+    { isRaw: true, isIdle: true, isSlow: true, answer: { parts: [reply('200 OK', [], PET)], afterMs: 25_000 } },
+    ({ reply, arrived }) => {
+      if (arrived.length > 1) return breaks(`it arrived ${times(arrived.length)} while the first was under way`);
+      if (reply && statusOf(reply) === 504) return allowed('the gateway does not wait for 25 s: 504');
+      return other(reply, '200') ?? keepsBody(reply.body, PET);
+    },
+  ),
+  row(
+    'drip',
+    '9112 6.3',
+    waiting(30_000),
+    {
+      isIdle: true,
+      isSlow: true,
+      answer: { parts: [reply('200 OK', [`Content-Length: ${PET.length}`]), ...PET], gapMs: 500 },
+    },
+    ({ reply }) => keepsBody(reply.body, PET),
+  ),
+];

@@ -1,0 +1,92 @@
+/** The probe through gateways as people install them, twice with equal verdicts, and through the configurations of docs/. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { idsIn, probeGateway, report } from '../../src/probe/probe.ts';
+import { startNginx, withoutNginx } from '../nginx.ts';
+import { freePort, temporary } from '../program.ts';
+import { GATEWAYS, type Gateway, gatewayFor, whyNot } from './gateways.ts';
+
+const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+
+async function probed(through: string, port: number, only?: string[]) {
+  return probeGateway({ listen: { host: '127.0.0.1', port }, through, only, slow: false }, () => {});
+}
+
+/** The table of docs/probe.md: of each gateway, by its name and version, the verdicts that are not `same`. */
+function told(): Map<string, Map<string, string>> {
+  const lines = doc('probe.md').split('\n');
+  const start = lines.findIndex((line) => line.startsWith('| case | nginx'));
+  const [[, ...names], , ...rows] = lines.slice(start, lines.indexOf('', start)).map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  const verdictsOf = (at: number) =>
+    rows.filter((row) => row[at + 1] !== '').map((row) => [row[0], row[at + 1]] as const);
+  const plain = ([id, cell]: readonly [string, string]) => [id.replaceAll('`', ''), cell.split(':')[0]] as const;
+  return new Map(names.map((name, at) => [name, new Map(verdictsOf(at).map(plain))]));
+}
+
+const TOLD = told();
+
+describe('real gateways', { concurrency: 2 }, () => {
+  for (const [name, gateway] of Object.entries(GATEWAYS)) {
+    test(`through ${name}: two runs with equal verdicts, those that docs/probe.md tells`, {
+      skip: whyNot(name),
+    }, async (t) => {
+      const port = await freePort();
+      const through = await gatewayFor(t, gateway, port);
+      const first = await probed(through, port);
+      const second = await probed(through, port);
+      assert.deepEqual(report(second, { accepted: [], before: first }).failed, []);
+      const seen = first.cases.filter(({ verdict }) => verdict !== 'same').map(({ id, verdict }) => `${id} ${verdict}`);
+      const [column, verdicts] =
+        [...TOLD].find(([column]) => column.toLowerCase().startsWith(name)) ?? assert.fail(name);
+      const expected = [...verdicts].filter(([id]) => first.cases.some((one) => one.id === id));
+      const version = spawnSync(gateway.program, [gateway.version], { encoding: 'utf8' });
+      const isTold = `${version.stdout}${version.stderr}`.includes(/[\d.]+/.exec(column)![0]);
+      if (isTold) assert.deepEqual(seen.sort(), expected.map((row) => row.join(' ')).sort());
+      else t.diagnostic(`another version than ${column}: ${version.stdout}${version.stderr}${seen.join('; ')}`);
+    });
+  }
+
+  test('docs/nginx.conf breaks nothing but what docs/nginx.accept names', { skip: withoutNginx }, async (t) => {
+    const port = await freePort();
+    const { url } = await startNginx(t, `127.0.0.1:${port}`);
+    const run = await probed(url, port);
+    const accepted = idsIn(doc('nginx.accept'));
+    assert.deepEqual(report(run, { accepted }).failed, []);
+    const of = (id: string) => run.cases.find((one) => one.id === id)?.verdict;
+    for (const id of ['lost-get', 'early-401', 'early-413', 'header-x-forwarded-for']) assert.equal(of(id), 'same', id);
+    for (const id of accepted) assert.equal(of(id), 'breaks', `${id} needs no exception`);
+  });
+
+  const withoutHaproxy = whyNot('haproxy') || (spawnSync('openssl', ['version']).error && 'there is no openssl');
+
+  test('docs/haproxy.cfg breaks nothing but what docs/haproxy.accept names', { skip: withoutHaproxy }, async (t) => {
+    const [port, dir] = [await freePort(), await temporary(t)];
+    const [key, pem] = [join(dir, 'key'), join(dir, 'pem')];
+    const words = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout ${key} -out ${pem}`;
+    assert.equal(spawnSync('openssl', words.split(' ')).status, 0);
+    await writeFile(pem, await readFile(key), { flag: 'a' });
+    const gateway: Gateway = {
+      ...GATEWAYS.haproxy,
+      config: (listen, origin) =>
+        doc('haproxy.cfg')
+          .replace('bind :443', `bind 127.0.0.1:${listen}`)
+          .replace('/etc/ssl/petstore/petstore.pem', pem)
+          .replace(/shop[12]:8080/g, `127.0.0.1:${origin}`),
+    };
+    const through = (await gatewayFor(t, gateway, port)).replace('http:', 'https:');
+    const run = await probed(through, port);
+    const accepted = idsIn(doc('haproxy.accept'));
+    assert.deepEqual(report(run, { accepted }).failed, []);
+    for (const id of accepted)
+      assert.equal(run.cases.find((one) => one.id === id)?.verdict, 'breaks', `${id} needs no exception`);
+  });
+});

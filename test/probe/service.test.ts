@@ -1,0 +1,85 @@
+/** `petstore probe service`: a petstore behind a gateway that changes nothing, and behind one that breaks each promise. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { workplace } from '../operator/workplace.ts';
+import { program } from '../program.ts';
+import { type Fault, proxyFor } from './proxy.ts';
+
+const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
+const nameOf = (line: string) => line.split(':')[0].toLowerCase();
+const without = (name: string): Fault => ({ replyHead: (lines) => lines.filter((line) => nameOf(line) !== name) });
+const otherStatus = (from: string, to: string): Fault => ({
+  replyHead: ([line, ...lines]) => [line.replace(from, to), ...lines],
+});
+
+const FAULTS: Record<string, Fault> = {
+  tokens: { copies: 2 },
+  'errors-json': { replyBody: (bytes) => bytes.replace('"status":41', '"status":51') },
+  replay: without('idempotent-replayed'),
+  int64: { replyBody: (bytes) => bytes.replaceAll('9007199254740993', '9007199254740992') },
+  paging: { replyHead: (lines) => lines.map((line) => line.replace('</v1', '<http://10.0.0.1/v1')) },
+  deprecation: without('deprecation'),
+  conditional: { head: (lines) => lines.filter((line) => nameOf(line) !== 'if-none-match') },
+  'request-id': { replyHead: (lines) => lines.map((line) => line.replace(/^x-request-id: .*/i, 'X-Request-Id: 1')) },
+  'limit-429': otherStatus(' 429 ', ' 503 '),
+};
+
+test('behind a gateway that changes nothing all is the same; behind one that breaks a promise that is told', async (t) => {
+  const place = await workplace(t);
+  const server = await place.serve(`--seed ${SEED}`);
+  const direct = server.url;
+  const port = Number(new URL(direct).port);
+  const keyOf = async () => (await place.json<{ key: string }>('keys create --plan free')).key;
+  const probe = async (fault: Fault, ...words: string[]) => {
+    const through = await proxyFor(t, port, fault);
+    const ran = await program(['probe', 'service', direct, '--through', through, '--key', await keyOf(), ...words]);
+    return { ...ran, through };
+  };
+  const good = await probe({}, '--json');
+  assert.equal(good.exit, 0, good.stdout + good.stderr);
+  assert.match(
+    good.stderr,
+    /^This uses up the minute of the key \(59 requests\), and makes up to 4 animals called "probe"\.\n$/,
+  );
+  const { through, at, cases } = JSON.parse(good.stdout);
+  assert.deepEqual([through, Number.isNaN(Date.parse(at))], [good.through, false]);
+  assert.deepEqual(
+    cases.map(({ id, verdict, why }: { id: string; verdict: string; why: string }) => [id, verdict, why]),
+    Object.keys(FAULTS).map((id) => [id, 'same', '']),
+  );
+  const tried = Object.entries(FAULTS).map(async ([id, fault]) => {
+    const { exit, stdout, stderr } = await probe(fault, '--json');
+    assert.equal(exit, 1, `${id}: ${stdout}${stderr}`);
+    const found = JSON.parse(stdout).cases.find((one: { id: string }) => one.id === id);
+    assert.equal(found.verdict, 'breaks', `${id}: ${stdout}`);
+  });
+  await Promise.all(tried);
+});
+
+test('a key that would cost too much, that is used up or unknown, and no petstore: one sentence each', async (t) => {
+  const place = await workplace(t);
+  const server = await place.serve(`--seed ${SEED}`);
+  const run = async (key: string, direct = server.url, through = direct) => {
+    const { exit, stdout, stderr } = await program(['probe', 'service', direct, '--through', through, '--key', key]);
+    assert.equal(stdout, '');
+    return `${exit} ${stderr}`;
+  };
+  const keyOf = async (plan: string) => (await place.json<{ key: string }>(`keys create --plan ${plan}`)).key;
+  const rich = await keyOf('enterprise --per-minute 5000 --per-day 90000');
+  assert.match(
+    await run(rich),
+    /^1 this key has 5000 requests a minute, and all would be used up: give one of a small plan/,
+  );
+  assert.match(await run('ps_live_none'), /^1 .* refuses the key: /);
+  const free = await keyOf('free');
+  assert.match(
+    await run(free, server.url, 'http://127.0.0.1:1'),
+    /\n?cannot reach http:\/\/127\.0\.0\.1:1: connection refused\n$/,
+  );
+  for (let n = 0; n < 30; n++) await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${free}` } });
+  assert.match(
+    await run(free),
+    /^1 this key has \d+ requests left in its minute, and \d+ are needed: try again in \d+ s\n$/,
+  );
+});
