@@ -16,10 +16,11 @@ import { create, getOne, limit, list } from './suites/requests.ts';
 import { scale } from './suites/scale.ts';
 import { start } from './suites/start.ts';
 import { store } from './suites/store.ts';
+import { threads } from './suites/threads.ts';
 import { asText } from './table.ts';
 
 const SUITES = new Map<string, (bench: Bench) => Promise<void>>(
-  Object.entries({ list, limit, get: getOne, create, limiter, start, scale, store, lab }),
+  Object.entries({ list, limit, get: getOne, create, limiter, start, scale, store, threads, lab }),
 );
 const PAGE = fileURLToPath(new URL('report.html', import.meta.url));
 const SECONDS_MAX = 3_600;
@@ -27,7 +28,7 @@ const ROUNDS_MAX = 100;
 
 const USAGE = `usage: npm run bench -- [${[...SUITES.keys()].join(' | ')}] [options]
 
-Without a suite: all of them, in about five minutes. wrk is needed (Debian: apt install wrk; macOS: brew install wrk).
+Without a suite: all of them, in about seven minutes. wrk is needed (Debian: apt install wrk; macOS: brew install wrk).
 
   --seconds N     how long each load lasts, in whole seconds (default 1)
   --rounds N      how often each is measured, in turn (default 4)

@@ -15,9 +15,9 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Runs a command on the server's core and waits until it prints the address it listens on. */
-export async function startServer(bench: Bench, name: string, command: string[]): Promise<Server> {
-  const [program, ...args] = pinned(bench.cores?.server, command);
+/** Runs a command, on the server's core or on all, and waits until it prints the address it listens on. */
+export async function startServer(bench: Bench, name: string, command: string[], isPinned = true): Promise<Server> {
+  const [program, ...args] = pinned(isPinned ? bench.cores?.server : undefined, command);
   const began = performance.now();
   const env = { ...process.env, NODE_ENV: 'production' };
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });

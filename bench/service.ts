@@ -49,8 +49,10 @@ export class Store {
     return JSON.parse(await this.command('keys', 'create', '--plan', 'enterprise', ...limits, '--json')).key;
   }
 
-  async serve(file?: string): Promise<Server> {
-    const serve = ['serve', '--port', '0', '--ban-after', '0', ...this.#place];
-    return startServer(this.#bench, SERVICE, [process.execPath, file ?? (await program(this.#bench)), ...serve]);
+  /** With options of its own it has all cores. */
+  async serve(file?: string, options: string[] = []): Promise<Server> {
+    const serve = ['serve', '--port', '0', '--ban-after', '0', ...this.#place, ...options];
+    const command = [process.execPath, file ?? (await program(this.#bench)), ...serve];
+    return startServer(this.#bench, SERVICE, command, options.length === 0);
   }
 }

@@ -173,6 +173,9 @@ function whyOneThread({ lab, store }: ServeSettings, given: Given): string | und
   const [major, minor] = process.versions.node.split('.').map(Number);
   const canShare = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
   if (!canShare) return `${threads} above 1 needs Node 22.12 or newer; this is ${process.versions.node}`;
-  const isSource = process.argv[1]?.endsWith('.ts') && !('typescript' in process.features);
-  return isSource ? `${threads} above 1 needs Node 22.18 or newer to run from the source` : undefined;
+  const readsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
+  const isSource = process.argv[1]?.endsWith('.ts');
+  return isSource && !readsTypeScript
+    ? `${threads} above 1 needs Node 22.18 or newer to run from the source`
+    : undefined;
 }

@@ -4,6 +4,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
+import type { Asked } from '../asked.ts';
 import { systemClock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
 import { Logger } from '../operator/logging.ts';
@@ -67,6 +68,7 @@ export async function work(): Promise<void> {
   const addresses = new Addresses({ clock });
   const app: App = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
-  app.open({ store, callers, limiter, ready: () => true, elsewhere: (asked) => line.ask('write', asked) });
+  const elsewhere = async (asked: Asked) => JSON.parse(await line.ask<string>('write', JSON.stringify(asked)));
+  app.open({ store, callers, limiter, ready: () => true, elsewhere });
   await isOver;
 }
