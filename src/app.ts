@@ -74,12 +74,12 @@ export class App {
 
   constructor(options: AppOptions) {
     this.#options = options;
-    const { addresses, log, settings } = options;
+    const { addresses, clock, log, settings } = options;
     const onBan = (key: ApiKey, seconds: number) => {
       log.info('a ban began', { key: key.id, seconds });
       this.#services?.lab?.banned(key);
     };
-    this.#gate = new Gate({ addresses, trustProxy: settings.trustProxy, onBan });
+    this.#gate = new Gate({ addresses, clock, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#connections = createServer(
       (req, res) => this.#handle(req, res),
@@ -139,7 +139,8 @@ export class App {
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
     if (lab === undefined && !isUnder('/v1', path)) {
-      return answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
+      const refused = pages.has(path) ? this.#gate.admitView(exchange) : undefined;
+      return refused ?? answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);

@@ -1,10 +1,11 @@
 /** Who asks, and how often: the key first, then the limits. What both come to is told in headers. */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Addresses } from './access/addresses.ts';
+import { Addresses, PAGES_PER_MINUTE } from './access/addresses.ts';
 import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
+import type { Clock } from './clock.ts';
 import { ApiError } from './http/errors.ts';
 import { errorReply, kept, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
@@ -15,6 +16,7 @@ const BANNED = 'this key is banned for a while: it kept sending requests after a
 
 interface GateOptions {
   addresses: Addresses;
+  clock: Clock;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
   onBan: (key: ApiKey, seconds: number) => void;
@@ -32,11 +34,14 @@ interface Admission {
 
 export class Gate {
   readonly #options: GateOptions;
+  /** Requests for large pages, by address. */
+  readonly #views: Addresses;
   #newestMessage = '';
   #newest: Reply | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
+    this.#views = new Addresses({ clock: options.clock, perMinute: PAGES_PER_MINUTE });
   }
 
   /** Fills in the admission. Gives back the refusal, where there is one. */
@@ -71,10 +76,19 @@ export class Gate {
 
   /** Without a valid key it is the address that is counted. */
   #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
-    const allowance = this.#options.addresses.countRefusal(this.addressOf(admission.req, admission.req.socket));
+    const allowance = this.#options.addresses.count(this.addressOf(admission.req, admission.req.socket));
     admission.limits = addressLimits(allowance);
     if (!allowance.over) return errorReply(unauthorized(refusal));
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
+    return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
+  }
+
+  /** For a page that no key pays for, and that is large: the refusal, where its address has had too many. */
+  admitView(admission: Admission): Reply | undefined {
+    const allowance = this.#views.count(this.addressOf(admission.req, admission.req.socket));
+    if (!allowance.over) return undefined;
+    admission.limits = addressLimits(allowance, 'pages');
+    const why = `the limit of ${allowance.limit} pages a minute for an address is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 

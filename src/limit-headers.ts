@@ -29,10 +29,10 @@ export function resetOf(decision: Decision): number {
   return Math.ceil((verdict === 'banned' ? retryAt : decision[binding].endsAt) / 1000);
 }
 
-/** Of an address without a valid key: the refusals it has left. */
-export function addressLimits({ at, limit, remaining, endsAt }: Allowance): string {
-  const state = `"address";r=${remaining};t=${secondsLeft(endsAt, at)}`;
-  return headLines(limit, remaining, Math.ceil(endsAt / 1000), `"address";q=${limit};w=60`, state);
+/** Of an address: the refusals it has left, or the pages. */
+export function addressLimits({ at, limit, remaining, endsAt }: Allowance, name = 'address'): string {
+  const state = `"${name}";r=${remaining};t=${secondsLeft(endsAt, at)}`;
+  return headLines(limit, remaining, Math.ceil(endsAt / 1000), `"${name}";q=${limit};w=60`, state);
 }
 
 function headLines(limit: number, remaining: number, reset: number, policy: string, state: string): string {

@@ -1,4 +1,5 @@
-/** What stands outside `/v1`: no key, no limits. And why requests under `/v1` are not served just now, if they are not. */
+/** What stands outside `/v1`: no key; of limits, one an address for what is large. And why requests under `/v1` are not served just now, if they are not. */
+import { underConditions } from './http/conditions.ts';
 import { preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
@@ -11,22 +12,24 @@ const ALLOW = 'GET, HEAD, OPTIONS';
 
 export type Unready = 'is starting' | 'is shutting down' | 'waits for its store';
 
+/** In the form that an `Accept-Encoding` asks for. */
+export type Page = (accept: string | undefined) => Reply;
 /** By path. */
-export type Pages = ReadonlyMap<string, () => Reply>;
+export type Pages = ReadonlyMap<string, Page>;
 
 export function answerPage(
   req: Incoming,
   path: string,
   { pages, corsOrigin, unready }: { pages: Pages; corsOrigin: string | undefined; unready: Unready | undefined },
 ): Reply {
-  let page = pages.get(path)?.();
+  let page = pages.get(path)?.(req.headers['accept-encoding'] as string | undefined);
   if (path === '/healthz') page = HEALTHY;
   if (path === '/readyz') page = unready === undefined ? READY : errorReply(notNow(unready));
   if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return preflight(req, ALLOW, corsOrigin);
   checkDemands(req);
   if (page === undefined) throw unready === 'is starting' ? notNow(unready) : nothingThere();
   if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(ALLOW);
-  return page;
+  return page.etag === undefined ? page : underConditions(req.headers, page);
 }
 
 export function notNow(unready: Unready): ApiError {

@@ -58,7 +58,7 @@ const ALLOWED: Record<string, string> = {
   shop: 'clock.ts digits.ts http json store/model.ts',
   'limit-headers.ts': 'access digits.ts',
   'faults.ts': 'access http json store/model.ts',
-  'gate.ts': 'access http limit-headers.ts store/model.ts',
+  'gate.ts': 'access clock.ts http limit-headers.ts store/model.ts',
   'routes.ts': 'shop',
   'exchange.ts': 'access http json routes.ts store/model.ts',
   'pages.ts': 'http',
@@ -70,7 +70,7 @@ const ALLOWED: Record<string, string> = {
   web: 'quoting.ts',
   postgres: 'access clock.ts engine.ts quoting.ts store',
   threads:
-    'access app.ts asked.ts clock.ts engine.ts http operator/logging.ts operator/metrics.ts operator/options.ts operator/pages.ts operator/sockets.ts store',
+    'access app.ts asked.ts clock.ts engine.ts operator/logging.ts operator/metrics.ts operator/options.ts operator/pages.ts operator/sockets.ts pages.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json junit.ts routes.ts store/model.ts',
   'junit.ts': 'quoting.ts',
   probe: 'junit.ts',

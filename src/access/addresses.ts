@@ -1,6 +1,7 @@
 /**
- * Requests without a valid key, counted by address. Addresses cost nothing to make up, so only so many are counted, and
- * none that is counted is given up for a newer one: a flood of them frees no offender, and takes no memory.
+ * Requests that no key pays for, counted by address: those without a valid key, and those for large pages. Addresses
+ * cost nothing to make up, so only so many are counted, and none that is counted is given up for a newer one: a flood
+ * of them frees no offender, and takes no memory.
  */
 import type { Clock } from '../clock.ts';
 import { MINUTE_MS, type WindowState } from './limits.ts';
@@ -8,6 +9,8 @@ import { steadyOffset } from './wall.ts';
 
 /** Refused requests an address has in a minute before it is told to wait. */
 const REFUSED_PER_MINUTE = 60;
+/** Of the console and the document: 300 are 30 MB at most. */
+export const PAGES_PER_MINUTE = 300;
 /** Counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
 /** How often minutes that have ended are looked for, so that newer addresses get their place. */
@@ -26,18 +29,20 @@ interface Bucket {
 
 export class Addresses {
   readonly #clock: Clock;
+  readonly #perMinute: number;
   readonly #wallOffset: (at: number) => number;
   readonly #buckets = new Map<string, Bucket>();
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
   #sweepAt = 0;
 
-  constructor({ clock }: { clock: Clock }) {
+  constructor({ clock, perMinute = REFUSED_PER_MINUTE }: { clock: Clock; perMinute?: number }) {
     this.#clock = clock;
+    this.#perMinute = perMinute;
     this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
-  /** Counts a request without a valid key, unless the allowance is used up already. */
-  countRefusal(address: string): Allowance {
+  /** Counts a request, unless the allowance is used up already. */
+  count(address: string): Allowance {
     const now = this.#clock.now();
     if (now >= this.#sweepAt) {
       for (const [old, { endsAt }] of this.#buckets) if (endsAt <= now) this.#buckets.delete(old);
@@ -50,12 +55,12 @@ export class Addresses {
     }
     bucket ??= this.#shared;
     if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
-    const over = bucket.used === REFUSED_PER_MINUTE;
+    const over = bucket.used === this.#perMinute;
     if (!over) bucket.used++;
     return { ...this.#show(bucket, now), over };
   }
 
-  /** How the address stands, counting nothing; `over` says what `countRefusal` would. */
+  /** How the address stands, counting nothing; `over` says what `count` would. */
   look(address: string): Allowance {
     const isFull = this.#buckets.size >= MAX_ADDRESSES;
     const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });
@@ -64,9 +69,10 @@ export class Addresses {
 
   #show({ used, endsAt }: Bucket, now: number): Allowance {
     const offset = this.#wallOffset(now);
-    const remaining = REFUSED_PER_MINUTE - (endsAt > now ? used : 0);
-    const isOpen = remaining < REFUSED_PER_MINUTE;
-    const limits = { limit: REFUSED_PER_MINUTE, remaining, over: remaining === 0 };
+    const limit = this.#perMinute;
+    const remaining = limit - (endsAt > now ? used : 0);
+    const isOpen = remaining < limit;
+    const limits = { limit, remaining, over: remaining === 0 };
     return { ...limits, endsAt: (isOpen ? endsAt : now) + offset, at: now + offset };
   }
 }

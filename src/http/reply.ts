@@ -30,7 +30,7 @@ export interface About {
   extra: readonly string[];
 }
 
-const JSON_UTF_8 = 'application/json; charset=utf-8';
+export const JSON_UTF_8 = 'application/json; charset=utf-8';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 /** How long a client may leave a connection unused, and how it is told. */

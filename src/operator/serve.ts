@@ -4,8 +4,8 @@ import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
-import type { Reply } from '../http/reply.ts';
 import type { Lab } from '../lab/lab.ts';
+import type { Page } from '../pages.ts';
 import { columnsOf } from '../store/operations.ts';
 import type { Team } from '../threads/team.ts';
 import { openAdmin } from './admin.ts';
@@ -85,7 +85,7 @@ interface Around {
 async function start(settings: ServeSettings, { calls, log, endNow, steps }: Around) {
   const { environment, seed, firstKey: plan, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
-  const pages = new Map<string, () => Reply>();
+  const pages = new Map<string, Page>();
   const addresses = new Addresses({ clock });
   const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
   const team = settings.threads > 1 ? await openTeam({ settings, clock, log, onDeath: endNow(BUG) }) : undefined;

@@ -6,12 +6,12 @@ import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
 import type { Asked } from '../asked.ts';
 import { systemClock } from '../clock.ts';
-import type { Reply } from '../http/reply.ts';
 import { Logger } from '../operator/logging.ts';
 import { Metrics, observer } from '../operator/metrics.ts';
 import type { ServeSettings } from '../operator/options.ts';
 import { addPages } from '../operator/pages.ts';
 import { listen } from '../operator/sockets.ts';
+import type { Page } from '../pages.ts';
 import { Follower } from './feed.ts';
 import { SharedLimiter } from './limiter.ts';
 import { Line } from './line.ts';
@@ -63,7 +63,7 @@ export async function work(): Promise<void> {
     unix: () => Math.floor(start.unixOrigin + clock.now()),
   });
   const limiter = new SharedLimiter({ clock, unix: store.unix, banAfter: settings.banAfter }, memory);
-  const pages = new Map<string, () => Reply>();
+  const pages = new Map<string, Page>();
   addPages(pages, settings, url);
   const addresses = new Addresses({ clock });
   const app: App = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });

@@ -49,14 +49,14 @@ it('200,000 made-up addresses share one bucket, take no memory beyond a maximum,
   const before = memoryInUse();
   for (let n = 0; n < 200_000; n++) {
     clock.advance(n % 5 === 0 ? 2 : 0); // 80 s in all
-    if (n % 100_000 < 61) addresses.countRefusal('offender'); // in each minute
-    addresses.countRefusal(madeUp(n));
+    if (n % 100_000 < 61) addresses.count('offender'); // in each minute
+    addresses.count(madeUp(n));
   }
   assert.equal(addresses.look('offender').over, true);
   assert.equal(addresses.look(madeUp(9_999_999)).over, true);
-  assert.equal(addresses.countRefusal(madeUp(9_999_999)).over, true, 'the shared bucket is used up');
+  assert.equal(addresses.count(madeUp(9_999_999)).over, true, 'the shared bucket is used up');
   const growth = memoryInUse() - before;
   assert.ok(growth < MAX_BYTES, `grew by ${growth} bytes`);
   clock.advance(MINUTE_MS);
-  for (const address of ['offender', madeUp(9_999_999)]) assert.equal(addresses.countRefusal(address).remaining, 59);
+  for (const address of ['offender', madeUp(9_999_999)]) assert.equal(addresses.count(address).remaining, 59);
 });

@@ -105,12 +105,16 @@ describe('the console', { skip }, () => {
     const form = await ui.drawer('Add an animal');
     await ui.send(form, { Category: 'abc' }, 'Add');
     await ui.see(form.locator('.field-error').nth(0), /255/);
-    await ui.see(form.locator('.field-error').nth(1), /integer/);
+    await ui.see(form.locator('.field-error').nth(1), /whole number/);
     assert.equal(await form.getByLabel('Name').and(ui.at(':focus[aria-invalid=true]')).count(), 1);
     await ui.send(form, { Name: MARKUP, Category: BIG }, 'Add');
-    await form.getByRole('link', { name: 'Show it' }).click();
     await ui.see(ui.rowOf(MARKUP), BIG);
     assert.equal(await ui.at('img').count(), 0);
+    await ui.at('#animals .toolbar').getByLabel('Status').selectOption('sold');
+    await ui.see(ui.rows().first(), 'Waldi');
+    await ui.send(form, { Name: 'Not sold', Category: BIG }, 'Add');
+    await form.getByRole('link', { name: 'Show it' }).click(); // where the filter leaves it out
+    await ui.see('#animals pre', '"name": "Not sold"');
     await ui.view('Animals');
   });
 
@@ -124,9 +128,11 @@ describe('the console', { skip }, () => {
     await ui.see(ui.rowOf('Bello'), 'pending');
     await ui.press(/^Find its order/, ui.rowOf('Bello'));
     await ui.press(/^Deliver order/, ui.rowOf('Bello'));
+    await ui.press(/Yes, deliver$/, ui.rowOf('Bello'));
     await ui.see(ui.rowOf('Bello'), 'sold');
     await ui.press('Order Mimi', ui.rowOf('Mimi'));
     await ui.press(/^Cancel order/, ui.rowOf('Mimi'));
+    await ui.press(/Yes, cancel$/, ui.rowOf('Mimi'));
     await ui.see(ui.rowOf('Mimi'), 'available');
     const pending = ui.rowOf('Nobody ordered me');
     await ui.press('Next page', '#animals');
@@ -148,6 +154,7 @@ describe('the console', { skip }, () => {
     await ui.rows().last().getByRole('link', { name: '3', exact: true }).click();
     await ui.see('#orders pre', '"status": "placed"');
     await ui.press(/^Deliver order/, ui.rows());
+    await ui.press(/Yes, deliver$/, ui.rows());
     await ui.see(ui.rows(), 'delivered');
     await ui.go('orders/99');
     await ui.see('#orders .state', /no such order/i);
@@ -229,6 +236,9 @@ describe('the console', { skip }, () => {
     await page.keyboard.press('Enter');
     await ui.see(ui.rowOf('Luna'), 'pending');
     assert.match((await focused.getAttribute('aria-label')) ?? '', /^Deliver order/, 'the focus stays in the row');
+    await page.keyboard.press('Enter');
+    assert.match((await focused.getAttribute('aria-label')) ?? '', /^Deliver order \d+ for Luna\? No$/);
+    await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await ui.see('#live', /is delivered; animal 10 is sold/);
     assert.equal(await focused.getAttribute('data-id'), '10', 'the focus stays, though no button is left');

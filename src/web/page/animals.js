@@ -1,5 +1,5 @@
 /** Animals: the table, an order from a row, and a new one. */
-import { badge, el, note, say, sendButton } from './dom.js';
+import { badge, el, isSecondClick, sendButton } from './dom.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -10,30 +10,32 @@ import { bus } from './wire.js';
 const PET_STATUSES = ['available', 'pending', 'sold'];
 const SUGGESTIONS = 'category-suggestions';
 
-const rowNote = note();
-
 async function orderRow(pet) {
   const reply = await placeOrder(String(pet.id));
   if (reply === undefined) return;
-  if (!reply.ok) return say(rowNote, reply.message, true);
+  if (!reply.ok) return animals.say(pet.id, reply.message, true);
   movePet(pet.id, 'pending');
-  say(rowNote, `Order ${reply.value.id} was placed for ${pet.name}.`);
+  animals.say(pet.id, `Order ${reply.value.id} was placed.`);
 }
 
 async function findRow(pet) {
   const refused = await findOrder(pet.id);
-  if (refused !== undefined && !refused.ok) return say(rowNote, refused.message, true);
+  if (refused !== undefined && !refused.ok) return animals.say(pet.id, refused.message, true);
   animals.refresh(pet.id);
 }
 
 function actions(pet) {
-  const action = (text, click, label) =>
-    sendButton(text, click, { class: 'small', 'aria-label': `${label} ${pet.name}` });
+  const action = (text, act, label) =>
+    sendButton(text, (event) => isSecondClick(event) || act(), {
+      class: 'small',
+      'aria-label': `${label} ${pet.name}`,
+    });
   if (pet.status === 'available') return [action('Order', () => orderRow(pet), 'Order')];
   if (pet.status === 'sold') return [];
   const order = openOrders.get(String(pet.id));
   if (order === null) return [el('span', { class: 'hint', text: 'no open order' })];
-  if (order !== undefined) return closers(order, `order ${order} for ${pet.name}`, rowNote);
+  if (order !== undefined)
+    return closers(order, `order ${order} for ${pet.name}`, (text, bad) => animals.say(pet.id, text, bad));
   return [action('Find its order', () => findRow(pet), 'Find its order:')];
 }
 
@@ -61,7 +63,7 @@ const animals = new List({
 });
 
 function movePet(id, status) {
-  for (const pet of animals.items) if (sameId(pet.id, id)) pet.status = status;
+  for (const pet of animals.shown()) if (sameId(pet.id, id)) pet.status = status;
   animals.refresh(id);
 }
 
@@ -88,14 +90,11 @@ const addForm = new Form({
     petNames.set(String(pet.id), pet.name);
     addForm.controls.name.value = '';
     addForm.controls.name.focus();
-    addForm.added.replaceChildren(
-      ...(animals.append(pet) ? [] : [el('a', { href: `#animals/${pet.id}`, text: 'Show it' })]),
-    );
-    return `${pet.name} was added as animal ${pet.id}.`;
+    const isShown = animals.append(pet);
+    const text = `${pet.name} was added as animal ${pet.id}.`;
+    return isShown ? text : [text, el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
   },
 });
-addForm.added = el('p', { class: 'note' });
-addForm.element.append(addForm.added);
 
 bus.addEventListener('pet-moved', ({ detail }) => movePet(detail.petId, detail.status));
 bus.addEventListener('categories-named', () => {
@@ -106,5 +105,5 @@ bus.addEventListener('categories-named', () => {
 export const animalsView = {
   title: 'Animals',
   list: animals,
-  parts: [suggestions, addForm.drawer(), rowNote, animals.element],
+  parts: [suggestions, addForm.drawer(), animals.element],
 };

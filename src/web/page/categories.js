@@ -41,9 +41,9 @@ const nameForm = new Form({
       body: objectOf({ name: JSON.stringify(name.value) }),
     }),
   done: (category) => {
-    const known = categories.items.find(({ id }) => sameId(id, category.id));
+    const known = categories.shown().find(({ id }) => sameId(id, category.id));
     if (known !== undefined) known.name = category.name;
-    else if (categories.items.every(({ id }) => BigInt(id) < BigInt(category.id))) categories.append(category);
+    else categories.append(category);
     categories.seen([category]);
     categories.drawRows();
     return `Category ${category.id} is called ${category.name}.`;

@@ -18,13 +18,52 @@ export const byId = (id) => document.getElementById(id);
 
 export const button = (text, click, props = {}) => el('button', { type: 'button', text, on: { click }, ...props });
 
-/** A button that makes a request: it waits while none may be sent. */
+/** The second click of two counts for nothing: what it meets may have taken the place of what the first one met. */
+export const isSecondClick = (event) => event.detail > 1;
+
+/**
+ * A button that makes a request. It waits while none may be sent, and while its own is under way. Without `click` it is
+ * that of a form, which one click sends once.
+ */
 export function sendButton(text, click, props = {}) {
   const disabled = document.body.dataset.waiting === undefined ? undefined : 'true';
+  let isBusy = false;
+  const press = async (event) => {
+    if (event.currentTarget.ariaDisabled || isBusy || (!click && isSecondClick(event))) return event.preventDefault();
+    isBusy = true;
+    try {
+      await click?.(event);
+    } finally {
+      isBusy = false;
+    }
+  };
   const type = click === undefined ? 'submit' : 'button';
-  const unlessWaiting = (event) => (event.currentTarget.ariaDisabled ? event.preventDefault() : click?.(event));
-  const on = { click: unlessWaiting };
-  return el('button', { type, text, on, 'data-sends': true, 'aria-disabled': disabled, ...props });
+  return el('button', { type, text, on: { click: press }, 'data-sends': true, 'aria-disabled': disabled, ...props });
+}
+
+/** A key that is held down presses a button again and again, and whatever takes its place: only the first counts. */
+export function ignoreHeldKeys() {
+  const ignore = (event) => {
+    const presses = event.key === 'Enter' && event.target.closest('button, summary, a, input') !== null;
+    if (event.repeat && presses) event.preventDefault();
+  };
+  addEventListener('keydown', ignore, true);
+}
+
+/**
+ * Asks before an action, in the place of the buttons: `question` for who cannot see them, `yes` on its button. The focus
+ * is on the button that leaves all as it is; that and Escape call `keep`.
+ */
+export function ask(place, { question, yes, act, keep }) {
+  const small = { class: 'small' };
+  const stay = button('No', (event) => isSecondClick(event) || keep(), { ...small, 'aria-label': `${question} No` });
+  const go = sendButton(yes, (event) => isSecondClick(event) || act(), {
+    ...small,
+    'aria-label': `${question} ${yes}`,
+  });
+  const leave = ({ key }) => key === 'Escape' && keep();
+  place.replaceChildren(el('span', { role: 'group', 'aria-label': question, on: { keydown: leave } }, stay, ' ', go));
+  stay.focus();
 }
 
 /** Said once to who cannot see what changed. */

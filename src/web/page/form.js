@@ -12,7 +12,13 @@ export function messagesByField(message, fields) {
   return found;
 }
 
-let forms = 0;
+let fields = 0;
+const forms = new Set();
+
+/** What forms have said was about the page on which it was said. */
+export function clearForms() {
+  for (const form of forms) form.clear();
+}
 
 export const textInput = (more = {}) => el('input', { type: 'text', autocomplete: 'off', ...more });
 export const idInput = (more = {}) => textInput({ inputmode: 'numeric', ...more });
@@ -25,7 +31,7 @@ export function select(values, props = {}) {
 
 /** A control under its label, with what there is to know of it, and a place for what is wrong with it. */
 export function field(label, control, hint = '') {
-  const id = `field-${++forms}`;
+  const id = `field-${++fields}`;
   control.id = id;
   control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
   const error = el('p', { class: 'field-error', id: `${id}-error` });
@@ -37,10 +43,11 @@ export function field(label, control, hint = '') {
 }
 
 export class Form {
-  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → what to say. */
+  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → what to say, and links. */
   constructor({ title, button, fields, submit, done, buttons = [] }) {
     Object.assign(this, { controls: {}, errors: {}, submit, done, title });
     this.note = note();
+    forms.add(this);
     const parts = fields.map(([name, label, control, hint]) => {
       const { element, error } = field(label, control, hint);
       this.controls[name] = control;
@@ -70,13 +77,20 @@ export class Form {
 
   async #send(event) {
     event.preventDefault();
-    if (this.sending) return;
+    if (this.sending) return; // its first press is under way
     this.sending = true;
     const reply = await this.submit(this.controls);
     this.sending = false;
     if (reply === undefined) return;
     this.#mark(reply.ok ? new Map() : messagesByField(reply.message, Object.keys(this.controls)));
-    if (reply.ok) say(this.note, this.done(reply.value));
+    if (!reply.ok) return;
+    const [text, ...links] = [this.done(reply.value)].flat();
+    say(this.note, text);
+    this.note.append(...links.flatMap((link) => [' ', link]));
+  }
+
+  clear() {
+    this.#mark(new Map());
   }
 
   #mark(messages) {

@@ -6,6 +6,9 @@ import { go, hashOf, place } from './place.js';
 import { call } from './wire.js';
 
 const PAGE_SIZES = ['5', '10', '20', '50', '100'];
+/** Rows of what was added though it belongs on another page. */
+const MAX_ADDED = 5;
+const FOCUSABLE = 'a, button';
 
 const choice = (text, control) => el('label', { class: 'choice' }, el('span', { text }), control);
 
@@ -18,6 +21,7 @@ export class List {
   constructor({ view, path, onePath, thing, things, statuses = [], size = '20', columns, empty, seen = () => {} }) {
     Object.assign(this, { view, path, onePath, thing, things, size, columns, empty, seen });
     this.asked = 0;
+    this.said = new Map(); // what came of actions, by id: [text, bad]
     this.trail = [];
     const choose = () => this.#go({});
     this.status = select([['', 'All'], ...statuses], { on: { change: choose } });
@@ -79,10 +83,11 @@ export class List {
     const { url } = this;
     this.element.setAttribute('aria-busy', 'true');
     if (url !== this.current) {
-      Object.assign(this, { items: [], current: undefined, nextAfter: undefined });
+      Object.assign(this, { items: [], added: [], current: undefined, nextAfter: undefined });
+      this.said.clear();
       this.draw(el('p', { class: 'state', text: 'Loading…' }));
     }
-    const reply = await call('GET', url);
+    const reply = await call('GET', url, { again: true });
     if (asked !== this.asked) return; // overtaken by a later one
     this.element.removeAttribute('aria-busy');
     if (!reply?.ok) {
@@ -94,9 +99,11 @@ export class List {
     Object.assign(this, {
       current: url,
       items,
+      added: [],
       nextAfter: next?.get('after'),
-      text: reply.exchange.text.replace(/^\[|\]$/g, ''),
+      text: reply.text.replace(/^\[|\]$/g, ''),
     });
+    this.said.clear();
     this.seen(items);
     this.draw();
     if (this.element.checkVisibility()) announce(`${items.length} ${this.things}. ${this.position.textContent}`);
@@ -105,18 +112,35 @@ export class List {
   clear() {
     this.asked++;
     this.element.removeAttribute('aria-busy');
-    Object.assign(this, { items: [], nextAfter: undefined, current: undefined });
+    Object.assign(this, { items: [], added: [], nextAfter: undefined, current: undefined });
+    this.said.clear();
     this.draw('');
   }
 
-  /** Something new at the end: shown if this page is where it belongs and has room. */
+  /** Something new: shown at its place if that is here, else above the page. Not where the filter leaves it out. */
   append(item) {
-    const isEnd = this.current !== undefined && this.one === undefined && this.nextAfter === undefined;
     const isWanted = this.status.value === '' || this.status.value === item.status;
-    if (!isEnd || !isWanted || this.items.length >= Number(this.sizes.value)) return false;
-    this.items.push(item);
+    if (this.current === undefined || this.one !== undefined || !isWanted) return false;
+    const isEnd = this.nextAfter === undefined && this.items.length < Number(this.sizes.value);
+    const isBehind = (id) => id === undefined || BigInt(item.id) > BigInt(id);
+    const last = this.items.at(-1)?.id ?? item.id;
+    if (isBehind(this.after) && (isEnd || !isBehind(last)))
+      this.items = [...this.items, item].sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
+    else this.added = [item, ...this.added].slice(0, MAX_ADDED);
     this.draw();
     return true;
+  }
+
+  /** All that has a row, from the top. */
+  shown() {
+    return [...this.added, ...this.items];
+  }
+
+  /** What came of an action, in the row of its thing until another page is shown, and aloud. */
+  say(id, text, bad = false) {
+    this.said.set(String(id), [text, bad]);
+    this.drawRows();
+    announce(text);
   }
 
   draw(state = this.#stateNow()) {
@@ -136,27 +160,42 @@ export class List {
   /** One thing is told as the service gives it; of none it is said that there are none. */
   #stateNow() {
     if (this.one !== undefined && this.items.length > 0) return block('As the service gives it', indented(this.text));
-    if (this.items.length > 0) return '';
+    if (this.shown().length > 0) return '';
     const none = this.status.value === '' ? this.empty : `No ${this.things} are ${this.status.value}.`;
     const text = this.one === undefined ? none : `There is no ${this.thing} ${this.one}.`;
     return el('p', { class: 'state', text });
   }
 
-  /** The rows alone: something that they show has changed, or become known. */
-  drawRows() {
-    const rowOf = (item) => {
-      const cells = this.columns.map(([, , cell]) => cell(item));
-      return row(this.columns, cells, { tabindex: -1, 'data-id': item.id });
-    };
-    this.table.tBodies[0].replaceChildren(...this.items.map(rowOf));
-    this.table.hidden = this.items.length === 0;
+  #rowOf(item) {
+    const [text, bad] = this.said.get(String(item.id)) ?? [];
+    const mark = this.added.includes(item) && text === undefined ? 'Just added' : undefined;
+    const words = text ?? mark;
+    const cells = this.columns.map(([name, , cell]) => {
+      const isPlace = name === 'col-main' && words !== undefined;
+      return isPlace ? [...cell(item), el('p', { class: `said${bad ? ' bad' : ''}`, text: words })] : cell(item);
+    });
+    return row(this.columns, cells, { tabindex: -1, 'data-id': item.id });
   }
+
+  /** The rows alone: something that they show has changed, or become known. The focus stays where it is. */
+  drawRows() {
+    const body = this.table.tBodies[0];
+    const focused = body.contains(document.activeElement) ? document.activeElement : undefined;
+    const id = focused?.closest('tr').dataset.id;
+    const at = focused && [...focused.closest('tr').querySelectorAll(FOCUSABLE)].indexOf(focused);
+    body.replaceChildren(...this.shown().map((item) => this.#rowOf(item)));
+    this.table.hidden = this.shown().length === 0;
+    const now = focused && this.#drawn(id);
+    (now?.querySelectorAll(FOCUSABLE)[at] ?? now)?.focus();
+  }
+
+  #drawn = (id) => [...this.table.tBodies[0].rows].find((one) => one.dataset.id === String(id));
 
   /** Draws again; the focus stays in the row, where its button may have become another one. */
   refresh(id) {
     this.drawRows();
     if (this.one !== undefined) this.state.replaceChildren(); // what the service gave is no longer so
-    const found = [...this.table.tBodies[0].rows].find((one) => one.dataset.id === String(id));
+    const found = this.#drawn(id);
     (found?.querySelector('button') ?? found)?.focus();
   }
 }

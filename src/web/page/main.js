@@ -1,8 +1,9 @@
 /** The start: which view is shown, and what is read when a key is there. */
 import { animalsView } from './animals.js';
 import { categoriesView } from './categories.js';
-import { byId, el } from './dom.js';
+import { byId, el, ignoreHeldKeys } from './dom.js';
 import { startExchanges } from './exchanges.js';
+import { clearForms } from './form.js';
 import { labView } from './lab.js';
 import { ordersView } from './orders.js';
 import { startPanel } from './panel.js';
@@ -50,7 +51,13 @@ for (const part of document.querySelectorAll('.page, nav')) part.hidden = false;
 if (views.lab === undefined) document.querySelector('nav a[href="#lab"]').remove();
 startPanel();
 startExchanges();
+ignoreHeldKeys();
 bus.addEventListener('start', start);
+bus.addEventListener('again', () => {
+  const view = views[place().view] ?? views.animals;
+  if (view.list === undefined) view.show();
+  else view.list.load();
+});
 bus.addEventListener('key', () => {
   if (wire.key !== '') return;
   forget();
@@ -60,6 +67,7 @@ let [shown] = location.hash.split('?');
 addEventListener('hashchange', async () => {
   const { view } = place();
   if (view !== '' && !(view in views)) return; // the skip link
+  clearForms();
   const done = show();
   const [path] = location.hash.split('?');
   if (path !== shown) {

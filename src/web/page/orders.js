@@ -1,5 +1,5 @@
 /** Orders: placed, delivered, cancelled; here and from the rows of animals. */
-import { badge, el, note, say, sendButton } from './dom.js';
+import { ask, badge, button, el, isSecondClick } from './dom.js';
 import { Form, idInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -7,46 +7,86 @@ import { idLink, named, noteOrder, openOrders, petMoved, petNames, postOnce, sam
 import { call } from './wire.js';
 
 const MAX_LOOKUP_PAGES = 5;
+const MAX_NAME_REQUESTS = 3;
+const MAX_PAGE = 100n;
 const ORDERS = '/v1/store/orders';
 const OUTCOME = { delivered: 'sold', cancelled: 'available' };
 
 const placeOnce = postOnce();
-const orderNote = note();
 
 /** `petId` as it was typed. */
 export async function placeOrder(petId) {
   const reply = await placeOnce(ORDERS, objectOf({ petId: petId === '' ? undefined : asTyped(petId) }));
   if (reply?.ok) {
     noteOrder(reply.value);
-    orders.append(reply.value);
+    if (orders.append(reply.value)) nameAnimals([reply.value]);
   }
   return reply;
 }
 
-async function closeOrder(id, status, told) {
+async function closeOrder(id, status) {
   const reply = await call('PATCH', `${ORDERS}/${id}`, { body: objectOf({ status: JSON.stringify(status) }) });
-  if (reply === undefined) return;
-  if (!reply.ok) return say(told, reply.message, true);
+  if (!reply?.ok) return reply;
   noteOrder(reply.value);
-  for (const order of orders.items) if (sameId(order.id, id)) order.status = status;
+  for (const order of orders.shown()) if (sameId(order.id, id)) order.status = status;
   orders.refresh(id);
-  const { petId } = reply.value;
-  petMoved(petId, OUTCOME[status]);
-  say(told, `Order ${id} is ${status}; animal ${petId} is ${OUTCOME[status]}.`);
+  petMoved(reply.value.petId, OUTCOME[status]);
+  return reply;
 }
 
-/** The buttons that close an order; what came of it is said in `told`. */
-export function closers(orderId, whose, told) {
-  const closer = (text, status) =>
-    sendButton(text, () => closeOrder(orderId, status, told), { class: 'small', 'aria-label': `${text} ${whose}` });
-  return [closer('Deliver', 'delivered'), closer('Cancel', 'cancelled')];
+/**
+ * The buttons that close an order, each of which asks first. `whose`: as they are called by who cannot see the row; what
+ * came of it is told by `say(text, bad)`.
+ */
+export function closers(orderId, whose, say) {
+  const draw = (place, at) => {
+    const buttons = closers(orderId, whose, say);
+    place.replaceChildren(...buttons);
+    buttons[at].focus();
+  };
+  const closer = (text, status, at) => {
+    const press = (event) => {
+      if (isSecondClick(event)) return;
+      const place = event.currentTarget.parentElement;
+      const act = async () => {
+        const reply = await closeOrder(orderId, status);
+        if (reply?.ok) return say(`Order ${orderId} is ${status}; animal ${reply.value.petId} is ${OUTCOME[status]}.`);
+        draw(place, at);
+        if (reply !== undefined) say(reply.message, true);
+      };
+      ask(place, {
+        question: `${text} ${whose}?`,
+        yes: `Yes, ${text.toLowerCase()}`,
+        act,
+        keep: () => draw(place, at),
+      });
+    };
+    return button(text, press, { class: 'small', 'aria-label': `${text} ${whose}` });
+  };
+  return [closer('Deliver', 'delivered', 0), closer('Cancel', 'cancelled', 1)];
+}
+
+/** Orders tell no names: those of their animals are read, as far as a few requests give them. */
+async function nameAnimals(page) {
+  const ids = new Set(page.map(({ petId }) => String(petId)).filter((id) => !petNames.has(id)));
+  const unknown = [...ids].map(BigInt).sort((a, b) => (a < b ? -1 : 1));
+  for (let asked = 0; unknown.length > 0 && asked < MAX_NAME_REQUESTS; asked++) {
+    const [first] = unknown;
+    const near = unknown.filter((id) => id < first + MAX_PAGE);
+    const limit = near.at(-1) - first + 1n;
+    const reply = await call('GET', `/v1/pets?limit=${limit}&after=${first - 1n}`, { again: true });
+    if (!reply?.ok) return;
+    for (const { id, name } of reply.value) petNames.set(String(id), name);
+    unknown.splice(0, near.length);
+  }
+  if (ids.size > 0) orders.drawRows();
 }
 
 /** The interface does not say which order an animal is in: the open ones are read until it is found. */
 export async function findOrder(petId) {
   let url = `${ORDERS}?limit=100&status=placed`;
   for (let page = 0; page < MAX_LOOKUP_PAGES && url !== undefined; page++) {
-    const reply = await call('GET', url);
+    const reply = await call('GET', url, { again: true });
     if (!reply?.ok) return reply;
     reply.value.forEach(noteOrder);
     if (openOrders.has(String(petId))) return reply;
@@ -74,10 +114,15 @@ const orders = new List({
     ['col-main', 'Animal', ({ petId }) => named(petNames, petId, idLink('animals', petId))],
     ['col-more', 'Placed', (order) => [when(order)]],
     ['col-status', 'Status', ({ status }) => [badge(status)]],
-    ['col-actions', 'Actions', ({ id, status }) => (status === 'placed' ? closers(id, `order ${id}`, orderNote) : [])],
+    ['col-actions', 'Actions', ({ id, status }) => (status === 'placed' ? closersOf(id) : [])],
   ],
-  seen: (page) => page.forEach(noteOrder),
+  seen: (page) => {
+    page.forEach(noteOrder);
+    nameAnimals(page);
+  },
 });
+
+const closersOf = (id) => closers(id, `order ${id}`, (text, bad) => orders.say(id, text, bad));
 
 const placeForm = new Form({
   title: 'Place an order',
@@ -92,4 +137,4 @@ const placeForm = new Form({
   },
 });
 
-export const ordersView = { title: 'Orders', list: orders, parts: [placeForm.drawer(), orderNote, orders.element] };
+export const ordersView = { title: 'Orders', list: orders, parts: [placeForm.drawer(), orders.element] };

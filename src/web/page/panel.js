@@ -1,5 +1,5 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
-import { announce, badge, button, byId, duration, el } from './dom.js';
+import { announce, badge, button, byId, duration, el, sendButton } from './dom.js';
 import { bus, endWait, setKey, wire } from './wire.js';
 
 const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
@@ -10,13 +10,31 @@ const STANDING = {
   refused: ['Refused', 'bad'],
 };
 
+/** What is pasted may be all that the operator was shown: then the key's id is in it, before the key. */
+function readKey(text) {
+  const key = /\bps_(?:live|test)_\w+/.exec(text);
+  if (key === null) return [text.trim(), ''];
+  return [key[0], /\bk[1-9]\d{0,14}\b/.exec(text.slice(0, key.index))?.[0] ?? ''];
+}
+
 function startKey() {
   const input = byId('key-input');
   const show = byId('key-show');
   input.value = wire.key;
+  let id = wire.keyId;
+  input.addEventListener('input', () => (id = ''));
+  input.addEventListener('paste', (event) => {
+    const [key, pasted] = readKey(event.clipboardData.getData('text')); // the input would join its lines
+    if (pasted === '') return;
+    event.preventDefault();
+    [input.value, id] = [key, pasted];
+  });
   byId('key-form').addEventListener('submit', (event) => {
     event.preventDefault();
-    setKey(input.value.trim());
+    const [key, typed] = readKey(input.value);
+    input.value = key;
+    id ||= typed;
+    setKey(key, id);
     if (wire.key !== '') bus.dispatchEvent(new Event('start'));
   });
   show.addEventListener('click', () => {
@@ -25,7 +43,7 @@ function startKey() {
     show.setAttribute('aria-pressed', String(!shown));
   });
   byId('key-forget').addEventListener('click', () => {
-    input.value = '';
+    input.value = id = '';
     setKey('');
     announce('The key is forgotten.');
     input.focus();
@@ -33,8 +51,9 @@ function startKey() {
 }
 
 function drawKey() {
-  const [text, kind] = STANDING[wire.standing];
+  const [text, kind] = wire.isSilent && wire.key !== '' ? ['No reply', ''] : STANDING[wire.standing];
   const [standing, box] = [byId('key-standing'), byId('key')];
+  byId('key-id').textContent = wire.keyId;
   if (wire.standing === 'accepted' && standing.textContent !== text) {
     if (box.contains(document.activeElement)) box.querySelector('summary').focus();
     box.open = false;
@@ -86,7 +105,9 @@ function bannerText(code) {
   const today = day && `This day has ${day.left.toLocaleString('en')} of ${day.limit.toLocaleString('en')} left. `;
   if (code === 'key_banned') {
     const why = 'It kept sending requests after a 429. Requests during the ban neither count nor extend it. ';
-    return ['Banned', 'This key is banned', [why, today, 'The operator can end it: ']];
+    const id =
+      wire.keyId === '' ? 'The operator, who finds its ID with keys list, can end it: ' : 'The operator can end it: ';
+    return ['Banned', 'This key is banned', [why, today, id]];
   }
   if (code === 'rate_limited') {
     const minute = leftIn('minute') ? 'The minute is used up' : 'Too many requests without a valid key';
@@ -98,22 +119,38 @@ function bannerText(code) {
 
 let countdown;
 
+/** Whether the service will answer the next request, nobody knows: this one may be sent. */
+function silenceBanner() {
+  const text = 'It may have stopped, or the network is down. What is shown may be out of date.';
+  return [
+    el(
+      'div',
+      { role: 'alert' },
+      el('p', { class: 'title', text: 'The service does not answer' }),
+      el('p', { class: 'hint', text }),
+    ),
+    sendButton('Try again', () => bus.dispatchEvent(new Event('again')), { class: 'small' }),
+  ];
+}
+
 function drawBanner() {
-  const { wait } = wire;
+  const { wait, isSilent } = wire;
   const box = byId('banner');
   document.body.toggleAttribute('data-waiting', wait !== undefined);
   for (const one of document.querySelectorAll('[data-sends]')) {
     if (wait === undefined || one.closest('#lab')) one.removeAttribute('aria-disabled');
     else one.setAttribute('aria-disabled', 'true');
   }
-  box.hidden = wait === undefined;
+  box.hidden = wait === undefined && !isSilent;
+  document.body.toggleAttribute('data-banner', !box.hidden);
   countdown = undefined;
-  if (wait === undefined) return box.replaceChildren();
+  box.className = 'banner warn';
+  if (wait === undefined) return box.replaceChildren(...(isSilent ? silenceBanner() : []));
   const banned = wait.code === 'key_banned';
   const [mark, title, text] = bannerText(wait.code);
   box.className = `banner ${banned ? 'bad' : 'warn'}`;
   countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
-  const lift = el('code', { text: document.body.dataset.lift });
+  const lift = el('code', { text: document.body.dataset.lift.replace(' ID', ` ${wire.keyId || 'ID'}`) });
   const words = el('p', { class: 'hint' }, ...text.filter((part) => part), ...(banned ? [lift] : []));
   const look = () => {
     endWait();
@@ -141,7 +178,12 @@ export function startPanel() {
   bus.addEventListener('key', drawKey);
   bus.addEventListener('windows', drawGauges);
   bus.addEventListener('wait', drawBanner);
+  bus.addEventListener('silence', () => {
+    drawKey();
+    drawBanner();
+  });
   drawKey();
+  drawGauges();
   drawBanner();
   setInterval(tick, 1000);
 }

@@ -3,6 +3,7 @@ import { badge, button, byId, el, problem, row, table } from './dom.js';
 import { statusBadge } from './exchanges.js';
 import { place } from './place.js';
 import { bodyOf, described, parametersOf, resolve, Trial, trials } from './trial.js';
+import { setSilence } from './wire.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const FIELDS = [['col-id', 'Name'], ['col-more', 'Type'], ['col-main', 'Meaning']]; // biome-ignore format: a table
@@ -129,8 +130,10 @@ async function readDescription() {
     const reply = await fetch('/openapi.json', { credentials: 'omit' });
     if (!reply.ok) throw new Error(`the service answered ${reply.status}`);
     described.document = await reply.json();
+    setSilence(false);
     box.replaceChildren(...drawReference());
   } catch (error) {
+    setSilence(error instanceof TypeError); // what fetch says where there was no reply
     box.replaceChildren(
       problem(`The description could not be read: ${error.message}.`),
       button('Try again', readDescription),

@@ -7,8 +7,12 @@ export const categoryNames = new Map();
 export const petNames = new Map();
 export const openOrders = new Map();
 
+/** Beyond it a name may be cut in a list. */
+const MAX_SHORT_NAME = 60;
+
 export const sameId = (a, b) => String(a) === String(b);
-export const nameText = (name) => el('span', { class: 'name', text: name });
+export const nameText = (name) =>
+  el('span', { class: 'name', title: name.length > MAX_SHORT_NAME ? name : undefined, text: name });
 export const idText = (id) => el('span', { class: 'number', text: String(id) });
 export const idLink = (view, id) => el('a', { class: 'number', href: `#${view}/${id}`, text: String(id) });
 

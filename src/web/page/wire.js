@@ -2,21 +2,25 @@
 import { readJson } from './json.js';
 
 export const MAX_EXCHANGES = 20;
+const MAX_CACHED_REPLIES = 50;
 const STORED = 'petstore-console';
 /** Stands for the key where it is not shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
 
-/** Events: `key`, `windows`, `wait`, `exchange`. */
+/** Events: `key`, `windows`, `wait`, `silence`, `exchange`. */
 export const bus = new EventTarget();
 const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
 
 const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, exchanges: [] };
 
 /**
- * `standing`: none, unknown, accepted, refused. `wait`: until when nothing is to be sent, and why. Key, windows and
- * wait outlive a reload: asking again during a wait could end in a ban. All times are of Date.now().
+ * `keyId`: as the operator's commands name the key; '' where nobody said. `standing`: none, unknown, accepted, refused.
+ * `isSilent`: the last request had no reply. `wait`: until when nothing is to be sent, and why. Key, windows and wait
+ * outlive a reload: asking again during a wait could end in a ban. All times are of Date.now().
  */
-export const wire = { key: '', ...NEW, ...stored() };
+export const wire = { key: '', keyId: '', isSilent: false, ...NEW, ...stored() };
+/** By path: what was read with an ETag, so that what has not changed since is not sent again. */
+const cached = new Map();
 if (wire.key !== '') wire.standing = 'unknown';
 
 function stored() {
@@ -28,18 +32,19 @@ function stored() {
 }
 
 function store() {
-  const { key, windows, wait } = wire;
+  const { key, keyId, windows, wait } = wire;
   try {
     if (key === '') sessionStorage.removeItem(STORED);
-    else sessionStorage.setItem(STORED, JSON.stringify({ key, windows, wait }));
+    else sessionStorage.setItem(STORED, JSON.stringify({ key, keyId, windows, wait }));
   } catch {
     // as above
   }
 }
 
 /** What was known of another key is none of this one's business. */
-export function setKey(key) {
-  Object.assign(wire, NEW, { key, standing: key === '' ? 'none' : 'unknown' });
+export function setKey(key, keyId = '') {
+  Object.assign(wire, NEW, { key, keyId, standing: key === '' ? 'none' : 'unknown' });
+  cached.clear();
   store();
   tell('key', 'windows', 'wait', 'exchange');
 }
@@ -48,6 +53,12 @@ export function endWait() {
   wire.wait = undefined;
   store();
   tell('wait');
+}
+
+export function setSilence(isSilent) {
+  if (wire.isSilent === isSilent) return;
+  wire.isSilent = isSilent;
+  tell('silence');
 }
 
 /** The key's clock was moved: what was told of its windows is no longer so. */
@@ -59,12 +70,18 @@ export function forgetWindows() {
 
 /**
  * Sends, unless the service asked to wait: then nothing, and undefined; the lab, which can end the wait, counts for
- * itself. Else what came back: `status` (0 if nothing
- * did), `value`, `message` (of what went wrong, or empty), `next` (the path of the next page), and the `exchange`.
+ * itself. Else what came back: `status` (0 if nothing did), `text` and the `value` of it, `message` (of what went wrong,
+ * or empty), `next` (the path of the next page), and the `exchange`. `again`: what was read before need not be sent
+ * again; a 304 then comes to what was read.
  */
-export async function call(method, path, { body, headers = {} } = {}) {
+export async function call(method, path, { body, headers = {}, again = false } = {}) {
   if (wire.wait !== undefined && !path.startsWith('/lab/')) return undefined;
-  const sent = { ...(body !== undefined && { 'Content-Type': 'application/json' }), ...headers };
+  const known = again ? cached.get(path) : undefined;
+  const sent = {
+    ...(body !== undefined && { 'Content-Type': 'application/json' }),
+    ...(known && { 'If-None-Match': known.tag }),
+    ...headers,
+  };
   const exchange = { method, path, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const usedKey = wire.key;
   const begun = performance.now();
@@ -82,23 +99,35 @@ export async function call(method, path, { body, headers = {} } = {}) {
     exchange.failure = `${failure} (${error.message}).`;
   }
   exchange.ms = performance.now() - begun;
-  const result = understand(exchange);
+  const result = understand(exchange, known);
+  if (again && usedKey === wire.key) keep(path, result);
+  setSilence(exchange.status === 0 && failure !== 'Not sent');
   if (usedKey === wire.key) learn(result);
   return result;
 }
 
-function understand(exchange) {
-  const { status, text, failure, received } = exchange;
+function keep(path, { ok, status, headers, text }) {
+  const tag = headers.get('etag');
+  if (!ok || status !== 200 || tag === undefined) return;
+  cached.delete(path); // so that it is the newest
+  cached.set(path, { tag, text });
+  if (cached.size > MAX_CACHED_REPLIES) cached.delete(cached.keys().next().value);
+}
+
+function understand(exchange, known) {
+  const { status, failure, received } = exchange;
   const headers = new Map(received);
+  const isKnown = status === 304 && known !== undefined;
+  const text = isKnown ? known.text : exchange.text;
   const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1];
-  const result = { status, headers, next, exchange, value: undefined, message: failure ?? '' };
+  const result = { status, headers, next, exchange, text, value: undefined, message: failure ?? '' };
   try {
     if (text !== '') result.value = readJson(text);
   } catch {
     result.message = 'The reply is not JSON.';
   }
   if (status >= 400) result.message = result.value?.message ?? `The service answered ${status}.`;
-  result.ok = status >= 200 && status < 300 && result.message === '';
+  result.ok = (isKnown || (status >= 200 && status < 300)) && result.message === '';
   return result;
 }
 
