@@ -1,17 +1,20 @@
 /**
- * `npm run build`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client with its declarations,
- * and dist/petstore, a single file that carries its own Node and needs nothing else.
+ * `npm run build`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client with its declarations, and
+ * dist/petstore, a single file that carries its own Node and needs nothing else. Beside them what of others is in it:
+ * dist/THIRD-PARTY-NOTICES and dist/petstore.cdx.json. Two builds of one commit are equal byte for byte, wherever made.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { bundle, ROOT } from './bundle.ts';
 import { buildClient } from './client.ts';
-
-/** The runtime inside the binary. The npm package `node` of this version is a wrapper of these, one a platform. */
-const RUNTIME_VERSION = '26.10.0';
+import { billOf, componentsOf, noticesOf, runtimeComponent } from './notices.ts';
+import { fetchRuntime } from './runtime.ts';
 
 const DIST = path.join(ROOT, 'dist');
+const WORKSHOP = path.join(DIST, '.node');
+const NOTICES = 'THIRD-PARTY-NOTICES';
+const BILL = 'petstore.cdx.json';
 
 function commit(): string {
   try {
@@ -24,41 +27,38 @@ function commit(): string {
   }
 }
 
-/** Kept out of node_modules of the project: there it would become the `node` of every npm script. */
-function fetchRuntime(): string {
-  const dir = path.join(DIST, '.node');
-  const name = `node-${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
-  const file = path.join(dir, 'node_modules', name, 'bin/node');
-  const marker = path.join(dir, 'node_modules', name, 'package.json');
-  if (existsSync(file) && JSON.parse(readFileSync(marker, 'utf8')).version === RUNTIME_VERSION) return file;
-  mkdirSync(dir, { recursive: true });
-  writeFileSync(path.join(dir, 'package.json'), '{"private":true}\n');
-  const flags = ['--no-save', '--no-package-lock', '--ignore-scripts', '--prefix', dir];
-  execFileSync('npm', ['install', ...flags, `${name}@${RUNTIME_VERSION}`], { stdio: 'inherit', cwd: dir });
-  return file;
-}
-
-async function buildBinary(stamp: string): Promise<void> {
-  const main = path.join(DIST, '.node', 'petstore.cjs');
-  const node = fetchRuntime();
-  await bundle({ outfile: main, commit: stamp, minify: true });
+/** `node`: the runtime that goes into it. */
+function buildBinary(node: string): void {
+  // Paths from the folder in which it is made: as they stand in the file, they must not tell where that was.
   const settings = {
-    main,
+    main: 'petstore.cjs',
     mainFormat: 'commonjs',
-    assets: { 'petstore.cjs': main }, // the same once more: what other threads are started with (src/threads/team.ts)
-    output: path.join(DIST, 'petstore'),
+    assets: {
+      'petstore.cjs': 'petstore.cjs', // the same once more: what other threads are started with (src/threads/team.ts)
+      [NOTICES]: `../${NOTICES}`,
+      [BILL]: `../${BILL}`,
+    },
+    output: '../petstore',
     disableExperimentalSEAWarning: true,
     useCodeCache: true,
+    // The environment and signals of whoever starts it are nobody's way into it.
+    execArgv: ['--disable-sigusr1'],
+    execArgvExtension: 'none',
   };
-  const config = path.join(DIST, '.node', 'sea.json');
-  writeFileSync(config, JSON.stringify(settings));
-  execFileSync(node, ['--build-sea', config], { stdio: 'inherit' });
-  chmodSync(settings.output, 0o755);
+  writeFileSync(path.join(WORKSHOP, 'sea.json'), JSON.stringify(settings));
+  // With a seed of its own the engine would write another code cache each time.
+  execFileSync(node, ['--random-seed=1', '--build-sea', 'sea.json'], { stdio: 'inherit', cwd: WORKSHOP });
+  chmodSync(path.join(DIST, 'petstore'), 0o755);
 }
 
-mkdirSync(DIST, { recursive: true });
+mkdirSync(WORKSHOP, { recursive: true });
 const stamp = commit();
-await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
+const inputs = await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
 chmodSync(path.join(DIST, 'petstore.cjs'), 0o755);
 await buildClient(path.join(DIST, 'client'));
-await buildBinary(stamp);
+const runtime = fetchRuntime(WORKSHOP);
+const components = [...componentsOf(inputs), runtimeComponent(runtime)];
+writeFileSync(path.join(DIST, NOTICES), noticesOf(components));
+writeFileSync(path.join(DIST, BILL), billOf(components));
+await bundle({ outfile: path.join(WORKSHOP, 'petstore.cjs'), commit: stamp, minify: true });
+buildBinary(runtime.node);

@@ -16,8 +16,10 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-export async function bundle(wanted: Wanted): Promise<void> {
-  await build(optionsOf(wanted));
+/** Gives the files that went into it, from the root. */
+export async function bundle(wanted: Wanted): Promise<string[]> {
+  const { metafile } = await build({ ...optionsOf(wanted), absWorkingDir: ROOT, metafile: true });
+  return Object.keys(metafile.inputs);
 }
 
 export function optionsOf({ outfile, commit, minify = false }: Wanted): BuildOptions {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # scripts/image.sh BINARY FOLDER: what the container holds. The single binary; flock, by which a second server is kept
-# away from the store; the libraries that both are linked to; and busybox for its wget, which checks the health.
+# away from the store; the libraries that both are linked to; and, as the build left them beside the binary, the licences
+# and the list of what is in it.
 set -eu
 root=$2
 flock=$(command -v flock)
@@ -8,7 +9,9 @@ flock=$(command -v flock)
 mkdir -p "$root/bin" "$root/data"
 cp "$1" "$root/bin/petstore"
 cp -L "$flock" "$root/bin/flock"
-cp -L "$(command -v busybox)" "$root/bin/wget" # named so, it is wget and nothing else
+mkdir -p "$root/usr/share/doc/petstore"
+beside=$(dirname "$1")
+cp "$beside/THIRD-PARTY-NOTICES" "$beside/petstore.cdx.json" "$root/usr/share/doc/petstore/"
 
 # Each library at the path where it is looked for; the loader is one of them.
 libraries=$(ldd "$1" "$flock")

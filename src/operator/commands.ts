@@ -7,9 +7,11 @@ import { GRADE } from './grading.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
 import { labCommand } from './lab-command.ts';
+import { LICENCES } from './licences.ts';
 import { baseUrls, json } from './options.ts';
 import { print } from './output.ts';
 import { PROBE_COMMANDS } from './probe-commands.ts';
+import { READY } from './ready.ts';
 import { serveCommand } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
@@ -26,6 +28,8 @@ export const COMMANDS = [
     options: baseUrls,
     run: (urls) => print(JSON.stringify(openapiDocument(urls), null, 2)),
   }),
+  READY,
+  LICENCES,
   command({
     name: 'version',
     does: 'print version, commit and runtime',

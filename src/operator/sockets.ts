@@ -18,8 +18,13 @@ function hostAndPort(host: string, port: number): string {
 /** Where a program on this machine reaches the server: one that listens on all addresses also does so on loopback. */
 export function originOf(server: Pick<Server, 'address'>): string {
   const { address, port } = server.address() as AddressInfo;
+  return `http://${reachable(address, port)}`;
+}
+
+/** An address that stands for all of this machine's is none to connect to: loopback is one of them. */
+export function reachable(address: string, port: number): string {
   const host = /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return `http://${hostAndPort(host, port)}`;
+  return hostAndPort(host, port);
 }
 
 /** Where other threads are to listen. A name may stand for several addresses: they take the one that was found. */

@@ -1,0 +1,28 @@
+/** `petstore ready`: for who has neither curl nor a shell, such as the health check of a container. */
+import { get } from 'node:http';
+import { command } from './command.ts';
+import { SERVE_OPTIONS } from './options.ts';
+import { reachable } from './sockets.ts';
+
+const MAX_ANSWER_MS = 2_500;
+
+export const READY = command({
+  name: 'ready',
+  does: 'ask the service on this machine whether it serves requests; exit 1 if not',
+  more: 'Asks /readyz where serve with the same options or variables listens.',
+  options: { host: SERVE_OPTIONS.host, port: SERVE_OPTIONS.port },
+  run: async ({ host, port }): Promise<object> => {
+    const at = `http://${reachable(host, port)}/readyz`;
+    const status = await statusOf(at).catch((error: Error) => error.message);
+    if (status === 200) return { ready: at };
+    throw new Error(`${at} is not ready: ${status}`);
+  },
+});
+
+function statusOf(url: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const late = () => req.destroy(new Error('no answer in time'));
+    const req = get(url, { agent: false, timeout: MAX_ANSWER_MS }, (res) => resolve(res.resume().statusCode));
+    req.on('timeout', late).on('error', reject);
+  });
+}
