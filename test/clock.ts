@@ -28,3 +28,14 @@ export class SetClock implements Clock {
     this.#wall = wall;
   }
 }
+
+/** The machine's own, for what runs in real time. */
+export class RunningClock extends SetClock {
+  override now(): number {
+    return performance.now();
+  }
+
+  override wall(): number {
+    return Date.now();
+  }
+}

@@ -8,6 +8,10 @@ const FORGOTTEN_AFTER_MS = 5_000;
 const HOPELESS = [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431];
 const HOPELESS_TIMES = 3;
 const REUSE_MS = 5_000;
+/** Who lets a connection go after so long does so before the service would, which is no waste. */
+const LET_GO_MS = 1_000;
+/** Idle connections that a client may keep. */
+const MAX_POOL = 16;
 export const REDUNDANT_MS = 250;
 
 const one = (is: Judgement['is'], newest: Recorded): Judgement[] => [{ of: newest, is, by: newest }];
@@ -75,11 +79,15 @@ export function judgeHopeless(newest: Recorded, before: readonly Recorded[]): Ju
   return inVain === 0 && answered.some(isHopeless) ? one('good', newest) : [];
 }
 
-/** Where every connection is busy, a new one is no fault; nor is one in place of one that was lost. */
+/**
+ * A new connection is a fault where an idle one was let go for it, or where too many are idle. It is none while
+ * all others are busy, in place of one that was lost, nor as one of a few that stay open: a pool begins so.
+ */
 export function judgeReuse(newest: Recorded, before: readonly Recorded[]): Judgement[] {
   const latest = new Map(before.map((other) => [other.connection, other]));
   const isIdle = ({ isKept, endedAt }: Recorded) => isKept && endedAt <= newest.at && newest.at - endedAt < REUSE_MS;
-  if (![...latest.values()].some(isIdle)) return [];
+  const idle = [...latest.values()].filter(isIdle);
+  if (idle.length === 0) return [];
   if (newest.isProxied) return one('hidden', newest);
   if (!newest.opens) return one('good', newest);
   let notReplaced = 0;
@@ -87,7 +95,8 @@ export function judgeReuse(newest: Recorded, before: readonly Recorded[]): Judge
     if (opens && notReplaced > 0) notReplaced--;
     if (!isKept && endedAt <= newest.at) notReplaced++;
   }
-  return notReplaced > 0 ? [] : one('bad', newest);
+  const isWaste = idle.some(({ line }) => (line.endedAfterMs ?? LET_GO_MS) < LET_GO_MS) || idle.length >= MAX_POOL;
+  return isWaste && notReplaced === 0 ? one('bad', newest) : [];
 }
 
 export function judgePaging(newest: Recorded): Judgement[] {

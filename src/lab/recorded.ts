@@ -18,6 +18,8 @@ export interface Recorded {
   operation: string | null;
   requestId: string;
   connection: number;
+  /** What is known of that connection now: after how many idle ms it ended, if it has. */
+  line: { endedAfterMs?: number };
   /** Whether no request of this key came on that connection before. */
   opens: boolean;
   /** What is equal in the same request sent again: a mark of its method, target and body. */

@@ -14,6 +14,8 @@ const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
 const PROXIES = ['via', 'forwarded', 'x-forwarded-for'];
 const CODE = /^\{"code":"(\w+)"/;
 
+type Line = Recorded['line'] & { idleSince: number };
+
 interface UnderWay {
   one: Recorded;
   state: KeyState;
@@ -27,8 +29,8 @@ export class Recorder {
   readonly #clock: Clock;
   readonly #read: Reading;
   readonly #underWay = new WeakMap<Exchange, UnderWay>();
-  /** What is under way on each connection. */
-  readonly #connections = new WeakMap<Connection, Set<Exchange>>();
+  /** What is under way on each connection, and when it was last in use. */
+  readonly #connections = new WeakMap<Connection, { underWay: Set<Exchange>; line: Line }>();
   #newestConnection = 0;
 
   constructor(clock: Clock, read: Reading) {
@@ -40,13 +42,17 @@ export class Recorder {
   sees(connection: Connection): boolean {
     if (this.#connections.has(connection)) return false;
     const underWay = new Set<Exchange>();
-    this.#connections.set(connection, underWay);
+    const line: Line = { idleSince: this.#clock.now() };
+    this.#connections.set(connection, { underWay, line });
+    const over = () => (line.endedAfterMs ??= this.#clock.now() - line.idleSince);
     this.#newestConnection = Math.max(this.#newestConnection, connection.number);
     connection.socket.once('close', () => {
+      over();
       for (const exchange of underWay) this.#end(exchange, true);
     });
     // A client that sends nothing more may still read; but not for as long as the lab lets it wait.
     connection.socket.once('end', () => {
+      over();
       for (const exchange of underWay) if (WAITS.includes(exchange.fault?.kind)) this.#end(exchange, true);
     });
     return true;
@@ -67,6 +73,7 @@ export class Recorder {
       requestId: id,
       connection: req.from.number,
       opens: this.sees(req.from),
+      line: this.#connections.get(req.from)!.line,
       key: key === undefined ? undefined : mark(key),
       isLinked: page === undefined ? undefined : state.record.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
@@ -87,7 +94,7 @@ export class Recorder {
     state.host = shownTarget(headers.host ?? '') || state.host;
     state.record.begin(one);
     this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now(), ended: new AbortController() });
-    this.#connections.get(req.from)!.add(exchange);
+    this.#connections.get(req.from)!.underWay.add(exchange);
   }
 
   /** Told when nobody waits for a reply any more. */
@@ -120,7 +127,9 @@ export class Recorder {
     this.#underWay.delete(exchange);
     const { one, state, beganMs, page } = underWay;
     const { req, res, body } = exchange;
-    this.#connections.get(req.from)?.delete(exchange);
+    const { underWay: others, line } = this.#connections.get(req.from)!;
+    others.delete(exchange);
+    line.idleSince = this.#clock.now();
     one.same = mark(one.method, req.url as string, body ?? '');
     one.fault = (exchange.fault?.kind ?? null) as FaultKind | null;
     one.endedAt = this.now(exchange.caller as ApiKey);

@@ -36,7 +36,15 @@ const added = () => 1 + 4 * random();
 function requestAt(at: number, same: string, status: number): Recorded {
   const reply = { endedAt: at + 1, ms: 1, fault: null, code: undefined, isLost: false, isKept: true, bans: false };
   const request = { unix: at, method: 'GET', target: same, operation: 'listPets', requestId: same, connection: 1 };
-  const marks = { opens: false, same, key: undefined, isLinked: undefined, isProxied: false, petsVersion: 1 };
+  const marks = {
+    line: {},
+    opens: false,
+    same,
+    key: undefined,
+    isLinked: undefined,
+    isProxied: false,
+    petsVersion: 1,
+  };
   return { at, status, waitUntil: undefined, newestConnection: 1, ...request, ...reply, ...marks };
 }
 

@@ -16,6 +16,9 @@ interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
   wait?: number;
 }
 
+const OVER = { endedAfterMs: 1 };
+const OPEN = {};
+
 /**
  * Requests as a good client sends them; by default every one is another GET on connection 1. Each knows of connections
  * that were used before it.
@@ -27,7 +30,14 @@ function history(...rows: Told[]): Recorded[] {
     const target = rest.target ?? `/v1/pets?limit=${place + 1}`;
     const waitUntil = wait === undefined ? undefined : at + took + 1_000 * wait;
     newestConnection = Math.max(newestConnection, rest.connection ?? 1);
-    const request = { unix: at, operation: 'listPets', requestId: `r${place}`, connection: 1, opens: place === 0 };
+    const request = {
+      unix: at,
+      operation: 'listPets',
+      requestId: `r${place}`,
+      connection: 1,
+      opens: place === 0,
+      line: OVER,
+    };
     const marks = {
       same: `${method} ${target}`,
       key: undefined,
@@ -246,6 +256,13 @@ const TABLE: Record<string, Row[]> = {
     ['unseen', 'every connection was busy', [get(0, { took: 900 }), on(2, 0.1)]],
     ['pass', 'one that the service ended has a successor', [get(0), { ...on(2, 0), ...lost }, on(3, 0.2), get(0.3)]],
     ['fail', 'but not two', [get(0), { ...on(2, 0), took: 100, ...lost }, on(3, 3), on(4, 4)], ['r3']],
+    ['unseen', 'a pool begins', range(16, (s) => ({ ...on(s, s / 10), line: OPEN }))],
+    [
+      'unseen',
+      'it ends what was idle for a second',
+      range(9, (s) => ({ ...on(s, 2 * s), line: { endedAfterMs: 1_000 } })),
+    ],
+    ['fail', 'too many that stay open', range(30, (s) => ({ ...on(s, s / 10), line: OPEN }))],
     ['unseen', 'a proxy stands between', range(9, (s) => ({ ...on(s, s), isProxied: true }))],
   ],
   paging: [

@@ -30,11 +30,12 @@ interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'> {
   banAfter?: number;
   categories?: Category[];
   pets?: NewPet[];
+  /** By default one that stands still until it is set. */
+  clock?: SetClock;
 }
 
 export async function startLab(t: TestContext, options: LabOptions = {}) {
-  const { banAfter, categories = [], pets = [], ...limits } = options;
-  const clock = new SetClock();
+  const { banAfter, categories = [], pets = [], clock = new SetClock(), ...limits } = options;
   const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
   const lab = new Lab(engine, clock, { categories, pets: columnsOf(pets) });
   const service = await startService({ clock, engine, lab, environment: 'staging' });
