@@ -41,111 +41,73 @@ const pet = (categoryId: string) => `{"name":"probe","categoryId":${categoryId}}
 const linkOf = (link = '', rel: string) => new RegExp(`<([^>]*)>\\s*;\\s*rel="${rel}"`).exec(link)?.[1];
 const minuteOf = (text = '', of: 'q' | 'r' | 't') => Number(new RegExp(`"minute"[^,]*;${of}=(\\d+)`).exec(text)?.[1]);
 
-const CHECKS: [id: string, rule: string, check: Check][] = [
-  [
-    'tokens',
-    'RFC 9110 9.2.2',
-    async (ask, direct) => {
-      const left = async () => minuteOf((await direct('GET', LIST)).of('ratelimit'), 'r');
-      const before = await left();
-      for (let n = 0; n < 3; n++) await ask('GET', LIST);
-      const taken = before - (await left()) - 1;
-      return taken === 3 ? undefined : `3 requests took ${taken} tokens`;
-    },
-  ],
-  [
-    'errors-json',
-    'RFC 9110 15.5',
-    async (ask) => {
-      const large = await ask('POST', '/v1/pets', [], `{"name":"${'a'.repeat(70_000)}"}`);
-      const long = await ask('GET', `/v1/pets?${'a'.repeat(3_000)}`);
-      const wide = await ask('GET', LIST, [`X-Large: ${'a'.repeat(20_000)}`]);
-      const told = { 413: large, 414: long, 431: wide };
-      const wrong = Object.entries(told).filter(([status, { json }]) => json?.status !== Number(status));
-      const list = wrong.map(([status, { reply }]) => `in place of ${status} came ${shown(reply.line)}`);
-      return list.length === 0 ? undefined : list.join('; ');
-    },
-  ],
-  [
-    'replay',
-    'the Idempotency-Key header',
-    async (ask) => {
-      const lines = [`Idempotency-Key: "probe-${process.hrtime.bigint()}"`];
-      const [first, second] = [
-        await ask('POST', '/v1/pets', lines, pet('1')),
-        await ask('POST', '/v1/pets', lines, pet('1')),
-      ];
-      if (first.status !== 201) return `a POST with an Idempotency-Key is answered ${first.status}`;
-      if (second.reply.body !== first.reply.body) return 'the same POST made another animal';
-      return second.of('idempotent-replayed') === 'true' ? undefined : 'the replay is not flagged';
-    },
-  ],
-  [
-    'int64',
-    'RFC 8259 6',
-    async (ask) => {
-      const { reply } = await ask('POST', '/v1/pets', [], pet(MAX_SAFE_PLUS_2));
-      return reply.body.includes(MAX_SAFE_PLUS_2) ? undefined : `2^53 + 1 came as ${shown(reply.body)}`;
-    },
-  ],
-  [
-    'paging',
-    'RFC 8288 3',
-    async (ask) => {
-      const first = await ask('GET', LIST);
-      const next = linkOf(first.of('link'), 'next');
-      if (next === undefined) return 'Link did not come';
-      if (!next.startsWith('/')) return `Link leads to ${shown(next)}`;
-      const second = await ask('GET', next);
-      return second.status === 200 && second.reply.body !== first.reply.body
-        ? undefined
-        : 'Link leads to no other page';
-    },
-  ],
-  [
-    'deprecation',
-    'RFC 9745 2',
-    async (ask) => {
-      const one = await ask('GET', '/v1/pets/1');
-      if (one.of('deprecation') === undefined || one.of('sunset') === undefined) return 'Deprecation or Sunset is gone';
-      return linkOf(one.of('link'), 'successor-version') ? undefined : 'Link to the successor is gone';
-    },
-  ],
-  [
-    'conditional',
-    'RFC 9110 13.1.2',
-    async (ask) => {
-      const tag = (await ask('GET', LIST)).of('etag');
-      if (tag === undefined) return 'there is no ETag';
-      const again = await ask('GET', LIST, [`If-None-Match: ${tag}`]);
-      return again.status === 304 && again.of('etag') === tag ? undefined : `${again.status} came in place of 304`;
-    },
-  ],
-  [
-    'request-id',
-    'RFC 9110 5.3',
-    async (ask) => {
-      const ids = [];
-      for (let n = 0; n < 2; n++) ids.push(...linesOf((await ask('GET', LIST)).reply, 'x-request-id'));
-      return new Set(ids).size === 2 && ids.length === 2
-        ? undefined
-        : `two requests have these ids: ${shown(ids.join(', '))}`;
-    },
-  ],
-  [
-    'limit-429',
-    'RFC 6585 4',
-    async (ask) => {
-      for (let n = 0; n <= MAX_PER_MINUTE; n++) {
-        const { status, json, of, reply } = await ask('GET', LIST);
-        if (status === 200) continue;
-        if (status !== 429) return `${shown(reply.line)} came in place of 429`;
-        if (json?.code !== 'rate_limited') return 'the body of the 429 does not say why';
-        return Number(of('retry-after')) >= 1 ? undefined : 'Retry-After is gone';
-      }
-      return 'no 429 came';
-    },
-  ],
+const check = (id: string, rule: string, look: Check) => ({ id, rule, look });
+
+const CHECKS = [
+  check('tokens', 'RFC 9110 9.2.2', async (ask, direct) => {
+    const left = async () => minuteOf((await direct('GET', LIST)).of('ratelimit'), 'r');
+    const before = await left();
+    for (let n = 0; n < 3; n++) await ask('GET', LIST);
+    const taken = before - (await left()) - 1;
+    return taken === 3 ? undefined : `3 requests took ${taken} tokens`;
+  }),
+  check('errors-json', 'RFC 9110 15.5', async (ask) => {
+    const large = await ask('POST', '/v1/pets', [], `{"name":"${'a'.repeat(70_000)}"}`);
+    const long = await ask('GET', `/v1/pets?${'a'.repeat(3_000)}`);
+    const lines = [1, 2, 3, 4].map((n) => `X-Large-${n}: ${'a'.repeat(5_000)}`);
+    const wide = await ask('GET', LIST, lines);
+    const told = { 413: large, 414: long, 431: wide };
+    const wrong = Object.entries(told).filter(([status, { json }]) => json?.status !== Number(status));
+    const list = wrong.map(([status, { reply }]) => `in place of ${status} came ${shown(reply.line)}`);
+    return list.length === 0 ? undefined : list.join('; ');
+  }),
+  check('replay', 'the Idempotency-Key header', async (ask) => {
+    const lines = [`Idempotency-Key: "probe-${process.hrtime.bigint()}"`];
+    const first = await ask('POST', '/v1/pets', lines, pet('1'));
+    const second = await ask('POST', '/v1/pets', lines, pet('1'));
+    if (first.status !== 201) return `a POST with an Idempotency-Key is answered ${first.status}`;
+    if (second.reply.body !== first.reply.body) return 'the same POST made another animal';
+    return second.of('idempotent-replayed') === 'true' ? undefined : 'the replay is not flagged';
+  }),
+  check('int64', 'RFC 8259 6', async (ask) => {
+    const { reply } = await ask('POST', '/v1/pets', [], pet(MAX_SAFE_PLUS_2));
+    return reply.body.includes(MAX_SAFE_PLUS_2) ? undefined : `2^53 + 1 came as ${shown(reply.body)}`;
+  }),
+  check('paging', 'RFC 8288 3', async (ask) => {
+    const first = await ask('GET', LIST);
+    const next = linkOf(first.of('link'), 'next');
+    if (next === undefined) return 'Link did not come';
+    if (!next.startsWith('/')) return `Link leads to ${shown(next)}`;
+    const second = await ask('GET', next);
+    return second.status === 200 && second.reply.body !== first.reply.body ? undefined : 'Link leads to no other page';
+  }),
+  check('deprecation', 'RFC 9745 2', async (ask) => {
+    const one = await ask('GET', '/v1/pets/1');
+    if (one.of('deprecation') === undefined || one.of('sunset') === undefined) return 'Deprecation or Sunset is gone';
+    return linkOf(one.of('link'), 'successor-version') ? undefined : 'Link to the successor is gone';
+  }),
+  check('conditional', 'RFC 9110 13.1.2', async (ask) => {
+    const tag = (await ask('GET', LIST)).of('etag');
+    if (tag === undefined) return 'there is no ETag';
+    const again = await ask('GET', LIST, [`If-None-Match: ${tag}`]);
+    return again.status === 304 && again.of('etag') === tag ? undefined : `${again.status} came in place of 304`;
+  }),
+  check('request-id', 'RFC 9110 5.3', async (ask) => {
+    const ids = [];
+    for (let n = 0; n < 2; n++) ids.push(...linesOf((await ask('GET', LIST)).reply, 'x-request-id'));
+    const isOneEach = ids.length === 2 && ids[0] !== ids[1];
+    return isOneEach ? undefined : `two requests have these ids: ${shown(ids.join(', '))}`;
+  }),
+  check('limit-429', 'RFC 6585 4', async (ask) => {
+    for (let n = 0; n <= MAX_PER_MINUTE; n++) {
+      const { status, json, of, reply } = await ask('GET', LIST);
+      if (status === 200) continue;
+      if (status !== 429) return `${shown(reply.line)} came in place of 429`;
+      if (json?.code !== 'rate_limited') return 'the body of the 429 does not say why';
+      return Number(of('retry-after')) >= 1 ? undefined : 'Retry-After is gone';
+    }
+    return 'no 429 came';
+  }),
 ];
 
 interface ServiceSettings {
@@ -170,22 +132,18 @@ export async function probeService(
   if (first.status === 401) throw new Error(`${direct} refuses the key: ${shown(first.json?.message ?? '')}`);
   if (Number.isNaN(perMinute)) throw new Error(`${direct} is no petstore: it answers ${shown(first.reply.line)}`);
   if (perMinute > MAX_PER_MINUTE) {
-    throw new Error(
-      `this key has ${perMinute} requests a minute, and all would be used up: give one of a small plan, such as free`,
-    );
+    throw new Error(`this key has ${perMinute} requests a minute to use up: give one of a small plan, such as free`);
   }
   if (first.status === 429 || left < COST_REQUESTS) {
-    throw new Error(
-      `this key has ${left} requests left in its minute, and ${COST_REQUESTS} are needed: try again in ${seconds} s`,
-    );
+    throw new Error(`this key has ${left} requests left, and ${COST_REQUESTS} are needed: try again in ${seconds} s`);
   }
   await announce(`This uses up the minute of the key (${left} requests), and makes up to 4 animals called "probe".`);
   const at = new Date().toISOString();
   const cases: Result[] = [];
-  for (const [id, rule, check] of CHECKS) {
-    const wrong = await check(asking(through), asking(direct));
+  for (const { id, rule, look } of CHECKS) {
+    const wrong = await look(asking(through), asking(direct));
     const isAlways =
-      wrong !== undefined && id !== 'tokens' && (await check(asking(direct), asking(direct))) !== undefined;
+      wrong !== undefined && id !== 'tokens' && (await look(asking(direct), asking(direct))) !== undefined;
     const verdict = wrong === undefined || isAlways ? 'same' : 'breaks';
     const why = isAlways ? `so it is without the gateway: ${wrong}` : (wrong ?? '');
     cases.push({ id, verdict, rule, sent: '', arrived: '', came: '', why });

@@ -1,20 +1,8 @@
 /** E: time and connections. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { allowed, breaks, inPlace, keepsBody, same, times } from './judgement.ts';
-import {
-  ask,
-  get,
-  JSON_TYPE,
-  type Judgement,
-  OK,
-  PET,
-  post,
-  type Row,
-  reply,
-  row,
-  type Seen,
-  type Sender,
-} from './row.ts';
+import type { Judgement, Row, Seen, Sender } from './row.ts';
+import { ask, get, JSON_TYPE, OK, PET, post, reply, row } from './row.ts';
 import type { Talk } from './talk.ts';
 import { headerOf, shown, statusOf, targetOf } from './wire.ts';
 
@@ -125,7 +113,7 @@ const waiting = (ms: number) => (to: Sender) => (talk: Talk) => {
 };
 
 export const TIME: Row[] = [
-  early('early-401', '9112 9.3', '401 Unauthorized', [], HELD_BYTES),
+  early('early-401', '9112 9.5', '401 Unauthorized', [], HELD_BYTES),
   early('early-413', '9110 15.5.14', '413 Content Too Large', [], 900_000),
   row(
     'continue-passed',

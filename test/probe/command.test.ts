@@ -113,7 +113,6 @@ test('wrong words and files: exit 2 and 1, in one sentence', async (t) => {
 });
 
 test('a gateway that is not there, answers by itself, closes at once or says nothing: exit 1 and one sentence', async (t) => {
-  const port = await freePort();
   const gone = await freePort();
   const answers = await listener(t, (socket) =>
     socket.on('data', () => socket.end('HTTP/1.1 200 \x1b[31mFine\r\nContent-Length: 0\r\n\r\n')),
@@ -129,17 +128,24 @@ test('a gateway that is not there, answers by itself, closes at once or says not
     [closes, /^cannot reach http:\S+: it closes the connection without a reply\n$/],
     [silent, /^cannot reach http:\S+: no answer came in time\n$/],
   ];
-  for (const [through, message] of cases) {
-    const { exit, stdout, stderr } = await probe(port, through);
+  const tried = cases.map(async ([through, message]) => {
+    const { exit, stdout, stderr } = await probe(await freePort(), through);
     assert.match(stderr, message);
     assert.deepEqual([exit, stdout], [1, '']);
-  }
+  });
+  await Promise.all(tried);
 });
 
 const QUICK =
   'header-host,header-via,body-chunked,method-head,reply-429,reply-trailers,lost-post,pipelined,both-lengths';
 
-test('one that speaks HTTP/1.0 alone, is slow, or mixes connections up is judged, and nothing hangs', async (t) => {
+test('one that rewrites hosts, speaks HTTP/1.0 alone, is slow, or mixes connections up is judged, and nothing hangs', async (t) => {
+  const rewritten = (lines: string[]) =>
+    lines.map((line) => (line.startsWith('Host: ') ? 'Host: origin.internal' : line));
+  const renaming = await gatewayWith(t, { head: rewritten });
+  const renamed = await renaming.run('--only', 'header-host,reply-429');
+  assert.equal(renamed.exit, 0, renamed.stdout);
+  assert.match(renamed.stdout, /^header-host +allowed .* RFC 9110 3\.7: the gateway rewrites Host/m);
   const old = await gatewayWith(t, { isOld: true });
   const asOld = await old.run('--only', QUICK, '--json');
   const verdicts = Object.fromEntries(

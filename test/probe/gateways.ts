@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync } from 'node:fs';
+import { appendFileSync, chmodSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import { join } from 'node:path';
@@ -81,6 +81,21 @@ export const GATEWAYS: Record<string, Gateway> = {
     start: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
     config: (listen, origin, dir) =>
       `{\n admin off\n auto_https off\n storage file_system ${dir}\n}\nhttp://:${listen} {\n bind 127.0.0.1\n reverse_proxy 127.0.0.1:${origin}\n}\n`,
+  },
+};
+
+/** docs/haproxy.cfg as it stands, with one origin and a certificate of the test's own. */
+export const SAMPLE: Gateway = {
+  ...GATEWAYS.haproxy,
+  config: (listen, origin, dir) => {
+    const [key, pem] = [join(dir, 'key'), join(dir, 'pem')];
+    const words = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout ${key} -out ${pem}`;
+    assert.equal(spawnSync('openssl', words.split(' ')).status, 0);
+    appendFileSync(pem, readFileSync(key));
+    return readFileSync(new URL('../../docs/haproxy.cfg', import.meta.url), 'utf8')
+      .replace('bind :443', `bind 127.0.0.1:${listen}`)
+      .replace('/etc/ssl/petstore/petstore.pem', pem)
+      .replace(/shop[12]:8080/g, `127.0.0.1:${origin}`);
   },
 };
 

@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { idsIn, probeGateway, report } from '../../src/probe/probe.ts';
 import { startNginx, withoutNginx } from '../nginx.ts';
-import { freePort, temporary } from '../program.ts';
-import { GATEWAYS, type Gateway, gatewayFor, whyNot } from './gateways.ts';
+import { freePort } from '../program.ts';
+import { GATEWAYS, gatewayFor, SAMPLE, whyNot } from './gateways.ts';
 
 const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 
@@ -69,20 +67,8 @@ describe('real gateways', { concurrency: 2 }, () => {
   const withoutHaproxy = whyNot('haproxy') || (spawnSync('openssl', ['version']).error && 'there is no openssl');
 
   test('docs/haproxy.cfg breaks nothing but what docs/haproxy.accept names', { skip: withoutHaproxy }, async (t) => {
-    const [port, dir] = [await freePort(), await temporary(t)];
-    const [key, pem] = [join(dir, 'key'), join(dir, 'pem')];
-    const words = `req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout ${key} -out ${pem}`;
-    assert.equal(spawnSync('openssl', words.split(' ')).status, 0);
-    await writeFile(pem, await readFile(key), { flag: 'a' });
-    const gateway: Gateway = {
-      ...GATEWAYS.haproxy,
-      config: (listen, origin) =>
-        doc('haproxy.cfg')
-          .replace('bind :443', `bind 127.0.0.1:${listen}`)
-          .replace('/etc/ssl/petstore/petstore.pem', pem)
-          .replace(/shop[12]:8080/g, `127.0.0.1:${origin}`),
-    };
-    const through = (await gatewayFor(t, gateway, port)).replace('http:', 'https:');
+    const port = await freePort();
+    const through = (await gatewayFor(t, SAMPLE, port)).replace('http:', 'https:');
     const run = await probed(through, port);
     const accepted = idsIn(doc('haproxy.accept'));
     assert.deepEqual(report(run, { accepted }).failed, []);
