@@ -131,6 +131,19 @@ describe('the lab on the console', { skip }, () => {
     await form.getByLabel('Operation').selectOption('createOrder');
     await ui.send(form, { Milliseconds: '500' }, 'Inject');
     await ui.see(part('Faults').locator('tbody'), /delay 500 ms\s+createOrder, 1 ×/);
+    await ui.press(/^Remove fault \d+$/, part('Faults'));
+    await ui.see(part('Faults'), 'No faults wait');
+    await form.getByLabel('Kind').selectOption('status');
+    assert.deepEqual(
+      [await form.getByLabel('Milliseconds').isVisible(), await form.getByLabel('Told as').isVisible()],
+      [false, false],
+    );
+    await form.getByLabel('Status').selectOption('429');
+    await ui.send(form, { 'Retry-After': '7', Times: '2', Rate: '0.25', Seed: '9' }, 'Inject');
+    await ui.see(
+      part('Faults').locator('tbody'),
+      /status 429, Retry-After: 7, 0\.25 of them, seed 9\s+createOrder, 2 ×/,
+    );
     await ui.press('Remove all', form);
     await ui.see(part('Faults'), 'No faults wait');
   });
@@ -145,16 +158,36 @@ describe('the lab on the console', { skip }, () => {
     await ask(live.key, 'GET /v1/pets?limit=1');
     await ask(live.key, 'POST /lab/clock', { advance: '2s' });
     for (const limit of [2, 3]) await ask(live.key, `GET /v1/pets?limit=${limit}`);
-    await ui.press('Reload', '#lab');
-    await ui.see(part('Record'), /failed\s+POST \/v1\/pets\s+Idempotency-Key[\s\S]*# \d+\s+drop_after/);
-    await ui.see(part('Grade'), /[AB]\s+Score \d+ of 100; \d+ % of all weight was seen/);
+    await ask(live.key, 'POST /v1/pets', animal).catch(() => {});
+    const shown = await ui.exchanges().count();
+    // It refreshes while it is looked at, without filling the list of requests.
+    await ui.see(
+      part('Record'),
+      /failed\s+POST \/v1\/pets\s+Idempotency-Key \S+…[\s\S]*# \d+\s+drop_after\s+201\s+again after \d+ ms/,
+    );
+    assert.equal(await ui.exchanges().count(), shown);
+    await ui.see(part('Grade'), /[A-D]\s+Score \d+ of 100; \d+ % of all weight was seen/);
+    await ui.see(part('Grade').locator('.missing'), /finished|backoff \(10\): send again/);
     await ui.see(part('Grade'), /pass\s+idempotency/);
     await ui.isAccessible('lab');
     await ui.press('Arm the drill', part('Grade'));
-    await ui.see(part('Grade'), /refused|lost/);
-    await ui.press('Reset', part('Grade'));
+    await ui.see(part('Grade').locator('.script'), /The second GET \/v1\/pets gets 503/);
+    await ui.press('Reset …', part('Grade'));
+    await ui.press('Cancel', part('Grade'));
+    await ui.see(part('Record'), /POST \/v1\/pets/);
+    await ui.press('Reset …', part('Grade'));
+    await ui.press('The whole shop, for everybody', part('Grade'));
     await ui.see(part('Grade'), 'as the seed makes them');
     await ui.see(part('Record'), 'This key has sent nothing yet');
+  });
+
+  it('leads from a check to the row of its request', async () => {
+    for (const _ of [1, 2]) await ask(live.key, 'GET /v1/pets/1');
+    await ui.press('Reload', '#lab');
+    const link = part('Grade').locator('.request-link').first();
+    const id = await link.textContent();
+    await link.click();
+    assert.equal(await ui.page.evaluate('document.activeElement.id'), `request-${id}`);
   });
 
   it('ends a wait that the service asked for by letting time pass', async () => {

@@ -73,8 +73,9 @@ export function forgetWindows() {
  * itself. Else what came back: `status` (0 if nothing did), `text` and the `value` of it, `message` (of what went wrong,
  * or empty), `next` (the path of the next page), and the `exchange`. `again`: what was read before need not be sent
  * again; a 304 then comes to what was read.
+ * `isQuiet`: it is not shown among the requests.
  */
-export async function call(method, path, { body, headers = {}, again = false } = {}) {
+export async function call(method, path, { body, headers = {}, again = false, isQuiet = false } = {}) {
   if (wire.wait !== undefined && !path.startsWith('/lab/')) return undefined;
   const known = again ? cached.get(path) : undefined;
   const sent = {
@@ -102,7 +103,7 @@ export async function call(method, path, { body, headers = {}, again = false } =
   const result = understand(exchange, known);
   if (again && usedKey === wire.key) keep(path, result);
   setSilence(exchange.status === 0 && failure !== 'Not sent');
-  if (usedKey === wire.key) learn(result);
+  if (usedKey === wire.key && !isQuiet) learn(result);
   return result;
 }
 
