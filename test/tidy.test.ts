@@ -19,7 +19,7 @@ const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const linesOf = (file: string) => read(file).replace(/\n$/, '').split('\n');
 const pathFrom = (file: string, target: string) => relative(ROOT, join(ROOT, dirname(file), target));
 const SOURCES = filesIn('src', '.ts');
-const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', ...filesIn('docs', '.md')];
+const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...filesIn('docs', '.md')];
 
 /** What a file imports, as paths from the root. Types alone (`import type`) tie nothing at run time, but are read too. */
 const importsOf = (file: string): string[] =>

@@ -3,6 +3,7 @@ import { openapiDocument } from '../web/openapi.ts';
 import { EXPORT } from './animal-commands.ts';
 import { command } from './command.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
+import { DOCTOR } from './doctor.ts';
 import { GRADE } from './grading.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
@@ -28,6 +29,7 @@ export const COMMANDS = [
     options: baseUrls,
     run: (urls) => print(JSON.stringify(openapiDocument(urls), null, 2)),
   }),
+  DOCTOR,
   READY,
   LICENCES,
   command({

@@ -123,6 +123,7 @@ export const SERVE_OPTIONS = {
   ...place,
   seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
   firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),
+  firstKeyFile: optional(path, 'FILE', 'write that key there, for its owner alone, and do not print it'),
   environment: option(oneOf(ENVIRONMENTS), 'NAME', 'accept keys ps_live_… or keys ps_test_…', 'production'),
   categories: option(oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
   corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),

@@ -5,9 +5,8 @@ import type { Page } from '../pages.ts';
 import { consolePage } from '../web/console.ts';
 import { openapiDocument } from '../web/openapi.ts';
 import type { ServeSettings } from './options.ts';
+import { isLoopback } from './sockets.ts';
 import { PROGRAM } from './version.ts';
-
-const LOOPBACK = /^(127\.|::1$|localhost$)/;
 
 export function addPages(pages: Map<string, Page>, settings: ServeSettings, ownUrl: string): void {
   const { environment, baseUrl, stagingBaseUrl, host, trustProxy, data, store, lab } = settings;
@@ -19,7 +18,7 @@ export function addPages(pages: Map<string, Page>, settings: ServeSettings, ownU
   const isStaging = environment === 'staging';
   const url = (isStaging ? stagingBaseUrl : baseUrl) ?? ownUrl;
   add('/', () => {
-    const isPublic = trustProxy > 0 || !LOOPBACK.test(host);
+    const isPublic = trustProxy > 0 || !isLoopback(host);
     const { html, headers } = consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
     return inBothForms('text/html; charset=utf-8', html, headers.flat());
   });

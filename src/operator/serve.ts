@@ -12,16 +12,15 @@ import { openAdmin } from './admin.ts';
 import { type Given, mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { asCommandError, EXIT } from './exit.ts';
-import { createFirstKey } from './keys.ts';
+import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer, openMetrics } from './metrics.ts';
 import { openEngine, triedWhileInUse } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
-import { isDiscarded, print } from './output.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
 import { addressOf, isServed, listen, listenShared, originOf } from './sockets.ts';
-import { PROGRAM, VERSION } from './version.ts';
+import { VERSION } from './version.ts';
 
 const MAX_DRAIN_MS = 10_000;
 /** After the disk failed: long enough for the replies that say so. */
@@ -41,13 +40,11 @@ export const serveCommand = (calls: Calls) =>
     check: (settings, given) => {
       const { lab, environment, threads } = settings;
       if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
+      if (given('firstKeyFile') && !given('firstKey')) return `${given('firstKeyFile')} needs --first-key PLAN`;
       return threads > 1 ? whyOneThread(settings, given) : undefined;
     },
     run: (settings) => serve(settings, calls),
   });
-
-/** What is printed below the first line. */
-type FirstSteps = (origin: string, first: { id: string; key: string } | undefined) => string[];
 
 export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
@@ -83,7 +80,7 @@ interface Around {
 
 /** Serves until what it returns is called. */
 async function start(settings: ServeSettings, { calls, log, endNow, steps }: Around) {
-  const { environment, seed, firstKey: plan, banAfter, data, store: database } = settings;
+  const { environment, seed, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Page>();
   const addresses = new Addresses({ clock });
@@ -108,7 +105,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     const others = async () => team?.figures() ?? [];
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
     const admin = database ? undefined : await openAdmin(data, { context, calls, log });
-    const firstKey = plan && (await createFirstKey(context, plan));
+    const firstKey = await giveFirstKey(context, settings);
     const origin = originOf(app.server);
     const url = `${origin}/v1`;
     addPages(pages, settings, url);
@@ -142,25 +139,6 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
   const content = seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed);
   return new Lab(engine, clock, content, VERSION);
-}
-
-/** A new key stands alone on its line, and then in a line to paste. */
-const firstSteps: FirstSteps = (origin, first) => {
-  const lines = [`The console: ${origin}/`];
-  if (first === undefined) return lines;
-  const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
-  return [...lines, `The key ${first.id}, which is shown only once:`, first.key, curl];
-};
-
-/** The first line is for programs. */
-async function tellFirstSteps(steps: string[], origin: string, first: { id: string } | undefined, log: Logger) {
-  const lines = [`petstore listening on ${origin}/v1`, ...steps];
-  const wasPrinted = await print(lines.join('\n')).then(
-    () => !isDiscarded(),
-    () => false,
-  );
-  if (wasPrinted || first === undefined) return;
-  log.warn(`nobody read the first key: give it a new secret with ${PROGRAM} keys rotate ${first.id} --grace 0s`);
 }
 
 /** Why the service cannot be on several threads, where it cannot. */

@@ -85,3 +85,6 @@ export function isServed(dir: string): Promise<boolean> {
       .once('error', (error) => (hasNoDescriptor(error) ? reject(error) : resolve(!isNobodyThere(error))));
   });
 }
+
+/** Whether only this machine reaches what listens there. */
+export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|localhost$)/.test(host);

@@ -11,7 +11,7 @@ import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Link, LinkError } from './link.ts';
-import { serverOf } from './server.ts';
+import { doubtsOf, serverOf } from './server.ts';
 import { BEGIN_LONG, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
@@ -48,7 +48,7 @@ export async function openPostgres(
     const store = await MemoryStore.open(journal, { clock: databaseClock, onNotice: (text) => log.warn(text) });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
-    for (const { host, doubt } of server.hosts) if (compact && doubt) log.warn(`the connection to ${host} ${doubt}`);
+    if (compact) for (const doubt of doubtsOf(url)) log.warn(doubt);
     if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
     if (compact) void lookAfter(upkeep, compact, log);
     return engineOf(store, limiter, journal, links);

@@ -74,3 +74,7 @@ function plain(text: string): string {
     throw new Error('--store: a % must begin an escape such as %40');
   }
 }
+
+/** What is not verified or not encrypted, a sentence each. */
+export const doubtsOf = (text: string): string[] =>
+  serverOf(text).hosts.flatMap(({ host, doubt }) => (doubt ? [`the connection to ${host} ${doubt}`] : []));

@@ -1,7 +1,7 @@
 /** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -198,4 +198,24 @@ test('a clock that is set back at a start gives an old secret no longer grace, a
     assert.equal(isTaken(), false);
   };
   await withStore(data, later, { wall: NOW - YEAR });
+});
+
+test('the first key goes to a file of its own where stdout is a log, once, and for its owner alone', async (t) => {
+  const { at, run, serve } = await workplace(t);
+  const words = '--first-key free --first-key-file key';
+  const server = await serve(words);
+  assert.equal(server.key, '', 'it is not printed');
+  const key = (await readFile(at('key'), 'utf8')).trimEnd();
+  assert.match(key, /^ps_live_[0-9A-Za-z]{36}$/);
+  assert.equal((await stat(at('key'))).mode & 0o777, 0o600);
+  assert.equal(await status(server, key), 200);
+  const { stderr } = await server.stop();
+  assert.ok(!`${server.stdout()}${stderr}`.includes(key));
+  const refused = await run(`serve --port 0 ${words}`);
+  assert.deepEqual([refused.exit, /key: file already exists/.test(refused.stderr)], [1, true], refused.stderr);
+  await rm(at('key'));
+  const again = await serve(words); // there is a key: none is made, and no file
+  await assert.rejects(stat(at('key')));
+  await again.stop();
+  assert.equal((await run('serve --first-key-file key')).exit, 2);
 });

@@ -1,0 +1,64 @@
+/** What `petstore doctor` finds, each thing as it is and as it should be. */
+import assert from 'node:assert/strict';
+import { chmod, mkdir, utimes, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { workplace } from './workplace.ts';
+
+interface Finding {
+  what: string;
+  verdict: string;
+  why: string;
+}
+
+async function findings(work: Awaited<ReturnType<typeof workplace>>, line = '', before = 'true') {
+  const { exit, stdout, stderr } = await work.after(before, `doctor ${line} --json`);
+  const found: Finding[] = JSON.parse(stdout || '[]');
+  const by = new Map(found.map((one) => [one.what, one]));
+  const wrong = found.filter(({ verdict }) => verdict === 'wrong').length;
+  assert.equal(exit, wrong > 0 ? 1 : 0, stderr);
+  if (wrong > 0) assert.match(stderr, new RegExp(`${wrong} things? (?:is|are) wrong`));
+  return (what: string) => `${by.get(what)?.verdict}: ${by.get(what)?.why}`;
+}
+
+test('a fresh set-up has nothing wrong, and nothing is made by looking', async (t) => {
+  const work = await workplace(t);
+  const told = await findings(work, '', 'ulimit -c 0');
+  for (const what of ['owner and modes', 'free disk', 'clock', 'proxies', 'TLS', 'metrics', 'core dumps']) {
+    assert.match(told(what), /^ok: /, what);
+  }
+  await assert.rejects(work.stored(), { code: 'ENOENT' });
+  assert.match(await work.done('doctor'), /^WHAT +VERDICT +WHY\nowner and modes +ok /);
+});
+
+test('what others can write, a clock that is behind and a database that is not verified are wrong', async (t) => {
+  const work = await workplace(t);
+  await work.done('keys create --plan free');
+  await chmod(work.at('data'), 0o777);
+  assert.match((await findings(work))('owner and modes'), /^wrong: .*can be written by other users/);
+  await chmod(work.at('data'), 0o700);
+  const later = Date.now() / 1_000 + 86_400;
+  await utimes(work.at('data/LOCK'), later, later);
+  assert.match((await findings(work))('clock'), /^wrong: .*the store was written after that/);
+  await mkdir(work.at('bin'));
+  const lonely = await findings(work, '', 'export PATH=bin');
+  assert.match(lonely('lock'), /^wrong: there is no flock program/);
+  const secret = 'secret-of-the-database';
+  const database = await findings(work, `--store postgres://u:${secret}@db/x?sslmode=require`);
+  assert.match(database('database'), /^wrong: the connection to db is not verified/);
+  assert.ok(!database('database').includes(secret));
+  assert.match((await findings(work, '--store postgres://u@db/x'))('database'), /^ok: /);
+});
+
+test('what may be meant so is noted, and is no failure', async (t) => {
+  const work = await workplace(t);
+  await writeFile(work.at('x'), '');
+  const told = await findings(
+    work,
+    '--host 0.0.0.0 --trust-proxy 1 --metrics 0.0.0.0:9100',
+    'ulimit -n 1000; ulimit -c 1',
+  );
+  for (const what of ['proxies', 'TLS', 'metrics', 'descriptors', 'core dumps'])
+    assert.match(told(what), /^note: /, what);
+  const behind = await findings(work, '--host 0.0.0.0 --base-url https://api.example/v1');
+  assert.match(behind('TLS'), /^ok: /);
+});
