@@ -2,14 +2,17 @@
 
 const MAX_DRIFT_MS = 250;
 
+/** One number: of a thread's own, or in memory that several share, so that all tell the same. */
+type Kept = number[] | Float64Array;
+
 /**
  * What to add to a moment of an even clock, now `at`, so that it tells the wall clock's. It is kept until it is clearly
- * off: read anew each time, it would let the reset of one window wobble by a second. `kept`: where several threads keep it.
+ * off: read anew each time, it would let the reset of one window wobble by a second.
  */
-export function steadyOffset(wall: () => number, kept = { offset: Number.POSITIVE_INFINITY }): (at: number) => number {
+export function steadyOffset(wall: () => number, kept: Kept = [Number.POSITIVE_INFINITY]): (at: number) => number {
   return (at) => {
     const newest = wall() - at;
-    if (Math.abs(newest - kept.offset) > MAX_DRIFT_MS) kept.offset = newest;
-    return kept.offset;
+    if (Math.abs(newest - kept[0]) > MAX_DRIFT_MS) kept[0] = newest;
+    return kept[0];
   };
 }

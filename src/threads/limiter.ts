@@ -10,24 +10,12 @@ import { BANS, LOCKS, lock, type Memory, NEWEST_CHANGED, NUMBER_BYTES, unlock } 
 /** All but `take`. They come seldom: a closure is nothing to them. */
 const OTHERS = ['look', 'lift', 'restore', 'counted', 'advance', 'refill'] as const;
 
-/** Every thread tells the same end of a window in the same second. */
-function commonOffset(wall: () => number, { wallOffset }: Memory): (at: number) => number {
-  return steadyOffset(wall, {
-    get offset() {
-      return Number(Atomics.load(wallOffset, 0));
-    },
-    set offset(ms: number) {
-      Atomics.store(wallOffset, 0, BigInt(Math.round(ms)));
-    },
-  });
-}
-
 export class SharedLimiter extends SlotLimiter {
   readonly #words: Int32Array;
   readonly #buffer: SharedArrayBuffer;
 
   constructor(options: LimiterOptions, memory: Memory) {
-    const wallOffset = commonOffset(() => options.clock.wall(), memory);
+    const wallOffset = steadyOffset(() => options.clock.wall(), memory.wallOffset);
     super({ ...options, shared: { rows: rowsOf(memory.rows), wallOffset } });
     this.#words = memory.words;
     this.#buffer = memory.rows;

@@ -21,8 +21,8 @@ const FIRST_LOCK = 48;
 /** A plain object, to be handed to each thread. */
 export interface Memory {
   words: Int32Array;
-  /** What is added to the limiter's clock to tell the wall clock's time. */
-  wallOffset: BigInt64Array;
+  /** From the limiter's clock to the wall clock: so every thread tells the same end of a window. */
+  wallOffset: Float64Array;
   /** Only so much of it as is in use takes memory. */
   rows: SharedArrayBuffer;
 }
@@ -33,7 +33,7 @@ export function newMemory(): Memory {
   const growing = { maxByteLength: MAX_SLOTS * ROW * NUMBER_BYTES };
   // @ts-expect-error: that such a buffer may grow (Node 20 and later) is not yet in the types that this project uses.
   const rows = new SharedArrayBuffer(ROW * NUMBER_BYTES, growing);
-  return { words, wallOffset: new BigInt64Array(new SharedArrayBuffer(8)), rows };
+  return { words, wallOffset: new Float64Array(new SharedArrayBuffer(NUMBER_BYTES)), rows };
 }
 
 /** A mutex that wakes nobody in vain: the second of "Futexes Are Tricky" (Ulrich Drepper). */
