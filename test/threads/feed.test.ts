@@ -1,6 +1,6 @@
 /** One writer and readers that follow: they show the same, no sooner and no later. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { StateAhead } from '../../src/store/ahead.ts';
 import type { Operation } from '../../src/store/model.ts';
@@ -10,7 +10,8 @@ import { newMemory, PUBLISHED } from '../../src/threads/memory.ts';
 import { seeded } from '../faults/sim-disk.ts';
 import { oneOperation } from '../faults/workload.ts';
 
-function feeding(state = new State(), published = 0) {
+/** Until the test ends, however it does: an open port would keep the process. */
+function feeding(t: TestContext, state = new State(), published = 0) {
   const { words } = newMemory();
   Atomics.store(words, PUBLISHED, published);
   const { port1, port2 } = new MessageChannel();
@@ -18,7 +19,8 @@ function feeding(state = new State(), published = 0) {
   const feed = new Feed(words);
   feed.begin(state, [port1]);
   const follower = new Follower({ words, port: port2, unix: () => 0 });
-  return { state, words, feed, follower, close: () => follower.close() };
+  t.after(() => follower.close());
+  return { state, words, feed, follower };
 }
 
 const pet = (id: number): Operation => ({
@@ -38,7 +40,7 @@ function shown({
   return [pets.page(0, all).items, orders.page(0, all).items, categories.page().items, [...keys.values()]];
 }
 
-test('random operations, before and after it follows: it shows what the writer shows', async () => {
+test('random operations, before and after it follows: it shows what the writer shows', async (t) => {
   const random = seeded(7);
   const state = new State();
   const next = () => {
@@ -47,7 +49,7 @@ test('random operations, before and after it follows: it shows what the writer s
     return operation;
   };
   for (let i = 0; i < 400; i++) next();
-  const { feed, follower, close } = feeding(state);
+  const { feed, follower } = feeding(t, state);
   assert.deepEqual(shown(follower.read as State), shown(state));
   for (let i = 0; i < 400; i++) {
     feed.publish(Array.from({ length: 1 + (i % 3) }, next));
@@ -55,11 +57,10 @@ test('random operations, before and after it follows: it shows what the writer s
     assert.deepEqual(follower.read.counts(), state.counts());
   }
   assert.deepEqual(shown(follower.read as State), shown(state));
-  await close();
 });
 
-test('what is published is read at once; what is delivered and not published is not, by nobody', async () => {
-  const { words, feed, follower, close } = feeding();
+test('what is published is read at once; what is delivered and not published is not, by nobody', async (t) => {
+  const { words, feed, follower } = feeding(t);
   feed.publish([pet(1)]);
   assert.equal(follower.read.counts().pets, 1, 'taken out of the port');
   feed.publish([pet(2)]);
@@ -68,22 +69,20 @@ test('what is published is read at once; what is delivered and not published is 
   assert.equal(follower.read.counts().pets, 1);
   Atomics.add(words, PUBLISHED, 1);
   assert.equal(follower.read.counts().pets, 2);
-  await close();
 });
 
-test('a reader whom nobody asks keeps up, so that nothing piles up; the number wraps round', async () => {
-  const { feed, follower, close } = feeding(new State(), 2 ** 31 - 25);
+test('a reader whom nobody asks keeps up, so that nothing piles up; the number wraps round', async (t) => {
+  const { feed, follower } = feeding(t, new State(), 2 ** 31 - 25);
   const seen = follower.read; // the state itself: looking at it takes nothing out of the port
   for (let id = 1; id <= 50; id++) feed.publish([pet(id)]);
   for (let i = 0; i < 100 && seen.counts().pets < 50; i++) await turn();
   assert.equal(seen.counts().pets, 50);
   feed.publish([pet(51)]);
   assert.equal(follower.read.counts().pets, 51);
-  await close();
 });
 
-test('what keys have used, and Idempotency-Keys, are nothing to a reader', async () => {
-  const { words, feed, follower, close } = feeding();
+test('what keys have used, and Idempotency-Keys, are nothing to a reader', async (t) => {
+  const { words, feed, follower } = feeding(t);
   feed.publish([{ op: 'usage', at: 1, entries: [] }]);
   assert.equal(Atomics.load(words, PUBLISHED), 0);
   const once = { caller: 'k1', key: 'a', at: 1 };
@@ -91,5 +90,4 @@ test('what keys have used, and Idempotency-Keys, are nothing to a reader', async
   assert.equal(follower.read.counts().pets, 1);
   assert.equal(follower.read.made('addPet', once), undefined);
   await assert.rejects(follower.write());
-  await close();
 });
