@@ -62,6 +62,11 @@ export class Origin {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** Ends all connections, so that a gateway keeps none. */
+  endAll(): void {
+    for (const socket of this.#sockets) socket.end();
+  }
+
   expect(token: string, exchange: Exchange): void {
     this.#exchanges.set(token, exchange);
   }

@@ -107,6 +107,7 @@ export const FAULTS: Record<string, Fault> = {
   'cut-length': { completes: (reply) => reply.replace('Content-Length: 100', 'Content-Length: 29') },
   'cut-chunk': { completes: (reply) => `${reply.replace('ff\r\n', '1d\r\n')}\r\n0\r\n\r\n` },
   'lost-get': again,
+  'lost-get-kept': again,
   'lost-post': again,
   'lost-post-key': { tries: 2 },
   'lost-patch': { tries: 2 },

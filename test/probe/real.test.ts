@@ -60,7 +60,8 @@ describe('real gateways', { concurrency: 2 }, () => {
     const accepted = idsIn(doc('nginx.accept'));
     assert.deepEqual(report(run, { accepted }).failed, []);
     const of = (id: string) => run.cases.find((one) => one.id === id)?.verdict;
-    for (const id of ['lost-get', 'early-401', 'early-413', 'header-x-forwarded-for']) assert.equal(of(id), 'same', id);
+    for (const id of ['lost-get', 'lost-get-kept', 'early-401', 'early-413', 'header-x-forwarded-for'])
+      assert.equal(of(id), 'same', id);
     for (const id of accepted) assert.equal(of(id), 'breaks', `${id} needs no exception`);
   });
 
