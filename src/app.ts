@@ -8,18 +8,20 @@
 import type { Server } from 'node:http';
 import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
+import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
 import { type Asked, asAsked, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
-import type { Answered, Exchange, LabHook } from './exchange.ts';
+import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } from './exchange.ts';
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
-import type { Connection, Connections, Outgoing } from './http/connection.ts';
+import type { Connection, Outgoing } from './http/connection.ts';
+import type { Connections, Refused } from './http/connections.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { type About, errorReply, headersOf, type Reply, send, sendRaw } from './http/reply.ts';
+import { type About, errorReply, headersOf, type Reply, send, sendRaw, staysFor } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
@@ -47,6 +49,9 @@ export interface AppSettings {
   corsOrigin?: string;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
+  /** For how many seconds a connection may stay unused. */
+  keepAlive: number;
+  maxConnections?: number;
 }
 
 interface AppOptions {
@@ -55,7 +60,7 @@ interface AppOptions {
   addresses: Addresses;
   /** What stands outside `/v1`, by path. */
   pages: Pages;
-  log: Record<'info' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
+  log: Record<'info' | 'warn' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
   onAnswered?: (answered: Answered) => void;
 }
 
@@ -63,10 +68,12 @@ const NONE: readonly string[] = [];
 
 export class App {
   readonly server: Server;
+  readonly refused: Readonly<Refused>;
   readonly #connections: Connections;
   readonly #options: AppOptions;
   readonly #gate: Gate;
   readonly #cors: string[];
+  readonly #stays: string;
   readonly #date = newest((second) => new Date(second * 1000).toUTCString());
   readonly #requestId = requestIds();
   #services: Services | undefined;
@@ -81,11 +88,18 @@ export class App {
     };
     this.#gate = new Gate({ addresses, clock, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
-    this.#connections = createServer(
-      (req, res) => this.#handle(req, res),
-      (connection, error) => this.#refuseRaw(connection, error),
-    );
+    this.#stays = staysFor(settings.keepAlive);
+    this.#connections = createServer({
+      handle: (req, res) => this.#handle(req, res),
+      refuse: (connection, error) => this.#refuseRaw(connection, error),
+      now: () => clock.now(),
+      keepAliveSeconds: settings.keepAlive,
+      maxConnections: settings.maxConnections,
+      addressOf: settings.trustProxy === 0 ? (address) => clientAddress(address, undefined, 0) : undefined,
+      onRefused: (refused) => log.warn('connections were refused, so many since the start', { ...refused }),
+    });
     this.server = this.#connections.server;
+    this.refused = this.#connections.refused;
   }
 
   /** From now on requests are served; until then they are told to come back. */
@@ -103,19 +117,7 @@ export class App {
 
   #handle(req: Incoming, res: Outgoing): void {
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
-    const exchange: Exchange = {
-      req,
-      res,
-      id: this.#requestId(),
-      began,
-      query: '',
-      endpoint: undefined,
-      caller: undefined,
-      limits: undefined,
-      resetsAt: undefined,
-      body: undefined,
-      fault: undefined,
-    };
+    const exchange = beginExchange(req, res, this.#requestId(), began);
     try {
       const reply = this.#answer(exchange);
       if (reply instanceof Promise) {
@@ -144,7 +146,8 @@ export class App {
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
-    if (this.#services === undefined || this.#draining) throw notNow(this.#unready() as Unready);
+    const isLate = this.#draining && !exchange.res.isUnderWay;
+    if (this.#services === undefined || isLate) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
     const refused = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
     if (!(refused instanceof Promise)) return this.#decided(exchange, refused, path, allow, lab);
@@ -154,6 +157,7 @@ export class App {
   /** By the gate: the request is refused, or whoever asks is known and has paid. */
   #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
     const { req, res } = exchange;
+    if (exchange.caller !== undefined && !req.from.isTrusted) this.#connections.trust(req.from);
     if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
     checkDemands(req);
@@ -173,7 +177,7 @@ export class App {
     const call: Call = { caller, param, query, body: null, idempotencyKey, conditions: req.headers, recheck };
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, call);
     return readBody(req, res).then((body) => {
-      exchange.body = body;
+      if (this.#services?.lab !== undefined) exchange.body = body; // else it would take memory until the disk is done
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, call, body));
       call.body = readJson(body);
       return this.#callHandler(exchange, endpoint, call);
@@ -209,6 +213,7 @@ export class App {
 
   #reply(exchange: Exchange, reply: Reply): void {
     const { req, res, id, endpoint, caller, fault } = exchange;
+    req.decide(res);
     const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
@@ -222,29 +227,24 @@ export class App {
     this.#tell(req.from, id, reply.status, exchange);
   }
 
-  /** Answers where node:http found no request to hand over. */
+  /** Answers where node:http found no request to hand over, or gave up on one whose body did not come. */
   #refuseRaw(connection: Connection, error: ApiError): void {
-    const id = this.#requestId();
-    const limits = this.#gate.limitsWithoutKey(undefined, connection.socket);
+    const exchange = connection.pending[0]?.exchange as Exchange | undefined;
+    const id = exchange?.id ?? this.#requestId();
+    const limits = exchange?.limits ?? this.#gate.limitsWithoutKey(exchange?.req, connection.socket);
     const reply = errorReply(error);
-    sendRaw(connection, reply, this.#about(id, limits, this.#cors));
-    this.#tell(connection, id, reply.status);
+    sendRaw(connection, reply, this.#about(id, limits, [...(exchange?.endpoint?.headers ?? NONE), ...this.#cors]));
+    this.#tell(connection, id, reply.status, exchange);
   }
 
   #about(id: string, limits: About['limits'], extra: readonly string[]): About {
-    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), extra };
+    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), stays: this.#stays, extra };
   }
 
-  #tell({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
-    this.#options.onAnswered?.({
-      route: exchange?.endpoint?.name ?? 'other',
-      method: exchange?.req.method,
-      target: exchange?.req.url,
-      address: () => this.#gate.addressOf(exchange?.req, socket),
-      status,
-      ms: exchange === undefined ? 0 : this.#options.clock.now() - exchange.began,
-      requestId,
-      keyId: exchange?.caller?.id,
-    });
+  #tell(connection: Connection, requestId: string, status: number, exchange?: Exchange): void {
+    const { onAnswered, clock } = this.#options;
+    if (onAnswered === undefined) return;
+    const address = () => this.#gate.addressOf(exchange?.req, connection.socket);
+    onAnswered({ ...toldOf(exchange, connection, status, clock.now()), address, status, requestId });
   }
 }

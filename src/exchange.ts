@@ -1,8 +1,10 @@
 /** One request on its way, and who else has a part in it: metrics and the access log, and the lab. */
 import type { Limiter } from './access/limits.ts';
-import type { Outgoing } from './http/connection.ts';
+import type { Connection, Outgoing } from './http/connection.ts';
+import { CATALOGUE } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
 import type { Reply } from './http/reply.ts';
+import { MAX_HEAD_MS } from './http/server.ts';
 import type { JsonValue } from './json/reader.ts';
 import type { Endpoint } from './routes.ts';
 import type { ApiKey } from './store/model.ts';
@@ -65,4 +67,38 @@ export interface LabHook {
   around(exchange: Exchange, operate: () => Promise<Reply>): Reply | Promise<Reply>;
   /** Is told of every reply to a key before it is sent, those under `/lab` too; gives more headers for it. */
   answers(exchange: Exchange, reply: Reply): readonly string[];
+}
+
+export function beginExchange(req: Incoming, res: Outgoing, id: string, began: number): Exchange {
+  const exchange: Exchange = {
+    req,
+    res,
+    id,
+    began,
+    query: '',
+    endpoint: undefined,
+    caller: undefined,
+    limits: undefined,
+    resetsAt: undefined,
+    body: undefined,
+    fault: undefined,
+  };
+  res.exchange = exchange;
+  return exchange;
+}
+
+/** The milliseconds a request took until its reply at `now`, with which the connection is quiet again. */
+function measure(connection: Connection, status: number, now: number, exchange: Exchange | undefined): number {
+  const since = exchange?.began ?? connection.quietSince;
+  connection.quietSince = now;
+  if (exchange !== undefined) return now - since;
+  // When a head that never ended began is not known; what came before it on the connection ended earlier.
+  return status === CATALOGUE.request_timeout ? Math.min(now - since, MAX_HEAD_MS) : 0;
+}
+
+/** What is told of a request beside its reply, which left at `now`. */
+export function toldOf(exchange: Exchange | undefined, from: Connection, status: number, now: number) {
+  const { req, endpoint, caller } = exchange ?? {};
+  const ms = measure(from, status, now, exchange);
+  return { route: endpoint?.name ?? 'other', method: req?.method, target: req?.url, keyId: caller?.id, ms };
 }

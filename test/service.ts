@@ -49,11 +49,11 @@ export async function startService(options: ServiceOptions = {}) {
   /** Errors: a test that causes none asserts so. */
   const logged: unknown[] = [];
   const app = new App({
-    settings: { categories: 'open', trustProxy: 0, ...options },
+    settings: { categories: 'open', trustProxy: 0, keepAlive: 5, ...options },
     clock,
     addresses: new Addresses({ clock }),
     pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
-    log: { info: () => {}, error: (...line) => logged.push(line) },
+    log: { info: () => {}, warn: () => {}, error: (...line) => logged.push(line) },
     onAnswered: options.onAnswered,
   });
   const ready = () => options.isReady?.() ?? true;

@@ -1,31 +1,19 @@
-/**
- * One connection: what was asked on it and is not yet answered, and how it ends. All of them together: the bounds that
- * hold for all, the end of those whose client does not read, and of all when the service stops.
- */
-import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+/** One connection: what was asked on it and is not yet answered, in which order it is begun, and how it ends. */
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { setImmediate as immediate } from 'node:timers/promises';
+import { tellNoBody } from './private.ts';
 
 /** Of one connection: requests that are not answered in full. No browser pipelines, load generators send 16 at once. */
 const MAX_UNANSWERED = 24;
 /** Of one connection: bytes of replies that the kernel has not taken. Sixteen of the largest pages are less. */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
-/** Of all together: beyond one of these no connection may have a second request waiting, and none may stop reading. */
-const MAX_UNANSWERED_IN_ALL = 20_000;
-const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
+/** Behind the last reply of a connection: bytes that are read, and pieces in which they come, so that it may arrive. */
+const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;
+const MAX_UNWANTED_PIECES = 4_096;
 
-/** A client that does not read what it asked for holds its connection no longer than this. */
-const UNREAD_REPLY_MS = 30_000;
-const LOOKED_AT_EVERY_MS = 2_000;
 /** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
 const LINGER_MS = 1_000;
-/**
- * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
- * closing under it would cost its sender the reply. Until then whoever asks gets a refusal, and `Connection: close`.
- */
-const IDLE_GRACE_MS = 300;
-const DRAIN_POLL_MS = 20;
 
 const known = new WeakMap<Duplex, Connection>();
 
@@ -35,7 +23,36 @@ export const connectionOf = (socket: Duplex): Connection => known.get(socket) as
 export class Outgoing extends ServerResponse {
   /** How many of the unsent bytes of its connection are its own. */
   bytes = 0;
+  /** Its reply is decided: nothing that this request does or reads is still to come. */
+  isDecided = false;
+  /** It came before the service began to stop, though it may be begun after. */
+  isUnderWay = false;
+  /** What `handle` knows of it. */
+  exchange: unknown;
 }
+
+/** A body under way, as far as its memory goes. */
+export interface Body {
+  giveUp(): void;
+}
+
+/** All connections of a server, as each of them knows them. */
+interface Together {
+  unanswered: number;
+  unsent: number;
+  readonly areFull: boolean;
+  /** The service stops, and its time for that is over. */
+  readonly isOverdue: boolean;
+  begin(res: Outgoing): void;
+  trust(connection: Connection): void;
+  hold(body: Body, bytes: number): void;
+  letGo(body: Body): void;
+  closed(connection: Connection): void;
+}
+
+/** What only reads overtakes nothing that only reads (RFC 9110, 9.2.1). */
+const isSafe = ({ req: { method } }: Outgoing): boolean =>
+  method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
 export class Connection {
   /** Counted from 1 by each server. */
@@ -49,50 +66,89 @@ export class Connection {
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
   early: IncomingMessage | undefined;
-  readonly #all: Connections;
+  readonly openedAt: number;
+  /** When its newest request was answered, or it was opened: by the clock of whoever measures. */
+  quietSince: number;
+  /** A request on it came with a key that is good. */
+  isTrusted = false;
+  readonly all: Together;
+  /** What of `pending` is not begun: something before it is undecided. */
+  readonly #waiting: Outgoing[] = [];
   #unsent = 0;
   #ignoredPackets = 0;
+  #unwanted: { bytes: number; pieces: number } | undefined;
+  #tellBodyAgain = () => {};
   #stuck = { bytes: 0, since: 0 };
   /** The oldest reply has left, or never will. */
   readonly #settle = () => {
     const res = this.pending.shift();
     if (res === undefined) return; // the connection is closed
     this.#unsent -= res.bytes;
-    this.#all.unsent -= res.bytes;
-    this.#all.unanswered--;
+    this.all.unsent -= res.bytes;
+    this.all.unanswered--;
   };
 
-  constructor(number: number, socket: Socket, all: Connections) {
+  readonly #beginWaiting = () => {
+    while (this.#waiting.length > 0 && this.#mayBegin(this.#waiting[0])) {
+      if (this.isEnding || this.socket.destroyed) this.#waiting.length = 0;
+      else this.all.begin(this.#waiting.shift() as Outgoing);
+    }
+  };
+
+  constructor(number: number, socket: Socket, all: Together, now: number) {
     this.number = number;
     this.socket = socket;
-    this.#all = all;
+    this.all = all;
+    this.openedAt = this.quietSince = now;
     known.set(socket, this);
     void socket.remoteAddress; // keeps it: a client that is gone can be told by it
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();
-      all.open.delete(this);
+      this.#tellBodyAgain(); // before node:http puts the parser back for another connection
+      all.closed(this);
     });
   }
 
-  /** Whether no further message may become a request: the last reply is decided, or too much is asked or unsent. */
+  /** Whether no further message may become a request: the last is known, or too much is asked or unsent. */
   get isFull(): boolean {
     const waiting = this.pending.length;
     if (this.isEnding || waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;
-    return waiting > 0 && this.#all.areFull;
+    return this.#unwanted !== undefined || (waiting > 0 && this.all.areFull) || this.all.isOverdue;
   }
 
-  /** One more request. */
-  addPending(res: Outgoing): void {
+  /** One more request. Whether it can be begun at once; else it is begun in its turn. */
+  addPending(res: Outgoing): boolean {
     this.pending.push(res);
-    this.#all.unanswered++;
+    this.all.unanswered++;
     res.on('finish', this.#settle);
+    if (this.pending.length === 1) return true;
+    // Behind another it waits until what came with it is parsed: were that too much, a reply would be in vain.
+    if (this.#waiting.push(res) === 1) process.nextTick(this.#beginWaiting);
+    return false;
+  }
+
+  /** Only safe requests are under way together; a write, and what is behind one, wait (RFC 9112, 9.3.2). */
+  #mayBegin(res: Outgoing): boolean {
+    const isInTheWay = (before: Outgoing) => !before.isDecided && !(isSafe(before) && isSafe(res));
+    return !this.pending.slice(0, this.pending.indexOf(res)).some(isInTheWay);
+  }
+
+  /** The reply to this request is decided: what waited for that is begun. */
+  decide(res: Outgoing): void {
+    res.isDecided = true;
+    if (this.#waiting.length > 0) process.nextTick(this.#beginWaiting);
+  }
+
+  /** The service begins to stop: what waits here is under way. */
+  keepWaiting(): void {
+    for (const res of this.#waiting) res.isUnderWay = true;
   }
 
   /** A reply is now written, of so many bytes. */
   countUnsent(res: Outgoing, bytes: number): void {
     res.bytes = bytes;
     this.#unsent += bytes;
-    this.#all.unsent += bytes;
+    this.all.unsent += bytes;
   }
 
   /** Makes this reply, whatever it will be, the last of its connection. */
@@ -103,15 +159,37 @@ export class Connection {
 
   /** On a message while it was full. Where the last reply is decided, that and those before it are still sent. */
   endFlood(): void {
-    if (!this.isEnding) return void this.socket.destroy();
+    if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();
     this.socket.on('error', () => {});
+    this.#tellBodyAgain(); // node:http has put the parser back for another connection
+    if (this.isEnding) this.endGently();
     if (this.pending.length > 0) this.socket.pause();
     else this.socket.resume();
   }
 
   /** One more packet behind what was no request: node:http tells of each as of a fault. */
   ignorePacket(): void {
-    if (++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
+    if (this.all.isOverdue || ++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
+  }
+
+  /**
+   * Of what still comes nothing is wanted: it is read past the parser, to whom each piece of a body is a call, and only
+   * so far; were it not read at all, the kernel would send a reset that may overtake the reply.
+   */
+  throwAwayRest(): void {
+    if (this.#unwanted !== undefined) return;
+    const { socket } = this;
+    const unwanted = { bytes: 0, pieces: 0 };
+    this.#unwanted = unwanted;
+    this.#tellBodyAgain = tellNoBody(socket);
+    const toParser = socket.listeners('data') as (() => void)[];
+    socket.on('data', ({ length }: Buffer) => {
+      unwanted.bytes += length;
+      const isTooMuch = unwanted.bytes > MAX_UNWANTED_BYTES || ++unwanted.pieces > MAX_UNWANTED_PIECES;
+      if (isTooMuch || this.all.isOverdue) socket.destroy();
+    });
+    for (const listener of toParser) socket.off('data', listener);
+    socket.resume();
   }
 
   /**
@@ -121,6 +199,7 @@ export class Connection {
   endGently(): void {
     const { socket } = this;
     this.isEnding = true;
+    this.throwAwayRest();
     socket.destroySoon = () => {
       const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
       socket.once('close', () => clearTimeout(timer)).end();
@@ -134,51 +213,5 @@ export class Connection {
     if (bytes === 0 || bytes !== this.#stuck.bytes) this.#stuck = { bytes, since: at };
     // Merely closed, the kernel would keep what was not read, and go on offering it.
     else if (at - this.#stuck.since >= ms) this.socket.resetAndDestroy();
-  }
-}
-
-export class Connections {
-  readonly server: Server;
-  readonly open = new Set<Connection>();
-  unanswered = 0;
-  unsent = 0;
-  #count = 0;
-
-  /**
-   * Looks now and then for clients that have stopped reading. `server.timeout` would end them too, but sets a timer
-   * anew for every request, which costs each of them two hundredths of its time.
-   */
-  constructor(server: Server, now: () => number, unreadMs = UNREAD_REPLY_MS) {
-    this.server = server;
-    server.on('connection', (socket: Socket) => this.open.add(new Connection(++this.#count, socket, this)));
-    const everyMs = Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2);
-    const look = () => {
-      const at = now();
-      for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
-    };
-    const timer = setInterval(look, everyMs).unref();
-    server.once('close', () => clearInterval(timer));
-  }
-
-  get areFull(): boolean {
-    return this.unanswered > MAX_UNANSWERED_IN_ALL || this.unsent > MAX_UNSENT_BYTES_IN_ALL;
-  }
-
-  /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
-  async drain(maxMs: number): Promise<void> {
-    const began = performance.now();
-    // Whoever has connected by now is accepted first, one in each turn: closing would reset the connection.
-    await immediate();
-    const most = this.#count + 511; // the kernel takes no more for us before we do
-    for (let before = -1; before < this.#count && this.#count < most; await immediate()) before = this.#count;
-    const poll = setInterval(() => {
-      const ms = performance.now() - began;
-      if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
-      // A connection becomes idle when its last reply is done, so this is asked again until none is left.
-      else if (ms >= IDLE_GRACE_MS) this.server.closeIdleConnections();
-    }, DRAIN_POLL_MS);
-    // node:http's own close() cuts idle connections at once; net's only stops listening.
-    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
-    clearInterval(poll);
   }
 }

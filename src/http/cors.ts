@@ -1,10 +1,10 @@
 /** Pages of another origin may use the service only where the operator said so; then they are told all they need. */
 import type { IncomingMessage } from 'node:http';
 import type { Reply } from './reply.ts';
-import { checkDemands } from './request.ts';
+import { checkDemands, JSON_TYPE } from './request.ts';
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
-Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, X-Request-Id`;
+Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id, X-Lab-Clock`;
 const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
 const PREFLIGHT_SECONDS = '600';
 
@@ -20,5 +20,6 @@ export function preflight(req: IncomingMessage, allow: string, origin: string | 
   checkDemands(req);
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
   const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
-  return { status: 204, headers: ['Allow', allow, ...cors], body: '' };
+  const patch = allow.includes('PATCH') ? ['Accept-Patch', JSON_TYPE] : [];
+  return { status: 204, headers: ['Allow', allow, ...patch, ...cors], body: '' };
 }

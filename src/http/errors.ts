@@ -54,6 +54,8 @@ export function methodNotAllowed(allow: string): ApiError {
 }
 
 export const MAX_BODY_BYTES = 65_536;
+/** Chunks or packets in which a body may come. All that has a meaning here can come byte by byte. */
+export const MAX_BODY_PIECES = 4_096;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
 export function badRequest(message: string): ApiError {
@@ -62,4 +64,8 @@ export function badRequest(message: string): ApiError {
 
 export function bodyTooLarge(): ApiError {
   return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
+}
+
+export function bodyInTooManyPieces(): ApiError {
+  return new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`);
 }

@@ -26,6 +26,8 @@ export interface About {
   /** The lines that tell the caller's limits, as they are sent. */
   limits: string;
   date: string;
+  /** Made by `staysFor`. */
+  stays: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
 }
@@ -33,9 +35,8 @@ export interface About {
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
-/** How long a client may leave a connection unused, and how it is told. */
-export const KEEP_ALIVE_MS = 5_000;
-const STAYS = `Connection: keep-alive\r\nKeep-Alive: timeout=${KEEP_ALIVE_MS / 1000}\r\n\r\n`;
+/** The end of a head: the client may go on, and may leave the connection unused for so long. */
+export const staysFor = (seconds: number): string => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
 
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
 
@@ -89,9 +90,9 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
   if (res.destroyed || req.from.socket.destroyed) return true; // what is sent now nobody counts off again
   const body = req.method === 'HEAD' ? '' : reply.body;
-  const isEarly = !req.complete && !isEmpty(req);
+  const isEarly = (!req.complete && !isEmpty(req)) || req.isCutShort;
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
-    const text = headOf(reply, about) + STAYS + body;
+    const text = headOf(reply, about) + about.stays + body;
     req.from.countUnsent(res, text.length);
     endWhole(res, text);
     return true;

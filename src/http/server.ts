@@ -1,53 +1,61 @@
 /** node:http with every setting said, and a reply of ours in each place where it would answer by itself. */
 import http, { type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type Connection, Connections, connectionOf, Outgoing } from './connection.ts';
+import { type Connection, connectionOf, Outgoing } from './connection.ts';
+import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
 import { ApiError, badRequest } from './errors.ts';
 import { type Incoming, Message } from './messages.ts';
-import { KEEP_ALIVE_MS } from './reply.ts';
-import { MAX_TARGET_CHARS, uriTooLong } from './request.ts';
+import { ALL_METHODS, MAX_PARSED_HEADERS, MAX_TARGET_CHARS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
 const CHECKING_INTERVAL_MS = 2_000;
 const MAX_HEADER_BYTES = 8_192;
-const MAX_CONNECTIONS = 10_000;
+/** A head that never ends is told so after this at the latest. */
+export const MAX_HEAD_MS = HEADERS_TIMEOUT_MS + CHECKING_INTERVAL_MS;
+export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
 
-/** `handle` answers a request that node:http could read, `refuse` a connection on which was none, or half of one. */
-export function createServer(handle: (req: Incoming, res: Outgoing) => void, refuse: Refuse): Connections {
+interface ServerOptions extends Omit<Partial<ConnectionOptions>, 'begin'> {
+  /** Answers a request that node:http could read. */
+  handle(req: Incoming, res: Outgoing): void;
+  /** Answers on a connection on which was none, or half of one. */
+  refuse(connection: Connection, error: ApiError): void;
+  /** How long a client may leave a connection unused. */
+  keepAliveSeconds?: number;
+}
+
+export function createServer(options: ServerOptions): Connections {
+  const { handle, refuse, keepAliveSeconds = DEFAULT_KEEP_ALIVE_SECONDS } = options;
   const server = http.createServer({
     IncomingMessage: Message,
     ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveTimeout: keepAliveSeconds * 1_000,
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
     requireHostHeader: false, // node would answer by itself; checkMessage does
     noDelay: true,
   });
-  const connections = new Connections(server, () => performance.now()); // before node:http looks at a connection
-  server.timeout = 0; // see Connections
-  server.maxRequestsPerSocket = 0;
-  server.maxConnections = MAX_CONNECTIONS;
-  // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
-  (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  const begin = (req: Incoming, res: Outgoing) => {
+  const begin = (res: Outgoing) => {
+    const req = res.req as Incoming;
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
     handle(req, res);
   };
+  const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
+  // Before node:http looks at a connection.
+  const connections = new Connections(server, { ...options, begin, now, maxConnections });
+  server.timeout = 0; // see Connections
+  server.maxRequestsPerSocket = 0;
+  server.maxHeadersCount = MAX_PARSED_HEADERS;
+  // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
+  (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const onRequest = (req: Incoming, res: Outgoing) => {
-    const { from } = req;
-    from.addPending(res);
-    if (from.pending.length === 1) return begin(req, res);
-    // Behind another it waits until what came with it is parsed: were that too much, a reply would be in vain.
-    process.nextTick(() => {
-      if (!from.isEnding && !from.socket.destroyed) begin(req, res);
-    });
+    if (req.from.addPending(res)) begin(res);
   };
   // `100 Continue` is sent when, and only if, the body is wanted.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
@@ -63,10 +71,9 @@ export function createServer(handle: (req: Incoming, res: Outgoing) => void, ref
 }
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer };
-type Refuse = (connection: Connection, error: ApiError) => void;
 
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
-function refuseWhenDue(connection: Connection, error: ApiError, refuse: Refuse): void {
+function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
   const { socket, pending } = connection;
   const [current] = pending;
   connection.refusal = 'due';
@@ -89,6 +96,11 @@ function asApiError(error: ParserError): ApiError {
       return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError('request_timeout', 'the request did not arrive in time');
+    case 'HPE_INVALID_METHOD':
+      return badRequest(`the request does not begin with a method that is served here: ${ALL_METHODS}`);
+    case 'HPE_INVALID_VERSION':
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
     default:
       return badRequest('this is not a well-formed HTTP request');
   }

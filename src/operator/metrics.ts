@@ -3,9 +3,12 @@
  * own: it is not for the public.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
 import type { Answered } from '../exchange.ts';
+import type { Refused } from '../http/connections.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 import { listen } from './sockets.ts';
@@ -15,6 +18,7 @@ const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPE_MS = 5_000;
 const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';
+const REFUSED = 'petstore_connections_refused_total';
 const DURATION = 'petstore_request_duration_seconds';
 const BATCH = 'petstore_log_batch_duration_seconds';
 
@@ -32,6 +36,8 @@ export interface Figures {
   routes: Routes;
   /** Worst delay of its event loop since it was asked before, in seconds. */
   loopDelay: number;
+  /** Connections to it that were not to be had. */
+  refused: Partial<Refused>;
 }
 
 const newHistogram = (): Histogram => ({ counts: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 });
@@ -75,6 +81,7 @@ function sumOf(all: Routes[]): Routes {
 export class Metrics {
   readonly #routes: Routes = new Map();
   readonly #batches = newHistogram();
+  #refused: Partial<Refused> = {};
   readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
 
   constructor() {
@@ -88,13 +95,18 @@ export class Metrics {
     add(latency, ms);
   }
 
+  /** What the service counts by itself. */
+  watch(refused: Readonly<Refused>): void {
+    this.#refused = refused;
+  }
+
   /** What the engine tells of each batch that became durable. */
   readonly batch = (ms: number): void => add(this.#batches, ms);
 
   figures(): Figures {
     const loopDelay = this.#loop.max / 1e9;
     this.#loop.reset();
-    return { routes: this.#routes, loopDelay };
+    return { routes: this.#routes, loopDelay, refused: this.#refused };
   }
 
   /** `threads`: what each has counted, this one too. */
@@ -106,7 +118,13 @@ export class Metrics {
       for (const [status, count] of statuses) requests.push(`${REQUESTS}{${label},status="${status}"} ${count}`);
       latencies.push(...linesOf(latency, DURATION, label));
     }
+    const bounds = Object.keys(this.#refused) as (keyof Refused)[];
+    const refusals = bounds.map((bound) => {
+      const count = threads.reduce((sum, { refused }) => sum + (refused[bound] ?? 0), 0);
+      return `${REFUSED}{bound="${bound}"} ${count}`;
+    });
     return [
+      family(REFUSED, 'Connections refused or ended, by the bound that was reached.', 'counter', refusals),
       family(REQUESTS, 'Requests answered, by operation and status.', 'counter', requests),
       family(DURATION, 'Time from the head of a request to its reply, by operation.', 'histogram', latencies),
       family(BATCH, 'Time to make a batch of operations durable.', 'histogram', linesOf(this.#batches, BATCH)),
@@ -136,6 +154,15 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   ];
 }
 
+/** A page in a browser may make a name of its own lead here (DNS rebinding); an address or our own name it cannot. */
+function isOurs(host: string, listened: string): boolean {
+  const name = host
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .toLowerCase();
+  return isIP(name) !== 0 || ['localhost', listened.toLowerCase(), hostname().toLowerCase()].includes(name);
+}
+
 interface Scraped {
   metrics: Metrics;
   engine: Engine;
@@ -154,10 +181,12 @@ export async function openMetrics(
     return [metrics.text(threads), ...figuresOf(engine, loopDelay)].join('');
   };
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
-    const found = req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
-    const text = found ? await scrape() : 'Metrics are at /metrics\n';
+    const ours = isOurs(req.headers.host ?? '', at.host);
+    const found = ours && req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
+    const text = found ? await scrape() : ours ? 'Metrics are at /metrics\n' : `Ask by address, or as ${hostname()}\n`;
     const type = `text/plain; ${found ? 'version=0.0.4; ' : ''}charset=utf-8`;
-    res.writeHead(found ? 200 : 404, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) }).end(text);
+    const headers = { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
+    res.writeHead(found ? 200 : ours ? 404 : 421, headers).end(text);
   };
   const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
   const server = createServer(timeouts, (req, res) => void answer(req, res));

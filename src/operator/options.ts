@@ -3,11 +3,13 @@ import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
 import { durationMs } from '../clock.ts';
+import { DEFAULT_KEEP_ALIVE_SECONDS } from '../http/server.ts';
 import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
 const MAX_TRUST_PROXY_HOPS = 10;
 const MAX_THREADS = 64;
+const MAX_KEEP_ALIVE_SECONDS = 3_600;
 
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
@@ -128,6 +130,12 @@ export const SERVE_OPTIONS = {
   categories: option(oneOf(['open', 'known']), 'RULE', 'take any categoryId, or only that of a category', 'open'),
   corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),
   trustProxy: option(integer(0, MAX_TRUST_PROXY_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  keepAlive: option(
+    integer(1, MAX_KEEP_ALIVE_SECONDS),
+    'SECONDS',
+    'how long a connection may stay unused; longer than what a proxy in front uses',
+    String(DEFAULT_KEEP_ALIVE_SECONDS),
+  ),
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),

@@ -19,7 +19,7 @@ import { openEngine, triedWhileInUse } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { addressOf, isServed, listen, listenShared, originOf } from './sockets.ts';
+import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf } from './sockets.ts';
 import { VERSION } from './version.ts';
 
 const MAX_DRAIN_MS = 10_000;
@@ -35,7 +35,7 @@ type EndNow = (message: string) => (error: unknown) => void;
 export const serveCommand = (calls: Calls) =>
   command({
     name: 'serve',
-    does: 'run the service until SIGTERM or SIGINT',
+    does: 'run the service until SIGTERM, SIGINT or SIGHUP',
     options: SERVE_OPTIONS,
     check: (settings, given) => {
       const { lab, environment, threads } = settings;
@@ -58,7 +58,7 @@ export async function serve(settings: ServeSettings, calls: Calls, steps: FirstS
   process.on('uncaughtException', endNow(BUG)); // rejections that nobody handles come here too
   try {
     // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
-    const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve));
+    const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
     const stop = await start(settings, { calls, log, endNow, steps });
     log.info('stopping', { signal: await signal });
     await stop();
@@ -84,8 +84,12 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Page>();
   const addresses = new Addresses({ clock });
-  const app = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
-  const team = settings.threads > 1 ? await openTeam({ settings, clock, log, onDeath: endNow(BUG) }) : undefined;
+  const onAnswered = observer(settings, metrics, log);
+  const bounded = { ...settings, maxConnections: Math.floor(connectionsThatFit(log) / settings.threads) };
+  const app = new App({ settings: bounded, clock, addresses, pages, log, onAnswered });
+  metrics?.watch(app.refused);
+  const team =
+    settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
 
   // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.

@@ -1,14 +1,20 @@
 /** What a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
+import { MAX_CONNECTIONS } from '../http/connections.ts';
 import { refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
+
 import { hasNoDescriptor } from './exit.ts';
 
 /** What fits into sun_path, with its closing NUL. */
 const MAX_PATH_BYTES = 107;
+/** Descriptors that are not connections to the service: those of the runtime, files, commands, scrapers, a database. */
+const MAX_OTHER_DESCRIPTORS = 128;
+const TOLD_EVERY_MS = 60_000;
 
 /** As it stands in an address: `[::1]:8080`. */
 function hostAndPort(host: string, port: number): string {
@@ -49,7 +55,31 @@ export async function listen(server: Server, at: Address | { path: string }, log
     throw new Error(`${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
   }
   // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
-  server.on('error', (error) => log.error('a connection could not be taken', { error }));
+  let toldAt = Number.NEGATIVE_INFINITY;
+  server.on('error', (error) => {
+    if (performance.now() - toldAt < TOLD_EVERY_MS) return;
+    toldAt = performance.now();
+    log.error('a connection could not be taken', { error });
+  });
+}
+
+/**
+ * How many connections the process has descriptors for, beside its files and other sockets. Without this bound the
+ * system would close what it has none for unseen, and the store could open no file.
+ */
+export function connectionsThatFit(log: Log): number {
+  let limits = '';
+  try {
+    limits = readFileSync('/proc/self/limits', 'latin1');
+  } catch {
+    return MAX_CONNECTIONS; // a system that does not tell
+  }
+  const descriptors = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
+  const fitting = Math.max(descriptors - MAX_OTHER_DESCRIPTORS, 1);
+  if (fitting >= MAX_CONNECTIONS) return MAX_CONNECTIONS;
+  const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + MAX_OTHER_DESCRIPTORS} for more`;
+  log.warn(`only ${fitting} connections are taken at once: ${advice}`, { descriptors });
+  return fitting;
 }
 
 /** Where other threads will listen as well, but no other program, which the system would let. */

@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
-import { App } from '../app.ts';
+import { App, type AppSettings } from '../app.ts';
 import type { Asked } from '../asked.ts';
 import { systemClock } from '../clock.ts';
 import { Logger } from '../operator/logging.ts';
@@ -19,7 +19,7 @@ import { clockOrigin, type Memory } from './memory.ts';
 
 /** What it is started with. */
 export interface Start {
-  settings: ServeSettings;
+  settings: ServeSettings & Pick<AppSettings, 'maxConnections'>;
   memory: Memory;
   feed: MessagePort;
   /** Where to listen, and how that is told. */
@@ -69,6 +69,7 @@ export async function work(): Promise<void> {
   const app: App = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
   const elsewhere = async (asked: Asked) => JSON.parse(await line.ask<string>('write', JSON.stringify(asked)));
+  metrics?.watch(app.refused);
   app.open({ store, callers, limiter, ready: () => true, elsewhere });
   await isOver;
 }

@@ -186,7 +186,11 @@ const animals: Row[] = [
     no(PETS, 'unsupported_media_type', { body: newPet, ...headers, has: { accept: 'application/json' } }),
   ),
   ...['gzip', 'identity'].map((name) =>
-    no(PETS, 'unsupported_media_type', { body: newPet, ...sent('content-encoding', name) }),
+    no(PETS, 'unsupported_media_type', {
+      body: newPet,
+      ...sent('content-encoding', name),
+      has: { 'accept-encoding': 'identity', 'accept-patch': null },
+    }),
   ),
   add(newPet, sent('content-type', 'Application/JSON; charset="UTF-8";')),
   no(PETS, 'body_too_large', { text: `{"name":"${'x'.repeat(65_536)}"` }),
@@ -221,6 +225,13 @@ const orders: Row[] = [
   noOrder({ petId: 1, status: 'placed' }, 'invalid_body', 'status'),
   noClose(1, 'lost', 'invalid_body', 'delivered'),
   noClose(1, 'placed', 'invalid_body'),
+  no(`PATCH ${ORDERS}/1`, 'unsupported_media_type', {
+    body: { status: 'delivered' },
+    ...sent('content-type', 'text/plain'),
+    has: { 'accept-patch': 'application/json', 'accept-encoding': null },
+  }),
+  ok(`OPTIONS ${ORDERS}/1`, { status: 204, has: { 'accept-patch': 'application/json' } }),
+  ok(`OPTIONS ${ORDERS}`, { status: 204, has: { 'accept-patch': null } }),
   no(`PATCH ${ORDERS}/1`, 'invalid_body', { body: {}, says: 'status: is missing (one of "delivered", "cancelled")' }),
   no(`PATCH ${ORDERS}/1`, 'invalid_json'),
   noClose(2, 'delivered', 'not_found'),
@@ -372,7 +383,8 @@ const corsFrom = (origin: string, vary: string | null): Row[] => [
       'access-control-allow-origin': origin,
       vary,
       'access-control-expose-headers':
-        /X-RateLimit-Remaining.*Retry-After.*Link.*ETag.*Deprecation.*Sunset.*X-Request-Id/,
+        'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Link, \
+Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id, X-Lab-Clock',
     },
   }),
   no('/v1/pets', 'missing_api_key', { key: null, has: { 'access-control-allow-origin': origin } }),
@@ -422,7 +434,7 @@ export const GROUPS: Group[] = [
   },
   {
     name: 'one proxy, one origin, a ban at the second refusal',
-    serve: '--trust-proxy 1 --cors-origin https://shop.example --ban-after 2',
+    serve: '--trust-proxy 1 --keep-alive 60 --cors-origin https://shop.example --ban-after 2',
     rows: [
       ...fromNobody(['192.0.2.1', 59], ['198.51.100.1, 192.0.2.1', 58], ['192.0.2.2', 59]),
       ...corsFrom('https://shop.example', 'Origin'),

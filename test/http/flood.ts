@@ -1,11 +1,12 @@
 /** A server to be flooded, and processes that flood it. */
+import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type Serving, serving, temporary } from '../program.ts';
+import { type RunOptions, type Serving, serving, temporary } from '../program.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 export const CHUNK_BYTES = 65_536;
@@ -23,16 +24,33 @@ export const FLOODED = (key: string): Record<string, string> => ({
   'no requests': '?',
 });
 
+/** The head of a request whose body never ends, in chunks of one byte; and such chunks. */
+export const endless = (key?: string): string =>
+  `POST /v1/pets HTTP/1.1\r\nHost:\r\nContent-Type:application/json\r\nTransfer-Encoding:chunked\r\n${
+    key === undefined ? '' : `Authorization:Bearer ${key}\r\n`
+  }\r\n`;
+export const ONE_BYTE = '1\r\n \r\n';
+
+/** How long the server took to stop, by its own log. */
+export async function stoppingMs(server: Serving): Promise<number> {
+  const { exit, stderr } = await server.stop();
+  assert.equal(exit, 0, stderr);
+  const times = [...stderr.matchAll(/"time":"([^"]+)".*"stop(?:ping|ped)"/g)].map(([, at]) => Date.parse(at));
+  return times[1] - times[0];
+}
+
 export interface Flooded extends Serving {
   /** By how much its memory has grown since it started. */
   grownMB(): number;
+  /** The processor time it has used. */
+  cpuMs(): number;
   /** The slowest answer of /healthz in so long, and all there were. */
   healthMs(forMs: number): Promise<number[]>;
 }
 
-export async function startFlooded(t: TestContext): Promise<Flooded> {
-  const args = ['--data', await temporary(t), '--seed', pathOf('../../data/seed.json'), '--first-key', 'business'];
-  const server = await serving(t, args);
+export async function startFlooded(t: TestContext, plan = 'business', options: RunOptions = {}): Promise<Flooded> {
+  const args = ['--data', await temporary(t), '--seed', pathOf('../../data/seed.json'), '--first-key', plan];
+  const server = await serving(t, args, options);
   const { hostname: host, port } = new URL(server.url);
   const healthMs = async (forMs: number) => {
     const end = performance.now() + forMs;
@@ -47,14 +65,21 @@ export async function startFlooded(t: TestContext): Promise<Flooded> {
   const status = () => readFileSync(`/proc/${server.process.pid}/status`, 'latin1');
   const residentMB = () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(status())?.[1]) / 1_024;
   const before = NO_PROC ? 0 : residentMB();
-  return { ...server, healthMs, grownMB: () => residentMB() - before };
+  /** In ticks of 10 ms: what stands behind the name, which may have blanks in it. */
+  const ticks = () => {
+    const words = readFileSync(`/proc/${server.process.pid}/stat`, 'latin1')
+      .replace(/^.*\) /s, '')
+      .split(' ');
+    return Number(words[11]) + Number(words[12]);
+  };
+  return { ...server, healthMs, grownMB: () => residentMB() - before, cpuMs: () => 10 * ticks() };
 }
 
 /** Floods until what it resolves with is called, or the test ends; then tells how often it connected. */
 export async function floods(
   t: TestContext,
   { url }: Serving,
-  flood: { requests: string[]; connections: number; reads: boolean },
+  flood: { requests: string[]; connections: number; reads: boolean; head?: string; total?: number },
 ): Promise<() => Promise<number>> {
   const words = JSON.stringify({ ...flood, bytes: CHUNK_BYTES, port: Number(new URL(url).port) });
   const child = spawn(process.execPath, [pathOf('flood.mjs'), words], { stdio: ['pipe', 'pipe', 'inherit'] });

@@ -115,8 +115,13 @@ test('replies to what was asked before on the connection still arrive; what was 
     assert.deepEqual(statuses, told === null ? [200, 201] : [200, 201, told], kind);
     assert.match(text, /\{"id":7,"name":"fish"\}/);
     assert.equal(pets(), kind === 'drop_before' ? 1 : 2);
-    await until(async () => (await record()).length === 4);
-    const recorded = [[null, null], [told, kind], [201, null], [200, null]]; // biome-ignore format: pairs
+    await until(async () => (await record()).length === 3);
+    const recorded = [
+      [told, kind],
+      [201, null],
+      [200, null],
+    ]; // what stood behind was never begun
+    // biome-ignore format: pairs
     assert.deepEqual(await record(), recorded);
   }
 });

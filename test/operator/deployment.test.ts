@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { connect as tlsConnect } from 'node:tls';
 import { Agent, fetch } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
@@ -48,6 +49,19 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
   assert.deepEqual([large.status, large.json.code], [413, 'body_too_large']);
   assert.ok(large.headers.has('x-request-id'));
+
+  const unended = `POST /v1/pets HTTP/1.1\r\nHost: x\r\nAuthorization: ${headers.authorization}\r\nContent-Length: 9\r\n\r\n`;
+  const { port } = new URL(url);
+  const others = Array.from({ length: 200 }, () => tlsConnect({ port: Number(port), rejectUnauthorized: false }));
+  await Promise.all(others.map((socket) => once(socket, 'secureConnect')));
+  for (const socket of others) socket.on('error', () => {}).write(unended);
+  let crowded = await ask('/v1/pets?limit=1');
+  for (let i = 0; i < 100 && crowded.status === 200; i++) crowded = await ask('/v1/pets?limit=1');
+  assert.deepEqual(
+    [crowded.status, crowded.json?.code, crowded.headers.get('retry-after')],
+    [429, 'rate_limited', '1'],
+  );
+  for (const socket of others) socket.destroy();
 
   const { stderr } = await server.stop();
   assert.match(stderr, /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/, 'not what the caller wrote himself');

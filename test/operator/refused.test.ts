@@ -79,7 +79,9 @@ test('what one may not read is told in a sentence', { skip }, async (t) => {
   }
 });
 
-test('a connection that cannot be taken is told, every time, and ends nothing', async (t) => {
+test('a connection that cannot be taken is told, once a minute, and ends nothing', async (t) => {
+  let now = performance.now();
+  t.mock.method(performance, 'now', () => now);
   const { at } = await workplace(t);
   const errors: string[] = [];
   const error = (message: string, fields?: Record<string, unknown>) =>
@@ -87,8 +89,15 @@ test('a connection that cannot be taken is told, every time, and ends nothing', 
   const server = createServer();
   await listen(server, { path: at('s') }, { info: error, warn: error, error });
   t.after(() => server.close());
-  for (const why of ['one', 'two']) server.emit('error', new Error(why));
-  assert.deepEqual(errors, ['a connection could not be taken: one', 'a connection could not be taken: two']);
+  for (const [why, ms] of [
+    ['one', 0],
+    ['two', 59_999],
+    ['three', 1],
+  ] as const) {
+    now += ms;
+    server.emit('error', new Error(why));
+  }
+  assert.deepEqual(errors, ['a connection could not be taken: one', 'a connection could not be taken: three']);
 });
 
 test('who connects to the server’s socket and says nothing, or nonsense, is nobody’s harm', async (t) => {

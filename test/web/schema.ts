@@ -124,7 +124,9 @@ export function checkReply(
   if (method === 'OPTIONS' && place !== undefined && status === 204) {
     const { Allow, ...told } = document.components.responses.OtherError.headers;
     const required = { ...resolve(document, Allow), required: true };
-    return [...checkHeaders(document, { Allow: required, ...told }, sent), ...(text === '' ? [] : ['there is a body'])];
+    const patch = place.patch && { 'Accept-Patch': { ...document.components.headers.AcceptPatch, required: true } };
+    const due = { Allow: required, ...patch, ...told };
+    return [...checkHeaders(document, due, sent), ...(text === '' ? [] : ['there is a body'])];
   }
   const operation = place?.[method === 'HEAD' ? 'get' : method.toLowerCase()];
   if (operation === undefined && status < 400) return [`${method} ${path}: is not told of, yet answered ${status}`];

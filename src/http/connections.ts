@@ -1,0 +1,211 @@
+/** All connections of a server together: the bounds that hold for all, who is refused one, and how all of them end. */
+import type { Server } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as immediate } from 'node:timers/promises';
+import { type Body, Connection, type Outgoing } from './connection.ts';
+
+/** Unless the process has descriptors for fewer. */
+export const MAX_CONNECTIONS = 10_000;
+/** Of one address, as those are told apart where requests without a key are counted. */
+const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
+/** Where there are fewer in all, the part of them that one address can have. */
+const SHARE_OF_ADDRESS = 0.2;
+/**
+ * With more than this part of them open, each new one ends the oldest on which no good key was shown in so long; with
+ * more than the second part, the oldest whatever its age.
+ */
+const PRESSURE = 0.8;
+const PRESSURE_MS = 1_000;
+const CROWD = 0.9;
+/** Beyond one of these no connection may have a second request waiting, and none may stop reading. */
+const MAX_UNANSWERED_IN_ALL = 20_000;
+const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
+/** Memory of all bodies that have not come whole. Beyond it the one that has been coming for longest is given up. */
+const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
+
+/** A client that does not read what it asked for holds its connection no longer than this. */
+const UNREAD_REPLY_MS = 30_000;
+const LOOKED_AT_EVERY_MS = 2_000;
+/** How often, at most, it is told that connections were refused. */
+const TOLD_EVERY_MS = 60_000;
+/**
+ * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
+ * closing under it would cost its sender the reply. Until then whoever asks gets a refusal, and `Connection: close`.
+ */
+const IDLE_GRACE_MS = 300;
+const DRAIN_POLL_MS = 20;
+
+/** Connections that were not to be had, by the bound that was reached. */
+export interface Refused {
+  maximum: number;
+  address: number;
+  /** Ended in favour of newer ones. */
+  pressure: number;
+  /** The system had no descriptor or no memory for it. */
+  system: number;
+}
+
+export interface ConnectionOptions {
+  begin(res: Outgoing): void;
+  now(): number;
+  /** How many there can be at once. */
+  maxConnections: number;
+  /** What a socket's address counts as; undefined: all may be one proxy's, and are not told apart. */
+  addressOf?(socketAddress: string | undefined): string;
+  /** Some were refused, so many since the start. */
+  onRefused?(refused: Refused): void;
+  unreadMs?: number;
+}
+
+export class Connections {
+  readonly server: Server;
+  readonly open = new Set<Connection>();
+  readonly refused: Refused = { maximum: 0, address: 0, pressure: 0, system: 0 };
+  unanswered = 0;
+  unsent = 0;
+  bodyBytes = 0;
+  readonly #options: ConnectionOptions;
+  /** Those on which no good key was shown, the oldest first. */
+  readonly #strangers = new Set<Connection>();
+  readonly #ofAddress = new Map<string, number>();
+  /** What each body takes, the oldest first. */
+  readonly #bodies = new Map<Body, number>();
+  #count = 0;
+  #told = { refused: 0, at: Number.NEGATIVE_INFINITY };
+  #overdueAt = Number.POSITIVE_INFINITY;
+
+  /**
+   * Looks now and then for clients that have stopped reading. `server.timeout` would end them too, but sets a timer
+   * anew for every request, which costs each of them two hundredths of its time.
+   */
+  constructor(server: Server, options: ConnectionOptions) {
+    this.server = server;
+    this.#options = options;
+    const { maxConnections, unreadMs = UNREAD_REPLY_MS, now } = options;
+    server.maxConnections = maxConnections;
+    server.on('connection', (socket: Socket) => this.#take(socket));
+    server.on('drop', () => this.refused.maximum++);
+    server.on('error', () => server.listening && this.refused.system++);
+    const everyMs = Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2);
+    const look = () => {
+      const at = now();
+      for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
+      this.#tell(at);
+    };
+    const timer = setInterval(look, everyMs).unref();
+    server.once('close', () => clearInterval(timer));
+  }
+
+  get areFull(): boolean {
+    return this.unanswered > MAX_UNANSWERED_IN_ALL || this.unsent > MAX_UNSENT_BYTES_IN_ALL;
+  }
+
+  get isOverdue(): boolean {
+    return this.#overdueAt !== Number.POSITIVE_INFINITY && performance.now() >= this.#overdueAt;
+  }
+
+  begin(res: Outgoing): void {
+    this.#options.begin(res);
+  }
+
+  #take(socket: Socket): void {
+    const { addressOf, maxConnections, now } = this.#options;
+    const connection = new Connection(++this.#count, socket, this, now()); // node:http will ask for it in any case
+    const address = addressOf?.(socket.remoteAddress);
+    if (address !== undefined && !this.#enter(address, socket)) {
+      this.refused.address++;
+      return void socket.destroy();
+    }
+    this.open.add(connection);
+    if (this.open.size > CROWD * maxConnections) this.#endStranger(Number.POSITIVE_INFINITY);
+    else if (this.open.size > PRESSURE * maxConnections) this.#endStranger(connection.openedAt - PRESSURE_MS);
+    this.#strangers.add(connection);
+  }
+
+  /** Whether the address can have one more. */
+  #enter(address: string, socket: Socket): boolean {
+    const before = this.#ofAddress.get(address) ?? 0;
+    if (before >= Math.min(MAX_CONNECTIONS_OF_ADDRESS, SHARE_OF_ADDRESS * this.#options.maxConnections)) return false;
+    this.#ofAddress.set(address, before + 1);
+    socket.once('close', () => this.#leave(address));
+    return true;
+  }
+
+  #leave(address: string): void {
+    const left = (this.#ofAddress.get(address) as number) - 1;
+    if (left === 0) this.#ofAddress.delete(address);
+    else this.#ofAddress.set(address, left);
+  }
+
+  /** Of those opened by then the oldest that waits for no reply; if all do, the oldest. */
+  #endStranger(openedBy: number): void {
+    let ended: Connection | undefined;
+    for (const stranger of this.#strangers) {
+      if (stranger.openedAt > openedBy) break;
+      ended ??= stranger;
+      if (stranger.pending.length > 0) continue;
+      ended = stranger;
+      break;
+    }
+    if (ended === undefined) return;
+    this.closed(ended);
+    this.refused.pressure++;
+    ended.socket.resetAndDestroy();
+  }
+
+  /** A good key was shown on it. */
+  trust(connection: Connection): void {
+    connection.isTrusted = true;
+    this.#strangers.delete(connection);
+  }
+
+  closed(connection: Connection): void {
+    this.open.delete(connection);
+    this.#strangers.delete(connection);
+  }
+
+  /** A body takes so many bytes now. */
+  hold(body: Body, bytes: number): void {
+    this.bodyBytes += bytes - (this.#bodies.get(body) ?? 0);
+    this.#bodies.set(body, bytes);
+    for (const [oldest] of this.#bodies) {
+      if (this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
+      oldest.giveUp(); // which lets go
+    }
+  }
+
+  letGo(body: Body): void {
+    this.bodyBytes -= this.#bodies.get(body) ?? 0;
+    this.#bodies.delete(body);
+  }
+
+  #tell(at: number): void {
+    const { maximum, address, pressure, system } = this.refused;
+    const refused = maximum + address + pressure + system;
+    if (refused === this.#told.refused || at - this.#told.at < TOLD_EVERY_MS) return;
+    this.#told = { refused, at };
+    this.#options.onRefused?.(this.refused);
+  }
+
+  /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
+  async drain(maxMs: number): Promise<void> {
+    const began = performance.now();
+    // A flood leaves timers no turn: the end is looked at wherever bytes come in, too.
+    this.#overdueAt = began + maxMs;
+    for (const connection of this.open) connection.keepWaiting();
+    // Whoever has connected by now is accepted first, one in each turn: closing would reset the connection.
+    await immediate();
+    const most = this.#count + 511; // the kernel takes no more for us before we do
+    const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;
+    for (let before = -1; before < this.#count && isWorthIt(); await immediate()) before = this.#count;
+    const poll = setInterval(() => {
+      const ms = performance.now() - began;
+      if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
+      // A connection becomes idle when its last reply is done, so this is asked again until none is left.
+      else if (ms >= IDLE_GRACE_MS) this.server.closeIdleConnections();
+    }, DRAIN_POLL_MS);
+    // node:http's own close() cuts idle connections at once; net's only stops listening.
+    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
+    clearInterval(poll);
+  }
+}

@@ -1,0 +1,223 @@
+/** How many connections there can be, whose they are, and who is ended first; and how long one may stay unused. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import net from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Refused } from '../../src/http/connections.ts';
+import { serving, temporary } from '../program.ts';
+import { assertError, closed, exchange, exchangeOne, requestsOf } from '../raw.ts';
+import { serviceFor, type TestService } from '../service.ts';
+
+const MAX_CONNECTIONS = 10_000;
+const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
+
+/** Silent connections from a loopback address, which end with the test. */
+function opener(t: TestContext, port: number) {
+  const sockets: net.Socket[] = [];
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  return async (count: number, localAddress: string): Promise<net.Socket[]> => {
+    const opened = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1', localAddress }));
+    for (const socket of opened) socket.on('error', () => {}).resume();
+    sockets.push(...opened);
+    await Promise.all(opened.map((socket) => new Promise((done) => socket.once('connect', done).once('close', done))));
+    await wait(50); // the kernel has taken them, and by now the service has
+    return opened;
+  };
+}
+
+/** How long /readyz takes from another address. */
+async function readyMs(port: number, localAddress: string): Promise<number> {
+  const began = performance.now();
+  const [reply] = await once(
+    http.get({ port, host: '127.0.0.1', localAddress, path: '/readyz', agent: false }),
+    'response',
+  );
+  await once(reply.resume(), 'end');
+  assert.equal(reply.statusCode, 200);
+  return performance.now() - began;
+}
+
+const refusedBy = ({ app }: TestService): Refused => ({ ...app.refused });
+const openOf = (sockets: net.Socket[]) => sockets.filter((socket) => !socket.destroyed).length;
+
+test('one address has a fifth of the connections, and others are served throughout', async (t) => {
+  const service = await serviceFor(t);
+  assert.equal(service.app.server.maxConnections, MAX_CONNECTIONS);
+  const open = opener(t, service.port);
+  let slowestMs = 0;
+  const all: net.Socket[] = [];
+  for (let i = 0; i < 8; i++) {
+    all.push(...(await open(300, '127.0.0.2')));
+    slowestMs = Math.max(slowestMs, await readyMs(service.port, '127.0.0.3'));
+  }
+  assert.ok(slowestMs < 1_000, `/readyz after ${slowestMs} ms`);
+  while (refusedBy(service).address < 400) await wait(5);
+  assert.deepEqual(refusedBy(service), { maximum: 0, address: 400, pressure: 0, system: 0 });
+  while (openOf(all) > MAX_CONNECTIONS_OF_ADDRESS) await wait(5);
+  for (const socket of all.slice(0, 10)) socket.destroy();
+  await wait(100);
+  assert.equal(openOf(await open(10, '127.0.0.2')), 10, 'those that ended count no more');
+});
+
+test('behind a proxy addresses are not told apart', async (t) => {
+  const service = await serviceFor(t, { trustProxy: 1, maxConnections: 50 });
+  const open = opener(t, service.port);
+  assert.equal(openOf(await open(40, '127.0.0.2')), 40);
+});
+
+test('under pressure those without a good key end, the oldest first: after a second, in a crowd at once', async (t) => {
+  const service = await serviceFor(t, { trustProxy: 1, maxConnections: 100 });
+  const { port, key, clock } = service;
+  const { get } = requestsOf(key);
+  const open = opener(t, port);
+  const sets: Record<string, net.Socket[]> = {};
+  const left = async (pressure: number) => {
+    for (let i = 0; i < 400 && refusedBy(service).pressure < pressure; i++) await wait(5);
+    await wait(50);
+    return Object.fromEntries(Object.entries(sets).map(([name, sockets]) => [name, openOf(sockets)]));
+  };
+  const say = async (bytes: string, sockets: net.Socket[]) => {
+    for (const socket of sockets) {
+      socket.write(bytes);
+      await Promise.race([once(socket, 'data'), closed(socket)]);
+    }
+    return sockets;
+  };
+  sets.bad = await say(get().replace('Bearer p', 'Bearer q'), await open(1, '127.0.0.2'));
+  sets.good = await say(get(), await open(40, '127.0.0.2'));
+  sets.silent = await open(39, '127.0.0.2');
+  clock.advance(1_000);
+  sets.young = await open(10, '127.0.0.3');
+  assert.deepEqual(await left(10), { bad: 0, good: 40, silent: 30, young: 10 });
+  sets.younger = await open(40, '127.0.0.4');
+  assert.deepEqual(await left(40), { bad: 0, good: 40, silent: 0, young: 10, younger: 40 });
+  sets.last = await open(5, '127.0.0.5');
+  assert.deepEqual(await left(45), { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5 });
+  for (const name of ['young', 'younger', 'last'])
+    await say(
+      get(),
+      sets[name].filter((socket) => !socket.destroyed),
+    );
+  sets.newest = await say(get(), await open(1, '127.0.0.6'));
+  assert.deepEqual(await left(45), { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5, newest: 1 });
+});
+
+test('connections beyond the maximum are counted', async (t) => {
+  const service = await serviceFor(t, { trustProxy: 1, maxConnections: 10 });
+  const { port, key } = service;
+  const open = opener(t, port);
+  for (const count of [9, 1]) {
+    for (const socket of await open(count, '127.0.0.2')) {
+      socket.write(requestsOf(key).get());
+      await once(socket, 'data');
+    }
+  }
+  await open(3, '127.0.0.2');
+  while (refusedBy(service).maximum < 3) await wait(5);
+  assert.equal(refusedBy(service).maximum, 3);
+});
+
+test('with few descriptors fewer connections are taken, the store still works, and the log and the metrics tell', async (t) => {
+  const before = ['bash', '-c', 'ulimit -n 160 && exec "$@"', 'bash'];
+  const args = [
+    '--data',
+    await temporary(t),
+    '--first-key',
+    'business',
+    '--metrics',
+    '127.0.0.1:0',
+    '--trust-proxy',
+    '1',
+  ];
+  const server = await serving(t, args, { before });
+  const port = Number(new URL(server.url).port);
+  const { addPet } = requestsOf(server.key);
+  const first = net.connect(port, '127.0.0.1');
+  first.write(addPet());
+  await once(first, 'data');
+  const sockets = await opener(t, port)(100, '127.0.0.2');
+  await wait(100);
+  assert.ok(openOf(sockets) <= 32, `${openOf(sockets)} of them are open`);
+  first.write(addPet());
+  assert.match(String(await once(first, 'data')), /^HTTP\/1.1 201 /);
+  const metrics = /"metrics":"([^"]+)"/.exec(server.stderr())![1];
+  const told = await (await fetch(metrics)).text();
+  const counts = [...told.matchAll(/petstore_connections_refused_total\{bound="\w+"\} (\d+)/g)].map(([, n]) =>
+    Number(n),
+  );
+  assert.equal(counts.length, 4);
+  assert.ok(counts.reduce((a, b) => a + b) >= 60, `${counts}`);
+  while (!server.stderr().includes('connections were refused')) await wait(50);
+  await server.stop();
+  assert.match(server.stderr(), /only 32 connections are taken at once: raise the limit of open files/);
+  assert.equal(server.stderr().match(/connections were refused, so many since the start/g)?.length, 1);
+});
+
+test('/metrics is told to an address, to localhost and to its own name alone', async (t) => {
+  const args = ['--data', await temporary(t), '--metrics', 'localhost:0'];
+  const server = await serving(t, args);
+  while (!server.stderr().includes('"listening"')) await once(server.process.stderr!, 'data');
+  const { host: metrics } = new URL(/"metrics":"([^"]+)"/.exec(server.stderr())![1]);
+  const [hostname, port] = [metrics.replace(/:\d+$/, ''), metrics.replace(/.*:/, '')];
+  const own = (await import('node:os')).hostname();
+  const ask = async (name: string) => {
+    const options = { host: hostname.replace(/[[\]]/g, ''), port, path: '/metrics', headers: { host: name } };
+    const [reply] = await once(http.get(options), 'response');
+    reply.resume();
+    return reply.statusCode;
+  };
+  for (const name of ['127.0.0.1:9', '[::1]:9', '10.0.0.1', 'localhost', 'LOCALHOST:80', own])
+    assert.equal(await ask(name), 200, name);
+  for (const name of ['rebound.example', 'localhost.example:9', '127.0.0.1.example'])
+    assert.equal(await ask(name), 421, name);
+});
+
+test('a connection may stay unused for --keep-alive seconds, and every reply says so', async (t) => {
+  const service = await serviceFor(t, { keepAlive: 2 });
+  const { get, addPet } = requestsOf(service.key);
+  const early = addPet().replace(/^POST/, 'PUT').slice(0, -1); // told before the body is there
+  for (const bytes of [get(), addPet(), early]) {
+    const [reply] = await exchange(service.port, bytes, { replies: 1 });
+    assert.equal(reply.headers.get('keep-alive'), 'timeout=2', bytes);
+  }
+  const socket = net.connect(service.port, '127.0.0.1').resume();
+  socket.write(get());
+  await once(socket, 'data');
+  const began = performance.now();
+  await wait(1_500);
+  assert.equal(socket.destroyed, false);
+  await closed(socket);
+  assert.ok(performance.now() - began < 8_000);
+});
+
+test('a head has 10 s to arrive, and a 408 tells truly how long that took, and of which request it was', {
+  timeout: 60_000,
+}, async (t) => {
+  const server = await serving(t, ['--data', await temporary(t), '--first-key', 'free', '--access-log']);
+  const port = Number(new URL(server.url).port);
+  const { get, addPet } = requestsOf(server.key);
+  const began = performance.now();
+  const refused = async (bytes: string) => {
+    const reply = await exchangeOne(port, bytes);
+    assertError(reply, 408, 'request_timeout');
+    return { seconds: (performance.now() - began) / 1_000, remaining: reply.headers.get('x-ratelimit-limit') };
+  };
+  const [head, body] = await Promise.all([refused(get().slice(0, -2)), refused(addPet().slice(0, -2))]);
+  assert.ok(head.seconds < 13.5, `${head.seconds} s: within 10 s, looked at every 2 s`);
+  const { stderr } = await server.stop();
+  const lines = Array.from(stderr.matchAll(/.*"level":"access".*/g), ([line]) => JSON.parse(line));
+  assert.deepEqual(
+    lines.map(({ status, method, key }) => [status, method, key]),
+    [
+      [408, undefined, undefined],
+      [408, 'POST', 'k1'],
+    ],
+  );
+  for (const [at, seconds] of [head.seconds, body.seconds].entries()) {
+    assert.ok(Math.abs(lines[at].ms / 1_000 - seconds) < 1.5, `${lines[at].ms} ms are told of ${seconds} s`);
+  }
+});

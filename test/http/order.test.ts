@@ -1,0 +1,84 @@
+/** Requests on one connection: none overtakes a write, and none but reads are under way together (RFC 9112, 9.3.2). */
+import assert from 'node:assert/strict';
+import net from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { realDisk } from '../../src/store/file/disk.ts';
+import { exchange, requestsOf, told } from '../raw.ts';
+import { serviceFor } from '../service.ts';
+
+const order = (key: string, id: number) => {
+  const body = `{"petId":${id}}`;
+  return requestsOf(key).post(`Content-Length: ${body.length}\r\n`, body, 'POST /v1/store/orders HTTP/1.1');
+};
+
+test('a read behind a write sees it, and a write behind a write sees that', async (t) => {
+  const sync = (fd: number) => wait(30).then(() => realDisk.sync(fd));
+  const { port, key } = await serviceFor(t, { disk: { ...realDisk, sync } });
+  const { get, addPet } = requestsOf(key);
+  for (let round = 1; round <= 5; round++) {
+    const all = [addPet(), get('', `/v1/pets/${round}`), order(key, round), get('', `/v1/pets/${round}`)];
+    const replies = await exchange(port, all.join(''), { replies: all.length });
+    assert.deepEqual(told(replies), ['201 keep-alive', '200 keep-alive', '201 keep-alive', '200 keep-alive']);
+    assert.equal(JSON.parse(replies[1].body).status, 'available');
+    assert.equal(JSON.parse(replies[3].body).status, 'pending');
+  }
+});
+
+test('a write waits for the reads before it, reads do not wait for reads, and other connections wait for none', async (t) => {
+  const service = await serviceFor(t);
+  const { port, key, limiter } = service;
+  const { get, addPet } = requestsOf(key);
+  await exchange(port, addPet(), { replies: 1 });
+  const begun: (() => void)[] = [];
+  const take = limiter.take.bind(limiter);
+  const hold = () => {
+    (limiter as { take: unknown }).take = async (caller: Parameters<typeof take>[0]) => {
+      const decision = structuredClone(take(caller));
+      await new Promise<void>((go) => begun.push(go));
+      return decision;
+    };
+  };
+  hold();
+  const replies = exchange(port, get('', '/v1/pets/2') + get() + addPet() + get('', '/v1/pets/2'), { replies: 4 });
+  while (begun.length < 2) await wait(1);
+  await wait(50);
+  assert.equal(begun.length, 2, 'both reads, and not the write');
+  begun[1]();
+  await wait(50);
+  assert.equal(begun.length, 2, 'the first of them is undecided');
+  limiter.take = take;
+  assert.deepEqual(told(await exchange(port, get(), { replies: 1 })), ['200 keep-alive']);
+  hold();
+  begun[0]();
+  while (begun.length < 3) await wait(1);
+  begun[2]();
+  while (begun.length < 4) await wait(1);
+  begun[3]();
+  assert.deepEqual(
+    (await replies).map(({ status }) => status),
+    [404, 200, 201, 200],
+  );
+});
+
+test('a body that comes whole while its request waits is read, and one of a client that is gone is not done', async (t) => {
+  let go = () => {};
+  let isHeld = false;
+  const sync = async (fd: number) => {
+    if (isHeld) await new Promise<void>((resolve) => (go = resolve));
+    await realDisk.sync(fd);
+  };
+  const { port, key, store } = await serviceFor(t, { disk: { ...realDisk, sync } });
+  const { addPet } = requestsOf(key);
+  isHeld = true;
+  const socket = net.connect(port, '127.0.0.1').resume();
+  socket.write(addPet() + addPet('', '{"name":"Second","categoryId":3}'));
+  await wait(100);
+  socket.resetAndDestroy();
+  await wait(100);
+  isHeld = false;
+  go();
+  const last = await exchange(port, addPet() + addPet(), { replies: 2 });
+  assert.deepEqual(told(last), ['201 keep-alive', '201 keep-alive']);
+  assert.equal(store.read.counts().pets, 3, 'the first and the last two');
+});
