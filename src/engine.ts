@@ -12,6 +12,8 @@ export interface Upkeep {
   verify(): Promise<Proof & { notices?: string[] }>;
   /** Writes the store anew, without what was overtaken. */
   compact(): Promise<void>;
+  /** Before the end, where a compaction may be under way: it is not finished. */
+  giveUp?(): void;
   /** The whole store as one file, which has its name only when it is whole and durable. */
   backup(file: string): Promise<Proof>;
 }

@@ -4,6 +4,7 @@ import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import type { Log } from '../engine.ts';
+import { StoreError } from '../store/model.ts';
 import { read } from './arguments.ts';
 import type { Calls, Context } from './command.ts';
 import { asCommandError, EXIT } from './exit.ts';
@@ -64,7 +65,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     say({ result });
   } catch (error) {
     const known = asCommandError(error, 'the store');
-    log[known ? 'warn' : 'error']('operator', { call, error: known?.message ?? error });
+    const isClosing = error instanceof StoreError && error.failure === 'closed';
+    log[isClosing ? 'info' : known ? 'warn' : 'error']('operator', { call, error: known?.message ?? error });
     const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
     say({ error: { exit, message } });
   }

@@ -27,6 +27,8 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;
   /** Its call changes nothing: it works on a read-only mount. */
   reads?: boolean;
+  /** At a signal its call is given up, in words. */
+  isGivenUp?: boolean;
   /** Its call begins a store where there is none. */
   makes?: boolean;
   /** What to do where nobody knows whether it was done. */
@@ -58,6 +60,9 @@ export async function perform(command: Command, words: readonly string[], variab
       return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
+  // It is told that it was not done; of a server that does it we can only say nothing.
+  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : process.exit(EXIT.failed));
+  if (command.isGivenUp) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, giveUp);
   try {
     await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true);
   } catch (error) {

@@ -1,13 +1,14 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`. */
 import type { Upkeep } from '../engine.ts';
+import { DamagedError } from '../store/file/format.ts';
 import type { Progress } from '../store/file/read.ts';
-import { repair, restore } from '../store/file/tools.ts';
+import { foresee, repair, restore, STANDARD } from '../store/file/tools.ts';
 import { command } from './command.ts';
-import { reasonOf } from './exit.ts';
+import { asCommandError, CommandError, reasonOf } from './exit.ts';
 import { makePrivate, mustHoldStore, upkeepOf } from './file-engine.ts';
 import { openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, shownPlace } from './options.ts';
-import { inWords, print, withProgress } from './output.ts';
+import { counted, inWords, print, told, withProgress } from './output.ts';
 import { isServed } from './sockets.ts';
 import { PROGRAM } from './version.ts';
 
@@ -15,9 +16,9 @@ export const DATA_COMMANDS = [
   command({
     name: 'verify',
     does: 'read and check everything in the store; print counts and a digest',
-    more: 'Changes nothing. Two stores with the same digest hold the same.',
+    more: 'Changes nothing. Two stores with the same digest hold the same. For a damaged one: what repair would do.',
     options: { ...place, json },
-    run: (values) => withUpkeep(values, (upkeep) => upkeep.verify()),
+    run: (values) => withUpkeep(values, (upkeep) => upkeep.verify()).catch((error) => withForesight(values, error)),
   }),
   command({
     name: 'repair',
@@ -38,6 +39,7 @@ export const DATA_COMMANDS = [
     name: 'compact',
     does: 'write the store anew, without what was overtaken',
     options: { ...place, json },
+    isGivenUp: true,
     call: async ({ engine }) => {
       await engine.upkeep.compact();
       return { compacted: true };
@@ -46,16 +48,23 @@ export const DATA_COMMANDS = [
   command({
     name: 'backup',
     does: 'copy the store into one file, also while the service runs',
-    options: { file: placed(path, 'FILE', 'the file to write; it must not exist'), ...place, json },
+    options: {
+      file: placed(path, 'FILE', 'the file to write, which must not exist; -: standard output'),
+      ...place,
+      json,
+    },
     run: async ({ file, ...at }) => {
       const proof = await withUpkeep(at, (upkeep) => upkeep.backup(file));
-      return { ...proof, writtenTo: file };
+      if (file !== STANDARD) return { ...proof, writtenTo: file };
+      const done = { ...proof, writtenTo: 'standard output' };
+      await told(`${at.json ? JSON.stringify(done, null, 2) : inWords(done)}\n`);
+      return undefined;
     },
   }),
   command({
     name: 'restore',
     does: 'fill an empty data directory or database from a backup, and prove it',
-    options: { file: placed(path, 'FILE', 'a file that backup wrote'), ...place, json },
+    options: { file: placed(path, 'FILE', 'a file that backup wrote; -: standard input'), ...place, json },
     run: async ({ file, ...at }) => {
       const { data, store } = at;
       const proof = await withProgress('restoring', async (onProgress) => {
@@ -77,6 +86,33 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   if (store === undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
   const engine = await openHere(at, { reads: true });
   return work(engine.upkeep).finally(() => engine.close());
+}
+
+/** So many keys are named in a sentence. */
+const MAX_NAMED_KEYS = 20;
+
+/** The refusal of a damaged store, with what a repair would come to. */
+async function withForesight({ data, store }: Place, error: unknown): Promise<never> {
+  const isOurs = error instanceof DamagedError && store === undefined;
+  const found = isOurs
+    ? await withProgress(`reading ${data}`, (onProgress) => foresee(data, { onProgress })).catch(() => {})
+    : undefined;
+  if (!found) throw error;
+  const { batch, kept, lost, revoked } = found;
+  const { message, exit } = asCommandError(error, data)!;
+  const things = (pets: number, orders: number) => `${counted(pets, 'animal')} and ${counted(orders, 'order')}`;
+  const named = revoked.slice(0, MAX_NAMED_KEYS).join(', ');
+  const more = revoked.length > MAX_NAMED_KEYS ? ` and ${counted(revoked.length - MAX_NAMED_KEYS, 'other')}` : '';
+  const others = `${counted(kept.categories, 'category', 'categories')}, ${counted(kept.keys, 'key')}`;
+  const gone = `${counted(lost.batches, 'batch', 'batches')}, ${counted(lost.bytes, 'byte')}`;
+  const ended = revoked.length === 0 ? 'no key' : `${counted(revoked.length, 'key')}: ${named}${more}`;
+  const lines = [
+    message,
+    `repair would keep all up to batch ${batch}: ${things(kept.pets, kept.orders)}, ${others}`,
+    `repair would lose ${gone}; what can still be read there made ${things(lost.pets, lost.orders)}`,
+    `repair would revoke ${ended}`,
+  ];
+  throw new CommandError(exit, lines.join('\n'));
 }
 
 /** Another try would only hear that there is nothing left to do. */

@@ -1,7 +1,7 @@
 /** How a command ends. */
 import { DamagedError } from '../store/file/format.ts';
 import { InUseError } from '../store/file/open.ts';
-import { StoreError } from '../store/model.ts';
+import { BoundError, StoreError } from '../store/model.ts';
 import { VersionError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';
 
@@ -38,7 +38,9 @@ export const isInUse = (error: unknown): boolean => asCommandError(error, '')?.e
 
 export const hasNoDescriptor = ({ code = '' }: NodeJS.ErrnoException): boolean => /^E[MN]FILE$/.test(code);
 
-function left({ failure }: StoreError): string {
+function left(error: StoreError): string {
+  const { failure } = error;
+  if (error instanceof BoundError) return 'nothing was changed'; // no disk is full
   if (failure === 'unknown') return 'whether the change was kept is unknown: look before you repeat it';
   return failure === 'full' ? `nothing was changed; ${NO_ROOM}` : 'nothing was changed';
 }

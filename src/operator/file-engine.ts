@@ -56,7 +56,7 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
   const onNotice = (text: string) => log.warn(text);
   const { store, journal } = await openStore(dir, { ...others, isAlive, compact: compactElsewhere, onNotice });
   makePrivate(dir);
-  return engineOf(store, { ...upkeepOf(dir), compact: () => journal.compact() }, options);
+  return engineOf(store, { ...upkeepOf(dir), compact: () => journal.compact(), giveUp: journal.giveUp }, options);
 }
 
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
@@ -81,7 +81,11 @@ export function mustHoldStore(dir: string): void {
 /** What reads the file itself. */
 export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
   return {
-    verify: () => readStore(dir, { onProgress }).then(({ proof, notices }) => ({ ...proof, notices })),
+    async verify() {
+      const { proof, notices } = await readStore(dir, { onProgress });
+      // What is not whole at the end of a file that is served is being written.
+      return { ...proof, notices: notices.length > 0 && (await isServed(dir)) ? [] : notices };
+    },
     backup: (file) => backup(dir, file, { onProgress, disk: tidyDisk() }),
   };
 }

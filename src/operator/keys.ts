@@ -8,13 +8,16 @@ import type { Given } from './arguments.ts';
 import { type Context, command } from './command.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
 import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
-import { table } from './output.ts';
+import { tableInBlocks } from './output.ts';
+import type { Io } from './reach.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets a key has at a time: the newest, and those in their grace. */
 const MAX_KEY_SECRETS = 5;
 const MAX_NAME_CHARS = 100;
 const MAX_GRACE_DAYS = 30;
+/** Told at once by `keys list`; others have their turn between. */
+const KEYS_IN_BLOCK = 250;
 
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, 'u');
@@ -76,17 +79,7 @@ export const KEY_COMMANDS = [
     does: 'list all keys, with what is used of both windows, and bans',
     options: { ...place, json },
     reads: true,
-    call: async (context, _, { tell }): Promise<void> => {
-      for (const key of context.engine.store.read.keys.values())
-        await tell(JSON.stringify(await detailsOf(context, key)));
-    },
-    run: async (_, ask) => {
-      const found: KeyDetails[] = [];
-      await ask({ tell: async (line) => void found.push(JSON.parse(line)) });
-      return found;
-    },
-    words: (found) =>
-      found.length === 0 ? `There are no keys. See ${PROGRAM} keys create --help` : table(found.map(rowOf)),
+    call: listKeys,
   }),
   command({
     name: 'keys show',
@@ -141,6 +134,26 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
 
 /** What a decision comes to that finds nothing left to do. */
 export const DONE_BEFORE: Decided = { op: 'again' };
+
+/** Block by block, and so of a million as of ten: text for people, or the parts of one JSON list. */
+async function listKeys(context: Context, { json }: { json: boolean }, { tell }: Io): Promise<void> {
+  const inTable = tableInBlocks();
+  const inJson = (block: KeyDetails[]) => block.map((one) => `  ${JSON.stringify(one)}`).join(',\n');
+  let [block, blocks]: [KeyDetails[], number] = [[], 0];
+  const tellBlock = async () => {
+    if (block.length === 0) return;
+    await tell(json ? `${blocks === 0 ? '[' : '  ,'}\n${inJson(block)}` : inTable(block.map(rowOf)));
+    [block, blocks] = [[], blocks + 1];
+  };
+  const { keys } = context.engine.store.read;
+  for (const key of keys.values()) {
+    block.push(await detailsOf(context, key));
+    if (block.length === KEYS_IN_BLOCK) await tellBlock();
+  }
+  await tellBlock();
+  if (json) await tell(blocks === 0 ? '[]' : ']');
+  else if (keys.size === 0) await tell(`There are no keys. See ${PROGRAM} keys create --help`);
+}
 
 interface Wanted extends Limits {
   name: string;

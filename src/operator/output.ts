@@ -43,16 +43,27 @@ export function inWords(result: object): string {
 export const facts = (result: object): string =>
   inColumns(Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]));
 
-/** Things under each other, their members in columns; numbers stand on the right. */
-export function table(rows: readonly Record<string, unknown>[]): string {
-  const names = Object.keys(rows[0]);
-  const cells = rows.map((row) => names.map((name) => textOf(row[name])));
-  return inColumns([names.map((name) => spaced(name).toUpperCase()), ...cells], (at) => /^[\d,/]+$/.test(cells[0][at]));
+/**
+ * Things under each other, their members in columns; numbers stand on the right. They come in blocks, the first with a
+ * heading: a column becomes wider where a later one needs it.
+ */
+export function tableInBlocks(): (rows: readonly Record<string, unknown>[]) => string {
+  const widths: number[] = [];
+  let isRight: boolean[] | undefined;
+  return (rows) => {
+    const names = Object.keys(rows[0]);
+    const cells = rows.map((row) => names.map((name) => textOf(row[name])));
+    const heading = isRight ? [] : [names.map((name) => spaced(name).toUpperCase())];
+    isRight ??= cells[0].map((cell) => /^[\d,/]+$/.test(cell));
+    return inColumns([...heading, ...cells], (at) => isRight?.[at] === true, widths);
+  };
 }
 
-function inColumns(texts: string[][], isRight = (_at: number) => false): string {
+export const table = (rows: readonly Record<string, unknown>[]): string => tableInBlocks()(rows);
+
+function inColumns(texts: string[][], isRight = (_at: number) => false, widths: number[] = []): string {
   const rows = texts.map((row) => row.map(visibleInLine));
-  const widths = rows[0].map((_, at) => rows.reduce((width, row) => Math.max(width, row[at].length), 0));
+  for (const row of rows) for (const [at, text] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, text.length);
   const padded = (text: string, at: number) => (isRight(at) ? text.padStart(widths[at]) : text.padEnd(widths[at]));
   return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
 }

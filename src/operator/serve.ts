@@ -120,6 +120,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
+      engine.upkeep.giveUp?.(); // who asked for a compaction is to hear of it
       await Promise.all([admin?.close(), drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();

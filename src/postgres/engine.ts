@@ -136,7 +136,7 @@ const UNSURE = 'the connection ended in the last step: all or nothing was restor
 /** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
 export async function restorePostgres(file: string, url: string, onProgress?: Progress): Promise<Proof> {
   const state = new State();
-  await readBackup(realDisk, file, state, onProgress);
+  await readBackup(file, state, onProgress);
   const server = serverOf(url);
   const link = new Link(server, 'restore');
   const id = newId();

@@ -30,6 +30,7 @@ const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, writing anew is tried again after so long. */
 const RETRY_MS = 2_000;
+const NOT_DONE = new StoreError('closed', 'what has the store open is being stopped, and the compaction was not done');
 
 export interface FileJournalOptions {
   /**
@@ -103,12 +104,16 @@ export class FileJournal implements Journal {
   /** Resolves when everything is folded into one state. One at a time: who asks meanwhile waits for that one. */
   compact(): Promise<void> {
     const over = () => void (this.#compaction = undefined);
-    return (this.#compaction ??= this.#compact().finally(over));
+    const failed = (error: unknown) => Promise.reject(this.#closing.signal.aborted ? NOT_DONE : error);
+    return (this.#compaction ??= this.#compact().catch(failed).finally(over));
   }
+
+  /** A compaction that is under way is not finished, and no other begins. */
+  giveUp = (): void => this.#closing.abort();
 
   /** Where there is no room to say that it was closed, the next start only writes a new file. */
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.giveUp();
     await this.#compaction?.catch(() => {});
     this.#marks.stop();
     const current = this.#current;

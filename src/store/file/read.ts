@@ -3,21 +3,12 @@ import type { Operation } from '../model.ts';
 import { decode, loaderOf, VersionError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
-import {
-  BEYOND_REPAIR,
-  DamagedError,
-  type Header,
-  isSealed,
-  MAX_BATCH_BYTES,
-  MAX_LINE_BYTES,
-  parsed,
-  readHeader,
-} from './format.ts';
+import { BEYOND_REPAIR, DamagedError, type Header, isSealed, MAX_LINE_BYTES, parsed, readHeader } from './format.ts';
+import { judge, type Known, shortOf } from './judge.ts';
 
 const READ_BYTES = 1024 * 1024;
 /** So far behind a bad place it is looked what stands there. */
 const LOOK_BYTES = 256 * 1024 * 1024;
-const SECTOR_BYTES = 512;
 const LINE_FEED = 10;
 
 /** How far a long piece of work has come. */
@@ -35,16 +26,7 @@ export interface Found {
   /** What a crash has left behind it, and is dropped. */
   torn?: string;
   /** Where the file can be cut, and what is lost then. Only for who salvages: for others it is thrown. */
-  damage?: { error: DamagedError; batches: number; bytes: number };
-}
-
-/** How far the file was durable, as `LOCK` knows it. */
-interface Known {
-  batch: number;
-  /** Of the file. */
-  length: number;
-  /** Whether it must end with the record of a close. Asked at the end: a server beside us may have opened it. */
-  isClosed(): boolean;
+  damage?: { error: DamagedError; batches: number; bytes: number; pets: number; orders: number };
 }
 
 /** Takes the lines of a file in, one after the other. */
@@ -142,7 +124,7 @@ export async function readFile(
   const { found } = reader;
   try {
     const size = Math.min(length, disk.size(fd));
-    const { offset, why: wrong } = await readLines(disk, fd, size, reader, onProgress);
+    const { offset, why: wrong } = await readLines(piecesOf(disk, fd, size, onProgress), reader);
     const short = known && shortOf(found, known);
     let why = wrong ?? reader.missing ?? short;
     if (why === undefined) return found;
@@ -159,7 +141,8 @@ export async function readFile(
     const error = new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
     if (!salvage || !canBeCut) throw error;
     const bytes = Math.max(size, known?.length ?? 0) - offset;
-    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes } };
+    const { pets, orders } = judged;
+    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes, pets, orders } };
   } catch (error) {
     if (error instanceof VersionError) throw new VersionError(`${path}: ${error.what}`, error.isOlder);
     throw (error as NodeJS.ErrnoException).syscall === 'read' ? Object.assign(error as Error, { path }) : error;
@@ -168,15 +151,31 @@ export async function readFile(
   }
 }
 
+/** A backup, from wherever it comes: nothing in it may be amiss. Gives what it holds, as `readFile` does. */
+export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string, state: State): Promise<Found> {
+  const reader = new Reader(name, state, undefined);
+  const { offset, why = reader.missing } = await readLines(pieces, reader);
+  if (why !== undefined) throw new DamagedError(name, offset, why);
+  return reader.found;
+}
+
+async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Progress): AsyncGenerator<Buffer> {
+  for (let position = 0; position < size; ) {
+    const bytes = Buffer.alloc(Math.min(READ_BYTES, size - position));
+    disk.read(fd, bytes, position); // what was cut off meanwhile is zeros
+    position += bytes.length;
+    yield bytes;
+    onProgress?.(position, size);
+    await new Promise((resolve) => setImmediate(resolve)); // a server that recovers says so to whoever asks
+  }
+}
+
 /** Up to where all is well, and what is wrong there. */
-async function readLines(disk: Disk, fd: number, size: number, reader: Reader, onProgress?: Progress) {
-  let rest = Buffer.alloc(0);
+async function readLines(pieces: AsyncIterable<Buffer>, reader: Reader): Promise<{ offset: number; why?: string }> {
+  let rest: Buffer = Buffer.alloc(0);
   let offset = 0;
-  for (let position = 0; position < size && rest.length <= MAX_LINE_BYTES; ) {
-    const bytes = Buffer.alloc(rest.length + Math.min(READ_BYTES, size - position));
-    bytes.set(rest);
-    disk.read(fd, bytes.subarray(rest.length), position); // what was cut off meanwhile is zeros
-    position += bytes.length - rest.length;
+  for await (const piece of pieces) {
+    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     let from = 0;
     for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, from)) {
       const why = reader.take(bytes.subarray(from, feed), offset);
@@ -185,64 +184,7 @@ async function readLines(disk: Disk, fd: number, size: number, reader: Reader, o
       from = feed + 1;
     }
     rest = bytes.subarray(from);
-    onProgress?.(position, size);
-    await new Promise((resolve) => setImmediate(resolve)); // a server that recovers says so to whoever asks
+    if (rest.length > MAX_LINE_BYTES) break;
   }
   return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };
-}
-
-/** In which way the file ends before what is known to have been durable; undefined: it does not. */
-function shortOf({ batch, isClosed }: Found, known: Known): string | undefined {
-  const copied =
-    'the rest is lost, or this is a copy that was made while a server ran (`petstore backup` makes a whole one)';
-  if (batch < known.batch)
-    return `batch ${known.batch} was durable, and batch ${batch} is the last one here: ${copied}`;
-  return !isClosed && known.isClosed()
-    ? 'the store was closed, and the record that says so is not at its end'
-    : undefined;
-}
-
-/** Of what stands from the first bad place on: whether a crash may have left it, and the highest batch it tells. */
-function judge(rest: Buffer, offset: number, found: Found): { isTorn: boolean; lastBatch: number } {
-  const { batch, length, isClosed } = found;
-  let isTorn = length > 0 && !isClosed && rest.length <= MAX_BATCH_BYTES;
-  let lastBatch = batch;
-  for (let from = 0; from < rest.length; ) {
-    const feed = rest.indexOf(LINE_FEED, from);
-    const line = rest.subarray(from, feed === -1 ? rest.length : feed);
-    const record = line.subarray(line.lastIndexOf(0) + 1); // it may begin where zeros end
-    if (isSealed(record)) {
-      const told = batchOf(record);
-      if (told !== batch + 1) isTorn = false; // the one that should stand here was durable; or it is nonsense
-      lastBatch = Math.max(lastBatch, told);
-    }
-    // A crash leaves sectors unwritten, but changes no byte. So a record that is whole but for its line feed is damage,
-    // unless that byte is the zero of a sector never written.
-    const isUnwritten = line.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
-    if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) isTorn = false;
-    from = feed === -1 ? rest.length : feed + 1;
-  }
-  return { isTorn: isTorn && (rest.at(-1) !== LINE_FEED || hasUnwrittenSector(rest, offset)), lastBatch };
-}
-
-/** Of a line whose checksum is right; 0: it is none of a batch. Throws where a newer program wrote it. */
-function batchOf(record: Buffer): number {
-  const line = parsed(record);
-  if (!Number.isSafeInteger(line?.batch)) return 0;
-  try {
-    if (line?.op !== 'close') decode(line!);
-    return line?.batch as number;
-  } catch (error) {
-    if (error instanceof VersionError) throw error;
-    return 0;
-  }
-}
-
-function hasUnwrittenSector(bytes: Buffer, offset: number): boolean {
-  for (let from = 0; from < bytes.length; ) {
-    const to = Math.min(bytes.length, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
-    if (bytes.subarray(from, to).every((byte) => byte === 0)) return true;
-    from = to;
-  }
-  return false;
 }

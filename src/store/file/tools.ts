@@ -1,6 +1,6 @@
 /** What is done with a whole store but to serve it: reading, backup, restore, repair. */
 import { randomBytes } from 'node:crypto';
-import { realpathSync } from 'node:fs';
+import { createReadStream, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { MAX_KEYS, StateAhead } from '../ahead.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
@@ -8,10 +8,16 @@ import { prove } from '../record.ts';
 import { State } from '../state.ts';
 import { currentFile, type Home, keepBeside, newStoreId, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, fileName, type Header } from './format.ts';
+import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
-import { type Found, type Progress, readFile } from './read.ts';
+import { type Found, type Progress, readBackupFrom } from './read.ts';
 import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
+
+/** In the place of the name of a backup: it is written to standard output, or read from standard input. */
+export const STANDARD = '-';
+/** Every line of a file begins so. */
+const BEGINNING = '{"crc":"';
+const READ_BYTES = 1024 * 1024;
 
 interface ReadOptions {
   disk?: Disk;
@@ -36,16 +42,16 @@ export async function readStore(
 /** Writes the whole store as one file, which has its name only when it is whole and durable. */
 export async function backup(dir: string, target: string, options: ReadOptions = {}): Promise<Proof> {
   const { disk = realDisk } = options;
-  if (`${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`)) {
-    throw new Error(`${target} is inside the data directory`);
-  }
-  mustBeNew(disk, target);
+  const isInside = () => `${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`);
+  if (target !== STANDARD && isInside()) throw new Error(`${target} is inside the data directory`);
+  if (target !== STANDARD) mustBeNew(disk, target);
   const { found, state, proof } = await readStore(dir, options);
   await writeBackup(disk, target, { ...found.header, first: found.batch }, state);
   return proof;
 }
 
 export async function writeBackup(disk: Disk, target: string, header: Header, state: State): Promise<void> {
+  if (target === STANDARD) return printBackup(header, state);
   mustBeNew(disk, target);
   const path = resolve(target);
   // Where it goes anything may stand: the name is one that nobody has chosen.
@@ -63,6 +69,20 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
   }
 }
 
+/** As fast as it is read, and no faster. */
+async function printBackup(header: Header, state: State): Promise<void> {
+  const written = (text: string) =>
+    new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
+  let text = '';
+  for (const line of encodeFile(header, state)) {
+    text += line;
+    if (text.length < READ_BYTES) continue;
+    await written(text);
+    text = '';
+  }
+  await written(text);
+}
+
 function mustBeNew(disk: Disk, target: string): void {
   const path = resolve(target);
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
@@ -78,7 +98,7 @@ export async function restore(
   { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {},
 ): Promise<{ proof: Proof; failure: Error | undefined }> {
   const state = new State();
-  const first = await readBackup(disk, backup, state, onProgress);
+  const first = await readBackup(backup, state, onProgress);
   const lock = await claim(disk, dir, isAlive);
   try {
     const before = new State();
@@ -95,19 +115,43 @@ export async function restore(
   }
 }
 
-/** A backup may have any name. What is damaged here is not the store: there is nothing to repair. */
-export async function readBackup(disk: Disk, file: string, state: State, onProgress?: Progress): Promise<number> {
+/** What is damaged here is not the store: there is nothing to repair. `-` is standard input. Gives its last batch. */
+export async function readBackup(file: string, state: State, onProgress?: Progress): Promise<number> {
+  const name = file === STANDARD ? 'standard input' : file;
   try {
-    const found = await readFile(disk, file, state, { onProgress });
-    if (found.torn) throw new DamagedError(file, 0, 'its end is missing');
-    mustAgree(file, found, state);
+    const found = await readBackupFrom(beginsAsBackup(name, piecesIn(file, onProgress)), name, state);
+    mustAgree(name, found, state);
     return found.batch;
   } catch (error) {
     if (!(error instanceof DamagedError)) throw error;
     const advice = 'It is the backup that is damaged; nothing was restored.';
-    throw new DamagedError(file, error.offset, error.what, advice);
+    throw new DamagedError(name, error.offset, error.what, advice);
   }
 }
+
+/** Whose file it is, and where, is nobody's concern; what is no file must not keep anybody waiting. */
+async function* piecesIn(file: string, onProgress?: Progress): AsyncGenerator<Buffer> {
+  if (file === STANDARD) return yield* process.stdin;
+  const about = statSync(file);
+  if (!about.isFile()) throw new Error(`${file} is not a file; \`-\` reads standard input`);
+  let bytes = 0;
+  for await (const piece of createReadStream(file, { highWaterMark: READ_BYTES })) {
+    yield piece;
+    onProgress?.((bytes += piece.length), about.size);
+  }
+}
+
+async function* beginsAsBackup(name: string, pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isBegun = false;
+  for await (const piece of pieces) {
+    if (!isBegun && !BEGINNING.startsWith(piece.toString('latin1', 0, BEGINNING.length))) throw noBackup(name);
+    isBegun = true;
+    yield piece;
+  }
+  if (!isBegun) throw noBackup(name);
+}
+
+const noBackup = (name: string) => new Error(`${name} is no backup of a store; nothing was restored`);
 
 /** More are never given in the life of a file: no memory holds so many animals or orders. */
 const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
@@ -145,6 +189,15 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
   } finally {
     lock.release();
   }
+}
+
+/** What a repair would keep and lose; undefined: there is nothing to repair. Changes nothing. */
+export async function foresee(dir: string, { disk = realDisk, onProgress }: ReadOptions = {}) {
+  const state = new State();
+  const found = await recover(disk, dir, state, { salvage: true, onProgress });
+  if (!found?.damage) return undefined;
+  const revoked = [...state.keys.values()].flatMap(({ id, revokedAt }) => (revokedAt === undefined ? id : []));
+  return { batch: found.batch, kept: state.counts(), lost: found.damage, revoked };
 }
 
 /** A state becomes the store. Gives the failure of a disk that could not make this last, once it was done. */
