@@ -5,7 +5,7 @@ import test from 'node:test';
 import { type Pet, type PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import type { Plan } from '../../src/store/model.ts';
 import { startService } from '../service.ts';
-import { all, type Fault, harness, html, refusal } from './front.ts';
+import { all, type Fault, failure, harness, html, refusal } from './front.ts';
 
 const HARM: Fault[] = [
   ...(['lost', 'cut', 'half', 'garbage'] as const),
@@ -94,4 +94,24 @@ test('far over the limit: all are made in time, without a refusal', async (t) =>
   const results = await makeMany(client, 150);
   assert.deepEqual(await checkOnce(client, results), { sure: 150, doubtful: 0 });
   assert.deepEqual([front.asked.length, strikes()], [150 + 2, 0], 'and two pages');
+});
+
+test('an ETag of the service guards a change, and saves a page that is still as it was', async (t) => {
+  const { client } = await live(t, () => 'pass');
+  const { etag } = await client.putCategory(1, 'Dogs').withResponse();
+  assert.deepEqual(await client.putCategory(1, 'Good dogs', { ifMatch: etag }), { id: 1, name: 'Good dogs' });
+  const late = await failure(client.putCategory(1, 'Bad dogs', { ifMatch: etag }));
+  assert.deepEqual([late.code, late.status, late.outcomeUnknown], ['precondition_failed', 412, false]);
+
+  const listing = client.listCategories();
+  const { response, items } = await listing.page();
+  assert.deepEqual(items, [{ id: 1, name: 'Good dogs' }]);
+  assert.equal(await listing.page(response.etag!), undefined);
+  await client.putCategory(2, 'Cats');
+  assert.equal((await listing.page(response.etag!))?.items.length, 2);
+
+  const { id } = await client.createPet({ name: 'Rex', categoryId: 1 });
+  const order = await client.createOrder(id);
+  const known = await client.getOrder(order.id).withResponse();
+  assert.equal((await client.updateOrder(order.id, 'delivered', { ifMatch: known.etag })).status, 'delivered');
 });
