@@ -36,6 +36,7 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
   });
   try {
     const bytes = await Promise.race([ended, receive(send, asked, attempt.signal, seen)]);
+    await new Promise((go) => setTimeout(go)); // until its connection is free again: else the next call opens another
     return judge(asked, seen, bytes);
   } catch (error) {
     attempt.abort(); // what is still under way is of no use to anybody
