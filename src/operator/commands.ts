@@ -1,7 +1,9 @@
 /** Every command, in the order in which they are told. */
 import { openapiDocument } from '../web/openapi.ts';
 import { EXPORT } from './animal-commands.ts';
+import type { Spec } from './arguments.ts';
 import { command } from './command.ts';
+import { completionCommand } from './completion.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
 import { DOCTOR } from './doctor.ts';
 import { GRADE } from './grading.ts';
@@ -29,6 +31,7 @@ export const COMMANDS = [
     options: baseUrls,
     run: (urls) => print(JSON.stringify(openapiDocument(urls), null, 2)),
   }),
+  completionCommand((): readonly Spec[] => COMMANDS),
   DOCTOR,
   READY,
   LICENCES,

@@ -14,6 +14,8 @@ const MAX_KEEP_ALIVE_SECONDS = 3_600;
 /** How a text becomes a value; `allowed` says in words which texts do. */
 interface Kind<T> {
   allowed: string;
+  /** All of them, where those are few. */
+  values?: readonly string[];
   schema: v.GenericSchema<string, T>;
 }
 
@@ -55,7 +57,7 @@ export const integer = (min: number, max: number) =>
 
 export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
   const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
-  return kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
+  return { ...kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T), values };
 }
 
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
