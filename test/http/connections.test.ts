@@ -5,6 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { connectionOf } from '../../src/http/connection.ts';
 import type { Refused } from '../../src/http/connections.ts';
 import { serving, temporary } from '../program.ts';
 import { assertError, closed, exchange, exchangeOne, requestsOf } from '../raw.ts';
@@ -220,4 +221,42 @@ test('a head has 10 s to arrive, and a 408 tells truly how long that took, and o
   for (const [at, seconds] of [head.seconds, body.seconds].entries()) {
     assert.ok(Math.abs(lines[at].ms / 1_000 - seconds) < 1.5, `${lines[at].ms} ms are told of ${seconds} s`);
   }
+});
+
+test('replies that were read count no longer: not on their connection, and not among all', async (t) => {
+  const { app, port, key, store } = await serviceFor(t);
+  for (let id = 1; id <= 100; id++) {
+    await store.write(() => ({ op: 'addPet', pet: { id, name: '🐈'.repeat(255), categoryId: id, status: 'sold' } }));
+  }
+  const [connected] = [once(app.server, 'connection')];
+  const page = requestsOf(key).get('', '/v1/pets?limit=100');
+  const client = net.connect(port, '127.0.0.1');
+  const [socket] = (await connected) as [net.Socket];
+  let received = 0;
+  client.on('data', ({ length }) => (received += length));
+  for (let sent = 1; received < 4 * 1024 * 1024; sent++) {
+    const before = received;
+    client.write(page.repeat(2));
+    while (received < before + 200_000 && !client.destroyed) await wait(1);
+    assert.equal(client.destroyed, false, `after ${received} bytes in ${2 * sent} replies`);
+  }
+  await wait(50);
+  const { all } = connectionOf(socket);
+  assert.deepEqual([all.unsent, all.unanswered], [0, 0]);
+});
+
+test('a request on an idle connection just after the service began to stop gets its refusal, and no reset', async (t) => {
+  const { app, port, key } = await serviceFor(t);
+  const { get } = requestsOf(key);
+  const client = net.connect(port, '127.0.0.1');
+  let text = '';
+  client.on('data', (part) => (text += part));
+  client.write(get());
+  while (!text.includes('[]')) await wait(1);
+  const drained = app.drain(2_000);
+  await wait(100);
+  client.write(get());
+  await once(client, 'end');
+  assert.match(text, /HTTP\/1\.1 503 [\s\S]*Connection: close[\s\S]*"code":"unavailable"/);
+  await drained;
 });
