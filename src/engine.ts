@@ -56,6 +56,8 @@ export interface EngineOptions {
   /** Refusals in a minute that ban a key; 0: never; absent: five times its limit a minute. */
   banAfter?: number;
   log: Log;
+  /** What is kept may take so much of the heap. */
+  maxBytes?: number;
   /** Where there is no store, none is begun. */
   mustExist?: boolean;
   /** What was kept cannot be known: the process must end, with a status that is not 0. */

@@ -3,7 +3,8 @@ import { retryAfterSeconds } from './access/limits.ts';
 import { ApiError, type ErrorCode } from './http/errors.ts';
 import { InvalidMembers } from './json/members.ts';
 import { JsonError } from './json/text.ts';
-import { BoundError, StoreError } from './store/model.ts';
+import { BoundError } from './store/bounds.ts';
+import { StoreError } from './store/model.ts';
 
 const AGAIN = ['Retry-After', '1'];
 /** What failed in the store, as it is told. `rejected` is a bug: no request can make an operation that large. */

@@ -25,6 +25,8 @@ export interface ServiceOptions extends Partial<AppSettings> {
   /** Where the store lies; by default in a folder of its own that goes with the service. */
   dir?: string;
   disk?: Disk;
+  /** How much of the heap what is kept may take. */
+  maxBytes?: number;
   /** What it runs on, on a file; by default a store of its own with a limiter. */
   engine?: Engine;
   lab?: LabHook;
@@ -42,7 +44,9 @@ export async function startService(options: ServiceOptions = {}) {
   const clock = options.clock ?? new SetClock();
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'petstore-'));
   const { engine, lab, environment = 'production' } = options;
-  const store = (engine?.store as MemoryStore) ?? (await openStore(dir, { clock, disk: options.disk })).store;
+  const store =
+    (engine?.store as MemoryStore) ??
+    (await openStore(dir, { clock, disk: options.disk, maxBytes: options.maxBytes })).store;
   const { banAfter } = options;
   const limiter = (engine?.limiter as SlotLimiter) ?? new SlotLimiter({ clock, unix: () => store.unix(), banAfter });
   const callers = new Callers(store, environment);

@@ -57,7 +57,7 @@ const ALLOWED: Record<string, string> = {
   store: 'clock.ts digits.ts json/int64.ts quoting.ts',
   shop: 'clock.ts digits.ts http json store/model.ts',
   'limit-headers.ts': 'access digits.ts',
-  'faults.ts': 'access http json store/model.ts',
+  'faults.ts': 'access http json store/bounds.ts store/model.ts',
   'gate.ts': 'access clock.ts http limit-headers.ts store/model.ts',
   'routes.ts': 'shop',
   'exchange.ts': 'access http json routes.ts store/model.ts',

@@ -1,7 +1,9 @@
 /** How a command ends. */
+
+import { BoundError } from '../store/bounds.ts';
 import { DamagedError } from '../store/file/format.ts';
 import { InUseError } from '../store/file/open.ts';
-import { BoundError, StoreError } from '../store/model.ts';
+import { StoreError } from '../store/model.ts';
 import { VersionError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';
 

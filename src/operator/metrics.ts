@@ -146,6 +146,8 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   return [
     ...counts.map(([name, value]) => figure(`petstore_${name}`, `How many ${name} there are.`, value)),
     figure('petstore_idempotency_records', 'Idempotency-Keys that are kept.', engine.store.read.onces.size),
+    figure('petstore_store_bytes', 'Memory that what is kept takes.', engine.store.read.bytes.total),
+    figure('petstore_store_max_bytes', 'How much it may take.', engine.store.maxBytes),
     figure('petstore_event_loop_delay_max_seconds', 'Worst delay since the last scrape.', loopDelay),
     figure('process_resident_memory_bytes', 'Memory held by the process.', process.memoryUsage.rss()),
     figure('process_cpu_seconds_total', 'Processor time used.', (userCPUTime + systemCPUTime) / 1e6, 'counter'),

@@ -1,6 +1,8 @@
 /** Opens what a place names: the engine on a file, or the one on a database, which is loaded only then. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
 import { systemClock as clock } from '../clock.ts';
+import { count } from '../digits.ts';
 import type { Engine, EngineOptions } from '../engine.ts';
 import { LOW_PRIORITY, runAgain } from './compacting.ts';
 import { isInUse } from './exit.ts';
@@ -11,6 +13,26 @@ import { told, withProgress } from './output.ts';
 /** Another command has the store for a moment only. */
 const MAX_IN_USE_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
+
+/** Of the heap of this process so much is for the program and young objects, whatever is kept. */
+const OF_PROGRAM_MB = 64;
+/** The rest of what is not kept is for requests, and to collect what they leave behind. */
+const KEPT_BY_DEFAULT = 1 / 2;
+const KEPT_AT_MOST = 3 / 4;
+const MEGABYTE = 2 ** 20;
+
+const heapMb = () => Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE);
+const megabytesOf = (share: number) => Math.max(1, Math.floor(share * (heapMb() - OF_PROGRAM_MB)));
+
+/** How much of the heap what is kept may take. */
+export const maxBytesOf = (maxStoreMb = megabytesOf(KEPT_BY_DEFAULT)): number => maxStoreMb * MEGABYTE;
+
+/** Why a store of that size might not be read again at the next start. */
+export function whyTooLarge(maxStoreMb: number | undefined, name: string): string | undefined {
+  const most = megabytesOf(KEPT_AT_MOST);
+  if (maxStoreMb === undefined || maxStoreMb <= most) return undefined;
+  return `${name} can be ${count(most)} at most: the heap of this process has ${count(heapMb())} MB`;
+}
 
 export const postgres = () => import('../postgres/engine.ts');
 
@@ -28,7 +50,13 @@ export function openHere(
 ): Promise<Engine> {
   const notice = (message: string) => void told(`petstore: ${message}\n`);
   return withProgress('reading the store', async (onProgress) => {
-    const options = { clock, log: { info: () => {}, warn: notice, error: notice }, onProgress, mustExist: !makes };
+    const options = {
+      clock,
+      log: { info: () => {}, warn: notice, error: notice },
+      onProgress,
+      mustExist: !makes,
+      maxBytes: maxBytesOf(),
+    };
     if (store !== undefined) return (await postgres()).openPostgres(store, options);
     return reads ? openReadOnly(data, options) : openFileEngine(data, options);
   });

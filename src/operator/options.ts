@@ -8,6 +8,7 @@ import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
 const MAX_TRUST_PROXY_HOPS = 10;
+const MAX_STORE_MEGABYTES = 1_000_000;
 const MAX_THREADS = 64;
 const MAX_KEEP_ALIVE_SECONDS = 3_600;
 
@@ -139,6 +140,12 @@ export const SERVE_OPTIONS = {
     String(DEFAULT_KEEP_ALIVE_SECONDS),
   ),
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
+  maxStoreMb: optional(
+    integer(1, MAX_STORE_MEGABYTES),
+    'MB',
+    'memory for what is kept; a key alone fills half of it',
+    'half of the heap',
+  ),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
   metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),

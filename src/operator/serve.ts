@@ -6,6 +6,7 @@ import { systemClock as clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import type { Lab } from '../lab/lab.ts';
 import type { Page } from '../pages.ts';
+import { BoundError } from '../store/bounds.ts';
 import { columnsOf } from '../store/operations.ts';
 import type { Team } from '../threads/team.ts';
 import { openAdmin } from './admin.ts';
@@ -15,7 +16,7 @@ import { asCommandError, EXIT } from './exit.ts';
 import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer, openMetrics } from './metrics.ts';
-import { openEngine, triedWhileInUse } from './opening.ts';
+import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
@@ -41,7 +42,8 @@ export const serveCommand = (calls: Calls) =>
       const { lab, environment, threads } = settings;
       if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
       if (given('firstKeyFile') && !given('firstKey')) return `${given('firstKeyFile')} needs --first-key PLAN`;
-      return threads > 1 ? whyOneThread(settings, given) : undefined;
+      const why = threads > 1 ? whyOneThread(settings, given) : undefined;
+      return why ?? whyTooLarge(settings.maxStoreMb, String(given('maxStoreMb')));
     },
     run: (settings) => serve(settings, calls),
   });
@@ -97,7 +99,8 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
   const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start tells what was kept`;
   const onFatal = (error: unknown) => void drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
-  const options = { clock, banAfter, log, onFatal, onBatch: metrics?.batch, ...team?.engine };
+  const maxBytes = maxBytesOf(settings.maxStoreMb);
+  const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch, ...team?.engine };
   const open = () => openEngine(settings, options);
   const engine = await triedWhileInUse(open, async () => !database && isServed(data));
   try {
@@ -109,7 +112,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     const others = async () => team?.figures() ?? [];
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
     const admin = database ? undefined : await openAdmin(data, { context, calls, log });
-    const firstKey = await giveFirstKey(context, settings);
+    const firstKey = await giveFirstKey(context, settings).catch((error) => withoutKey(error, log));
     const origin = originOf(app.server);
     const url = `${origin}/v1`;
     addPages(pages, settings, url);
@@ -147,6 +150,12 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
 }
 
 /** Why the service cannot be on several threads, where it cannot. */
+/** A store that takes no more is served all the same. */
+function withoutKey(error: Error, log: Logger): undefined {
+  if (!(error instanceof BoundError)) throw error;
+  log.warn(`no first key was made: ${error.message}`);
+}
+
 function whyOneThread({ lab, store }: ServeSettings, given: Given): string | undefined {
   const threads = given('threads');
   for (const [key, value] of Object.entries({ lab, store })) {

@@ -45,7 +45,11 @@ export async function openPostgres(
     const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
     const journal = new PostgresJournal(appends, options);
     const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
-    const store = await MemoryStore.open(journal, { clock: databaseClock, onNotice: (text) => log.warn(text) });
+    const store = await MemoryStore.open(journal, {
+      clock: databaseClock,
+      maxBytes: options.maxBytes,
+      onNotice: (text) => log.warn(text),
+    });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
     await limiter.fresh(); // whoever is told that it listens finds it ready
     if (compact) for (const doubt of doubtsOf(url)) log.warn(doubt);

@@ -29,7 +29,7 @@ export function putCategory(shop: Shop, call: Call): Promise<Reply> {
       const before = ahead.categories.get(id);
       mustHold(before && etagOf(categoryJson(before)));
       isNew = before === undefined;
-      return { op: 'setCategory', category: { id, name } };
+      return { op: 'setCategory', category: { id, name }, by: call.caller.id };
     })
     .then(({ category }) => {
       const json = categoryJson(category);

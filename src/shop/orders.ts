@@ -41,7 +41,7 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
       throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
     }
     const order: Order = { id: ahead.counters.nextOrderId, petId: pet.id, status: 'placed', placedAt };
-    return { op: 'placeOrder', order, once };
+    return { op: 'placeOrder', order, once, by: call.caller.id };
   }).then((done) => (done.op === 'placeOrder' ? placed(done.order) : replayed(placed(done.row))));
 }
 

@@ -47,7 +47,7 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
     if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
       throw new ApiError('invalid_body', noCategory(wanted.categoryId));
     }
-    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once };
+    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once, by: call.caller.id };
   }).then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(done.row))));
 }
 

@@ -2,21 +2,24 @@
  * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
  * nothing: over each table of the state lies a layer of the rows that operations of the batch have changed.
  */
-import { inWords } from '../clock.ts';
-import { count } from '../digits.ts';
 import type { Int64 } from '../json/int64.ts';
+import {
+  KEYS_THAT_FILL_IT,
+  MAX_CATEGORIES,
+  MAX_IDEMPOTENCY_RECORDS,
+  MAX_IDEMPOTENCY_RECORDS_OF_KEY,
+  MAX_KEYS,
+  shareIsFull,
+  storeIsFull,
+  tooMany,
+  tooManyRecords,
+  tooManyRecordsOf,
+} from './bounds.ts';
+import { Bytes, type Growth } from './bytes.ts';
 import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, Room } from './idempotency.ts';
 import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
-import { BoundError } from './model.ts';
 import { IMPORT_CALLER, madeIn, msLeft, perform, type Rows, type Tables } from './operations.ts';
 import type { State } from './state.ts';
-
-/** Beyond these, a new key or category is refused as there being no room. */
-export const MAX_KEYS = 1_000_000;
-const MAX_CATEGORIES = 1_000_000;
-/** Idempotency records that have not ended. At a bound nothing is made under a new Idempotency-Key until one ends. */
-const MAX_IDEMPOTENCY_RECORDS = 1_000_000;
-const MAX_IDEMPOTENCY_RECORDS_OF_KEY = 100_000;
 
 /** Rows that are decided but not durable, over those that are. */
 class Layer<K, V> {
@@ -60,13 +63,17 @@ export class StateAhead implements Ahead, Tables {
   /** No decision looks at it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
+  readonly #bytes: Bytes;
+  readonly #maxBytes: number;
   /** For idempotency records of this batch: of each caller, and, under no name, of all. */
   readonly #rooms = new Map<string, Room>();
   /** The records that stood before this batch, if nothing in it has cleared them. */
   #records: Pick<State['onces'], 'all' | 'of'>;
 
-  constructor(state: State) {
+  constructor(state: State, maxBytes = Number.POSITIVE_INFINITY) {
     this.#state = state;
+    this.#bytes = new Bytes(state.bytes);
+    this.#maxBytes = maxBytes;
     this.#records = state.onces;
     this.counters = { ...state.counters };
     this.pets = new Layer(state.pets);
@@ -94,16 +101,26 @@ export class StateAhead implements Ahead, Tables {
     const { op } = operation;
     if ('once' in operation && operation.once) this.#takeRoom(operation.once);
     if (op === 'setCategory' && !this.categories.get(operation.category.id) && this.categories.size >= MAX_CATEGORIES) {
-      throw new BoundError('full', `the store has ${count(MAX_CATEGORIES)} categories, and takes no more`);
+      throw tooMany('categories', MAX_CATEGORIES);
     }
     if (op === 'setKey' && !this.keys.get(operation.key.id) && this.keys.size >= MAX_KEYS) {
-      throw new BoundError('full', `the store has ${count(MAX_KEYS)} keys, and takes no more`);
+      throw tooMany('keys', MAX_KEYS);
     }
+    const growth = this.#bytes.after(operation, this);
+    this.#mustFit(operation, growth);
+    this.#bytes.count(operation, growth);
     if (op === 'fill') {
       this.#records = new IdempotencyRecords();
       this.#rooms.clear();
     }
     perform(operation, this);
+  }
+
+  /** What makes nothing larger is never refused; nor what is done to a key that there is: it may be its end. */
+  #mustFit(operation: Operation, { total, isLarger, own, by }: Growth): void {
+    if (!isLarger || (operation.op === 'setKey' && this.keys.get(operation.key.id))) return;
+    if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
+    if (own > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
   }
 
   /** An import is the operator's: only the bound of all holds for it. */
@@ -115,13 +132,8 @@ export class StateAhead implements Ahead, Tables {
       return room.take((record) => left(record) <= 0);
     };
     const own = caller !== IMPORT_CALLER && take(caller, MAX_IDEMPOTENCY_RECORDS_OF_KEY, this.#records.of(caller));
-    if (own) throw tooManyRecords('quota', 'this key', MAX_IDEMPOTENCY_RECORDS_OF_KEY, left(own), caller);
+    if (own) throw tooManyRecordsOf(caller, left(own));
     const any = take('', MAX_IDEMPOTENCY_RECORDS, this.#records.all);
-    if (any) throw tooManyRecords('busy', 'the store', MAX_IDEMPOTENCY_RECORDS, left(any));
+    if (any) throw tooManyRecords(left(any));
   }
-}
-
-function tooManyRecords(failure: 'quota' | 'busy', who: string, max: number, retryMs: number, caller?: string) {
-  const message = `${who} has ${count(max)} Idempotency-Keys that still count; the oldest ends in ${inWords(retryMs)}`;
-  return new BoundError(failure, message, { caller, retryMs });
 }

@@ -10,13 +10,16 @@
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
-import { type Ahead, BoundError, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
+import { BoundError, inMegabytes } from './bounds.ts';
+import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
 /** So many writes may wait, and become one batch. Beyond it, they are refused. */
 const MAX_WAITING_WRITES = 4096;
 /** Of a bound that refuses writes the operator is told once in so long. */
 const TELL_BOUND_EVERY_MS = 60_000;
+/** When the store takes so much of what it may, the operator is told. */
+const FILLING_PERCENT = [80, 90, 99];
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -26,6 +29,8 @@ export interface MemoryStoreOptions {
   onDurable?: (operations: readonly Operation[]) => void;
   /** Something the operator should read: a bound refuses writes. */
   onNotice?: (text: string) => void;
+  /** What is kept may take so much of the heap; without it, any amount. */
+  maxBytes?: number;
 }
 
 interface Write {
@@ -39,12 +44,14 @@ interface Write {
 
 export class MemoryStore implements Store {
   readonly read: State;
+  readonly maxBytes: number;
   readonly #journal: Journal;
   readonly #clock: Clock;
   readonly #onDurable: MemoryStoreOptions['onDurable'];
   readonly #onNotice: MemoryStoreOptions['onNotice'];
   #boundTold = Number.NEGATIVE_INFINITY;
   #refusedSince = 0;
+  #marksPassed = 0;
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
   /** For the next batch. */
@@ -59,8 +66,10 @@ export class MemoryStore implements Store {
     return new MemoryStore(journal, state, options);
   }
 
-  private constructor(journal: Journal, state: State, { clock, onDurable, onNotice }: MemoryStoreOptions) {
+  private constructor(journal: Journal, state: State, options: MemoryStoreOptions) {
+    const { clock, onDurable, onNotice, maxBytes = Number.POSITIVE_INFINITY } = options;
     this.read = state;
+    this.maxBytes = maxBytes;
     this.#journal = journal;
     this.#clock = clock;
     this.#onDurable = onDurable;
@@ -68,6 +77,7 @@ export class MemoryStore implements Store {
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
+    this.#tellFilling();
   }
 
   unix(): number {
@@ -111,7 +121,7 @@ export class MemoryStore implements Store {
    */
   async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {
-      const ahead = new StateAhead(this.read);
+      const ahead = new StateAhead(this.read, this.maxBytes);
       const operations = decideOn(ahead, batch);
       for (const { refusal } of batch) if (refusal instanceof BoundError) this.#tell(refusal);
       if (operations.length === 0) return true;
@@ -124,8 +134,21 @@ export class MemoryStore implements Store {
       }
       if (others === undefined) this.#onDurable?.(operations);
       this.read.apply(others ?? operations);
+      this.#tellFilling();
       if (others === undefined) return true;
     }
+  }
+
+  /** Well before nothing more can be added. */
+  #tellFilling(): void {
+    const percent = Math.floor((100 * this.read.bytes.total) / this.maxBytes);
+    const mark = FILLING_PERCENT.filter((one) => one <= percent).length;
+    const isMore = mark > this.#marksPassed;
+    this.#marksPassed = mark;
+    if (!isMore) return;
+    this.#onNotice?.(
+      `the store takes ${percent} % of its ${inMegabytes(this.maxBytes)}; at 100 % it takes no more (--max-store-mb)`,
+    );
   }
 
   #tell({ message, about }: BoundError): void {

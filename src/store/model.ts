@@ -99,14 +99,17 @@ export interface Made {
 
 export type OnceKind = 'addPet' | 'placeOrder' | 'import';
 
-/** One operation is one record, however many things it changes. Times (`at`) are store time. */
+/**
+ * One operation is one record, however many things it changes. Times (`at`) are store time. `by`: the id of the key that
+ * asked for it, to whose share of the store it counts.
+ */
 export type Operation =
-  | { op: 'addPet'; pet: Pet; once?: Once }
+  | { op: 'addPet'; pet: Pet; once?: Once; by?: string }
   /** A batch of an import, or a piece of a whole state: the ids are `first`, `first + 1`, … */
   | ({ op: 'pets'; first: number; once?: Once } & PetColumns)
-  | { op: 'placeOrder'; order: Order; once?: Once }
+  | { op: 'placeOrder'; order: Order; once?: Once; by?: string }
   | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
-  | { op: 'setCategory'; category: Category }
+  | { op: 'setCategory'; category: Category; by?: string }
   /** Adds the key, or puts this in place of the one with the same id. Without `at` it tells no time. */
   | { op: 'setKey'; key: ApiKey; at?: number }
   | { op: 'usage'; at: number; entries: Usage[] }
@@ -116,7 +119,8 @@ export type Operation =
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
   /** Pieces of a whole state, which is told in these and some of the others. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
-  | { op: 'onces'; onces: [id: string, made: Made][] };
+  | { op: 'onces'; onces: [id: string, made: Made][] }
+  | { op: 'shares'; shares: [key: string, bytes: number][] };
 
 /** What a decision comes to: an operation; or that it was done before, and nothing is to be written. */
 export type Decided = Operation | { op: 'again' };
@@ -170,6 +174,8 @@ export interface Reading {
   readonly usage: ReadonlyMap<string, Usage>;
   /** Idempotency records. */
   readonly onces: { readonly size: number };
+  /** How much of the heap all of this takes, by an estimate. */
+  readonly bytes: { readonly total: number };
   counts(): Counts;
   /** What was made under this Idempotency-Key in the 24 h before `once.at`. */
   made(kind: OnceKind, once: Once): Made | undefined;
@@ -191,6 +197,8 @@ export interface Ahead {
 /** The seam for the rooms above. */
 export interface Store {
   readonly read: Reading;
+  /** What is kept may take so much of the heap. */
+  readonly maxBytes: number;
   /**
    * `decide` looks at the state as it will be and returns what is to be done, or throws to refuse. It is whole and
    * repeatable: it rests on `ahead` (and a clock, by which a secret ends), and may be asked again on a newer state.
@@ -234,16 +242,5 @@ export class StoreError extends Error {
   constructor(failure: StoreFailure, message: string) {
     super(message);
     this.failure = failure;
-  }
-}
-
-/** A bound is reached: of one caller (`caller`) or of all. The message is for whoever asked. */
-export class BoundError extends StoreError {
-  readonly about: { caller?: string; retryMs?: number };
-
-  /** `retryMs`: after so long there is room again. */
-  constructor(failure: 'full' | 'busy' | 'quota', message: string, about: BoundError['about'] = {}) {
-    super(failure, message);
-    this.about = about;
   }
 }

@@ -101,6 +101,7 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
   onces({ onces }, to) {
     for (const [id, made] of onces) to.onces.set(id, made);
   },
+  shares() {}, // counted where all bytes are
 };
 
 /** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
@@ -137,7 +138,7 @@ export function madeIn(to: Pick<Tables, 'onces' | 'keys'>, kind: OnceKind, once:
 }
 
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
-const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
+export const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
 
 function impossible(what: string): never {
   throw new Error(what);

@@ -161,6 +161,11 @@ const onceId = matching(/^(?:addPet|placeOrder|import)\n[^\n]+\n[^\n]+$/);
 const onceEntry: Check = (value) =>
   Array.isArray(value) && value.length === 2 ? (onceId(value[0]) ?? made(value[1])) : ' is no pair';
 
+const keyId = matching(/^k[1-9]\d*$/);
+const by = maybe(keyId);
+const share: Check = (value) =>
+  Array.isArray(value) && value.length === 2 ? (keyId(value[0]) ?? count(value[1])) : ' is no pair';
+
 /** Around the operation, in a file. */
 const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
 const kind = <O extends Operation['op']>(
@@ -170,14 +175,15 @@ const kind = <O extends Operation['op']>(
 ) => shape<object>({ ...LINE, op: oneOf([op]), ...members }, more as (whole: object) => string | undefined);
 
 const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
-  addPet: kind('addPet', { pet, once: maybe(once) }),
+  addPet: kind('addPet', { pet, once: maybe(once), by }),
   pets: kind('pets', { first: id, once: maybe(once), ...columns }, areEven),
   placeOrder: kind('placeOrder', {
     order: shape<Order>({ ...order, status: oneOf(['placed']) }),
     once: maybe(once),
+    by,
   }),
   closeOrder: kind('closeOrder', { id, status: oneOf(['delivered', 'cancelled']) }),
-  setCategory: kind('setCategory', { category }),
+  setCategory: kind('setCategory', { category, by }),
   setKey: kind('setKey', { key, at: maybe(moment) }),
   usage: kind('usage', { at: moment, entries: listOf(usage) }),
   fill: kind('fill', { at: moment, categories: listOf(category), pets: shape<PetColumns>(columns, areEven) }),
@@ -188,6 +194,7 @@ const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
     ({ petIds, statuses, placedAts }) => evenly(petIds, statuses, placedAts),
   ),
   onces: kind('onces', { onces: listOf(onceEntry) }),
+  shares: kind('shares', { shares: listOf(share) }),
   proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
 };
 

@@ -1,4 +1,5 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
+import { Bytes } from './bytes.ts';
 import { IdempotencyRecords } from './idempotency.ts';
 import type { ApiKey, Counters, Counts, Made, Once, OnceKind, Operation, Order, Pet, Reading, Usage } from './model.ts';
 import { columnsOf, madeIn, msLeft, perform, type Tables, timeOf } from './operations.ts';
@@ -29,6 +30,7 @@ export class State implements Tables, Reading {
   readonly keys = new Keys();
   readonly usage = new Map<string, Usage>();
   readonly onces = new IdempotencyRecords();
+  readonly bytes = new Bytes();
 
   counts(): Counts {
     const { pets, orders, categories, keys } = this;
@@ -41,6 +43,7 @@ export class State implements Tables, Reading {
 
   apply(operations: readonly Operation[]): void {
     for (const operation of operations) {
+      this.bytes.count(operation, this.bytes.after(operation, this));
       perform(operation, this);
       const at = timeOf(operation);
       if (at > 0) this.#passed(at, 'once' in operation ? operation.once?.caller : undefined);
@@ -58,6 +61,7 @@ export class State implements Tables, Reading {
       for (let { oldest } = whose(); drops > 0 && oldest; { oldest } = whose()) {
         if (msLeft(oldest.id, oldest.made, this.time, this) > 0) break;
         this.onces.delete(oldest.id);
+        this.bytes.forget(oldest.id);
         drops--;
       }
     }
@@ -77,6 +81,7 @@ export class State implements Tables, Reading {
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);
     for (const entries of pieces(used)) yield { op: 'usage', at: 0, entries };
     for (const onces of pieces(this.onces)) yield { op: 'onces', onces };
+    for (const shares of pieces(this.bytes.shares())) yield { op: 'shares', shares };
   }
 
   /** Throws where the state contradicts itself. */

@@ -59,6 +59,7 @@ export class Feed {
 /** The store of a thread that only reads. */
 export class Follower implements Store {
   readonly unix: () => number;
+  readonly maxBytes = Number.POSITIVE_INFINITY;
   readonly #state = new State();
   readonly #words: Int32Array;
   readonly #port: MessagePort;

@@ -375,6 +375,10 @@ const repeats: Row[] = [
     says: '"status":"placed"',
   }),
   again(once, REPLAYED),
+  place(1),
+  no(`POST ${ORDERS}`, 'pet_unavailable', { body: { petId: 1 }, ...under('o-1') }),
+  close(2, 'cancelled'),
+  place(1, { ...under('o-1'), has: { 'idempotent-replayed': null } }),
 ];
 
 const corsFrom = (origin: string, vary: string | null): Row[] => [
@@ -444,7 +448,7 @@ export const GROUPS: Group[] = [
   },
   {
     name: 'no proxy, any origin, no ban',
-    serve: '--trust-proxy 0 --cors-origin * --ban-after 0',
+    serve: '--trust-proxy 0 --cors-origin * --ban-after 0 --max-store-mb 64',
     rows: [
       ...fromNobody(['192.0.2.1', 59], ['192.0.2.2', 58]),
       ...corsFrom('*', null),

@@ -6,7 +6,7 @@ import { chown, mkdir, readdir } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { asCommandError } from '../../src/operator/exit.ts';
-import { BoundError } from '../../src/store/model.ts';
+import { BoundError } from '../../src/store/bounds.ts';
 import { aKey } from '../store/opened.ts';
 import { withStore, workplace } from './workplace.ts';
 

@@ -58,6 +58,16 @@ test('what all is cleared behind, in the same batch, is answered as it was decid
   assert.deepEqual(shop.store.read.counts(), { pets: 0, orders: 0, categories: 0, keys: 0 });
 });
 
+test('replies are kept up to 8 MiB in all, with their lines; then all of them go', () => {
+  const cache = new ReplyCache();
+  const keep = (asked: string) => cache.keep(asked, { status: 200, headers: ['A', 'b'], body: 'x'.repeat(100_000) });
+  let kept = 0;
+  do keep(`${kept++}`);
+  while (cache.get('0', -1));
+  assert.equal(kept, Math.floor((8 * 1024 * 1024) / 100_014) + 1);
+  assert.ok(cache.get(`${kept - 1}`, -1), 'the newest is there');
+});
+
 test('whatever the last segment is called, all methods stand at one place; another parameter is no row', () => {
   const [some] = ENDPOINTS;
   const places = placesOf([

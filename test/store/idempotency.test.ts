@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
+import { BoundError } from '../../src/store/bounds.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { BoundError, type Made, type Operation } from '../../src/store/model.ts';
+import type { Made, Operation } from '../../src/store/model.ts';
 import { prove } from '../../src/store/record.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';

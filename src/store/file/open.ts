@@ -25,14 +25,17 @@ type OpenOptions = Omit<FileJournalOptions, 'lock'> & LockOptions & Partial<Memo
 /** Takes the lock, recovers what is there, and resolves when it is safe to serve. Closing the store frees the lock. */
 export async function openStore(
   dir: string,
-  { clock = systemClock, onDurable, isAlive, disk = realDisk, ...options }: OpenOptions = {},
+  { clock = systemClock, onDurable, maxBytes, isAlive, disk = realDisk, ...options }: OpenOptions = {},
 ): Promise<{ store: MemoryStore; journal: FileJournal }> {
   const lock = await claim(disk, dir, isAlive);
   try {
     const { failed } = lock;
     if (failed) options.onNotice?.(`the store is not locked against a process that does not answer: ${failed}`);
     const journal = new FileJournal(disk, dir, { ...options, lock });
-    return { store: await MemoryStore.open(journal, { clock, onDurable, onNotice: options.onNotice }), journal };
+    return {
+      store: await MemoryStore.open(journal, { clock, onDurable, maxBytes, onNotice: options.onNotice }),
+      journal,
+    };
   } catch (error) {
     lock.release();
     throw error;

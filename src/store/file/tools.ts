@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { MAX_KEYS, StateAhead } from '../ahead.ts';
+import { StateAhead } from '../ahead.ts';
+import { MAX_KEYS } from '../bounds.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
 import { prove } from '../record.ts';
 import { State } from '../state.ts';

@@ -1,0 +1,131 @@
+/**
+ * How much of the heap what is kept takes, counted as it grows. Estimates, a little above what was measured on Node 20
+ * to 26 (test/store/bytes.test.ts measures again). They rest on content alone, so they are the same after a restart.
+ */
+import type { Int64 } from '../json/int64.ts';
+import type { ApiKey, Operation } from './model.ts';
+import { onceId, type Tables } from './operations.ts';
+
+/** With its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
+const PET_BYTES = 64;
+/** Its animal is no longer as it was read at the start, but an object of its own. */
+const ORDER_BYTES = 152;
+const CATEGORY_BYTES = 48;
+const RECORD_BYTES = 176;
+/** With what the limiter and the idempotency records keep for its caller. */
+const KEY_BYTES = 420;
+const SECRET_BYTES = 240;
+
+/** A text takes two bytes a character as soon as one is beyond Latin-1; here, as soon as one is beyond ASCII. */
+const textBytes = (text: string): number => 24 + text.length * (Buffer.byteLength(text) === text.length ? 1 : 2);
+
+/** 31 bits lie in the member itself. */
+function int64Bytes(value: Int64): number {
+  if (typeof value === 'bigint') return 24;
+  return value === (value | 0) ? 0 : 16;
+}
+
+const petBytes = (name: string, categoryId: Int64) => PET_BYTES + textBytes(name) + int64Bytes(categoryId);
+const categoryBytes = ({ id, name }: { id: Int64; name: string }) => CATEGORY_BYTES + textBytes(name) + int64Bytes(id);
+const keyBytes = ({ name, secrets }: ApiKey) => KEY_BYTES + textBytes(name) + secrets.length * SECRET_BYTES;
+/** `id`: as `onceId` gives it. */
+const recordBytes = (id: string): number => RECORD_BYTES + textBytes(id);
+
+type Before = Pick<Tables, 'categories' | 'keys' | 'onces'>;
+
+function columnsBytes({ names, categoryIds }: { names: string[]; categoryIds: Int64[] }): number {
+  return names.reduce((sum, name, at) => sum + petBytes(name, categoryIds[at]), 0);
+}
+
+/** By how much animals, orders and categories grow; of keys, see below. `before`: what there is without it. */
+function contentGrowth(operation: Operation, before: Before): number {
+  const { op } = operation;
+  if (op === 'addPet') return petBytes(operation.pet.name, operation.pet.categoryId);
+  if (op === 'pets') return columnsBytes(operation);
+  if (op === 'placeOrder') return ORDER_BYTES;
+  if (op === 'orders') return operation.petIds.length * ORDER_BYTES;
+  if (op === 'fill')
+    return columnsBytes(operation.pets) + operation.categories.reduce((n, one) => n + categoryBytes(one), 0);
+  if (op !== 'setCategory') return 0;
+  const old = before.categories.get(operation.category.id);
+  return categoryBytes(operation.category) - (old ? categoryBytes(old) : 0);
+}
+
+function keyGrowth(operation: Operation, { keys }: Before): number {
+  if (operation.op !== 'setKey') return 0;
+  const old = keys.get(operation.key.id);
+  return keyBytes(operation.key) - (old ? keyBytes(old) : 0);
+}
+
+function recordGrowth(operation: Operation, { onces }: Before): number {
+  const ids = operation.op === 'onces' ? operation.onces.map(([id]) => id) : [];
+  if ('once' in operation && operation.once) ids.push(onceId(kindOf(operation.op), operation.once));
+  return ids.reduce((sum, id) => sum + (onces.get(id) ? 0 : recordBytes(id)), 0);
+}
+
+const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
+
+export interface Growth {
+  /** All bytes there would be, and those of API keys, which a `fill` leaves. */
+  total: number;
+  ofKeys: number;
+  isLarger: boolean;
+  /** What the key that asks for it would have added, that included. */
+  own: number;
+  by: string | undefined;
+}
+
+/** All bytes that are kept, and what each key has added. Over another one, it is that and what comes on top. */
+export class Bytes {
+  total = 0;
+  #ofKeys = 0;
+  readonly #added = new Map<string, number>();
+  #below: Bytes | undefined;
+
+  constructor(below?: Bytes) {
+    if (below === undefined) return;
+    this.#below = below;
+    this.total = below.total;
+    this.#ofKeys = below.#ofKeys;
+  }
+
+  /** Of animals, orders and categories. What a key makes smaller of others' is not given to it. */
+  addedBy(key: string): number {
+    return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
+  }
+
+  /** To be asked before the operation is performed. */
+  after(operation: Operation, before: Before): Growth {
+    const content = contentGrowth(operation, before);
+    const key = keyGrowth(operation, before);
+    const growth = content + key + recordGrowth(operation, before);
+    const by = 'by' in operation ? operation.by : undefined;
+    return {
+      total: (operation.op === 'fill' ? this.#ofKeys : this.total) + growth,
+      ofKeys: this.#ofKeys + key,
+      isLarger: growth > 0,
+      own: by === undefined ? 0 : Math.max(0, this.addedBy(by) + content),
+      by,
+    };
+  }
+
+  /** Counts an operation; `growth` is what `after` has said of it. */
+  count(operation: Operation, { total, ofKeys, own, by }: Growth): void {
+    [this.total, this.#ofKeys] = [total, ofKeys];
+    if (operation.op === 'fill') {
+      this.#added.clear();
+      this.#below = undefined;
+    }
+    if (by !== undefined) this.#added.set(by, own);
+    if (operation.op === 'shares') for (const [key, bytes] of operation.shares) this.#added.set(key, bytes);
+  }
+
+  /** A record has ended. */
+  forget(id: string): void {
+    this.total -= recordBytes(id);
+  }
+
+  shares(): [key: string, bytes: number][] {
+    return [...this.#added].filter(([, bytes]) => bytes > 0);
+  }
+}

@@ -1,0 +1,138 @@
+/** What is kept has a bound in bytes of heap: the estimate is true, nobody fills it alone, and what it let in is read again. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { BoundError } from '../../src/store/bounds.ts';
+import { openStore } from '../../src/store/file/open.ts';
+import { columnsOf } from '../../src/store/operations.ts';
+import { prove } from '../../src/store/record.ts';
+import type { State } from '../../src/store/state.ts';
+import { SetClock } from '../clock.ts';
+import { program, serving, temporary } from '../program.ts';
+import { assertError } from '../raw.ts';
+import { serviceFor } from '../service.ts';
+
+const MB = 2 ** 20;
+const LONG = '\u{1f63a}'.repeat(255);
+
+test('what is counted is what it takes, or a little more', async () => {
+  const file = fileURLToPath(new URL('heap.ts', import.meta.url));
+  const child = await promisify(execFile)(process.execPath, ['--expose-gc', ...process.execArgv, file]);
+  for (const [name, measured, estimated] of JSON.parse(child.stdout) as [string, number, number][]) {
+    const said = `${name}: ${measured.toFixed()} bytes were measured, ${estimated.toFixed()} are counted`;
+    assert.ok(estimated >= 0.97 * measured && estimated <= 1.6 * measured, said);
+  }
+});
+
+test('a key has a half of the store, and all keys have the whole; then 507 in words, and all else goes on', async (t) => {
+  const { key, store, fetch, makeKey } = await serviceFor(t, { maxBytes: 2 * MB });
+  const { text: second } = await makeKey();
+  const { text: third, key: ending } = await makeKey();
+  const send = async (method: string, path: string, body: object, by: string) => {
+    const headers = { 'content-type': 'application/json' };
+    const reply = await fetch(path, { method, headers, body: JSON.stringify(body), key: by });
+    return { status: reply.status, headers: reply.headers, body: await reply.text() };
+  };
+  let id = 0;
+  const fill = async (by: string) => {
+    for (;;) {
+      const some = Array.from({ length: 50 }, () => send('PUT', `/v1/categories/${++id}`, { name: LONG }, by));
+      const refused = (await Promise.all(some)).find(({ status }) => status !== 201);
+      if (refused) return assertError(refused, 507, 'storage_full');
+    }
+  };
+  assert.equal(
+    await fill(key),
+    'this key has its share of the store, 1 MB of 2 MB; this was not kept, and reading goes on',
+  );
+  const share = store.read.bytes.addedBy('k1');
+  assert.ok(share <= MB && share > MB - 2_000, `${share}`);
+  await send('POST', '/v1/pets', { name: 'Rex', categoryId: 1 }, second);
+  assert.equal(await fill(second), 'the store has its 2 MB; this was not kept, and reading goes on');
+  assert.ok(store.read.bytes.total <= 2 * MB && store.read.bytes.total > 2 * MB - 2_000);
+
+  for (const [method, path, body] of [
+    ['POST', '/v1/pets', { name: LONG, categoryId: 1 }],
+    ['PUT', '/v1/categories/-1', { name: LONG }],
+  ] as const) {
+    for (const by of [key, second, third]) assertError(await send(method, path, body, by), 507, 'storage_full');
+  }
+  assert.equal((await fetch('/v1/pets', { key })).status, 200);
+  assert.equal((await send('PUT', '/v1/categories/1', { name: 'x' }, second)).status, 200, 'what is smaller');
+  assert.equal(store.read.bytes.addedBy('k1'), share, 'who added it has added it');
+  assert.equal((await send('PUT', '/v1/categories/2', { name: 'x' }, key)).status, 200);
+  assert.ok(store.read.bytes.addedBy('k1') < share);
+  assert.equal((await send('POST', '/v1/store/orders', { petId: 1 }, third)).status, 201, 'there is room again');
+  await fill(second);
+  assert.equal((await send('PATCH', '/v1/store/orders/1', { status: 'delivered' }, third)).status, 200);
+  await store.write(() => ({ op: 'setKey', key: { ...ending, name: 'a longer name', revokedAt: 1 } }));
+  const another = { ...ending, id: 'k4', slot: 3, secrets: [{ digest: 'd' }] };
+  await assert.rejects(
+    store.write(() => ({ op: 'setKey', key: another })),
+    BoundError,
+  );
+});
+
+test('the operator hears of it well before, once a minute at the bound, and after a restart that finds the same', async (t) => {
+  const [dir, notices, clock] = [await temporary(t), [] as string[], new SetClock()];
+  const onNotice = (text: string) => void notices.push(text);
+  const open = () => openStore(dir, { clock, onNotice, maxBytes: MB });
+  let { store, journal } = await open();
+  const add = (count: number, by?: string) =>
+    store.write((ahead) => {
+      if (by) return { op: 'setCategory', category: { id: count, name: LONG }, by };
+      const pet = { name: 'Rex', categoryId: 1, status: 'available' as const };
+      return { op: 'pets', first: ahead.counters.nextPetId, ...columnsOf(Array(count).fill(pet)) };
+    });
+  await add(7_000);
+  assert.deepEqual(notices, []);
+  await add(2_500);
+  for (let i = 0; i < 20; i++) await add(i, i % 2 ? 'k1' : 'k2');
+  assert.match(notices.join(), /^the store takes 8\d % of its 1 MB; at 100 % it takes no more \(--max-store-mb\)$/);
+  for (let i = 0; i < 3; i++) await assert.rejects(add(5_000), BoundError);
+  assert.equal(notices.length, 2);
+  assert.match(notices[1], /^a write was refused: the store has its 1 MB; this was not kept/);
+  const state = () => store.read as State;
+  const told = () => [
+    state().bytes.total,
+    state().bytes.addedBy('k1'),
+    state().bytes.addedBy('k2'),
+    prove(state()).digest,
+  ];
+  const before = told();
+  assert.ok(Number(before[1]) > 10_000);
+  await store.close();
+  ({ store, journal } = await open());
+  assert.deepEqual(told(), before, 'out of the log');
+  assert.equal(notices.length, 3, 'told again at a start');
+  await journal.compact();
+  await store.close();
+  ({ store, journal } = await open());
+  assert.deepEqual(told(), before, 'out of a compacted file');
+  await store.write(() => ({ op: 'fill', at: clock.wall(), categories: [], pets: columnsOf([]) }));
+  assert.deepEqual(told().slice(0, 3), [0, 0, 0]);
+  await store.close();
+});
+
+test('an import says the same; a store that is full starts on the heap that let it in, after a crash too', async (t) => {
+  const dir = await temporary(t);
+  const env = { NODE_OPTIONS: '--max-old-space-size=80' };
+  const lines = Array.from({ length: 40_000 }, (_, i) => `{"name":"${LONG.slice(0, 480)}${i}","categoryId":1}\n`);
+  const { exit, stderr } = await program(['import', '-', '--data', dir], { input: lines.join(''), env });
+  assert.match(
+    stderr,
+    /the store has its 3\d MB; this was not kept, and reading goes on; \d\d,\d{3} animals of this input/,
+  );
+  assert.equal(exit, 1);
+  for (const end of ['kill', 'stop', 'stop'] as const) {
+    const served = await serving(t, ['--data', dir, '--first-key', 'free'], { env });
+    assert.equal((await fetch(`${served.url.slice(0, -3)}/readyz`)).status, 200);
+    const { stderr } = await served[end]();
+    assert.match(stderr, /the store takes (99|100) % of its 3\d MB; at 100 % it takes no more/);
+  }
+  const beyond = await program(['serve', '--data', dir, '--max-store-mb', '200'], { env });
+  assert.equal(beyond.exit, 2);
+  assert.match(beyond.stderr, /--max-store-mb can be \d+ at most: the heap of this process has 1\d\d MB/);
+});
