@@ -10,6 +10,7 @@ COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY scripts scripts
 COPY src src
+COPY data/seed.json data/seed.json
 RUN npm run build && scripts/image.sh dist/petstore /image
 
 FROM scratch
