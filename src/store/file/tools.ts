@@ -5,7 +5,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { StateAhead } from '../ahead.ts';
 import { MAX_KEYS } from '../bounds.ts';
 import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
-import { prove } from '../record.ts';
+import { prove, VersionError } from '../record.ts';
 import { State } from '../state.ts';
 import { currentFile, type Home, keepBeside, newStoreId, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
@@ -124,6 +124,7 @@ export async function readBackup(file: string, state: State, onProgress?: Progre
     mustAgree(name, found, state);
     return found.batch;
   } catch (error) {
+    if (error instanceof VersionError) throw new VersionError(`${name}: ${error.what}`, error.isOlder);
     if (!(error instanceof DamagedError)) throw error;
     const advice = 'It is the backup that is damaged; nothing was restored.';
     throw new DamagedError(name, error.offset, error.what, advice);
