@@ -17,7 +17,7 @@ import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } fro
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
-import type { Connections, Refused } from './http/connections.ts';
+import type { ConnectionOptions, Connections, Refused } from './http/connections.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
@@ -44,14 +44,13 @@ interface Services {
   elsewhere?: (asked: Asked) => Promise<Reply>;
 }
 
-export interface AppSettings {
+export interface AppSettings extends Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>> {
   categories: 'open' | 'known';
   corsOrigin?: string;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
   /** For how many seconds a connection may stay unused. */
   keepAlive: number;
-  maxConnections?: number;
 }
 
 interface AppOptions {
@@ -94,7 +93,7 @@ export class App {
       refuse: (connection, error) => this.#refuseRaw(connection, error),
       now: () => clock.now(),
       keepAliveSeconds: settings.keepAlive,
-      maxConnections: settings.maxConnections,
+      ...settings,
       addressOf: settings.trustProxy === 0 ? (address) => clientAddress(address, undefined, 0) : undefined,
       onRefused: (refused) => log.warn('connections were refused, so many since the start', { ...refused }),
     });

@@ -50,6 +50,8 @@ export interface ConnectionOptions {
   now(): number;
   /** How many there can be at once. */
   maxConnections: number;
+  /** Of so many threads this is one: each has its part of what is bounded in all. */
+  threads?: number;
   /** What a socket's address counts as; undefined: all may be one proxy's, and are not told apart. */
   addressOf?(socketAddress: string | undefined): string;
   /** Some were refused, so many since the start. */
@@ -97,7 +99,8 @@ export class Connections {
   }
 
   get areFull(): boolean {
-    return this.unanswered > MAX_UNANSWERED_IN_ALL || this.unsent > MAX_UNSENT_BYTES_IN_ALL;
+    const { threads = 1 } = this.#options;
+    return threads * this.unanswered > MAX_UNANSWERED_IN_ALL || threads * this.unsent > MAX_UNSENT_BYTES_IN_ALL;
   }
 
   get isOverdue(): boolean {
@@ -169,7 +172,7 @@ export class Connections {
     this.bodyBytes += bytes - (this.#bodies.get(body) ?? 0);
     this.#bodies.set(body, bytes);
     for (const [oldest] of this.#bodies) {
-      if (this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
+      if ((this.#options.threads ?? 1) * this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
       oldest.giveUp(); // which lets go
     }
   }
