@@ -18,9 +18,11 @@ interface Whole {
   published: number;
 }
 
+const WRITERS_ALONE: ReadonlySet<string> = new Set<Operation['op']>(['usage', 'onces', 'shares']);
+
 /** Only what a reader shows: no reply to a GET rests on what keys have used, or on Idempotency-Keys. */
 function forReaders(operation: Operation): Operation[] {
-  if (operation.op === 'usage' || operation.op === 'onces') return [];
+  if (WRITERS_ALONE.has(operation.op)) return [];
   return 'once' in operation ? [{ ...operation, once: undefined }] : [operation];
 }
 
