@@ -74,8 +74,8 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
 
 /** A mistyped directory must not become a new store by being asked about. */
 export function mustHoldStore(dir: string): void {
-  refuseOthers(realDisk, dir);
   if (!holdsStore(realDisk, dir)) throw new Error(`there is no store in ${dir}`);
+  refuseOthers(realDisk, dir);
 }
 
 /** What reads the file itself. */

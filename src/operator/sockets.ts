@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } fr
 import path from 'node:path';
 import type { Log } from '../engine.ts';
 import { MAX_CONNECTIONS } from '../http/connections.ts';
-import { refuseOthers } from '../store/file/directory.ts';
+import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 
 import { hasNoDescriptor } from './exit.ts';
@@ -100,6 +100,7 @@ export function adminSocket(dir: string): string {
 
 /** Of somebody else's nothing is believed. */
 export function ourSocket(dir: string): string {
+  refuseForeign(realDisk, dir);
   refuseOthers(realDisk, dir);
   return adminSocket(dir);
 }

@@ -184,7 +184,7 @@ test('what failed is named; an import that has no room says how much it did, and
   for (const [fault, line, said, only] of [
     ['pwrite64:error=ENOSPC', 'compact', `the compacting process ended with 1: ${NO_ROOM}`],
     ['read:error=EIO', 'import in', 'in: i/o error', 'in'],
-    ['pread64:error=EIO', 'restore b --data new', 'b: i/o error', 'b'],
+    ['read:error=EIO', 'restore b --data new', 'b: i/o error', 'b'],
   ]) {
     const ran = await injected(`${fault}:when=1`, line.split(' '), { cwd, only: only && at(only) });
     assert.deepEqual([ran.wasHit, ran.exit], [true, 1], line);

@@ -44,8 +44,8 @@ export async function openStore(
 
 /** Makes the directory, and takes the lock. */
 export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAlive']) {
-  refuseOthers(disk, dir);
   refuseForeign(disk, dir);
+  refuseOthers(disk, dir);
   await disk.makeDirectory(dir);
   return takeLock(disk, dir, isAlive);
 }

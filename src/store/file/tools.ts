@@ -137,9 +137,13 @@ async function* piecesIn(file: string, onProgress?: Progress): AsyncGenerator<Bu
   const about = statSync(file);
   if (!about.isFile()) throw new Error(`${file} is not a file; \`-\` reads standard input`);
   let bytes = 0;
-  for await (const piece of createReadStream(file, { highWaterMark: READ_BYTES })) {
-    yield piece;
-    onProgress?.((bytes += piece.length), about.size);
+  try {
+    for await (const piece of createReadStream(file, { highWaterMark: READ_BYTES })) {
+      yield piece;
+      onProgress?.((bytes += piece.length), about.size);
+    }
+  } catch (error) {
+    throw Object.assign(error as Error, { path: file });
   }
 }
 
