@@ -57,47 +57,25 @@ interface Row {
   does: Readonly<Record<string, string>>;
 }
 
+// biome-ignore format: a table
 export const LAB_CALLS: readonly Row[] = [
-  {
-    ...{ path: '/lab', handlers: { GET: bare(describe) } },
-    does: { GET: 'this table, and what to do first' },
-  },
-  {
-    ...{ path: '/lab/clock', handlers: { GET: bare(readClock), POST: withBody(advanceClock) } },
-    does: {
-      GET: 'how far the clock of this key is ahead',
-      POST: 'lets time pass for this key, such as {"advance": "90s"}; also 5m, 24h, 30d',
-    },
-  },
-  {
-    ...{ path: '/lab/faults' },
-    handlers: { GET: bare(listFaults), POST: withBody(armFault), DELETE: bare(disarmFaults) },
-    does: {
-      GET: 'what is to go wrong',
-      POST: 'lets something go wrong, such as {"kind": "unavailable", "operation": "listPets", "seconds": 2}',
-      DELETE: 'disarms all faults',
-    },
-  },
-  {
-    ...{ path: '/lab/faults/{id}', handlers: { DELETE: bare(disarmFaults) } },
-    does: { DELETE: 'disarms that fault' },
-  },
-  {
-    ...{ path: '/lab/requests', handlers: { GET: listRequests } },
-    does: { GET: 'the newest requests of this key (?limit); with ?format=har as HAR 1.2' },
-  },
-  {
-    ...{ path: '/lab/reset', handlers: { POST: reset } },
-    does: { POST: 'begins anew, the shop included; with {"only": "key"} this key alone' },
-  },
-  {
-    ...{ path: '/lab/drill', handlers: { POST: bare(armDrill) } },
-    does: { POST: 'arms a fixed script of faults, which lets every check of the grade be seen' },
-  },
-  {
-    ...{ path: '/lab/grade', handlers: { GET: bare(readGrade) } },
-    does: { GET: 'how the client of this key behaved' },
-  },
+  { path: '/lab', handlers: { GET: bare(describe) }, does: { GET: 'this table, and what to do first' } },
+  { path: '/lab/clock', handlers: { GET: bare(readClock), POST: withBody(advanceClock) }, does: {
+    GET: 'how far the clock of this key is ahead',
+    POST: 'lets time pass for this key, such as {"advance": "90s"}; also 5m, 24h, 30d' } },
+  { path: '/lab/faults',
+    handlers: { GET: bare(listFaults), POST: withBody(armFault), DELETE: bare(disarmFaults) }, does: {
+    GET: 'what is to go wrong',
+    POST: 'lets something go wrong, such as {"kind": "unavailable", "operation": "listPets", "seconds": 2}',
+    DELETE: 'disarms all faults' } },
+  { path: '/lab/faults/{id}', handlers: { DELETE: bare(disarmFaults) }, does: { DELETE: 'disarms that fault' } },
+  { path: '/lab/requests', handlers: { GET: listRequests }, does: {
+    GET: 'the newest requests of this key (?limit); with ?format=har as HAR 1.2' } },
+  { path: '/lab/reset', handlers: { POST: reset }, does: {
+    POST: 'begins anew, the shop included; with {"only": "key"} this key alone' } },
+  { path: '/lab/drill', handlers: { POST: bare(armDrill) }, does: {
+    POST: 'arms a fixed script of faults, which lets every check of the grade be seen' } },
+  { path: '/lab/grade', handlers: { GET: bare(readGrade) }, does: { GET: 'how the client of this key behaved' } },
 ];
 
 const FIRST = [

@@ -33,128 +33,51 @@ export interface Check {
   toSee?: string;
 }
 
+// biome-ignore format: a table
 export const CHECKS: readonly Check[] = [
-  {
-    ...{ id: 'retry_after', weight: 20, cap: 'D' },
-    rules: [
-      {
-        judge: waiting.judgeRetryAfter,
-        judged: 'refusals that told a time',
-        bad: 'were followed by a request that came before it',
-      },
-    ],
-    toSee: 'after a 429 or 503 with Retry-After, wait so long and send the same again',
-  },
-  {
-    ...{ id: 'idempotency', weight: 20, cap: 'C', capUnseen: 'B' },
-    rules: [
-      {
-        judge: asking.judgeIdempotency,
-        judged: 'POSTs sent again after a lost reply or a 5xx',
-        bad: 'had no Idempotency-Key, or a new one',
-      },
-      {
-        judge: asking.judgeOneKeyForAll,
-        judged: 'POSTs after a 422',
-        bad: 'got another: one Idempotency-Key stood for different wishes',
-      },
-    ],
-    toSee: 'send a POST whose reply was lost, or was a 5xx, again within a minute',
-  },
-  {
-    ...{ id: 'finished', weight: 15, cap: 'C' },
-    rules: [
-      {
-        ...{ settle: asking.judgeFinished, share: 0.2, revises: true },
-        judged: 'POSTs that met a 429, a 5xx or a lost reply',
-        bad: 'never came again until they were answered',
-      },
-    ],
-    toSee: 'send POSTs, and those that fail again until they are answered',
-  },
-  {
-    ...{ id: 'backoff', weight: 10 },
-    rules: [
-      {
-        ...{ judge: waiting.judgeWaits, share: 0.5 },
-        judged: 'waits in rows of three failures or more without a time told',
-        bad: 'were under 50 ms',
-      },
-      {
-        ...{ judge: waiting.judgeGrowth, share: 0.5, revises: true, warns: true },
-        judged: 'such rows',
-        bad: 'had waits that did not grow',
-      },
-    ],
-    toSee: 'send again what fails three times in a row, and wait longer each time',
-  },
-  {
-    ...{ id: 'herd', weight: 5 },
-    rules: [
-      {
-        judge: waiting.judgeHerd,
+  { id: 'retry_after', weight: 20, cap: 'D', rules: [
+      { judge: waiting.judgeRetryAfter,
+        judged: 'refusals that told a time', bad: 'were followed by a request that came before it' }],
+    toSee: 'after a 429 or 503 with Retry-After, wait so long and send the same again' },
+  { id: 'idempotency', weight: 20, cap: 'C', capUnseen: 'B', rules: [
+      { judge: asking.judgeIdempotency,
+        judged: 'POSTs sent again after a lost reply or a 5xx', bad: 'had no Idempotency-Key, or a new one' },
+      { judge: asking.judgeOneKeyForAll,
+        judged: 'POSTs after a 422', bad: 'got another: one Idempotency-Key stood for different wishes' }],
+    toSee: 'send a POST whose reply was lost, or was a 5xx, again within a minute' },
+  { id: 'finished', weight: 15, cap: 'C', rules: [
+      { settle: asking.judgeFinished, share: 0.2, revises: true,
+        judged: 'POSTs that met a 429, a 5xx or a lost reply', bad: 'never came again until they were answered' }],
+    toSee: 'send POSTs, and those that fail again until they are answered' },
+  { id: 'backoff', weight: 10, rules: [
+      { judge: waiting.judgeWaits, share: 0.5,
+        judged: 'waits in rows of three failures or more without a time told', bad: 'were under 50 ms' },
+      { judge: waiting.judgeGrowth, share: 0.5, revises: true, warns: true,
+        judged: 'such rows', bad: 'had waits that did not grow' }],
+    toSee: 'send again what fails three times in a row, and wait longer each time' },
+  { id: 'herd', weight: 5, rules: [
+      { judge: waiting.judgeHerd,
         judged: `times that ${waiting.HERD_CONNECTIONS} connections or more were refused together`,
-        bad: `over half came back within ${waiting.HERD_MS} ms of each other`,
-      },
-    ],
-    toSee: `use ${waiting.HERD_CONNECTIONS} connections or more until they are refused together, and come back spread out`,
-  },
-  {
-    ...{ id: 'hopeless', weight: 10 },
-    rules: [
-      {
-        judge: asking.judgeHopeless,
-        judged: 'requests after a refusal such as 400, 404 or 409',
-        bad: `were what it refused, again for the third time or more`,
-      },
-    ],
-    toSee: 'ask for what is refused, such as an order for an animal that is sold, and then for something else',
-  },
-  {
-    ...{ id: 'reuse', weight: 10 },
-    rules: [
-      {
-        ...{ judge: asking.judgeReuse, share: 0.1 },
+        bad: `over half came back within ${waiting.HERD_MS} ms of each other` }],
+    toSee: `use ${waiting.HERD_CONNECTIONS} connections or more until they are refused together, and come back spread out` },
+  { id: 'hopeless', weight: 10, rules: [
+      { judge: asking.judgeHopeless, judged: 'requests after a refusal such as 400, 404 or 409',
+        bad: 'were what it refused, again for the third time or more' }],
+    toSee: 'ask for what is refused, such as an order for an animal that is sold, and then for something else' },
+  { id: 'reuse', weight: 10, rules: [
+      { judge: asking.judgeReuse, share: 0.1,
         judged: 'requests less than 5 s after a reply whose connection was still open',
-        bad: 'came on a new connection',
-      },
-    ],
-    toSee: 'send requests less than 5 s apart',
-  },
-  {
-    ...{ id: 'paging', weight: 5 },
-    rules: [
-      {
-        judge: asking.judgePaging,
-        judged: 'requests with `after`',
-        bad: 'asked for what no Link gave',
-      },
-    ],
-    toSee: 'list more than a page, such as GET /v1/pets?limit=10, and follow the Links',
-  },
-  {
-    ...{ id: 'redundant', weight: 5 },
-    rules: [
-      {
-        ...{ judge: asking.judgeRedundant, share: 0.2 },
-        judged: 'GETs',
-        bad: `repeated a target on the same connection within ${asking.REDUNDANT_MS} ms while no animal had changed`,
-      },
-    ],
-    toSee: 'list something',
-  },
-  {
-    ...{ id: 'deprecated', weight: 0 },
-    rules: [
-      {
-        ...{ judge: asking.judgeDeprecated, warns: true },
-        judged: 'requests for GET /v1/pets/{petId}',
-        bad: 'came after a reply had said that it is deprecated',
-      },
-    ],
-  },
-  {
-    ...{ id: 'ban', weight: 0, cap: 'F' },
-    rules: [{ judge: asking.judgeBan, judged: 'requests', bad: 'began a ban' }],
-  },
+        bad: 'came on a new connection' }],
+    toSee: 'send requests less than 5 s apart' },
+  { id: 'paging', weight: 5, rules: [
+      { judge: asking.judgePaging, judged: 'requests with `after`', bad: 'asked for what no Link gave' }],
+    toSee: 'list more than a page, such as GET /v1/pets?limit=10, and follow the Links' },
+  { id: 'redundant', weight: 5, rules: [
+      { judge: asking.judgeRedundant, share: 0.2, judged: 'GETs',
+        bad: `repeated a target on the same connection within ${asking.REDUNDANT_MS} ms while no animal had changed` }],
+    toSee: 'list something' },
+  { id: 'deprecated', weight: 0, rules: [
+      { judge: asking.judgeDeprecated, warns: true, judged: 'requests for GET /v1/pets/{petId}',
+        bad: 'came after a reply had said that it is deprecated' }] },
+  { id: 'ban', weight: 0, cap: 'F', rules: [{ judge: asking.judgeBan, judged: 'requests', bad: 'began a ban' }] },
 ];
