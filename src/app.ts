@@ -17,7 +17,7 @@ import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } fro
 import { toApiError } from './faults.ts';
 import { Gate } from './gate.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
-import type { ConnectionOptions, Connections, Refused } from './http/connections.ts';
+import type { ConnectionOptions, Connections } from './http/connections.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
@@ -67,8 +67,7 @@ const NONE: readonly string[] = [];
 
 export class App {
   readonly server: Server;
-  readonly refused: Readonly<Refused>;
-  readonly #connections: Connections;
+  readonly connections: Connections;
   readonly #options: AppOptions;
   readonly #gate: Gate;
   readonly #cors: string[];
@@ -88,7 +87,7 @@ export class App {
     this.#gate = new Gate({ addresses, clock, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#stays = staysFor(settings.keepAlive);
-    this.#connections = createServer({
+    this.connections = createServer({
       handle: (req, res) => this.#handle(req, res),
       refuse: (connection, error) => this.#refuseRaw(connection, error),
       now: () => clock.now(),
@@ -97,8 +96,7 @@ export class App {
       addressOf: settings.trustProxy === 0 ? (address) => clientAddress(address, undefined, 0) : undefined,
       onRefused: (refused) => log.warn('connections were refused, so many since the start', { ...refused }),
     });
-    this.server = this.#connections.server;
-    this.refused = this.#connections.refused;
+    this.server = this.connections.server;
   }
 
   /** From now on requests are served; until then they are told to come back. */
@@ -111,7 +109,7 @@ export class App {
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
   drain(maxMs: number): Promise<void> {
     this.#draining = true;
-    return this.#connections.drain(maxMs);
+    return this.connections.drain(maxMs);
   }
 
   #handle(req: Incoming, res: Outgoing): void {
@@ -156,7 +154,7 @@ export class App {
   /** By the gate: the request is refused, or whoever asks is known and has paid. */
   #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
     const { req, res } = exchange;
-    if (exchange.caller !== undefined && !req.from.isTrusted) this.#connections.trust(req.from);
+    if (exchange.caller !== undefined && !req.from.isTrusted) this.connections.trust(req.from);
     if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
     checkDemands(req);

@@ -16,6 +16,8 @@ export interface Upkeep {
   giveUp?(): void;
   /** The whole store as one file, which has its name only when it is whole and durable. */
   backup(file: string): Promise<Proof>;
+  /** Another process has just written a backup of this store; the metrics tell when. */
+  backedUp?(): void;
 }
 
 export interface Metric {

@@ -29,6 +29,8 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   reads?: boolean;
   /** At a signal its call is given up, in words. */
   isGivenUp?: boolean;
+  /** Its call is for a running server alone: where there is none, nothing is done. */
+  isForServer?: boolean;
   /** Its call begins a store where there is none. */
   makes?: boolean;
   /** What to do where nobody knows whether it was done. */
@@ -56,6 +58,7 @@ export async function perform(command: Command, words: readonly string[], variab
       const io = { input: Readable.from([]), tell: print, ...given };
       const answer = !place.store && (await askServer(place.data, command, { words, variables }, io));
       if (answer) return answer.result;
+      if (command.isForServer) return undefined;
       opened.push(await openHere(place, command));
       return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });

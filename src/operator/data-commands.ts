@@ -53,8 +53,11 @@ export const DATA_COMMANDS = [
       ...place,
       json,
     },
-    run: async ({ file, ...at }) => {
+    isForServer: true,
+    call: ({ engine }) => engine.upkeep.backedUp?.(),
+    run: async ({ file, ...at }, tellServer) => {
       const proof = await withUpkeep(at, (upkeep) => upkeep.backup(file));
+      if (at.store === undefined) await tellServer().catch(withoutMetrics);
       if (file !== STANDARD) return { ...proof, writtenTo: file };
       const done = { ...proof, writtenTo: 'standard output' };
       await told(`${at.json ? JSON.stringify(done, null, 2) : inWords(done)}\n`);
@@ -87,6 +90,10 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   const engine = await openHere(at, { reads: true });
   return work(engine.upkeep).finally(() => engine.close());
 }
+
+/** The backup is good whoever was told of it. */
+const withoutMetrics = ({ message }: Error) =>
+  told(`petstore: the running server's metrics do not show this backup: ${message}\n`);
 
 /** So many keys are named in a sentence. */
 const MAX_NAMED_KEYS = 20;

@@ -1,8 +1,9 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
 import { chmodSync, rmSync, statSync } from 'node:fs';
-import type { Engine, EngineOptions, Upkeep } from '../engine.ts';
+import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
 import { holdsStore, refuseOthers } from '../store/file/directory.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
+import type { FileJournal } from '../store/file/journal.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
 import { recover } from '../store/file/rewrite.ts';
@@ -15,7 +16,7 @@ import { EXIT } from './exit.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
-function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): Engine {
+function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions, metrics: () => Metric[]): Engine {
   const limiter = new RecordedLimiter(store, options);
   const { counts } = limiter;
   const bans = { name: 'petstore_bans_total', help: 'Bans of keys that have begun.', type: 'counter' } as const;
@@ -24,7 +25,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions): E
     limiter,
     upkeep,
     ready: () => true,
-    metrics: () => [{ ...bans, value: counts.bans }],
+    metrics: () => [{ ...bans, value: counts.bans }, ...metrics()],
     async advance({ id, ...key }, ms) {
       const { dayEndsAt, banEndsAt, ...used } = counts.counted(key);
       const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
@@ -56,7 +57,25 @@ export async function openFileEngine(dir: string, options: EngineOptions): Promi
   const onNotice = (text: string) => log.warn(text);
   const { store, journal } = await openStore(dir, { ...others, isAlive, compact: compactElsewhere, onNotice });
   makePrivate(dir);
-  return engineOf(store, { ...upkeepOf(dir), compact: () => journal.compact(), giveUp: journal.giveUp }, options);
+  let backedUpMs = 0;
+  const backedUp = () => void (backedUpMs = options.clock.wall());
+  const upkeep = { ...upkeepOf(dir), compact: () => journal.compact(), giveUp: journal.giveUp, backedUp };
+  return engineOf(store, upkeep, options, () => metricsOf(journal, backedUpMs));
+}
+
+function metricsOf({ bytes, compactions: { counts } }: FileJournal, backedUpMs: number): Metric[] {
+  const { done, failed, ms } = counts;
+  const metric = (type: Metric['type'], name: string, help: string, value: number): Metric => {
+    return { name: `petstore_${name}`, help, type, value };
+  };
+  const backup = 'When the server last heard of a backup (Unix); 0: not since its start.';
+  return [
+    metric('gauge', 'store_file_bytes', 'Size of the file that the store is in.', bytes),
+    metric('counter', 'compactions_total', 'Compactions that were done.', done),
+    metric('counter', 'compactions_failed_total', 'Compactions that failed.', failed),
+    metric('counter', 'compaction_seconds_total', 'Time that the compactions that were done took.', ms / 1_000),
+    metric('gauge', 'last_backup_timestamp_seconds', backup, backedUpMs / 1_000),
+  ];
 }
 
 /** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
@@ -69,7 +88,7 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
     append: refuse,
     close: async () => {},
   };
-  return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options);
+  return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options, () => []);
 }
 
 /** A mistyped directory must not become a new store by being asked about. */

@@ -8,18 +8,22 @@ import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
 import type { Answered } from '../exchange.ts';
-import type { Refused } from '../http/connections.ts';
+import type { Connections, Refused } from '../http/connections.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 import { listen } from './sockets.ts';
+import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPE_MS = 5_000;
 const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';
+const OPEN = 'petstore_open_connections';
 const REFUSED = 'petstore_connections_refused_total';
 const DURATION = 'petstore_request_duration_seconds';
+const BUILD = 'petstore_build_info';
+const BUILT_AS = `version="${VERSION}",commit="${COMMIT}",runtime="${RUNTIME}"`;
 const BATCH = 'petstore_log_batch_duration_seconds';
 
 /** Plain data, as threads hand it to each other. One count more than there are bounds: of what is slower than all. */
@@ -38,6 +42,8 @@ export interface Figures {
   loopDelay: number;
   /** Connections to it that were not to be had. */
   refused: Partial<Refused>;
+  /** Connections to it that are open. */
+  open: number;
 }
 
 const newHistogram = (): Histogram => ({ counts: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 });
@@ -81,7 +87,7 @@ function sumOf(all: Routes[]): Routes {
 export class Metrics {
   readonly #routes: Routes = new Map();
   readonly #batches = newHistogram();
-  #refused: Partial<Refused> = {};
+  #connections: Connections | undefined;
   readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
 
   constructor() {
@@ -96,8 +102,8 @@ export class Metrics {
   }
 
   /** What the service counts by itself. */
-  watch(refused: Readonly<Refused>): void {
-    this.#refused = refused;
+  watch(connections: Connections): void {
+    this.#connections = connections;
   }
 
   /** What the engine tells of each batch that became durable. */
@@ -106,7 +112,8 @@ export class Metrics {
   figures(): Figures {
     const loopDelay = this.#loop.max / 1e9;
     this.#loop.reset();
-    return { routes: this.#routes, loopDelay, refused: this.#refused };
+    const { refused = {}, open } = this.#connections ?? {};
+    return { routes: this.#routes, loopDelay, refused, open: open?.size ?? 0 };
   }
 
   /** `threads`: what each has counted, this one too. */
@@ -118,12 +125,14 @@ export class Metrics {
       for (const [status, count] of statuses) requests.push(`${REQUESTS}{${label},status="${status}"} ${count}`);
       latencies.push(...linesOf(latency, DURATION, label));
     }
-    const bounds = Object.keys(this.#refused) as (keyof Refused)[];
+    const bounds = Object.keys(threads[0].refused) as (keyof Refused)[];
     const refusals = bounds.map((bound) => {
       const count = threads.reduce((sum, { refused }) => sum + (refused[bound] ?? 0), 0);
       return `${REFUSED}{bound="${bound}"} ${count}`;
     });
+    const connections = threads.reduce((sum, { open }) => sum + open, 0);
     return [
+      figure(OPEN, 'Connections that are open.', connections),
       family(REFUSED, 'Connections refused or ended, by the bound that was reached.', 'counter', refusals),
       family(REQUESTS, 'Requests answered, by operation and status.', 'counter', requests),
       family(DURATION, 'Time from the head of a request to its reply, by operation.', 'histogram', latencies),
@@ -144,6 +153,7 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   const { pets: animals, ...others } = engine.store.read.counts();
   const counts = Object.entries({ animals, ...others });
   return [
+    family(BUILD, 'The program that runs: always 1.', 'gauge', [`${BUILD}{${BUILT_AS}} 1`]),
     ...counts.map(([name, value]) => figure(`petstore_${name}`, `How many ${name} there are.`, value)),
     figure('petstore_idempotency_records', 'Idempotency-Keys that are kept.', engine.store.read.onces.size),
     figure('petstore_store_bytes', 'Memory that what is kept takes.', engine.store.read.bytes.total),

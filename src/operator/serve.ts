@@ -89,7 +89,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const onAnswered = observer(settings, metrics, log);
   const bounded = { ...settings, maxConnections: Math.floor(connectionsThatFit(log) / settings.threads) };
   const app = new App({ settings: bounded, clock, addresses, pages, log, onAnswered });
-  metrics?.watch(app.refused);
+  metrics?.watch(app.connections);
   const team =
     settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);

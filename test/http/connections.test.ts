@@ -42,7 +42,7 @@ async function readyMs(port: number, localAddress: string): Promise<number> {
   return performance.now() - began;
 }
 
-const refusedBy = ({ app }: TestService): Refused => ({ ...app.refused });
+const refusedBy = ({ app }: TestService): Refused => ({ ...app.connections.refused });
 const openOf = (sockets: net.Socket[]) => sockets.filter((socket) => !socket.destroyed).length;
 
 test('one address has a fifth of the connections, and others are served throughout', async (t) => {

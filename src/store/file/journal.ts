@@ -17,6 +17,7 @@
  */
 import { type Journal, type Operation, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
+import { Compactions } from './compactions.ts';
 import { dropOthers, type Home, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
 import { encodeBatch, fileName, type Header } from './format.ts';
@@ -30,7 +31,6 @@ const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, writing anew is tried again after so long. */
 const RETRY_MS = 2_000;
-const NOT_DONE = new StoreError('closed', 'what has the store open is being stopped, and the compaction was not done');
 
 export interface FileJournalOptions {
   /**
@@ -61,9 +61,8 @@ export class FileJournal implements Journal {
   #failure: StoreError | undefined;
   /** Appends and the end of a compaction, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
-  #compaction: Promise<void> | undefined;
   readonly #marks: Marks;
-  readonly #closing = new AbortController();
+  readonly compactions = new Compactions((signal) => this.#compact(signal));
 
   constructor(disk: Disk, dir: string, options: FileJournalOptions) {
     this.#home = { disk, dir, fd: options.lock.fd };
@@ -102,19 +101,20 @@ export class FileJournal implements Journal {
   }
 
   /** Resolves when everything is folded into one state. One at a time: who asks meanwhile waits for that one. */
-  compact(): Promise<void> {
-    const over = () => void (this.#compaction = undefined);
-    const failed = (error: unknown) => Promise.reject(this.#closing.signal.aborted ? NOT_DONE : error);
-    return (this.#compaction ??= this.#compact().catch(failed).finally(over));
+  compact = (): Promise<void> => this.compactions.run();
+
+  /** Of the file that is written to. 0: there was no room yet to begin one. */
+  get bytes(): number {
+    return this.#current?.length ?? 0;
   }
 
   /** A compaction that is under way is not finished, and no other begins. */
-  giveUp = (): void => this.#closing.abort();
+  giveUp = (): void => this.compactions.giveUp();
 
   /** Where there is no room to say that it was closed, the next start only writes a new file. */
   async close(): Promise<void> {
     this.giveUp();
-    await this.#compaction?.catch(() => {});
+    await this.compactions.underWay?.catch(() => {});
     this.#marks.stop();
     const current = this.#current;
     try {
@@ -184,15 +184,15 @@ export class FileJournal implements Journal {
 
   #compactWhenLarge(current: Written): void {
     const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.began);
-    if (current.length < limit || this.#compaction || this.#closing.signal.aborted) return;
+    if (current.length < limit || this.compactions.underWay || this.compactions.areOver) return;
     this.compact().catch((error: Error) => {
       current.began = current.length; // not again with every batch
-      if (this.#closing.signal.aborted) return;
+      if (this.compactions.areOver) return;
       this.#options.onNotice?.(`compaction failed, and will be tried again: ${error.message}`);
     });
   }
 
-  async #compact(): Promise<void> {
+  async #compact(signal: AbortSignal): Promise<void> {
     const { disk, dir } = this.#home;
     const from = await this.#inTurn(() => this.#writable());
     const { store, file, length } = from;
@@ -200,7 +200,7 @@ export class FileJournal implements Journal {
     const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
     let next: Written | undefined;
     try {
-      unnamed = await compact(dir, { file, length }, this.#closing.signal);
+      unnamed = await compact(dir, { file, length }, signal);
       next = await this.#open({ store, file: file + 1 }, 0, unnamed);
       next.began = next.length = disk.size(next.fd);
       const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);

@@ -1,0 +1,42 @@
+/** The compactions of a store: one at a time, each of them counted, and none once the store is being closed. */
+import { StoreError } from '../model.ts';
+
+const NOT_DONE = new StoreError('closed', 'what has the store open is being stopped, and the compaction was not done');
+
+export class Compactions {
+  /** Those that were done, those that failed, and the time that the former took. */
+  readonly counts = { done: 0, failed: 0, ms: 0 };
+  underWay: Promise<void> | undefined;
+  readonly #work: (signal: AbortSignal) => Promise<void>;
+  readonly #closing = new AbortController();
+
+  constructor(work: (signal: AbortSignal) => Promise<void>) {
+    this.#work = work;
+  }
+
+  get areOver(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Who asks while one is under way waits for that one. */
+  run(): Promise<void> {
+    return (this.underWay ??= this.#run().finally(() => void (this.underWay = undefined)));
+  }
+
+  giveUp(): void {
+    this.#closing.abort();
+  }
+
+  async #run(): Promise<void> {
+    const began = performance.now();
+    try {
+      await this.#work(this.#closing.signal);
+    } catch (error) {
+      if (this.areOver) throw NOT_DONE;
+      this.counts.failed++;
+      throw error;
+    }
+    this.counts.done++;
+    this.counts.ms += performance.now() - began;
+  }
+}
