@@ -49,7 +49,7 @@ export const DATA_COMMANDS = [
     name: 'backup',
     does: 'copy the store into one file, also while the service runs',
     options: {
-      file: placed(path, 'FILE', 'the file to write, which must not exist; -: standard output'),
+      file: placed(path, 'FILE', 'the file to write, which must not exist; - is standard output'),
       ...place,
       json,
     },
@@ -67,7 +67,7 @@ export const DATA_COMMANDS = [
   command({
     name: 'restore',
     does: 'fill an empty data directory or database from a backup, and prove it',
-    options: { file: placed(path, 'FILE', 'a file that backup wrote; -: standard input'), ...place, json },
+    options: { file: placed(path, 'FILE', 'a file that backup wrote; - is standard input'), ...place, json },
     run: async ({ file, ...at }) => {
       const { data, store } = at;
       const proof = await withProgress('restoring', async (onProgress) => {
