@@ -2,16 +2,17 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
 import { Agent, fetch } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { startNginx, withoutNginx } from '../nginx.ts';
-import { freePort } from '../program.ts';
+import { command, freePort } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
@@ -24,11 +25,49 @@ test('the operating guide names every option of serve and every exit status', ()
   for (const status of [0, 1, 2, 3, 4]) assert.match(guide, new RegExp(`^\\| ${status} \\| `, 'm'));
 });
 
-test('the systemd unit is accepted by systemd', { skip: missing('systemd-analyze', '--version') }, async (t) => {
-  const unit = (await workplace(t)).at('petstore.service');
-  await writeFile(unit, doc('petstore.service').replace('/usr/local/bin/petstore', process.execPath));
-  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
-  assert.deepEqual([status, stdout + stderr], [0, '']);
+test('the systemd units are accepted by systemd', { skip: missing('systemd-analyze', '--version') }, async (t) => {
+  const { at } = await workplace(t);
+  const units = ['petstore.service', 'petstore-backup.service', 'petstore-backup.timer'];
+  for (const name of units) {
+    await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', at(name)], { encoding: 'utf8' });
+    assert.deepEqual([name, status, stdout + stderr], [name, 0, '']);
+  }
+});
+
+test('the nightly backup keeps as many as it is told, and removes nothing else, and nothing where it fails', async (t) => {
+  const { at, cwd, done } = await workplace(t);
+  await done('keys create --plan free');
+  for (const name of ['bin', 'backups']) mkdirSync(at(name));
+  const words = (await command()).map((word) => `'${word}'`).join(' ');
+  await writeFile(at('bin/petstore'), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
+  const script = fileURLToPath(new URL('../../docs/petstore-backup.sh', import.meta.url));
+  const run = (keep: string, data = 'data') => {
+    const env = { ...process.env, PATH: `${at('bin')}:${process.env.PATH}`, PETSTORE_DATA: at(data) };
+    return spawnSync(script, [at('backups'), keep], { cwd, env, encoding: 'utf8' });
+  };
+  const olds = ['petstore-2020-01-01T03-00-00Z', 'petstore-2020-01-02T03-00-00Z', 'petstore-2999-01-01T03-00-00Z'];
+  const others = ['notes', 'petstore-2020-01-01', 'x petstore-2020-01-01T03-00-00Z'];
+  for (const name of [...olds, ...others]) await writeFile(at(`backups/${name}`), '');
+  for (const keep of ['0', '-1', 'all', '']) assert.equal(run(keep).status, 2, keep);
+  assert.equal(run('1', 'none').status, 1);
+  assert.deepEqual(readdirSync(at('backups')).sort(), [...others, ...olds].sort(), 'what fails removes nothing');
+
+  const first = run('3');
+  assert.equal(first.status, 0, first.stderr);
+  const after = readdirSync(at('backups')).filter((name) => !others.includes(name));
+  const made = after.find((name) => !olds.includes(name))!;
+  assert.deepEqual(after.sort(), [...olds.slice(1), made].sort(), 'the oldest went');
+  assert.equal(statSync(at(`backups/${made}`)).mode & 0o777, 0o600);
+  await done(`restore ${at(`backups/${made}`)} --data again`);
+  await wait(1_100); // the name tells the second
+  assert.equal(run('1').status, 0);
+  const left = readdirSync(at('backups')).filter((name) => !others.includes(name));
+  assert.ok(
+    left.length === 1 && left[0] > made && left[0] < olds[2],
+    `the newest alone, though a name lies ahead: ${left}`,
+  );
+  assert.equal(readdirSync(at('backups')).length, 1 + others.length);
 });
 
 test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', {
