@@ -260,3 +260,15 @@ test('a request on an idle connection just after the service began to stop gets 
   assert.match(text, /HTTP\/1\.1 503 [\s\S]*Connection: close[\s\S]*"code":"unavailable"/);
   await drained;
 });
+
+test('a connection that was opened and never used does not hold up the end of the service', async (t) => {
+  const { app, port } = await serviceFor(t);
+  const [unused] = await opener(t, port)(1, '127.0.0.1');
+  const began = performance.now();
+  const drained = app.drain(5_000);
+  await wait(100);
+  assert.equal(unused.closed, false, 'a request may be on its way');
+  await drained;
+  const ms = performance.now() - began;
+  assert.ok(ms < 3_000, `it took ${ms} ms`);
+});
