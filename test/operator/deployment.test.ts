@@ -4,6 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
@@ -74,7 +75,7 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   skip: withoutNginx,
 }, async (t) => {
   const server = await (await workplace(t)).serve('--first-key business --trust-proxy 1 --access-log');
-  const { url, dispatcher } = await startNginx(t, new URL(server.url).host);
+  const { url, dispatcher, plain } = await startNginx(t, new URL(server.url).host);
   const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
   const ask = async (target: string, more: object = {}, body?: string) => {
     const options = { dispatcher, method: body ? 'POST' : 'GET', headers: { ...headers, ...more }, body };
@@ -85,6 +86,11 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
   assert.equal((await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' })).status, 200);
   assert.equal((await ask('/v1//pets')).status, 404, 'paths arrive as they were sent');
+  const strict = 'max-age=31536000';
+  assert.equal((await ask('/v1/pets?limit=1')).headers.get('strict-transport-security'), strict);
+  const { status, headers: sent } = await fetch(`${plain}/v1/pets?limit=1`, { redirect: 'manual' });
+  assert.deepEqual([status, sent.get('location')], [308, 'https://api.example/v1/pets?limit=1']);
+  assert.equal(await statusByHttp2(url, '/v1/pets?limit=1', headers.authorization), 200);
   const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
   assert.deepEqual([large.status, large.json.code], [413, 'body_too_large']);
   assert.ok(large.headers.has('x-request-id'));
@@ -107,8 +113,17 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   const away = await ask('/v1/pets');
   assert.deepEqual([away.status, away.json.code, away.headers.get('retry-after')], [503, 'outcome_unknown', '1']);
   assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
+  assert.equal(away.headers.get('strict-transport-security'), strict);
   assert.equal(away.headers.has('x-request-id'), false);
 });
+
+async function statusByHttp2(url: string, path: string, authorization: string): Promise<number> {
+  const session = connectHttp2(url, { rejectUnauthorized: false });
+  const stream = session.request({ ':path': path, authorization });
+  const [{ ':status': status }] = await once(stream, 'response');
+  session.destroy();
+  return status;
+}
 
 const withoutHaproxy = missing('haproxy', '-v') || missing('openssl', 'version');
 
