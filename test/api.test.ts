@@ -7,22 +7,16 @@ import { flagOf } from '../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../src/operator/options.ts';
 import { realDisk } from '../src/store/file/disk.ts';
 import { StoreError } from '../src/store/model.ts';
-import { openapiDocument } from '../src/web/openapi.ts';
+import { assertReply, seen, titleOf, tryRow } from './api/row.ts';
 import { GROUPS, type Group, type Row } from './api/table.ts';
 import { program, serving, temporary } from './program.ts';
-import { assertCommon, assertError, exchange, PET, requestsOf } from './raw.ts';
+import { exchange, PET, requestsOf } from './raw.ts';
 import { type ServiceOptions, serviceFor } from './service.ts';
 import { NO_THREADS } from './threads/served.ts';
-import { checkReply } from './web/schema.ts';
 
 const SEED = new URL('../data/seed.json', import.meta.url).pathname;
-const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 /** The table is run on either engine: where this names a database, on that one. */
 const DATABASE = process.env.PETSTORE_TEST_STORE;
-/** By path, the ETag of the newest reply. In a row `ETAG` stands for it. */
-const etags = new Map<string, string>();
-/** Codes that a row has shown. The last test holds them against the catalogue. */
-const seen = new Set<ErrorCode>();
 
 for (const threads of [1, 3]) {
   for (const [at, group] of GROUPS.entries()) {
@@ -64,48 +58,6 @@ async function keysFor(group: Group, first: string, place: string[]): Promise<Ma
     keys.set(name, `Bearer ${stdout.trim().split('\n').at(-1)}`);
   }
   return keys;
-}
-
-function titleOf({ method, path, status, code }: Row): string {
-  return `${method} ${path.slice(0, 60)} → ${status} ${code ?? ''}`;
-}
-
-function headerOf(key: string, keys: Map<string, string>): string {
-  return keys.get(key) ?? key.replace('KEY', keys.get('first')!.slice('Bearer '.length));
-}
-
-async function tryRow(origin: string, row: Row, keys: Map<string, string>): Promise<void> {
-  const known = (text: string) => text.replaceAll('ETAG', etags.get(row.path) ?? '');
-  const sent = Object.entries(row.headers ?? {}).map(([name, value]) => [name, known(value)]);
-  // One that is kept may be closed as idle while it is used anew, if this process got no processor for 5 s.
-  const headers = new Headers([['connection', 'close'], ...sent] as [string, string][]);
-  if (row.key !== null) headers.set('authorization', headerOf(row.key ?? 'first', keys));
-  const body = row.text ?? (row.body === undefined ? undefined : JSON.stringify(row.body));
-  if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
-  const reply = await fetch(origin + row.path, { method: row.method, headers, body });
-  const has = Object.entries(row.has ?? {}).map(([name, value]) => [name, value === 'ETAG' ? known(value) : value]);
-  await assertReply(reply, { ...row, has: Object.fromEntries(has) });
-  const etag = reply.headers.get('etag');
-  if (etag !== null) etags.set(row.path, etag);
-}
-
-async function assertReply(reply: Response, row: Row): Promise<void> {
-  const body = await reply.text();
-  const { status, headers } = reply;
-  const { method, path, code } = row;
-  assert.equal(status, row.status, body);
-  if (path.startsWith('/v1/')) assert.deepEqual(checkReply(DOCUMENT, method, path, status, headers, body), []);
-  const isStored = (method === 'GET' || method === 'HEAD') && (status === 200 || status === 304);
-  if (path.startsWith('/v1')) assertCommon(headers, isStored);
-  const text = code === undefined ? body : assertError({ status, headers, body }, row.status, code);
-  if (code !== undefined) seen.add(code);
-  for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part), text);
-  if (row.json !== undefined) assert.deepEqual(JSON.parse(body), row.json);
-  for (const [name, wanted] of Object.entries(row.has ?? {})) {
-    const value = headers.get(name);
-    if (wanted instanceof RegExp) assert.match(value ?? '', wanted, name);
-    else assert.equal(value, wanted, name);
-  }
 }
 
 test('a tag is that of the content: the next page, too, and not the path, the key or the time', async (t) => {

@@ -9,6 +9,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const MAX_FILE_LINES = 250;
 const MAX_FUNCTION_LINES = 60;
 const MAX_LINE_CHARS = 120;
+const MAX_SMALL_LINES = 300;
 
 const filesIn = (folder: string, ending: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true })
@@ -44,6 +45,19 @@ test('files, lines and functions are short enough to be read', () => {
     }
   }
   assert.ok(functions > 200, `${functions} functions were looked at`);
+});
+
+test('the small edition is short, is formatted as the rest, and needs Node alone', () => {
+  const file = 'docs/small/petstore.ts';
+  const lines = linesOf(file);
+  assert.ok(lines.length <= MAX_SMALL_LINES, `${file} has ${lines.length} lines`);
+  for (const line of [...lines, ...linesOf('docs/small/break.ts')]) assert.ok(line.length <= MAX_LINE_CHARS, line);
+  const modules = [...read(file).matchAll(/ from '([^']+)'|\b(?:import|require)\(/g)].map(([, name]) => name);
+  assert.deepEqual(
+    modules.filter((name) => !name?.startsWith('node:')),
+    [],
+  );
+  assert.ok(modules.length > 0);
 });
 
 /** Rooms that may be imported by each room; `*` for all. */

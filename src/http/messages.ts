@@ -26,9 +26,9 @@ export class Incoming extends IncomingMessage {
   /** Lets whoever waits for the body know how it stands with it. */
   #tell = nobodyWaits;
 
-  constructor(from: Connection) {
-    super(from.socket);
-    this.from = from;
+  constructor(socket: Socket) {
+    super(socket);
+    this.from = connectionOf(socket);
     readsItself(this);
   }
 
@@ -151,7 +151,6 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
 
 /** What node:http makes of a message. Refused only in a handler, a flood would cost a request and a response each. */
 function make(socket: Socket): IncomingMessage {
-  const from = connectionOf(socket);
-  return from.isFull ? FLOOD : new Incoming(from);
+  return connectionOf(socket).isFull ? FLOOD : new Incoming(socket);
 }
-export const Message = make as unknown as typeof IncomingMessage & (new (socket: Socket) => Incoming);
+export const Message = make as unknown as typeof Incoming;

@@ -1,0 +1,371 @@
+/**
+ * Breaks the small edition: for each promise that it does not keep one function, which starts it on a directory of its
+ * own, does what the world does to a service, and looks whether the promise held. README.md beside it is the list.
+ *
+ *   npx tsx docs/small/break.ts [NAME …] [--whole]
+ *
+ * Without names it tries all of them; with `--whole` it does the same to the whole service, which keeps every one.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { positionals: named, values: options } = parseArgs({
+  allowPositionals: true,
+  // `program` names a file of JavaScript to start in place of the source, which is quicker.
+  options: { whole: { type: 'boolean', default: false }, program: { type: 'string' } },
+});
+const source = fileURLToPath(new URL(options.whole ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
+const command = [process.execPath, ...(options.program === undefined ? process.execArgv : [])];
+const words = [options.program ?? source, ...(options.whole ? ['serve', '--first-key', 'free'] : [])];
+
+interface Seen {
+  isKept: boolean;
+  saw: string;
+}
+type Break = () => Promise<Seen>;
+const seen = (isKept: boolean, saw: string): Seen => ({ isKept, saw });
+
+/** What the end of this process must take along. */
+const processes: ChildProcess[] = [];
+const directories: string[] = [];
+
+function directory(): string {
+  directories.push(mkdtempSync(join(tmpdir(), 'petstore-break-')));
+  return directories.at(-1)!;
+}
+
+interface StartOptions {
+  /** The key that an earlier start has printed. */
+  key?: string;
+  /** A module that is loaded first, as text: it changes the world that the program finds. */
+  first?: string;
+  /** The words before the program's own, such as a shell with a limit. */
+  before?: string[];
+}
+
+/** Starts the program on a directory and waits until it listens. Throws where it ends before that. */
+async function start(dir: string, { key, first, before = [] }: StartOptions = {}) {
+  const loads = first === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(first)}`];
+  const [file, ...args] = [...before, ...command, ...loads, ...words, '--port', '0', '--data', dir];
+  const child = spawn(file, args);
+  processes.push(child);
+  const ended = once(child, 'close').then(() => {});
+  let [stdout, stderr] = ['', ''];
+  child.stderr.on('data', (bytes) => (stderr += bytes));
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (bytes) => {
+      stdout += bytes;
+      if (/^petstore listening/.test(stdout) && (key ?? /^curl .*\n/m.exec(stdout)) !== null) resolve();
+    });
+    ended.then(() => reject(new Error(`it does not start: ${/\w*Error: .*|damaged.*/.exec(stderr)?.[0] ?? stderr}`)));
+  });
+  const url = /http\S+/.exec(stdout)![0];
+  const bearer = `Bearer ${key ?? /^ps_\w+$/m.exec(stdout)![0]}`;
+  const end = (signal: NodeJS.Signals) => () => {
+    child.kill(signal);
+    return ended;
+  };
+  const ask = async (asked: string, text?: string, more: Record<string, string> = {}) => {
+    const [method, path] = asked.split(' ');
+    const headers = { authorization: bearer, ...(text && { 'content-type': 'application/json' }), ...more };
+    const reply = await fetch(url.replace('/v1', '') + path, { method, body: text, headers });
+    return { status: reply.status, headers: reply.headers, text: await reply.text() };
+  };
+  const raw = (line: string, more = '') => `${line} HTTP/1.1\r\nHost: x\r\nAuthorization: ${bearer}\r\n${more}\r\n`;
+  const port = Number(new URL(url).port);
+  return {
+    child,
+    port,
+    ask,
+    raw,
+    key: bearer.slice(7),
+    stderr: () => stderr,
+    kill: end('SIGKILL'),
+    stop: end('SIGTERM'),
+  };
+}
+
+const PET = '{"name":"Rex","categoryId":1}';
+const JSON_OF = (length: number) => `Content-Type: application/json\r\nContent-Length: ${length}\r\n`;
+const dayLeft = (reply: { headers: Headers }) => Number(/"day";r=(\d+)/.exec(reply.headers.get('ratelimit')!)?.[1]);
+const dataFile = (dir: string) =>
+  join(
+    dir,
+    readdirSync(dir)
+      .filter((name) => /\.(log|jsonl)$/.test(name))
+      .sort()
+      .at(-1)!,
+  );
+const startsAgain = (dir: string, key: string) =>
+  start(dir, { key }).then(
+    () => seen(true, 'it starts again'),
+    (error: Error) => seen(false, error.message),
+  );
+
+/** The whole service always answers, or ends the connection; of the small edition some replies never come. */
+const MAX_QUIET_MS = options.whole ? 30_000 : 1_000;
+
+/** Sends bytes, and gathers so many replies; fewer where the connection ends, or nothing comes for that long. */
+function send(
+  port: number,
+  bytes: string,
+  replies: number,
+  later?: (socket: Socket) => Promise<void>,
+): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    let came = '';
+    const done = () => socket.destroy() && resolve(came);
+    socket.on('data', (data) => (came += data) && bodiesIn(came) === replies && done());
+    socket.on('close', done).on('error', () => {});
+    socket.write(bytes, () => {
+      const quiet = () => socket.setTimeout(MAX_QUIET_MS, done);
+      if (later === undefined) quiet();
+      else later(socket).then(quiet);
+    });
+  });
+}
+const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?.length ?? 0;
+
+/** Loaded first: on SIGUSR2 somebody sets the machine's clock five years ahead. */
+const CLOCK = `const now = Date.now; let ahead = 0;
+  Date.now = () => now() + ahead; 
+  process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('LEAPT'); });`;
+/** Loaded first: tells each time that the program asks the disk to keep what was written. */
+const SYNCS = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
+  for (const name of ['fsync', 'fsyncSync', 'fdatasync', 'fdatasyncSync']) {
+    const real = fs[name]; fs[name] = (...args) => { fs.writeSync(2, 'SYNCED '); return real(...args); };
+  }
+  syncBuiltinESMExports();`;
+
+async function whenTheClockLeaps(asked: string) {
+  const { ask, child, stderr } = await start(directory(), { first: CLOCK });
+  await ask('POST /v1/pets', PET);
+  child.kill('SIGUSR2');
+  while (!stderr().includes('LEAPT')) await wait(5);
+  return ask(asked);
+}
+
+const BREAKS: Record<string, Break> = {
+  async power() {
+    const { ask, stderr, kill } = await start(directory(), { first: SYNCS });
+    const syncs = () => stderr().match(/SYNCED/g)?.length ?? 0;
+    await wait(100);
+    const before = syncs();
+    await ask('POST /v1/pets', PET);
+    await kill();
+    return seen(syncs() > before, `the disk was asked ${syncs() - before} times to keep what the 201 promised`);
+  },
+
+  async 'torn-line'() {
+    const dir = directory();
+    const { ask, kill, key } = await start(dir);
+    for (let n = 0; n < 2; n++) await ask('POST /v1/pets', PET);
+    await kill();
+    const begun = readFileSync(dataFile(dir), 'utf8').split('\n').at(-2)!.slice(0, -5);
+    appendFileSync(dataFile(dir), begun);
+    return startsAgain(dir, key);
+  },
+
+  async 'changed-byte'() {
+    const dir = directory();
+    const { ask, kill, key } = await start(dir);
+    await ask('POST /v1/pets', PET);
+    await kill();
+    writeFileSync(dataFile(dir), readFileSync(dataFile(dir), 'utf8').replace('Rex', 'Max'));
+    const again = await start(dir, { key }).catch((error: Error) => error);
+    if (again instanceof Error) return seen(true, again.message);
+    return seen(false, `Rex is now ${(await again.ask('GET /v1/pets')).text}`);
+  },
+
+  async 'full-disk'() {
+    const dir = directory();
+    const { ask, stop, key } = await start(dir, { before: ['sh', '-c', 'ulimit -f 64; exec "$@"', 'sh'] });
+    const large = JSON.stringify({ name: '\u{1f63a}'.repeat(255), categoryId: 1 });
+    let reply = await ask('POST /v1/pets', large);
+    for (let n = 0; n < 55 && reply.status === 201; n++) reply = await ask('POST /v1/pets', large);
+    await stop();
+    const { isKept, saw } = await startsAgain(dir, key);
+    return seen(isKept && reply.status === 507, `${reply.status}, then ${saw}`);
+  },
+
+  async 'two-servers'() {
+    const dir = directory();
+    const first = await start(dir);
+    const second = await start(dir, { key: first.key }).catch((error: Error) => error);
+    if (second instanceof Error) return seen(true, second.message);
+    const [one, other] = [await first.ask('POST /v1/pets', PET), await second.ask('POST /v1/pets', PET)];
+    return seen(false, `both give away the same id: ${one.text} ${other.text}`);
+  },
+
+  async 'log-grows'() {
+    const dir = directory();
+    const { ask, kill, key } = await start(dir);
+    await ask('POST /v1/pets', PET);
+    for (let id = 1; id <= 25; id++) {
+      await ask('POST /v1/store/orders', '{"petId":1}');
+      await ask(`PATCH /v1/store/orders/${id}`, '{"status":"cancelled"}');
+    }
+    await kill();
+    const before = statSync(dataFile(dir)).size;
+    await start(dir, { key });
+    const after = statSync(dataFile(dir)).size;
+    return seen(after < before, `${before} bytes tell what has happened, and ${after} are kept after a start`);
+  },
+
+  async 'asked-twice'() {
+    const dir = directory();
+    const under = { 'idempotency-key': 'a' };
+    const first = await start(dir);
+    const { text: one } = await first.ask('POST /v1/pets', PET, under);
+    await first.kill();
+    const second = await start(dir, { key: first.key });
+    const { text: other } = await second.ask('POST /v1/pets', PET, under);
+    return seen(one === other, `asked once, and again after a crash: ${one} ${other}`);
+  },
+
+  async 'restart-limits'() {
+    const dir = directory();
+    const first = await start(dir);
+    const before = dayLeft(await first.ask('GET /v1/pets'));
+    await first.stop();
+    const second = await start(dir, { key: first.key });
+    const after = dayLeft(await second.ask('GET /v1/pets'));
+    return seen(after < before, `of the day ${before} remained, and ${after} do after a restart and one more request`);
+  },
+
+  async clock() {
+    const after = dayLeft(await whenTheClockLeaps('GET /v1/pets'));
+    return seen(after === 998, `after two requests ${after} of 1000 remain, because the clock was set ahead between`);
+  },
+
+  async gone() {
+    const { status } = await whenTheClockLeaps('GET /v1/pets/1');
+    return seen(status === 410, `after its removal date the operation answers ${status}`);
+  },
+
+  async ban() {
+    const { ask } = await start(directory());
+    const codes: string[] = [];
+    const twenty = () => Promise.all(Array.from({ length: 20 }, () => ask('GET /v1/pets')));
+    for (let n = 0; n < 19; n++)
+      codes.push(...(await twenty()).map(({ text }) => /"code":"(\w+)"/.exec(text)?.[1] ?? 'ok'));
+    return seen(
+      codes.includes('key_banned'),
+      `after ${codes.length} requests at once the last was told: ${codes.at(-1)}`,
+    );
+  },
+
+  async int64() {
+    const { ask } = await start(directory());
+    const { text } = await ask('POST /v1/pets', '{"name":"Rex","categoryId":9007199254740993}');
+    return seen(text.includes('9007199254740993'), `9007199254740993 was sent, and came back in ${text}`);
+  },
+
+  async 'same-name'() {
+    const { ask } = await start(directory());
+    const { status, text } = await ask('POST /v1/pets', '{"name":"Rex","name":"Max","categoryId":1}');
+    return seen(status === 400, `a body with two names is answered ${status} ${text}`);
+  },
+
+  async message() {
+    const { ask } = await start(directory());
+    const { text } = await ask('POST /v1/pets', JSON.stringify({ name: 'x'.repeat(256), categoryId: 1 }));
+    return seen(text.includes('256'), `256 characters are refused so: ${text}`);
+  },
+
+  async 'endless-body'() {
+    const { ask, port, raw } = await start(directory());
+    const head = raw('POST /v1/pets', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n');
+    const piece = `10000\r\n${'x'.repeat(65_536)}\r\n`;
+    const came = await send(port, head + piece.repeat(16), 1, () => ask('GET /v1/pets').then(() => {}));
+    return seen(came.includes(' 413 '), `after 1 MiB of a body that goes on: ${came.split('\r\n')[0] || 'nothing'}`);
+  },
+
+  async 'two-hosts'() {
+    const { port, raw } = await start(directory());
+    const came = await send(port, raw('GET /v1/pets', 'Host: y\r\n'), 1);
+    return seen(came.includes(' 400 '), `a request for two hosts is answered ${came.split('\r\n')[0]}`);
+  },
+
+  async nonsense() {
+    const { port } = await start(directory());
+    const came = await send(port, 'nonsense\r\n\r\n', 1);
+    return seen(came.includes('"bad_request"'), `what is no HTTP is answered ${JSON.stringify(came.slice(0, 60))}`);
+  },
+
+  async overtaking() {
+    const { port, raw } = await start(directory());
+    const both = raw('POST /v1/pets', JSON_OF(PET.length)) + PET + raw('GET /v1/pets');
+    const came = await send(port, both, 2);
+    return seen(/\[\{.*Rex/.test(came), `a list that is asked for behind a create: ${came.split('\r\n').at(-1)}`);
+  },
+
+  async flood() {
+    const { port, raw } = await start(directory());
+    const came = await send(port, (raw('POST /v1/pets', JSON_OF(PET.length)) + PET).repeat(50), 50);
+    const replies = came.match(/HTTP\/1.1 201/g)?.length ?? 0;
+    return seen(replies < 50, `of 50 creates in one packet ${replies} were begun and answered`);
+  },
+
+  async 'last-request'() {
+    const { ask, child, port, raw } = await start(directory());
+    const came = await send(port, raw('POST /v1/pets', JSON_OF(PET.length)), 1, async (socket) => {
+      await ask('GET /v1/pets');
+      child.kill('SIGTERM');
+      await wait(200);
+      socket.write(PET);
+    });
+    return seen(
+      came.includes(' 201 '),
+      `a request that was under way at SIGTERM got ${came.split('\r\n')[0] || 'nothing'}`,
+    );
+  },
+
+  async 'if-match'() {
+    const { ask } = await start(directory());
+    await ask('POST /v1/pets', PET);
+    await ask('POST /v1/store/orders', '{"petId":1}');
+    const old = { 'if-match': '"other"' };
+    const { status } = await ask('PATCH /v1/store/orders/1', '{"status":"cancelled"}', old);
+    return seen(status === 412, `a change of what somebody else has changed is answered ${status}`);
+  },
+
+  async categories() {
+    const { status } = await (await start(directory())).ask('GET /v1/categories');
+    return seen(status === 200, `the categories: ${status}`);
+  },
+
+  async preflight() {
+    const { status } = await (await start(directory())).ask('OPTIONS /v1/pets', undefined, { authorization: '' });
+    return seen(status === 204, `what a browser asks first, without a key: ${status}`);
+  },
+
+  async health() {
+    const { status } = await (await start(directory())).ask('GET /readyz');
+    return seen(status === 200, `whether it is ready: ${status}`);
+  },
+};
+
+async function tell(name: string): Promise<void> {
+  const { isKept, saw } = await BREAKS[name]();
+  console.log(`${name}: ${isKept ? 'kept' : 'broken'}: ${saw.trim()}`);
+}
+
+const unknown = named.find((name) => !Object.hasOwn(BREAKS, name));
+try {
+  if (unknown !== undefined) throw new Error(`there is no ${unknown}: there are ${Object.keys(BREAKS).join(', ')}`);
+  const wanted = named.length > 0 ? named : Object.keys(BREAKS);
+  for (let at = 0; at < wanted.length; at += 4) await Promise.all(wanted.slice(at, at + 4).map(tell));
+} finally {
+  for (const child of processes) child.kill('SIGKILL');
+  await Promise.all(processes.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'close')));
+  for (const dir of directories) rmSync(dir, { recursive: true, force: true });
+}

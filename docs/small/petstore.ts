@@ -1,0 +1,300 @@
+/**
+ * The small edition: the same service in one file, without the hard parts. Read it from here to its end, for half an
+ * hour, and you know what the service does. README.md beside it lists what this file does not keep: a row a promise,
+ * with a command that breaks it before your eyes, and the file of `src/` that keeps it.
+ *
+ *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (on Node 20: npx tsx docs/small/petstore.ts)
+ *
+ * Three decisions carry all of it. Whatever changes is one line of a log, written before memory is changed, and memory
+ * is what the log says, read from its beginning. Whatever is refused is thrown as a `Refusal`, and caught in one place.
+ * And once its body is there, a request is answered without waiting for anything, so no other one comes in between.
+ */
+import { createHash, randomInt, randomUUID } from 'node:crypto';
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { crc32 } from 'node:zlib';
+
+// What there is: animals, orders and keys. Ids are 1, 2, 3, …: the next one is one more than there are.
+const PET_STATUSES = ['available', 'pending', 'sold'] as const;
+const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
+type Pet = { id: number; name: string; categoryId: number; status: (typeof PET_STATUSES)[number] };
+type Order = { id: number; petId: number; status: (typeof ORDER_STATUSES)[number]; placedAt: string };
+/** Of a key only the digest is kept: who reads the log cannot use what stands there. */
+type Key = { digest: string; plan: keyof typeof PLANS };
+const keys = new Map<string, Key>();
+const pets = new Map<number, Pet>();
+const orders = new Map<number, Order>();
+
+/** A line of the log: what has changed, as it is now. An order and its animal change in one line, never one alone. */
+type Change = { key?: Key; pet?: Pet; order?: Order };
+
+function apply({ key, pet, order }: Change): void {
+  if (key !== undefined) keys.set(key.digest, key);
+  if (pet !== undefined) pets.set(pet.id, pet);
+  if (order !== undefined) orders.set(order.id, order);
+}
+
+/** The line first: what the disk has refused must not be seen by anybody. */
+function write(change: Change): void {
+  appendFileSync(log, `${JSON.stringify(change)}\n`);
+  apply(change);
+}
+
+// What is refused: each reason has a code, so that a program need not read the message, and each code one status.
+const STATUS_OF = {
+  ...{ invalid_json: 400, invalid_body: 400, invalid_parameter: 400, missing_api_key: 401, invalid_api_key: 401 },
+  ...{ not_found: 404, method_not_allowed: 405, pet_unavailable: 409, order_closed: 409 },
+  ...{ body_too_large: 413, uri_too_long: 414, unsupported_media_type: 415, rate_limited: 429, internal_error: 500 },
+};
+type Code = keyof typeof STATUS_OF;
+type Headers = Record<string, string | number>;
+type Reply = { status: number; body: unknown; headers?: Headers };
+
+class Refusal extends Error {
+  reply: Reply;
+  constructor(code: Code, message: string, headers: Headers = {}) {
+    super(message);
+    const status = STATUS_OF[code];
+    this.reply = { status, body: { code, message, status }, headers };
+  }
+}
+
+/** Whatever else is thrown is a bug. Of the inside a client is told nothing, and our terminal everything. */
+function replyTo(error: unknown): Reply {
+  if (error instanceof Refusal) return error.reply;
+  console.error(error);
+  return new Refusal('internal_error', 'something went wrong here').reply;
+}
+
+// Who asks. A key is `ps_live_`, 30 random letters and digits, and 6 of a checksum of these.
+const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const hash = (text: string) => createHash('sha256').update(text).digest('base64url');
+
+function makeKey(): string {
+  const text = `ps_live_${Array.from({ length: 30 }, () => LETTERS[randomInt(62)]).join('')}`;
+  let [rest, checksum] = [crc32(text), ''];
+  for (; checksum.length < 6; rest = Math.floor(rest / 62)) checksum = LETTERS[rest % 62] + checksum;
+  return text + checksum;
+}
+
+/** The key that a request is sent with, or why it is sent with none. */
+function findKey(header = ''): Key | Refusal {
+  const [, text] = /^bearer +(.+)$/is.exec(header) ?? [];
+  const no = (code: Code, why: string, more = '') =>
+    new Refusal(code, why, { 'WWW-Authenticate': `Bearer realm="petstore"${more}` });
+  if (text === undefined) return no('missing_api_key', 'No API key was sent. Send "Authorization: Bearer <key>".');
+  return (
+    keys.get(hash(text)) ?? no('invalid_api_key', 'This server does not know the API key.', ', error="invalid_token"')
+  );
+}
+
+// How often. A window opens full at the first request and is full again when it ends: a fixed window. Of a bucket that
+// is refilled drop by drop, "3 requests remain until 12:00" would be untrue a second later.
+
+type Window = { name: string; limit: number; seconds: number; used: number; endsAt: number };
+const full = (name: string, limit: number, seconds: number) => ({ name, limit, seconds, used: 0, endsAt: 0 });
+const ofKey = (perMinute: number, perDay: number) => [full('minute', perMinute, 60), full('day', perDay, 86_400)];
+const PLANS = { free: ofKey(60, 1_000), pro: ofKey(300, 10_000), business: ofKey(1_000, 100_000) };
+/** Without a valid key it is the address that pays, so that nobody can try keys for ever. */
+const OF_ADDRESS = [full('address', 60, 60)];
+const windows = new Map<string, Window[]>();
+/** How a caller stands now. A window that has ended is the same as none, so no timer is needed. */
+function windowsOf(caller: string, fresh: Window[]): Window[] {
+  const own = windows.get(caller) ?? fresh.map((window) => ({ ...window }));
+  windows.set(caller, own);
+  for (const window of own) if (window.endsAt <= Date.now()) Object.assign(window, { used: 0, endsAt: Date.now() });
+  return own;
+}
+
+/** The window with the fewest requests left, of two the one that ends later: it is the next to refuse, or refuses. */
+const left = ({ limit, used }: Window) => limit - used;
+const tightest = (own: Window[]) => [...own].sort((a, b) => left(a) - left(b) || b.endsAt - a.endsAt)[0];
+const secondsTo = ({ endsAt }: Window) => Math.ceil((endsAt - Date.now()) / 1000);
+
+/** A request is taken from all windows of its caller or from none, so that a refusal costs nothing. */
+function take(own: Window[]): Refusal | undefined {
+  const window = tightest(own);
+  const wait = { 'Retry-After': Math.max(1, secondsTo(window)) };
+  if (left(window) === 0) return new Refusal('rate_limited', `all ${window.limit} requests are used up`, wait);
+  for (const one of own) if (one.used++ === 0) one.endsAt = Date.now() + one.seconds * 1000;
+}
+
+/** Told with every reply: a client that knows what remains need never be refused. */
+function limitHeaders(own: Window[]): Headers {
+  const window = tightest(own);
+  return {
+    'X-RateLimit-Limit': window.limit,
+    'X-RateLimit-Remaining': left(window),
+    'X-RateLimit-Reset': Math.ceil(window.endsAt / 1000),
+    'RateLimit-Policy': own.map(({ name, limit, seconds }) => `"${name}";q=${limit};w=${seconds}`).join(', '),
+    RateLimit: own.map((one) => `"${one.name}";r=${left(one)};t=${secondsTo(one)}`).join(', '),
+  };
+}
+
+// What was sent. All that is wrong with it is told at once: nobody should have to ask five times.
+/** What a value must be, in words, and whether it is. */
+type Rule = { right: string; fits: (value: unknown) => boolean; isOptional?: boolean };
+const NAME: Rule = {
+  right: 'a string of 1–255 characters',
+  // Characters are counted, of which some are two units of a string; and one of them must be seen.
+  fits: (value) => typeof value === 'string' && /\P{White_Space}/u.test(value) && Array.from(value).length <= 255,
+};
+const WHOLE: Rule = { right: 'a whole number', fits: (value) => Number.isInteger(value) };
+const ANIMAL: Rule = { right: 'the id of an animal', fits: (value) => pets.has(value as number) };
+const oneOf = (values: readonly unknown[]): Rule => {
+  return { right: `one of ${values.map((one) => `"${one}"`).join(', ')}`, fits: (value) => values.includes(value) };
+};
+const optional = (rule: Rule): Rule => ({ ...rule, isOptional: true });
+const form = (right: string, of: RegExp) => optional({ right, fits: (value) => of.test(value as string) });
+
+/** For the members of a body and the parameters of a query alike: names with values, held against a rule for each. */
+function read<T>(code: Code, sent: [string, unknown][], rules: Record<string, Rule>): T {
+  const names = sent.map(([name]) => name);
+  const missing = Object.entries(rules).filter(([name, { isOptional }]) => !isOptional && !names.includes(name));
+  const faults = missing.map(([name, { right }]) => `${name}: is missing (${right})`);
+  for (const [at, [name, value]] of sent.entries()) {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    if (rule === undefined) faults.push(`${JSON.stringify(name)}: is unknown; leave it out`);
+    else if (names.indexOf(name) < at) faults.push(`${name}: is given twice`);
+    else if (!rule.fits(value)) faults.push(`${name}: must be ${rule.right}`);
+  }
+  if (faults.length > 0) throw new Refusal(code, faults.join('; '));
+  return Object.fromEntries(sent) as T;
+}
+
+async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
+  const { 'content-type': type = '', 'content-encoding': encoding } = req.headers;
+  const bytes = Buffer.concat(await req.toArray());
+  const isJson = bytes.length === 0 || /^application\/json *(; *(charset=("?)utf-8\3 *)?)*$/i.test(type);
+  if (encoding !== undefined || !isJson) {
+    throw new Refusal('unsupported_media_type', 'the body must be plain JSON', { Accept: 'application/json' });
+  }
+  if (bytes.length > 65_536) throw new Refusal('body_too_large', 'the body may have at most 65536 bytes');
+  let body: unknown;
+  try {
+    body = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch (error) {
+    throw new Refusal('invalid_json', `the body is not JSON: ${(error as Error).message}`);
+  }
+  if (body instanceof Object && !Array.isArray(body)) return Object.entries(body);
+  throw new Refusal('invalid_body', 'the body must be a JSON object');
+}
+
+// What can be asked for.
+type Call = { param: string; query: [string, string][]; body: [string, unknown][] };
+type Item = Pet | Order;
+/** By id, from behind `after` on. Ids only grow, so a page that was read stays as it is when others are added. */
+function page({ query }: Call, path: string, all: Map<number, Item>, statuses: readonly string[]): Reply {
+  const asked = read<Record<string, string>>('invalid_parameter', query, {
+    limit: form('a whole number from 1 to 100', /^([1-9]\d?|100)$/),
+    status: form(`one of ${statuses.join(', ')}`, new RegExp(`^(${statuses.join('|')})$`)),
+    after: form('an id, a 64-bit integer', /^(0|-?[1-9]\d{0,18})$/),
+  });
+  const { limit = 20, status: wanted, after = 0 } = asked;
+  const found = [...all.values()].filter(({ id, status }) => id > Number(after) && status === (wanted ?? status));
+  const body = found.slice(0, Number(limit));
+  const next = `${path}?limit=${limit}${wanted ? `&status=${wanted}` : ''}&after=${body.at(-1)?.id}`;
+  return { status: 200, body, headers: found.length > body.length ? { Link: `<${next}>; rel="next"` } : {} };
+}
+
+function find<T extends Item>(all: Map<number, T>, { param }: Call, what: string): T {
+  const item = /^[1-9]\d*$/.test(param) ? all.get(Number(param)) : undefined;
+  if (item === undefined) throw new Refusal('not_found', `there is no such ${what}`);
+  return item;
+}
+
+const listPets = (call: Call) => page(call, '/v1/pets', pets, PET_STATUSES);
+const listOrders = (call: Call) => page(call, '/v1/store/orders', orders, ORDER_STATUSES);
+const getPet = (call: Call): Reply => ({ status: 200, body: find(pets, call, 'animal') });
+const getOrder = (call: Call): Reply => ({ status: 200, body: find(orders, call, 'order') });
+
+function createPet({ body }: Call): Reply {
+  const rules = { name: NAME, categoryId: WHOLE, status: optional(oneOf(PET_STATUSES)) };
+  const { name, categoryId, status = 'available' } = read<Partial<Pet> & Pet>('invalid_body', body, rules);
+  const pet: Pet = { id: pets.size + 1, name, categoryId, status };
+  write({ pet });
+  return { status: 201, body: pet, headers: { Location: `/v1/pets/${pet.id}` } };
+}
+
+function placeOrder({ body }: Call): Reply {
+  const { petId } = read<Order>('invalid_body', body, { petId: ANIMAL });
+  const pet = pets.get(petId)!;
+  if (pet.status !== 'available') throw new Refusal('pet_unavailable', `animal ${petId} is ${pet.status}`);
+  const order: Order = { id: orders.size + 1, petId, status: 'placed', placedAt: new Date().toISOString() };
+  write({ order, pet: { ...pet, status: 'pending' } });
+  return { status: 201, body: order, headers: { Location: `/v1/store/orders/${order.id}` } };
+}
+
+function closeOrder(call: Call): Reply {
+  const { status } = read<Order>('invalid_body', call.body, { status: oneOf(['delivered', 'cancelled']) });
+  const old = find(orders, call, 'order');
+  if (old.status !== 'placed') throw new Refusal('order_closed', `order ${old.id} is already ${old.status}`);
+  const order = { ...old, status };
+  write({ order, pet: { ...pets.get(old.petId)!, status: status === 'delivered' ? 'sold' : 'available' } });
+  return { status: 200, body: order };
+}
+
+const SUCCESSOR = '</v1/pets>; rel="successor-version"';
+const DEPRECATED = { Deprecation: '@1764892800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', Link: SUCCESSOR };
+type Place = { at: RegExp; takes: Record<string, (call: Call) => Reply>; headers?: Headers };
+const PLACES: Place[] = [
+  { at: /^\/v1\/pets$/, takes: { GET: listPets, POST: createPet } },
+  { at: /^\/v1\/pets\/([^/]+)$/, takes: { GET: getPet }, headers: DEPRECATED },
+  { at: /^\/v1\/store\/orders$/, takes: { GET: listOrders, POST: placeOrder } },
+  { at: /^\/v1\/store\/orders\/([^/]+)$/, takes: { GET: getOrder, PATCH: closeOrder } },
+];
+
+// The way of one request. The key comes before the path, so that who has none learns nothing of what there is.
+async function serve(req: IncomingMessage, tell: (headers: Headers) => void): Promise<Reply> {
+  const [path, query = ''] = req.url!.split(/\?(.*)/s);
+  const place = PLACES.find(({ at }) => at.test(path));
+  const address = windowsOf(req.socket.remoteAddress ?? '', OF_ADDRESS);
+  const isRead = req.method === 'GET' || req.method === 'HEAD';
+  tell({ ...limitHeaders(address), ...(isRead ? place?.headers : {}) });
+  if (/^\/v1(\/|$)/.test(path)) {
+    const key = findKey(req.headers.authorization);
+    const own = key instanceof Refusal ? address : windowsOf(key.digest, PLANS[key.plan]);
+    const refusal = take(own) ?? key;
+    tell(limitHeaders(own));
+    if (refusal instanceof Refusal) throw refusal;
+  }
+  if (req.url!.length > 2_048) throw new Refusal('uri_too_long', 'the target may have at most 2048 characters');
+  if (place === undefined) throw new Refusal('not_found', 'there is nothing at this path');
+  const handler = place.takes[isRead ? 'GET' : req.method!];
+  const allow = Object.keys(place.takes).join(', ').replace('GET', 'GET, HEAD');
+  if (handler === undefined) throw new Refusal('method_not_allowed', `this path takes: ${allow}`, { Allow: allow });
+  const call: Call = { param: place.at.exec(path)![1], query: [...new URLSearchParams(query)], body: [] };
+  if (handler !== listPets && handler !== listOrders) read('invalid_parameter', call.query, {});
+  if (!isRead) call.body = await readBody(req);
+  const reply = handler(call);
+  if (reply.status === 200) tell({ ETag: `"${hash(JSON.stringify(reply)).slice(0, 22)}"` });
+  if (isRead) tell({ 'Cache-Control': 'private, no-cache' });
+  return reply;
+}
+
+const server = createServer(async (req, res) => {
+  const common: Headers = { 'X-Request-Id': randomUUID(), 'X-Content-Type-Options': 'nosniff' };
+  const told: Headers = { ...common, 'Cache-Control': 'no-store', 'Content-Type': 'application/json; charset=utf-8' };
+  const { status, body, headers } = await serve(req, (more) => Object.assign(told, more)).catch(replyTo);
+  const text = JSON.stringify(body);
+  res.writeHead(status, { ...told, ...headers, 'Content-Length': Buffer.byteLength(text) }).end(text);
+});
+
+// The start: memory is what the log says. Then the first key, which is shown this once.
+const { values } = parseArgs({ options: { port: { type: 'string' }, data: { type: 'string' } } });
+const { port = '8080', data = 'petstore-small' } = values;
+const log = join(data, 'petstore.log');
+mkdirSync(data, { recursive: true });
+const written = existsSync(log) ? readFileSync(log, 'utf8') : '';
+for (const line of written.split('\n')) if (line !== '') apply(JSON.parse(line));
+
+server.listen(Number(port), '127.0.0.1', () => {
+  const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/v1`;
+  console.log(`petstore listening on ${url}`);
+  if (keys.size > 0) return;
+  const key = makeKey();
+  write({ key: { digest: hash(key), plan: 'free' } });
+  console.log(`${key}\ncurl -s -H 'Authorization: Bearer ${key}' ${url}/pets`);
+});

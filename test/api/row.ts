@@ -1,0 +1,56 @@
+/** Tries one row of the table: against the service, and against the small edition in docs/. */
+import assert from 'node:assert/strict';
+import type { ErrorCode } from '../../src/http/errors.ts';
+import { openapiDocument } from '../../src/web/openapi.ts';
+import { assertCommon, assertError } from '../raw.ts';
+import { checkReply } from '../web/schema.ts';
+import type { Row } from './table.ts';
+
+const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
+/** By path, the ETag of the newest reply. In a row `ETAG` stands for it. */
+const etags = new Map<string, string>();
+/** Codes that a row has shown. */
+export const seen = new Set<ErrorCode>();
+
+export function titleOf({ method, path, status, code }: Row): string {
+  return `${method} ${path.slice(0, 60)} → ${status} ${code ?? ''}`;
+}
+
+function headerOf(key: string, keys: Map<string, string>): string {
+  return keys.get(key) ?? key.replace('KEY', keys.get('first')!.slice('Bearer '.length));
+}
+
+/** Asks as the row says, and throws where the reply is another. */
+export async function tryRow(origin: string, row: Row, keys: Map<string, string>): Promise<void> {
+  const known = (text: string) => text.replaceAll('ETAG', etags.get(row.path) ?? '');
+  const sent = Object.entries(row.headers ?? {}).map(([name, value]) => [name, known(value)]);
+  // One that is kept may be closed as idle while it is used anew, if this process got no processor for 5 s.
+  const headers = new Headers([['connection', 'close'], ...sent] as [string, string][]);
+  if (row.key !== null) headers.set('authorization', headerOf(row.key ?? 'first', keys));
+  const body = row.text ?? (row.body === undefined ? undefined : JSON.stringify(row.body));
+  if (body !== undefined && !headers.has('content-type')) headers.set('content-type', 'application/json');
+  const reply = await fetch(origin + row.path, { method: row.method, headers, body });
+  const has = Object.entries(row.has ?? {}).map(([name, value]) => [name, value === 'ETAG' ? known(value) : value]);
+  await assertReply(reply, { ...row, has: Object.fromEntries(has) });
+  const etag = reply.headers.get('etag');
+  if (etag !== null) etags.set(row.path, etag);
+}
+
+export async function assertReply(reply: Response, row: Row): Promise<void> {
+  const body = await reply.text();
+  const { status, headers } = reply;
+  const { method, path, code } = row;
+  assert.equal(status, row.status, body);
+  if (path.startsWith('/v1/')) assert.deepEqual(checkReply(DOCUMENT, method, path, status, headers, body), []);
+  const isStored = (method === 'GET' || method === 'HEAD') && (status === 200 || status === 304);
+  if (path.startsWith('/v1')) assertCommon(headers, isStored);
+  const text = code === undefined ? body : assertError({ status, headers, body }, row.status, code);
+  if (code !== undefined) seen.add(code);
+  for (const part of [row.says ?? []].flat()) assert.ok(text.includes(part), text);
+  if (row.json !== undefined) assert.deepEqual(JSON.parse(body), row.json);
+  for (const [name, wanted] of Object.entries(row.has ?? {})) {
+    const value = headers.get(name);
+    if (wanted instanceof RegExp) assert.match(value ?? '', wanted, name);
+    else assert.equal(value, wanted, name);
+  }
+}
