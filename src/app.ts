@@ -138,7 +138,7 @@ export class App {
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
     if (lab === undefined && !isUnder('/v1', path)) {
-      const refused = pages.has(path) ? this.#gate.admitView(exchange) : undefined;
+      const refused = req.method === 'GET' && pages.has(path) ? this.#gate.admitView(exchange) : undefined;
       return refused ?? answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);

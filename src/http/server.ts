@@ -98,7 +98,10 @@ function asApiError(error: ParserError): ApiError {
       return new ApiError('request_timeout', 'the request did not arrive in time');
     case 'HPE_INVALID_METHOD':
       return badRequest(`the request does not begin with a method that is served here: ${ALL_METHODS}`);
-    case 'HPE_INVALID_VERSION':
+    case 'HPE_INVALID_VERSION': // also where a line feed follows alone
+      return badRequest(
+        'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
+      );
     case 'HPE_PAUSED_H2_UPGRADE':
       return badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
     default:

@@ -79,6 +79,11 @@ for (const { name, bytes, code } of traps) {
   });
 }
 
+test('a first line that ends with a line feed alone is told so, and not that its version is not spoken', async () => {
+  const reply = await exchangeOne(port, get().replace('\r\n', '\n'));
+  assert.match(assertError(reply, 400, 'bad_request'), /must end with HTTP\/1\.0 or HTTP\/1\.1, a carriage return/);
+});
+
 test('what is unusual but right is served', async () => {
   const rows: [string, string, number][] = [
     ['HTTP/1.0 without Host', get('', '/v1/pets', '1.0').replace('Host: x\r\n', ''), 200],

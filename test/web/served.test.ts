@@ -77,8 +77,8 @@ test('page and document: both forms are the same text, each with an ETag that sp
 
 test('an address that asks for pages without end is told to wait; others, and the checks of a balancer, are not', async (t) => {
   const { url } = await serving(t, ['--data', await temporary(t), '--trust-proxy', '1']);
-  const get = async (path: string, address: string) => {
-    const reply = await fetch(new URL(path, url), { headers: { 'X-Forwarded-For': address } });
+  const get = async (path: string, address: string, method = 'GET') => {
+    const reply = await fetch(new URL(path, url), { method, headers: { 'X-Forwarded-For': address } });
     return { status: reply.status, headers: reply.headers, body: await reply.text() };
   };
   for (let i = 0; i < PAGES_PER_MINUTE; i++) {
@@ -90,4 +90,6 @@ test('an address that asks for pages without end is told to wait; others, and th
   assert.equal(refused.headers.get('ratelimit-policy'), `"pages";q=${PAGES_PER_MINUTE};w=60`);
   assert.deepEqual([(await get('/healthz', '192.0.2.1')).status, (await get('/', '192.0.2.2')).status], [200, 200]);
   assert.equal((await get('/v1/pets', '192.0.2.1')).status, 401, 'that is counted apart');
+  const withoutPage = ['OPTIONS', 'HEAD', 'POST'].map(async (method) => (await get('/', '192.0.2.1', method)).status);
+  assert.deepEqual(await Promise.all(withoutPage), [204, 200, 405], 'only what sends a page is counted');
 });
