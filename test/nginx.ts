@@ -16,13 +16,14 @@ const missing = (program: string, word: string) =>
 /** For a test's `skip`. */
 export const withoutNginx = missing('nginx', '-v') || missing('openssl', 'version');
 
-async function nginxConfig(dir: string, listen: number, upstream: string): Promise<string> {
+async function nginxConfig(dir: string, listen: { tls: number; plain: number }, upstream: string): Promise<string> {
   const [key, certificate] = ['privkey.pem', 'fullchain.pem'].map((name) => path.join(dir, name));
   const words = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout'.split(' ');
   assert.equal(spawnSync('openssl', [...words, key, '-out', certificate]).status, 0);
   const site = readFileSync(new URL('../docs/nginx.conf', import.meta.url), 'utf8')
-    .replace('listen 443 ssl', `listen 127.0.0.1:${listen} ssl`)
-    .replace(/ *listen \[::\].*\n/, '')
+    .replace('listen 443 ssl', `listen 127.0.0.1:${listen.tls} ssl`)
+    .replace('listen 80', `listen 127.0.0.1:${listen.plain}`)
+    .replace(/ *listen \[::\].*\n/g, '')
     .replace('127.0.0.1:8080', upstream)
     .replace('/etc/ssl/petstore/fullchain.pem', certificate)
     .replace('/etc/ssl/petstore/privkey.pem', key);
@@ -40,17 +41,17 @@ export async function startNginx(t: TestContext, upstream: string) {
   const dir = path.join(cwd, 'nginx');
   await mkdir(dir);
   chmodSync(cwd, 0o755);
-  const listen = await freePort();
+  const listen = { tls: await freePort(), plain: await freePort() };
   const file = await nginxConfig(dir, listen, upstream);
   const nginx = spawn('nginx', ['-p', dir, '-c', file, '-e', path.join(dir, 'error.log')], { stdio: 'ignore' });
   const ended = once(nginx, 'exit');
   t.after(() => nginx.kill('SIGTERM') && ended);
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
   t.after(() => dispatcher.destroy());
-  const url = `https://127.0.0.1:${listen}`;
+  const url = `https://127.0.0.1:${listen.tls}`;
   for (let i = 0; !(await fetch(url, { dispatcher }).catch(() => undefined)); i++) {
     assert.ok(i < 100 && nginx.exitCode === null, 'nginx did not start');
     await wait(50);
   }
-  return { url, dispatcher };
+  return { url, dispatcher, plain: `http://127.0.0.1:${listen.plain}` };
 }

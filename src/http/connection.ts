@@ -15,10 +15,11 @@ const MAX_UNWANTED_PIECES = 4_096;
 /** A socket that is told to close reads on for so long, so that its client sees the reply and not a reset. */
 const LINGER_MS = 1_000;
 
-const known = new WeakMap<Duplex, Connection>();
+/** Where a socket of our server keeps its connection: every request asks for it, and a WeakMap takes longer. */
+const OWN = Symbol('connection');
 
 /** Of a socket of our server, as whatever node:http hands it over. */
-export const connectionOf = (socket: Duplex): Connection => known.get(socket) as Connection;
+export const connectionOf = (socket: Duplex): Connection => (socket as Duplex & { [OWN]: Connection })[OWN];
 
 export class Outgoing extends ServerResponse {
   /** How many of the unsent bytes of its connection are its own. */
@@ -100,7 +101,7 @@ export class Connection {
     this.socket = socket;
     this.all = all;
     this.openedAt = this.quietSince = now;
-    known.set(socket, this);
+    Object.assign(socket, { [OWN]: this });
     void socket.remoteAddress; // keeps it: a client that is gone can be told by it
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();

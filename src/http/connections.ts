@@ -190,6 +190,12 @@ export class Connections {
     this.#options.onRefused?.(this.refused);
   }
 
+  /** For node:http a connection on which no byte ever came is none of the idle ones: it waits for a first request. */
+  #endIdle(): void {
+    this.server.closeIdleConnections();
+    for (const { socket } of this.open) if (socket.bytesRead === 0) socket.destroy();
+  }
+
   /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
   async drain(maxMs: number): Promise<void> {
     const began = performance.now();
@@ -205,7 +211,7 @@ export class Connections {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
       // A connection becomes idle when its last reply is done, so this is asked again until none is left.
-      else if (ms >= IDLE_GRACE_MS) this.server.closeIdleConnections();
+      else if (ms >= IDLE_GRACE_MS) this.#endIdle();
     }, DRAIN_POLL_MS);
     // node:http's own close() cuts idle connections at once; net's only stops listening.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));

@@ -26,9 +26,9 @@ export class Incoming extends IncomingMessage {
   /** Lets whoever waits for the body know how it stands with it. */
   #tell = nobodyWaits;
 
-  constructor(socket: Socket) {
-    super(socket);
-    this.from = connectionOf(socket);
+  constructor(from: Connection) {
+    super(from.socket);
+    this.from = from;
     readsItself(this);
   }
 
@@ -151,6 +151,7 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
 
 /** What node:http makes of a message. Refused only in a handler, a flood would cost a request and a response each. */
 function make(socket: Socket): IncomingMessage {
-  return connectionOf(socket).isFull ? FLOOD : new Incoming(socket);
+  const from = connectionOf(socket);
+  return from.isFull ? FLOOD : new Incoming(from);
 }
-export const Message = make as unknown as typeof Incoming;
+export const Message = make as unknown as typeof IncomingMessage & (new (socket: Socket) => Incoming);

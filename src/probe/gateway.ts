@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AMBIGUITY } from './ambiguity.ts';
 import { breaks, judge, same } from './judgement.ts';
+import { live, lived } from './lived.ts';
 import { type Arrival, type Exchange, Origin } from './origin.ts';
 import { REPLIES } from './replies.ts';
 import type { Result, Run } from './report.ts';
@@ -54,7 +55,7 @@ export async function probeGateway(
     await Promise.all([...idle, ...Array.from({ length: CASES_AT_ONCE }, () => work(others))]);
     for (const row of rows.filter((one) => one.isAlone)) {
       probe.origin.endAll(); // a gateway may try again on each connection that it has kept
-      await wait(NOTICED_MS);
+      await live(NOTICED_MS);
       await work([row]);
     }
     const seconds = (Date.now() - Date.parse(at)) / 1_000;
@@ -77,7 +78,7 @@ class Probe {
   constructor(address: Address, maxMs: number) {
     this.origin = new Origin(this.#run);
     this.#address = address;
-    this.#overAt = performance.now() + maxMs;
+    this.#overAt = lived() + maxMs;
   }
 
   /** Throws, in words, where no request reaches the origin at all. */
@@ -95,7 +96,7 @@ class Probe {
   }
 
   async try(row: Row): Promise<Result> {
-    const isOver = performance.now() > this.#overAt;
+    const isOver = lived() > this.#overAt;
     const seen = isOver ? undefined : await this.#exchange(row);
     const judged = seen ? judge(row, seen) : breaks('not tried: the time for all cases together was over');
     const rule = judged.rule ?? (judged.verdict === 'allowed' ? row.allowed : undefined) ?? row.rule;

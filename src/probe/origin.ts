@@ -1,10 +1,11 @@
 /** The origin that a gateway is pointed at: raw sockets, to see every byte and to answer as no service can. */
 import net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
+import { lived, SLICE_MS } from './lived.ts';
 import { headerOf, type Message, methodOf, readMessage, statusOf, targetOf } from './wire.ts';
 
-/** As long as node:http keeps an idle connection. */
-const IDLE_MS = 5_000;
+/** As long as node:http keeps an idle connection; in lived time, so that it does not overtake a patient client. */
+export const IDLE_MS = 5_000;
 const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 const MAX_CONNECTIONS = 1_000;
 
@@ -41,8 +42,12 @@ export class Origin {
   /** Requests that no case has sent. */
   strangers = 0;
   readonly #exchanges = new Map<string, Exchange>();
-  readonly #sockets = new Set<net.Socket>();
+  /** Of each connection: it ends if it is idle. */
+  readonly #sockets = new Map<net.Socket, () => void>();
   readonly #token: RegExp;
+  readonly #idling = setInterval(() => {
+    for (const endIfIdle of this.#sockets.values()) endIfIdle();
+  }, SLICE_MS).unref();
   readonly #server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#serve(socket));
 
   /** `run`: how the marks of this run's requests begin, which nobody else knows. */
@@ -58,13 +63,14 @@ export class Origin {
   }
 
   close(): void {
+    clearInterval(this.#idling);
     this.#server.close();
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets.keys()) socket.destroy();
   }
 
   /** Ends all connections, so that a gateway keeps none. */
   endAll(): void {
-    for (const socket of this.#sockets) socket.end();
+    for (const socket of this.#sockets.keys()) socket.end();
   }
 
   expect(token: string, exchange: Exchange): void {
@@ -75,6 +81,7 @@ export class Origin {
     const { remotePort: port = 0 } = socket;
     let text = '';
     let isBusy = false;
+    let usedAt = lived();
     let arrival: Arrival | undefined;
     const take = (): void => {
       const message = isBusy ? undefined : readMessage(text);
@@ -100,15 +107,18 @@ export class Origin {
       text = text.slice(message.bytes);
       give(socket, arrival, answer).then(() => {
         isBusy = false;
+        usedAt = lived();
         take();
       });
       arrival = undefined;
     };
-    this.#sockets.add(socket);
-    socket.setTimeout(IDLE_MS, () => isBusy || socket.destroy());
+    this.#sockets.set(socket, () => {
+      if (!isBusy && lived() - usedAt >= IDLE_MS) socket.destroy();
+    });
     socket.on('error', () => {}).on('close', () => this.#sockets.delete(socket));
     socket.on('end', () => isBusy || socket.end());
     socket.setEncoding('latin1').on('data', (part) => {
+      usedAt = lived();
       text += part;
       if (text.length > MAX_REQUEST_BYTES) socket.destroy();
       else take();

@@ -1,11 +1,11 @@
 /** The client: one raw connection to a gateway or a service, what was written on it, and all replies that came. */
 import net from 'node:net';
 import tls from 'node:tls';
+import { lived, SLICE_MS } from './lived.ts';
 import { isInterim, type Message, readMessage, shown } from './wire.ts';
 
 /** For one connection, and for one reply, where no case says otherwise. */
 const WAIT_MS = 3_000;
-const SLICE_MS = 25;
 const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 
 export interface Address {
@@ -78,17 +78,11 @@ export class Talk {
     if (this.#socket.writable) this.#socket.write(text, 'latin1');
   }
 
-  /**
-   * Whether it came to be so; false once the time is over, or when the connection has ended. A slice that took longer
-   * counts no more: while this process had no processor, what came was not read either.
-   */
+  /** Whether it came to be so; false once this process has lived so long, or when the connection has ended. */
   async until(isSo: () => boolean, ms = WAIT_MS): Promise<boolean> {
-    for (let waitedMs = 0; !isSo() && this.ended === undefined && waitedMs < ms; ) {
+    for (const overAt = lived() + ms; !isSo() && this.ended === undefined && lived() < overAt; ) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(() => {
-          waitedMs += SLICE_MS;
-          resolve();
-        }, SLICE_MS);
+        const timer = setTimeout(resolve, SLICE_MS);
         this.#heard = () => {
           clearTimeout(timer);
           resolve();

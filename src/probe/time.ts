@@ -1,6 +1,8 @@
 /** E: time and connections. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { allowed, breaks, inPlace, keepsBody, same, times } from './judgement.ts';
+import { live } from './lived.ts';
+import { IDLE_MS } from './origin.ts';
 import type { Judgement, Row, Seen, Sender } from './row.ts';
 import { ask, get, JSON_TYPE, OK, PET, post, reply, row } from './row.ts';
 import type { Talk } from './talk.ts';
@@ -16,6 +18,10 @@ const INVITED_MS = 500;
 const SECOND_TRY_MS = 150;
 /** How long replies wait for each other, so that each has a connection of its own. */
 const TOGETHER_MS = 50;
+/** In which a gateway passes on that the origin has ended a connection. */
+const TOLD_MS = 250;
+/** In which the client reads what has come, such as the end of its connection. */
+const SEEN_MS = 50;
 
 const statusIn = (status: string) => Number(status.slice(0, 3));
 /** A reply that is not the origin's. */
@@ -68,7 +74,7 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
     const before = next.finals.length;
     next.write(send(to));
     const isTold = await next.whole(before + 1);
-    await wait(SECOND_TRY_MS);
+    await live(SECOND_TRY_MS);
     return isTold || next.ended !== undefined;
   };
   const unusual: Partial<Row> = {
@@ -87,14 +93,18 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
   });
 };
 
-/** A connection that was idle for a while may have been closed, but then before anything is sent on it. */
+/**
+ * A connection that was idle for a while may have been closed, but then before anything is sent on it. The gateway goes
+ * by the clock on the wall, the origin by lived time: where the origin is to end its connection, both are waited for.
+ */
 const idle = (seconds: number): Row => {
   const unusual = { isRaw: true, isIdle: true, isSlow: seconds > 10 };
   const talking = (to: Sender) => async (talk: Talk) => {
     talk.write(get()(to));
     await talk.whole(1);
     if (other(talk.finals[0], '200')) return false;
-    await wait(seconds * 1_000);
+    await Promise.all([wait(seconds * 1_000), seconds * 1_000 > IDLE_MS ? live(IDLE_MS + TOLD_MS) : undefined]);
+    await live(SEEN_MS);
     if (talk.ended !== undefined) return true;
     talk.write(get()(to));
     await talk.whole(2);

@@ -117,10 +117,10 @@ export class StateAhead implements Ahead, Tables {
   }
 
   /** What makes nothing larger is never refused; nor what is done to a key that there is: it may be its end. */
-  #mustFit(operation: Operation, { total, isLarger, own, by }: Growth): void {
+  #mustFit(operation: Operation, { total, isLarger, share, by }: Growth): void {
     if (!isLarger || (operation.op === 'setKey' && this.keys.get(operation.key.id))) return;
     if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
-    if (own > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
+    if (share > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
   }
 
   /** An import is the operator's: only the bound of all holds for it. */

@@ -50,4 +50,6 @@ export function shareIsFull(maxBytes: number, caller: string): BoundError {
 
 const NOT_KEPT = 'this was not kept, and reading goes on';
 
-export const inMegabytes = (bytes: number): string => `${count(Math.floor(bytes / 2 ** 20))} MB`;
+/** Half of one is told as that. */
+export const inMegabytes = (bytes: number): string =>
+  `${bytes < 10 * 2 ** 20 ? Math.floor((10 * bytes) / 2 ** 20) / 10 : count(Math.floor(bytes / 2 ** 20))} MB`;

@@ -3,6 +3,7 @@
  * to 26 (test/store/bytes.test.ts measures again). They rest on content alone, so they are the same after a restart.
  */
 import type { Int64 } from '../json/int64.ts';
+import { callerOf } from './idempotency.ts';
 import type { ApiKey, Operation } from './model.ts';
 import { onceId, type Tables } from './operations.ts';
 
@@ -57,10 +58,11 @@ function keyGrowth(operation: Operation, { keys }: Before): number {
   return keyBytes(operation.key) - (old ? keyBytes(old) : 0);
 }
 
-function recordGrowth(operation: Operation, { onces }: Before): number {
+/** The ids of the idempotency records that come with it. */
+function newRecords(operation: Operation, { onces }: Before): string[] {
   const ids = operation.op === 'onces' ? operation.onces.map(([id]) => id) : [];
   if ('once' in operation && operation.once) ids.push(onceId(kindOf(operation.op), operation.once));
-  return ids.reduce((sum, id) => sum + (onces.get(id) ? 0 : recordBytes(id)), 0);
+  return ids.filter((id) => !onces.get(id));
 }
 
 const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
@@ -70,8 +72,11 @@ export interface Growth {
   total: number;
   ofKeys: number;
   isLarger: boolean;
+  records: string[];
   /** What the key that asks for it would have added, that included. */
   own: number;
+  /** The same with its idempotency records. */
+  share: number;
   by: string | undefined;
 }
 
@@ -80,6 +85,8 @@ export class Bytes {
   total = 0;
   #ofKeys = 0;
   readonly #added = new Map<string, number>();
+  /** Bytes of each key's idempotency records: of what it has added, all that ever goes again. */
+  readonly #records = new Map<string, number>();
   #below: Bytes | undefined;
 
   constructor(below?: Bytes) {
@@ -94,28 +101,39 @@ export class Bytes {
     return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
   }
 
+  recordsOf(key: string): number {
+    return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
+  }
+
   /** To be asked before the operation is performed. */
   after(operation: Operation, before: Before): Growth {
     const content = contentGrowth(operation, before);
     const key = keyGrowth(operation, before);
-    const growth = content + key + recordGrowth(operation, before);
+    const records = newRecords(operation, before);
+    const ofRecords = records.reduce((sum, id) => sum + recordBytes(id), 0);
+    const growth = content + key + ofRecords;
     const by = 'by' in operation ? operation.by : undefined;
+    const own = by === undefined ? 0 : Math.max(0, this.addedBy(by) + content);
     return {
       total: (operation.op === 'fill' ? this.#ofKeys : this.total) + growth,
       ofKeys: this.#ofKeys + key,
       isLarger: growth > 0,
-      own: by === undefined ? 0 : Math.max(0, this.addedBy(by) + content),
+      records,
+      own,
+      share: by === undefined ? 0 : own + this.recordsOf(by) + ofRecords,
       by,
     };
   }
 
   /** Counts an operation; `growth` is what `after` has said of it. */
-  count(operation: Operation, { total, ofKeys, own, by }: Growth): void {
+  count(operation: Operation, { total, ofKeys, records, own, by }: Growth): void {
     [this.total, this.#ofKeys] = [total, ofKeys];
     if (operation.op === 'fill') {
       this.#added.clear();
+      this.#records.clear();
       this.#below = undefined;
     }
+    for (const id of records) this.#addToRecords(id, recordBytes(id));
     if (by !== undefined) this.#added.set(by, own);
     if (operation.op === 'shares') for (const [key, bytes] of operation.shares) this.#added.set(key, bytes);
   }
@@ -123,6 +141,12 @@ export class Bytes {
   /** A record has ended. */
   forget(id: string): void {
     this.total -= recordBytes(id);
+    this.#addToRecords(id, -recordBytes(id));
+  }
+
+  #addToRecords(id: string, bytes: number): void {
+    const key = callerOf(id);
+    this.#records.set(key, this.recordsOf(key) + bytes);
   }
 
   shares(): [key: string, bytes: number][] {

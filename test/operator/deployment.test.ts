@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
+import { connect as connectHttp2 } from 'node:http2';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
+import { fileURLToPath } from 'node:url';
 import { Agent, fetch } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { startNginx, withoutNginx } from '../nginx.ts';
-import { freePort } from '../program.ts';
+import { command, freePort } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
@@ -24,18 +26,56 @@ test('the operating guide names every option of serve and every exit status', ()
   for (const status of [0, 1, 2, 3, 4]) assert.match(guide, new RegExp(`^\\| ${status} \\| `, 'm'));
 });
 
-test('the systemd unit is accepted by systemd', { skip: missing('systemd-analyze', '--version') }, async (t) => {
-  const unit = (await workplace(t)).at('petstore.service');
-  await writeFile(unit, doc('petstore.service').replace('/usr/local/bin/petstore', process.execPath));
-  const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', unit], { encoding: 'utf8' });
-  assert.deepEqual([status, stdout + stderr], [0, '']);
+test('the systemd units are accepted by systemd', { skip: missing('systemd-analyze', '--version') }, async (t) => {
+  const { at } = await workplace(t);
+  const units = ['petstore.service', 'petstore-backup.service', 'petstore-backup.timer'];
+  for (const name of units) {
+    await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
+    const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', at(name)], { encoding: 'utf8' });
+    assert.deepEqual([name, status, stdout + stderr], [name, 0, '']);
+  }
+});
+
+test('the nightly backup keeps as many as it is told, and removes nothing else, and nothing where it fails', async (t) => {
+  const { at, cwd, done } = await workplace(t);
+  await done('keys create --plan free');
+  for (const name of ['bin', 'backups']) mkdirSync(at(name));
+  const words = (await command()).map((word) => `'${word}'`).join(' ');
+  await writeFile(at('bin/petstore'), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
+  const script = fileURLToPath(new URL('../../docs/petstore-backup.sh', import.meta.url));
+  const run = (keep: string, data = 'data') => {
+    const env = { ...process.env, PATH: `${at('bin')}:${process.env.PATH}`, PETSTORE_DATA: at(data) };
+    return spawnSync(script, [at('backups'), keep], { cwd, env, encoding: 'utf8' });
+  };
+  const olds = ['petstore-2020-01-01T03-00-00Z', 'petstore-2020-01-02T03-00-00Z', 'petstore-2999-01-01T03-00-00Z'];
+  const others = ['notes', 'petstore-2020-01-01', 'x petstore-2020-01-01T03-00-00Z'];
+  for (const name of [...olds, ...others]) await writeFile(at(`backups/${name}`), '');
+  for (const keep of ['0', '-1', 'all', '']) assert.equal(run(keep).status, 2, keep);
+  assert.equal(run('1', 'none').status, 1);
+  assert.deepEqual(readdirSync(at('backups')).sort(), [...others, ...olds].sort(), 'what fails removes nothing');
+
+  const first = run('3');
+  assert.equal(first.status, 0, first.stderr);
+  const after = readdirSync(at('backups')).filter((name) => !others.includes(name));
+  const made = after.find((name) => !olds.includes(name))!;
+  assert.deepEqual(after.sort(), [...olds.slice(1), made].sort(), 'the oldest went');
+  assert.equal(statSync(at(`backups/${made}`)).mode & 0o777, 0o600);
+  await done(`restore ${at(`backups/${made}`)} --data again`);
+  await wait(1_100); // the name tells the second
+  assert.equal(run('1').status, 0);
+  const left = readdirSync(at('backups')).filter((name) => !others.includes(name));
+  assert.ok(
+    left.length === 1 && left[0] > made && left[0] < olds[2],
+    `the newest alone, though a name lies ahead: ${left}`,
+  );
+  assert.equal(readdirSync(at('backups')).length, 1 + others.length);
 });
 
 test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', {
   skip: withoutNginx,
 }, async (t) => {
   const server = await (await workplace(t)).serve('--first-key business --trust-proxy 1 --access-log');
-  const { url, dispatcher } = await startNginx(t, new URL(server.url).host);
+  const { url, dispatcher, plain } = await startNginx(t, new URL(server.url).host);
   const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
   const ask = async (target: string, more: object = {}, body?: string) => {
     const options = { dispatcher, method: body ? 'POST' : 'GET', headers: { ...headers, ...more }, body };
@@ -46,6 +86,11 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
   assert.equal((await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' })).status, 200);
   assert.equal((await ask('/v1//pets')).status, 404, 'paths arrive as they were sent');
+  const strict = 'max-age=31536000';
+  assert.equal((await ask('/v1/pets?limit=1')).headers.get('strict-transport-security'), strict);
+  const { status, headers: sent } = await fetch(`${plain}/v1/pets?limit=1`, { redirect: 'manual' });
+  assert.deepEqual([status, sent.get('location')], [308, 'https://api.example/v1/pets?limit=1']);
+  assert.equal(await statusByHttp2(url, '/v1/pets?limit=1', headers.authorization), 200);
   const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
   assert.deepEqual([large.status, large.json.code], [413, 'body_too_large']);
   assert.ok(large.headers.has('x-request-id'));
@@ -68,8 +113,17 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   const away = await ask('/v1/pets');
   assert.deepEqual([away.status, away.json.code, away.headers.get('retry-after')], [503, 'outcome_unknown', '1']);
   assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
+  assert.equal(away.headers.get('strict-transport-security'), strict);
   assert.equal(away.headers.has('x-request-id'), false);
 });
+
+async function statusByHttp2(url: string, path: string, authorization: string): Promise<number> {
+  const session = connectHttp2(url, { rejectUnauthorized: false });
+  const stream = session.request({ ':path': path, authorization });
+  const [{ ':status': status }] = await once(stream, 'response');
+  session.destroy();
+  return status;
+}
 
 const withoutHaproxy = missing('haproxy', '-v') || missing('openssl', 'version');
 

@@ -1,12 +1,25 @@
 /** What an operator is given to watch the service with, held against a server that runs. */
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { openStore } from '../../src/store/file/open.ts';
-import type { Serving } from '../program.ts';
+import { freePort, type Serving } from '../program.ts';
 import { workplace } from './workplace.ts';
+
+const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
+const doc = (name: string) => readFileSync(pathOf(name), 'utf8');
+const missing = (program: string) =>
+  spawnSync(program, ['--version']).error === undefined ? false : `there is no ${program} on this machine`;
+
+interface RulesReply {
+  data: { groups: { rules: { health: string; state: string }[] }[] };
+}
 
 async function addressOf(server: Serving): Promise<string> {
   while (!server.stderr().includes('"message":"listening"')) await once(server.process.stderr!, 'data');
@@ -66,4 +79,101 @@ test('a compaction that failed is counted as that, and one that was given up is 
   await assert.rejects(journal.compact(), /is being stopped/);
   assert.deepEqual(journal.compactions.counts, { done: 0, failed: 1, ms: 0 });
   await store.close();
+});
+
+const rules = doc('prometheus-rules.yaml');
+const dashboard = JSON.parse(doc('grafana-dashboard.json'));
+const queries: string[] = dashboard.panels.flatMap(({ targets }: { targets: { expr: string }[] }) =>
+  targets.map(({ expr }) => expr),
+);
+const namesIn = (text: string) => new Set(text.match(/\b(?:petstore|process)_\w+\b/g));
+
+test('each alert fires where it should and only there', { skip: missing('promtool') }, () => {
+  const tests = ['prometheus-rules.test.yaml', 'prometheus-rules.backup.test.yaml'];
+  const words = ['test', 'rules', ...tests.map(pathOf)];
+  const { status, stdout, stderr } = spawnSync('promtool', words, { encoding: 'utf8' });
+  assert.equal(status, 0, stdout + stderr);
+  const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+  const cases = tests.map(doc).join('');
+  assert.ok(alerts.length > 10);
+  for (const alert of alerts) {
+    assert.match(
+      cases,
+      new RegExp(`alertname: ${alert}\\n +exp_alerts: \\[\\]`),
+      `${alert} is tried where it is silent`,
+    );
+    assert.match(cases, new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n +- `), `${alert} is tried where it fires`);
+  }
+});
+
+/** A Prometheus that scrapes `target` every second, under the rules of the documents. */
+async function startPrometheus(t: TestContext, at: (name: string) => string, target: string): Promise<string> {
+  const scrape = `{ job_name: petstore, static_configs: [{ targets: ['${target}'] }] }`;
+  const global = 'global: { scrape_interval: 1s, evaluation_interval: 1s }';
+  const lines = [global, `rule_files: ['${pathOf('prometheus-rules.yaml')}']`, `scrape_configs: [${scrape}]`];
+  await writeFile(at('prometheus.yml'), `${lines.join('\n')}\n`);
+  const listen = `127.0.0.1:${await freePort()}`;
+  const options = {
+    'config.file': at('prometheus.yml'),
+    'storage.tsdb.path': at('tsdb'),
+    'web.listen-address': listen,
+  };
+  const words = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const prometheus = spawn('prometheus', [...words, '--log.level=error'], { stdio: 'ignore' });
+  const ended = once(prometheus, 'exit');
+  t.after(() => prometheus.kill('SIGTERM') && ended);
+  const isReady = () =>
+    fetch(`http://${listen}/-/ready`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  while (!(await isReady())) {
+    assert.equal(prometheus.exitCode, null, 'prometheus did not start');
+    await wait(100);
+  }
+  return `http://${listen}`;
+}
+
+test('every query of the dashboard gives a series of a server that is scraped, and the rules know its metrics', {
+  skip: missing('prometheus'),
+  timeout: 120_000,
+}, async (t) => {
+  const { at, done, headers: headersOf, serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0');
+  const address = await addressOf(server);
+  const prometheus = await startPrometheus(t, at, new URL(address).host);
+  const headers = await headersOf();
+  const create = () => fetch(`${server.url}/pets`, { method: 'POST', headers, body: '{"name":"Rex","categoryId":1}' });
+  assert.equal((await create()).status, 201);
+  await done('compact');
+  await done('backup one');
+  const told = namesIn(await (await fetch(address)).text());
+  for (const name of [...namesIn(rules), ...queries.flatMap((query) => [...namesIn(query)])])
+    assert.ok(told.has(name) || name === 'petstore_postgres_up', `${name} is told`);
+
+  const seriesOf = async (query: string) => {
+    const words = { $__rate_interval: '1m', $job: 'petstore', $instance: '.+' };
+    const plain = Object.entries(words).reduce((text, [word, value]) => text.replaceAll(word, value), query);
+    const reply = await fetch(`${prometheus}/api/v1/query?query=${encodeURIComponent(plain)}`);
+    const { data, error } = (await reply.json()) as {
+      data?: { result: { value: [number, string] }[] };
+      error?: string;
+    };
+    assert.equal(error, undefined, query);
+    return data!.result.filter(({ value: [, value] }) => Number.isFinite(Number(value)));
+  };
+  let unseen = queries;
+  for (const end = performance.now() + 60_000; unseen.length > 0; await wait(500)) {
+    assert.equal((await create()).status, 201);
+    const found = await Promise.all(unseen.map(seriesOf));
+    unseen = unseen.filter((_, at) => found[at].length === 0);
+    assert.ok(performance.now() < end, `these give no series:\n${unseen.join('\n')}`);
+  }
+  const loaded = (await (await fetch(`${prometheus}/api/v1/rules`)).json()) as RulesReply;
+  const states = loaded.data.groups.flatMap(({ rules }) => rules.map(({ health, state }) => `${health} ${state}`));
+  assert.ok(states.length > 10);
+  assert.deepEqual(
+    states.filter((one) => one !== 'ok inactive'),
+    [],
+  );
 });

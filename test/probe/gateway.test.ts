@@ -7,6 +7,9 @@ import { FAULTS } from './faults.ts';
 import { proxyFor } from './proxy.ts';
 
 const TRIED_AT_ONCE = 8;
+/** From before the first request on an idle connection until behind the last: 4 s, 5 s and 6 s are over at once. */
+const STALL_AT_MS = 3_500;
+const STALL_MS = 3_000;
 
 async function probed(through: string, port: number, only?: string[], slow = false) {
   const run = await probeGateway({ listen: { host: '127.0.0.1', port }, through, only, slow }, () => {});
@@ -32,6 +35,18 @@ test('through a gateway that does all as it should nothing breaks', async (t) =>
     [],
   );
   assert.ok(cases.filter(({ verdict }) => verdict === 'same').length >= 85);
+});
+
+test('a process that gets no processor for seconds says the same of idle connections', async () => {
+  const port = await freePort();
+  const stalled = new Int32Array(new SharedArrayBuffer(4));
+  const timer = setTimeout(() => Atomics.wait(stalled, 0, 0, STALL_MS), STALL_AT_MS);
+  const cases = await probed(`http://127.0.0.1:${port}`, port, ['idle-4', 'idle-6']);
+  clearTimeout(timer);
+  const verdicts = cases.map(
+    ({ id, verdict, arrived }) => `${id} ${verdict}, arrived ${arrived.split('GET ').length - 1}`,
+  );
+  assert.deepEqual(verdicts, ['idle-4 same, arrived 2', 'idle-6 allowed, arrived 1']);
 });
 
 /** RFC 9112 3.2.2: where the target names a host, it is that. */

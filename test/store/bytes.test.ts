@@ -75,6 +75,35 @@ test('a key has a half of the store, and all keys have the whole; then 507 in wo
   );
 });
 
+test('the idempotency records of a key count to its share while they last, after a restart too', async (t) => {
+  const [dir, clock] = [await temporary(t), new SetClock()];
+  const open = () => openStore(dir, { clock, maxBytes: MB });
+  let { store } = await open();
+  let asked = 0;
+  const add = (by: string) => {
+    const once = { caller: by, key: `${++asked}`.padEnd(255, 'x'), at: store.unix() };
+    return store.write(({ counters }) => {
+      const pet = { id: counters.nextPetId, name: 'Rex', categoryId: 1, status: 'available' as const };
+      return { op: 'addPet', pet, once, by };
+    });
+  };
+  const isHisShare = /this key has its share of the store, 0.5 MB of 1 MB/;
+  await assert.rejects(async () => {
+    while (asked < 5_000) await Promise.all(Array.from({ length: 20 }, () => add('k1')));
+  }, isHisShare);
+  const { bytes } = store.read as State;
+  assert.ok(bytes.total > MB / 2 - 1_000 && bytes.total < MB / 2 + 1_000, `${bytes.total}`);
+  assert.ok(bytes.addedBy('k1') < MB / 10, 'what stays is the least of it');
+  await add('k2');
+  await store.close();
+  ({ store } = await open());
+  await assert.rejects(add('k1'), isHisShare);
+  clock.advance(24 * 60 * 60 * 1000);
+  for (let i = 0; i < 20; i++) await add('k2'); // each drops some that have ended
+  await add('k1');
+  await store.close();
+});
+
 test('the operator hears of it well before, once a minute at the bound, and after a restart that finds the same', async (t) => {
   const [dir, notices, clock] = [await temporary(t), [] as string[], new SetClock()];
   const onNotice = (text: string) => void notices.push(text);
