@@ -23,7 +23,7 @@ function commit(): string {
       git('rev-parse', '--short=12', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes')
     );
   } catch {
-    return 'unknown';
+    return process.env.COMMIT || 'unknown'; // in the build of the image there is no git
   }
 }
 
