@@ -15,11 +15,12 @@ import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } from './exchange.ts';
 import { toApiError } from './faults.ts';
-import { Gate } from './gate.ts';
+import { Gate, type GateOptions } from './gate.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
 import type { ConnectionOptions, Connections } from './http/connections.ts';
 import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
+import { type HostCheck, hostCheck } from './http/hosts.ts';
 import type { Incoming } from './http/messages.ts';
 import { type About, errorReply, headersOf, type Reply, send, sendRaw, staysFor } from './http/reply.ts';
 import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
@@ -44,13 +45,12 @@ interface Services {
   elsewhere?: (asked: Asked) => Promise<Reply>;
 }
 
-export interface AppSettings extends Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>> {
+type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>>;
+export interface AppSettings extends Bounds, Pick<GateOptions, 'trustProxy'> {
+  hosts?: readonly string[]; // answered to beside localhost and addresses; absent: any
   categories: 'open' | 'known';
   corsOrigin?: string;
-  /** How many proxies in front are trusted to say where a request came from. */
-  trustProxy: number;
-  /** For how many seconds a connection may stay unused. */
-  keepAlive: number;
+  keepAlive: number; // seconds for which a connection may stay unused
 }
 
 interface AppOptions {
@@ -72,6 +72,7 @@ export class App {
   readonly #gate: Gate;
   readonly #cors: string[];
   readonly #stays: string;
+  readonly #checkHost: HostCheck;
   readonly #date = newest((second) => new Date(second * 1000).toUTCString());
   readonly #requestId = requestIds();
   #services: Services | undefined;
@@ -87,6 +88,7 @@ export class App {
     this.#gate = new Gate({ addresses, clock, trustProxy: settings.trustProxy, onBan });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#stays = staysFor(settings.keepAlive);
+    this.#checkHost = hostCheck(settings.hosts);
     this.connections = createServer({
       handle: (req, res) => this.#handle(req, res),
       refuse: (connection, error) => this.#refuseRaw(connection, error),
@@ -135,6 +137,7 @@ export class App {
     const place = placeAt(path);
     exchange.endpoint = place?.endpoints.get(req.method as string); // first: a refusal too is told as this one's
     checkMessage(req);
+    this.#checkHost(req.headers.host);
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
     if (lab === undefined && !isUnder('/v1', path)) {

@@ -14,7 +14,7 @@ import type { ApiKey } from './store/model.ts';
 const CHALLENGE = 'Bearer realm="petstore"';
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
-interface GateOptions {
+export interface GateOptions {
   addresses: Addresses;
   clock: Clock;
   /** How many proxies in front are trusted to say where a request came from. */

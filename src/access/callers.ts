@@ -9,6 +9,8 @@ export interface KeyRefusal {
 }
 
 export const MAX_KNOWN_HEADERS = 10_000;
+/** How often secrets that have ended are looked for among the headers that are kept. */
+const SWEEP_EVERY_REQUESTS = 2 ** 16;
 /** A key's header has 51 characters. With more blanks in it than this allows, it works but is not worth keeping. */
 const MAX_KNOWN_HEADER_CHARS = 64;
 
@@ -36,6 +38,7 @@ export class Callers {
   readonly #environment: Environment;
   /** The digest of a header's key, to spare a SHA-256. Only of headers that were good: strangers cannot fill it. */
   readonly #digests = new Map<string, string>();
+  #asked = 0;
 
   constructor(store: Keys, environment: Environment) {
     this.#store = store;
@@ -46,9 +49,11 @@ export class Callers {
     const known = this.#digests.get(authorization);
     const digest = known ?? this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
+    if (++this.#asked % SWEEP_EVERY_REQUESTS === 0) this.#sweep();
     const key = this.#store.read.keys.byDigest.get(digest);
+    const isGood = key !== undefined && this.#isInForce(digest, key);
+    if (!isGood && known !== undefined) this.#digests.delete(authorization);
     if (key === undefined) return UNKNOWN;
-    const isGood = this.#isInForce(digest, key);
     if (isGood && known === undefined) this.#keep(authorization, digest);
     return isGood ? key : ENDED;
   }
@@ -64,6 +69,14 @@ export class Callers {
     if (revokedAt !== undefined) return false;
     const secret = secrets.find((one) => one.digest === digest);
     return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
+  }
+
+  /** A secret that has ended has no business in memory, also where nobody sends it any more. */
+  #sweep(): void {
+    for (const [authorization, digest] of this.#digests) {
+      const key = this.#store.read.keys.byDigest.get(digest);
+      if (key === undefined || !this.#isInForce(digest, key)) this.#digests.delete(authorization);
+    }
   }
 
   #keep(authorization: string, digest: string): void {

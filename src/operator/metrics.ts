@@ -9,6 +9,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
 import type { Answered } from '../exchange.ts';
 import type { Connections, Refused } from '../http/connections.ts';
+import { nameIn } from '../http/hosts.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 import { listen } from './sockets.ts';
@@ -168,10 +169,7 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
 
 /** A page in a browser may make a name of its own lead here (DNS rebinding); an address or our own name it cannot. */
 function isOurs(host: string, listened: string): boolean {
-  const name = host
-    .replace(/:\d*$/, '')
-    .replace(/^\[(.*)\]$/, '$1')
-    .toLowerCase();
+  const name = nameIn(host);
   return isIP(name) !== 0 || ['localhost', listened.toLowerCase(), hostname().toLowerCase()].includes(name);
 }
 

@@ -20,7 +20,7 @@ import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { addPages } from './pages.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf } from './sockets.ts';
+import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf, ownNames } from './sockets.ts';
 import { VERSION } from './version.ts';
 
 const MAX_DRAIN_MS = 10_000;
@@ -87,7 +87,8 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const pages = new Map<string, Page>();
   const addresses = new Addresses({ clock });
   const onAnswered = observer(settings, metrics, log);
-  const bounded = { ...settings, maxConnections: Math.floor(connectionsThatFit(log) / settings.threads) };
+  const maxConnections = Math.floor(connectionsThatFit(log) / settings.threads);
+  const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, addresses, pages, log, onAnswered });
   metrics?.watch(app.connections);
   const team =

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } fr
 import path from 'node:path';
 import type { Log } from '../engine.ts';
 import { MAX_CONNECTIONS } from '../http/connections.ts';
+import { nameIn } from '../http/hosts.ts';
 import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 
@@ -119,3 +120,17 @@ export function isServed(dir: string): Promise<boolean> {
 
 /** Whether only this machine reaches what listens there. */
 export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|localhost$)/.test(host);
+
+/** Names a listener on loopback answers to beside its own. Undefined: any: others reach it, or a proxy has looked. */
+export function ownNames({ host, trustProxy, baseUrl, stagingBaseUrl, corsOrigin }: Named): string[] | undefined {
+  if (!isLoopback(host) || trustProxy > 0) return undefined;
+  return [baseUrl, stagingBaseUrl, corsOrigin].flatMap((url) => (url?.includes('//') ? nameIn(new URL(url).host) : []));
+}
+
+interface Named {
+  host: string;
+  trustProxy: number;
+  baseUrl?: string;
+  stagingBaseUrl?: string;
+  corsOrigin?: string;
+}

@@ -19,7 +19,7 @@ import { clockOrigin, type Memory } from './memory.ts';
 
 /** What it is started with. */
 export interface Start {
-  settings: ServeSettings & Pick<AppSettings, 'maxConnections'>;
+  settings: ServeSettings & Pick<AppSettings, 'maxConnections' | 'hosts'>;
   memory: Memory;
   feed: MessagePort;
   /** Where to listen, and how that is told. */

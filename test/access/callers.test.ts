@@ -149,3 +149,28 @@ it('makes one SHA-256 of a good header; keeps none that is not, none swollen, an
   assert.equal(hashes(others.at(-1)!), 0, 'the newest is kept');
   assert.equal(hashes(first), 1, 'the others went');
 });
+
+it('forgets the header of a key that has ended: when it is sent, and else with the 65,536th request after', (t) => {
+  const keys = [makeKey('production'), makeKey('production'), makeKey('production')];
+  const byDigest = new Map<string, ApiKey>();
+  for (const digest of keys.map(digestOf)) byDigest.set(digest, { secrets: [{ digest }] } as ApiKey);
+  const callers = new Callers({ read: { keys: { byDigest } }, unix: () => 0 }, 'production');
+  const hash = t.mock.method(crypto, 'createHash');
+  syncBuiltinESMExports();
+  t.after(() => {
+    hash.mock.restore();
+    syncBuiltinESMExports();
+  });
+  const hashes = (key: string, times = 1) => {
+    const before = hash.mock.callCount();
+    for (let n = 0; n < times; n++) callers.identify(`Bearer ${key}`);
+    return hash.mock.callCount() - before;
+  };
+  const [stays, sent, silent] = keys;
+  for (const key of keys) assert.equal(hashes(key), 1);
+  for (const key of [sent, silent]) byDigest.set(digestOf(key), { ...byDigest.get(digestOf(key))!, revokedAt: 1 });
+  assert.equal(hashes(sent), 0, 'it is looked up once more, and refused');
+  assert.equal(hashes(sent), 1, 'and was forgotten by that');
+  assert.equal(hashes(stays, 2 ** 16), 0);
+  assert.equal(hashes(silent), 1, 'nobody sent it, and it was forgotten all the same');
+});

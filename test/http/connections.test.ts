@@ -5,6 +5,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { connectionOf } from '../../src/http/connection.ts';
 import type { Refused } from '../../src/http/connections.ts';
 import { serving, temporary } from '../program.ts';
@@ -14,18 +15,30 @@ import { serviceFor, type TestService } from '../service.ts';
 const MAX_CONNECTIONS = 10_000;
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 
+/** On a busy machine what has happened at one end is seen late at the other. Gives whether it was seen at all. */
+async function until(isSo: () => boolean): Promise<boolean> {
+  const end = performance.now() + 30_000;
+  while (!isSo() && performance.now() < end) await wait(5);
+  return isSo();
+}
+
 /** Silent connections from a loopback address, which end with the test. */
-function opener(t: TestContext, port: number) {
+function opener(t: TestContext, port: number, service?: TestService) {
+  const taken = () => {
+    const { open, refused } = service!.app.connections;
+    return open.size + Object.values(refused).reduce((sum, count) => sum + count, 0);
+  };
   const sockets: net.Socket[] = [];
   t.after(() => {
     for (const socket of sockets) socket.destroy();
   });
   return async (count: number, localAddress: string): Promise<net.Socket[]> => {
+    const before = service ? taken() : 0;
     const opened = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1', localAddress }));
     for (const socket of opened) socket.on('error', () => {}).resume();
     sockets.push(...opened);
     await Promise.all(opened.map((socket) => new Promise((done) => socket.once('connect', done).once('close', done))));
-    await wait(50); // the kernel has taken them, and by now the service has
+    if (service) await until(() => taken() >= before + count); // the kernel has taken them before the service has
     return opened;
   };
 }
@@ -48,7 +61,7 @@ const openOf = (sockets: net.Socket[]) => sockets.filter((socket) => !socket.des
 test('one address has a fifth of the connections, and others are served throughout', async (t) => {
   const service = await serviceFor(t);
   assert.equal(service.app.server.maxConnections, MAX_CONNECTIONS);
-  const open = opener(t, service.port);
+  const open = opener(t, service.port, service);
   let slowestMs = 0;
   const all: net.Socket[] = [];
   for (let i = 0; i < 8; i++) {
@@ -60,13 +73,13 @@ test('one address has a fifth of the connections, and others are served througho
   assert.deepEqual(refusedBy(service), { maximum: 0, address: 400, pressure: 0, system: 0 });
   while (openOf(all) > MAX_CONNECTIONS_OF_ADDRESS) await wait(5);
   for (const socket of all.slice(0, 10)) socket.destroy();
-  await wait(100);
+  await until(() => service.app.connections.open.size <= MAX_CONNECTIONS_OF_ADDRESS - 10);
   assert.equal(openOf(await open(10, '127.0.0.2')), 10, 'those that ended count no more');
 });
 
 test('behind a proxy addresses are not told apart', async (t) => {
   const service = await serviceFor(t, { trustProxy: 1, maxConnections: 50 });
-  const open = opener(t, service.port);
+  const open = opener(t, service.port, service);
   assert.equal(openOf(await open(40, '127.0.0.2')), 40);
 });
 
@@ -74,12 +87,13 @@ test('under pressure those without a good key end, the oldest first: after a sec
   const service = await serviceFor(t, { trustProxy: 1, maxConnections: 100 });
   const { port, key, clock } = service;
   const { get } = requestsOf(key);
-  const open = opener(t, port);
+  const open = opener(t, port, service);
   const sets: Record<string, net.Socket[]> = {};
-  const left = async (pressure: number) => {
-    for (let i = 0; i < 400 && refusedBy(service).pressure < pressure; i++) await wait(5);
-    await wait(50);
-    return Object.fromEntries(Object.entries(sets).map(([name, sockets]) => [name, openOf(sockets)]));
+  const left = () => Object.fromEntries(Object.entries(sets).map(([name, sockets]) => [name, openOf(sockets)]));
+  const become = async (ended: number, wanted: Record<string, number>) => {
+    await until(() => refusedBy(service).pressure >= ended && isDeepStrictEqual(left(), wanted));
+    await wait(50); // and no more than those
+    assert.deepEqual([refusedBy(service).pressure, left()], [ended, wanted]);
   };
   const say = async (bytes: string, sockets: net.Socket[]) => {
     for (const socket of sockets) {
@@ -93,24 +107,24 @@ test('under pressure those without a good key end, the oldest first: after a sec
   sets.silent = await open(39, '127.0.0.2');
   clock.advance(1_000);
   sets.young = await open(10, '127.0.0.3');
-  assert.deepEqual(await left(10), { bad: 0, good: 40, silent: 30, young: 10 });
+  await become(10, { bad: 0, good: 40, silent: 30, young: 10 });
   sets.younger = await open(40, '127.0.0.4');
-  assert.deepEqual(await left(40), { bad: 0, good: 40, silent: 0, young: 10, younger: 40 });
+  await become(40, { bad: 0, good: 40, silent: 0, young: 10, younger: 40 });
   sets.last = await open(5, '127.0.0.5');
-  assert.deepEqual(await left(45), { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5 });
+  await become(45, { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5 });
   for (const name of ['young', 'younger', 'last'])
     await say(
       get(),
       sets[name].filter((socket) => !socket.destroyed),
     );
   sets.newest = await say(get(), await open(1, '127.0.0.6'));
-  assert.deepEqual(await left(45), { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5, newest: 1 });
+  await become(45, { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5, newest: 1 });
 });
 
 test('connections beyond the maximum are counted', async (t) => {
   const service = await serviceFor(t, { trustProxy: 1, maxConnections: 10 });
   const { port, key } = service;
-  const open = opener(t, port);
+  const open = opener(t, port, service);
   for (const count of [9, 1]) {
     for (const socket of await open(count, '127.0.0.2')) {
       socket.write(requestsOf(key).get());
@@ -141,7 +155,7 @@ test('with few descriptors fewer connections are taken, the store still works, a
   first.write(addPet());
   await once(first, 'data');
   const sockets = await opener(t, port)(100, '127.0.0.2');
-  for (let tries = 0; openOf(sockets) > 32 && tries < 100; tries++) await wait(50); // those beyond are closed soon
+  await until(() => openOf(sockets) <= 32);
   assert.ok(openOf(sockets) <= 32, `${openOf(sockets)} of them are open`);
   first.write(addPet());
   assert.match(String(await once(first, 'data')), /^HTTP\/1.1 201 /);
@@ -259,16 +273,4 @@ test('a request on an idle connection just after the service began to stop gets 
   await once(client, 'end');
   assert.match(text, /HTTP\/1\.1 503 [\s\S]*Connection: close[\s\S]*"code":"unavailable"/);
   await drained;
-});
-
-test('a connection that was opened and never used does not hold up the end of the service', async (t) => {
-  const { app, port } = await serviceFor(t);
-  const [unused] = await opener(t, port)(1, '127.0.0.1');
-  const began = performance.now();
-  const drained = app.drain(5_000);
-  await wait(100);
-  assert.equal(unused.closed, false, 'a request may be on its way');
-  await drained;
-  const ms = performance.now() - began;
-  assert.ok(ms < 3_000, `it took ${ms} ms`);
 });

@@ -104,11 +104,12 @@ const at = (moment: number) => new Date(moment).toISOString();
 
 /** What `keys …` does where the store is. */
 async function call(context: Context, line: string): Promise<Record<string, unknown>> {
-  const listed: unknown[] = [];
-  const io = { input: (async function* () {})(), tell: async (line: string) => void listed.push(JSON.parse(line)) };
+  const told: string[] = [];
+  const io = { input: (async function* () {})(), tell: async (line: string) => void told.push(line) };
   const [name, ...words] = line.split(' ');
   const command = KEY_COMMANDS.find((one) => one.name === `keys ${name}`)!;
-  return ((await command.call!(context, read(command, words, {}), io)) ?? { listed }) as Record<string, unknown>;
+  const result = await command.call!(context, read(command, words, {}), io);
+  return (result ?? { listed: JSON.parse(told.join('\n')) }) as Record<string, unknown>;
 }
 
 test('what is used and a ban are shown; they outlive an end and a kill; a lift holds at once', options, async (t) => {
@@ -130,7 +131,7 @@ test('what is used and a ban are shown; they outlive an end and a kill; a lift h
     for (let i = 0; i < 3; i++) await take(context);
     banned.day.remaining = 8;
     assert.deepEqual(await show(context), banned);
-    assert.deepEqual(await call(context, 'list'), { listed: [await call(context, 'show k1')] });
+    assert.deepEqual(await call(context, 'list --json'), { listed: [await call(context, 'show k1')] });
     while ((await onDisk()).banEndsAt === 0) await wait(20); // it is written once a second
   };
   await withStore(data, ban, { banAfter: 2 });

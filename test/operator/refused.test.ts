@@ -145,3 +145,29 @@ test('a caller that is slow is waited for; one that is stopped holds up nobody',
   const { exit, stderr } = await server.stop();
   assert.equal(exit, 0, stderr);
 });
+
+test('on loopback only names of this machine and its own are answered to; behind a proxy the proxy has looked', async (t) => {
+  const { serve } = await workplace(t);
+  const server = await serve('--first-key free --base-url https://api.example/v1');
+  const { port } = new URL(server.url);
+  const asked = (host: string, to = port) =>
+    new Promise<string>((resolve) => {
+      const head = `GET /v1/pets?limit=1 HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${server.key}\r\n`;
+      const socket = connect(Number(to), '127.0.0.1').end(`${head}Connection: close\r\n\r\n`).setEncoding('utf8');
+      socket.once('data', (text: string) => resolve(text.slice(9, 12)));
+    });
+  const own = [`127.0.0.1:${port}`, '[::1]', 'localhost', 'shop.localhost:80', 'API.example', 'x', '10.1.2.3'];
+  for (const host of own) assert.equal(await asked(host), '200', host);
+  for (const host of [
+    'evil.example',
+    'api.example.evil.example',
+    'localhost.evil.example:80',
+    '127.0.0.1.evil.example',
+  ]) {
+    assert.equal(await asked(host), '400', host);
+  }
+  await server.stop();
+  const behind = await serve('--trust-proxy 1');
+  assert.equal(await asked('shop.example', new URL(behind.url).port), '200');
+  await behind.stop();
+});
