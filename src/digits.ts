@@ -16,7 +16,35 @@ export function digits(n: number): string {
 }
 
 /** For people: `100,000`. */
-export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+export function count(number: number): string {
+  if (!Number.isSafeInteger(number) || number < 0) return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
+  if (number < 1_000) return SMALL[number];
+  const thousands = Math.floor(number / 1_000);
+  return `${count(thousands)},${PADDED[number - thousands * 1_000]}`;
+}
+
+const DAY_MS = 86_400_000;
+const MAX_DAYS = 4_096;
+const days = new Map<number, string>();
+
+/** As a Date says it, for a fraction of the time where many moments lie on the same days: each day is made once. */
+export function isoTime(unix: number): string {
+  const ms = Math.trunc(unix);
+  const day = Math.floor(ms / DAY_MS);
+  let date = days.get(day);
+  if (date === undefined) {
+    date = new Date(day * DAY_MS).toISOString().replace(/T.*$/, 'T');
+    if (days.size >= MAX_DAYS) days.clear();
+    days.set(day, date);
+  }
+  const ofDay = ms - day * DAY_MS;
+  const seconds = Math.floor(ofDay / 1_000);
+  const minutes = Math.floor(seconds / 60);
+  const [hour, minute] = [twoDigits(Math.floor(minutes / 60)), twoDigits(minutes % 60)];
+  return `${date}${hour}:${minute}:${twoDigits(seconds % 60)}.${PADDED[ofDay % 1_000]}Z`;
+}
+
+const twoDigits = (number: number): string => PADDED[number].slice(1);
 
 /** The text made of one or two numbers, made anew only when they differ from those before. */
 export function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {

@@ -38,5 +38,9 @@ const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4
 /** Text that others may have had a part in, as a terminal may show it. JSON says the same afterwards. */
 export const visible = (text: string): string => text.replace(UNSEEN, escaped);
 
+/** All of ASCII that shows: of most text this is all that is asked, for a fraction of the time. */
+const IS_SEEN = /^[ -~]*$/;
+
 /** The same, where it must stay on its line. */
-export const visibleInLine = (text: string): string => visible(text).replace(/[\t\n]/g, escaped);
+export const visibleInLine = (text: string): string =>
+  IS_SEEN.test(text) ? text : visible(text).replace(/[\t\n]/g, escaped);

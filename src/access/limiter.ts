@@ -132,12 +132,13 @@ export class SlotLimiter implements Limiter {
     const isBanned = this.rows[row + BAN_END] > now;
     const isOpen =
       this.#used(row + MINUTE_END, now) < caller.perMinute && this.#used(row + DAY_END, now) < caller.perDay;
-    return {
-      ...this.#tell(emptyDecision(), caller, row, now, isBanned ? 'banned' : isOpen ? 'admitted' : 'limited'),
+    const verdict = isBanned ? 'banned' : isOpen ? 'admitted' : 'limited';
+    // Nothing is spread: that takes many times as long, and of a million keys all are looked up at once.
+    return Object.assign(this.#tell(emptyDecision(), caller, row, now, verdict), {
       strikes: this.rows[row + MINUTE_END] > now ? this.rows[row + STRIKES] : 0,
       bans: this.#bans(row, now),
       banEndsAt: isBanned ? this.rows[row + BAN_END] + this.#wallOrigin : 0,
-    };
+    });
   }
 
   lift(caller: Limited): void {

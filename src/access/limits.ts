@@ -76,7 +76,8 @@ export interface LimiterOptions {
 }
 
 export function emptyDecision(): Decision {
-  const [minute, day] = [0, 0].map(() => ({ limit: 0, remaining: 0, endsAt: 0 }));
+  const minute = { limit: 0, remaining: 0, endsAt: 0 };
+  const day = { limit: 0, remaining: 0, endsAt: 0 };
   return { at: 0, verdict: 'admitted', minute, day, retryAt: 0, binding: 'minute', banBegan: false };
 }
 

@@ -49,7 +49,8 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
 async function answer(req: IncomingMessage, res: ServerResponse, { context, calls, log }: Serving): Promise<void> {
   res.writeHead(200).flushHeaders();
   const call = req.url!.slice(1).replaceAll('-', ' ');
-  const say = (what: object) => res.write(`${JSON.stringify(what)}\n`);
+  // As bytes: node:http takes several times as long over a text.
+  const say = (what: object) => res.write(Buffer.from(`${JSON.stringify(what)}\n`));
   const gone = new Promise((resolve) => res.once('close', resolve));
   const tell = async (line: string) => {
     await (say({ line }) ? new Promise(setImmediate) : Promise.race([once(res, 'drain'), gone]));

@@ -147,7 +147,8 @@ async function listKeys(context: Context, { json }: { json: boolean }, { tell }:
   };
   const { keys } = context.engine.store.read;
   for (const key of keys.values()) {
-    block.push(await detailsOf(context, key));
+    const details = detailsOf(context, key);
+    block.push(details instanceof Promise ? await details : details);
     if (block.length === KEYS_IN_BLOCK) await tellBlock();
   }
   await tellBlock();

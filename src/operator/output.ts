@@ -8,6 +8,7 @@ import { CommandError, EXIT } from './exit.ts';
 
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
+const MIN_MOMENT_CHARS = '2026-01-31T12:00:00.0Z'.length;
 
 /**
  * Resolves when it was taken, so that what waits to be read stays little. Whoever reads our output may stop, as
@@ -63,9 +64,19 @@ export const table = (rows: readonly Record<string, unknown>[]): string => table
 
 function inColumns(texts: string[][], isRight = (_at: number) => false, widths: number[] = []): string {
   const rows = texts.map((row) => row.map(visibleInLine));
-  for (const row of rows) for (const [at, text] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, text.length);
-  const padded = (text: string, at: number) => (isRight(at) ? text.padStart(widths[at]) : text.padEnd(widths[at]));
-  return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n');
+  for (const row of rows) {
+    for (let at = 0; at < row.length; at++) widths[at] = Math.max(widths[at] ?? 0, row[at].length);
+  }
+  const sides = widths.map((_, at) => isRight(at));
+  const lines = rows.map((row) => {
+    let line = '';
+    for (let at = 0; at < row.length; at++) {
+      const padded = sides[at] ? row[at].padStart(widths[at]) : row[at].padEnd(widths[at]);
+      line += at === 0 ? padded : `  ${padded}`;
+    }
+    return line.trimEnd();
+  });
+  return lines.join('\n');
 }
 
 /** `bannedUntil` → `banned until` */
@@ -90,7 +101,10 @@ export function counted(number: number, one: string, many = `${one}s`): string {
 /** `12,345`. Node's own way would load the rules of a language first, a tenth of a whole start. */
 
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
-export const when = (text: string): string => text.replace(/^(\d{4}-\d\d-\d\d)T([\d:]{8})\.\d+Z$/, '$1 $2 UTC');
+export const when = (text: string): string =>
+  text.length >= MIN_MOMENT_CHARS && /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d+Z$/.test(text)
+    ? `${text.slice(0, 10)} ${text.slice(11, 19)} UTC`
+    : text;
 
 /** Shows how far `work` is until it ends: by a bar on stderr, when a person watches it there. */
 export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {

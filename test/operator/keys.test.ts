@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Callers, isRefusal } from '../../src/access/callers.ts';
+import { count, isoTime } from '../../src/digits.ts';
 import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/command.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
@@ -219,4 +220,27 @@ test('the first key goes to a file of its own where stdout is a log, once, and f
   await assert.rejects(stat(at('key')));
   await again.stop();
   assert.equal((await run('serve --first-key-file key')).exit, 2);
+});
+
+test('the times and numbers of a list are those that Node itself would tell', () => {
+  const day = 86_400_000;
+  const random = Array.from({ length: 1_000 }, () => Math.floor((2 * Math.random() - 1) * 8.64e15));
+  for (const unix of [
+    0,
+    1,
+    999,
+    1.5,
+    -1,
+    -1.5,
+    day - 1,
+    day,
+    NOW,
+    NOW + 59_999,
+    253_402_300_800_000,
+    8.64e15,
+    ...random,
+  ])
+    assert.equal(isoTime(unix), new Date(unix).toISOString());
+  for (const number of [0, 7, 999, 1_000, 1_001, 10_000, 999_999, 1_000_000, -1, -1_000, Number.MAX_SAFE_INTEGER])
+    assert.equal(count(number), number.toLocaleString('en-US'));
 });
