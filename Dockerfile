@@ -9,15 +9,18 @@ WORKDIR /src
 COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY scripts scripts
+COPY data/seed.json data/seed.json
 COPY src src
 COPY data/seed.json data/seed.json
 # What `version` tells: --build-arg COMMIT=$(git rev-parse --short=12 HEAD)
 ARG COMMIT
-RUN npm run build && scripts/image.sh dist/petstore /image
+RUN npm run build && scripts/image.sh dist/petstore /image \
+  && mkdir /volume && mv /image/data /volume/
 
 FROM scratch
 COPY --from=build /image /
-COPY --from=build --chown=65532:65532 /image/data /data
+# Made by this line, so that it belongs to that user: one that is there already would keep its owner.
+COPY --from=build --chown=65532:65532 /volume /
 ENV PATH=/bin PETSTORE_DATA=/data/petstore PETSTORE_HOST=0.0.0.0
 USER 65532:65532
 VOLUME /data
