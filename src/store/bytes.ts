@@ -8,11 +8,11 @@ import type { ApiKey, Operation } from './model.ts';
 import { onceId, type Tables } from './operations.ts';
 
 /** With its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
-const PET_BYTES = 64;
+const PET_BYTES = 68;
 /** Its animal is no longer as it was read at the start, but an object of its own. */
 const ORDER_BYTES = 152;
-const CATEGORY_BYTES = 48;
-const RECORD_BYTES = 176;
+const CATEGORY_BYTES = 52;
+const RECORD_BYTES = 184;
 /** With what the limiter and the idempotency records keep for its caller. */
 const KEY_BYTES = 420;
 const SECRET_BYTES = 240;

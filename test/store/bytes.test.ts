@@ -22,7 +22,7 @@ test('what is counted is what it takes, or a little more', async () => {
   const child = await promisify(execFile)(process.execPath, ['--expose-gc', ...process.execArgv, file]);
   for (const [name, measured, estimated] of JSON.parse(child.stdout) as [string, number, number][]) {
     const said = `${name}: ${measured.toFixed()} bytes were measured, ${estimated.toFixed()} are counted`;
-    assert.ok(estimated >= 0.97 * measured && estimated <= 1.6 * measured, said);
+    assert.ok(estimated >= 0.99 * measured && estimated <= 1.6 * measured, said);
   }
 });
 
@@ -148,18 +148,18 @@ test('the operator hears of it well before, once a minute at the bound, and afte
 test('an import says the same; a store that is full starts on the heap that let it in, after a crash too', async (t) => {
   const dir = await temporary(t);
   const env = { NODE_OPTIONS: '--max-old-space-size=80' };
-  const lines = Array.from({ length: 40_000 }, (_, i) => `{"name":"${LONG.slice(0, 480)}${i}","categoryId":1}\n`);
+  const lines = Array.from({ length: 60_000 }, (_, i) => `{"name":"${LONG.slice(0, 480)}${i}","categoryId":1}\n`);
   const { exit, stderr } = await program(['import', '-', '--data', dir], { input: lines.join(''), env });
   assert.match(
     stderr,
-    /the store has its 3\d MB; this was not kept, and reading goes on; \d\d,\d{3} animals of this input/,
+    /the store has its \d\d MB; this was not kept, and reading goes on; \d\d,\d{3} animals of this input/,
   );
   assert.equal(exit, 1);
   for (const end of ['kill', 'stop', 'stop'] as const) {
     const served = await serving(t, ['--data', dir, '--first-key', 'free'], { env });
     assert.equal((await fetch(`${served.url.slice(0, -3)}/readyz`)).status, 200);
     const { stderr } = await served[end]();
-    assert.match(stderr, /the store takes (99|100) % of its 3\d MB; at 100 % it takes no more/);
+    assert.match(stderr, /the store takes (99|100) % of its \d\d MB; at 100 % it takes no more/);
   }
   const beyond = await program(['serve', '--data', dir, '--max-store-mb', '200'], { env });
   assert.equal(beyond.exit, 2);
