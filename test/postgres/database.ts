@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe } from 'node:test';
@@ -57,7 +57,9 @@ async function programs(dir: string): Promise<string> {
     const copy = path.join(dir, 'native');
     cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
     const links = JSON.parse(readFileSync(path.join(copy, 'pg-symlinks.json'), 'utf8'));
-    for (const { source, target } of links) cpSync(path.join(dir, source), path.join(dir, target));
+    for (const { source, target } of links) {
+      if (!existsSync(path.join(dir, target))) cpSync(path.join(dir, source), path.join(dir, target));
+    }
     for (const program of ['postgres', 'initdb']) chmodSync(path.join(copy, 'bin', program), 0o755);
     return path.join(copy, 'bin');
   }
