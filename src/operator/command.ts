@@ -51,7 +51,7 @@ export const command = <O extends Options, A = undefined, R = A>(command: Comman
 /** Refuses wrong words before it touches anything, and ends well only where all was done, told and closed. */
 export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
   const values = read(command, words, variables);
-  const place = values as Place; // of a command that has one: the others do not ask
+  const place = values as Place & { maxStoreMb?: number }; // of a command that has them: the others do not ask
   const opened: Engine[] = [];
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {

@@ -15,7 +15,7 @@ import { readAnimal, readAnimals } from './animals.ts';
 import { type Context, command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
-import { flag, json, path, place, placed } from './options.ts';
+import { flag, json, ownBudget, path, place, placed } from './options.ts';
 import { counted, told, withProgress } from './output.ts';
 import type { Io } from './reach.ts';
 
@@ -41,6 +41,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     file: placed(path, 'FILE', 'the file to read; - is standard input'),
     skipBad: flag('import the good lines even if others are bad'),
     ...place,
+    ...ownBudget,
     json,
   },
   makes: true,

@@ -7,7 +7,7 @@ import { ENVIRONMENTS, PLANS } from '../store/model.ts';
 import type { Given } from './arguments.ts';
 import { type Context, command } from './command.ts';
 import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
-import { duration, integer, json, needed, oneOf, option, optional, place, placed, text } from './options.ts';
+import { duration, integer, json, needed, oneOf, option, optional, ownBudget, place, placed, text } from './options.ts';
 import { tableInBlocks } from './output.ts';
 import type { Io } from './reach.ts';
 import { PROGRAM } from './version.ts';
@@ -68,6 +68,7 @@ export const KEY_COMMANDS = [
       ...customLimits,
       environment: optional(oneOf(ENVIRONMENTS), 'NAME', 'where it is accepted', ofServer),
       ...place,
+      ...ownBudget,
       json,
     },
     check: limitsFitPlan,

@@ -5,7 +5,7 @@ import { systemClock as clock } from '../clock.ts';
 import { count } from '../digits.ts';
 import type { Engine, EngineOptions } from '../engine.ts';
 import { LOW_PRIORITY, runAgain } from './compacting.ts';
-import { isInUse } from './exit.ts';
+import { CommandError, EXIT, isInUse } from './exit.ts';
 import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
 import { told, withProgress } from './output.ts';
@@ -43,11 +43,16 @@ export async function openEngine({ data, store }: Place, options: EngineOptions)
   return (await postgres()).openPostgres(store, options, () => runAgain(['compact'], { env, priority: LOW_PRIORITY }));
 }
 
-/** For a command, in its own process. What it should know of the opening is told on stderr. */
-export function openHere(
-  { data, store }: Place,
+/**
+ * For a command, in its own process. What it should know of the opening is told on stderr. Only a command that adds
+ * something (`makes`) has a bound: the others work on whatever a server has taken.
+ */
+export async function openHere(
+  { data, store, maxStoreMb }: Place & { maxStoreMb?: number },
   { reads, makes }: { reads?: boolean; makes?: boolean },
 ): Promise<Engine> {
+  const wrong = whyTooLarge(maxStoreMb, '--max-store-mb (PETSTORE_MAX_STORE_MB)');
+  if (wrong !== undefined) throw new CommandError(EXIT.usage, wrong);
   const notice = (message: string) => void told(`petstore: ${message}\n`);
   return withProgress('reading the store', async (onProgress) => {
     const options = {
@@ -55,7 +60,7 @@ export function openHere(
       log: { info: () => {}, warn: notice, error: notice },
       onProgress,
       mustExist: !makes,
-      maxBytes: maxBytesOf(),
+      maxBytes: makes ? maxBytesOf(maxStoreMb) : undefined,
     };
     if (store !== undefined) return (await postgres()).openPostgres(store, options);
     return reads ? openReadOnly(data, options) : openFileEngine(data, options);

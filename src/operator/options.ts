@@ -118,6 +118,12 @@ export const baseUrls = {
   stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the OpenAPI document'),
 };
 
+const budget = (help: string) => ({
+  maxStoreMb: optional(integer(1, MAX_STORE_MEGABYTES), 'MB', help, 'half of the heap'),
+});
+/** Of a command that adds something: where no server runs, the store is opened as that server opens it. */
+export const ownBudget = budget('memory for what is kept, where no server runs');
+
 const strikes = integer(0, MAX_BAN_AFTER_STRIKES);
 const PUBLISHED = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 
@@ -140,12 +146,7 @@ export const SERVE_OPTIONS = {
     String(DEFAULT_KEEP_ALIVE_SECONDS),
   ),
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
-  maxStoreMb: optional(
-    integer(1, MAX_STORE_MEGABYTES),
-    'MB',
-    'memory for what is kept; a key alone fills half of it',
-    'half of the heap',
-  ),
+  ...budget('memory for what is kept; a key alone fills half of it'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
   metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),

@@ -1,6 +1,8 @@
 /** What is kept has a bound in bytes of heap: the estimate is true, nobody fills it alone, and what it let in is read again. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -10,6 +12,7 @@ import { columnsOf } from '../../src/store/operations.ts';
 import { prove } from '../../src/store/record.ts';
 import type { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
+import { workplace } from '../operator/workplace.ts';
 import { program, serving, temporary } from '../program.ts';
 import { assertError } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -164,4 +167,31 @@ test('an import says the same; a store that is full starts on the heap that let 
   const beyond = await program(['serve', '--data', dir, '--max-store-mb', '200'], { env });
   assert.equal(beyond.exit, 2);
   assert.match(beyond.stderr, /--max-store-mb can be \d+ at most: the heap of this process has 1\d\d MB/);
+});
+
+test('a command that adds something takes the bound that the server takes; the others have none', async (t) => {
+  const { at, done, json, run, serve } = await workplace(t);
+  const { id } = await json<{ id: string }>('keys create --plan free');
+  await writeFile(at('in'), `{"name":"${LONG}","categoryId":1}\n`.repeat(2_000));
+  const small = await run('import in --max-store-mb 1');
+  assert.equal(small.exit, 1);
+  assert.match(small.stderr, /the store has its 1 MB.*animals of this input imported so far/);
+  assert.match(await done('import in --max-store-mb 5'), /^[\d,]+ animals imported/);
+  const env = { PETSTORE_MAX_STORE_MB: '1' };
+  const create = 'keys create --plan free';
+  const refused = await run(create, { env });
+  assert.deepEqual([refused.exit, /the store has its 1 MB/.test(refused.stderr)], [1, true], refused.stderr);
+  for (const line of ['keys list', `keys rotate ${id}`, 'verify', 'compact', 'export', `keys revoke ${id}`]) {
+    const { exit, stderr } = await run(line, { env });
+    assert.deepEqual([exit, stderr], [0, ''], line);
+  }
+  const server = await serve('--max-store-mb 5'); // which tells how much it takes, whatever a command says
+  assert.equal((await run(create, { env })).exit, 0);
+  await server.stop();
+  const beyond = await run(`${create} --max-store-mb 1000000 --data new`);
+  assert.deepEqual([beyond.exit, existsSync(at('new'))], [2, false]);
+  assert.match(
+    beyond.stderr,
+    /--max-store-mb \(PETSTORE_MAX_STORE_MB\) can be [\d,]+ at most: the heap of this process/,
+  );
 });
