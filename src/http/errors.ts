@@ -57,6 +57,9 @@ export const MAX_BODY_BYTES = 65_536;
 /** Chunks or packets in which a body may come. All that has a meaning here can come byte by byte. */
 export const MAX_BODY_PIECES = 4_096;
 
+export const MAX_HEADER_BYTES = 8_192;
+export const MAX_HEADER_PAIRS = 100;
+
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
 export function badRequest(message: string): ApiError {
   return new ApiError('bad_request', message, ['Connection', 'close']);
@@ -68,4 +71,11 @@ export function bodyTooLarge(): ApiError {
 
 export function bodyInTooManyPieces(): ApiError {
   return new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`);
+}
+
+/** Node 26 does not tell whether the bytes are too many or the headers, nor whether those are trailers. */
+export function headersTooLarge(): ApiError {
+  const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
+  const why = `the head of a request may have ${most}, and so may the trailers behind its body`;
+  return new ApiError('headers_too_large', why, ['Connection', 'close']);
 }

@@ -2,7 +2,16 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { type Connection, connectionOf, type Outgoing } from './connection.ts';
-import { ApiError, badRequest, bodyInTooManyPieces, bodyTooLarge, MAX_BODY_BYTES, MAX_BODY_PIECES } from './errors.ts';
+import {
+  ApiError,
+  badRequest,
+  bodyInTooManyPieces,
+  bodyTooLarge,
+  headersTooLarge,
+  MAX_BODY_BYTES,
+  MAX_BODY_PIECES,
+  MAX_HEADER_PAIRS,
+} from './errors.ts';
 import { readsItself } from './private.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -73,6 +82,7 @@ export class Incoming extends IncomingMessage {
 
   override push(part: Uint8Array | null): boolean {
     if (part !== null) this.#add(part);
+    else if (this.rawTrailers.length > 2 * MAX_HEADER_PAIRS && !this.#isUnwanted) this.#refuse(headersTooLarge());
     this.#tell();
     return true;
   }

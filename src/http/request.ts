@@ -2,10 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import { excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
-import { ApiError, badRequest, bodyTooLarge, MAX_BODY_BYTES } from './errors.ts';
+import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import type { Incoming } from './messages.ts';
 
-const MAX_HEADER_PAIRS = 100;
 /**
  * Beyond so many node:http drops what comes, so that two thousand of the shortest do not become hundred times their
  * bytes in objects. It is more than is taken: of a request that is served none was dropped.
@@ -32,9 +31,7 @@ const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"
 export function checkMessage(req: IncomingMessage): void {
   const raw = req.rawHeaders;
   if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
-  if (raw.length > 2 * MAX_HEADER_PAIRS) {
-    throw new ApiError('headers_too_large', `at most ${MAX_HEADER_PAIRS} headers are taken`, ['Connection', 'close']);
-  }
+  if (raw.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
   let seen = 0;
   for (let i = 0; i < raw.length; i += 2) {
     const name = raw[i];

@@ -3,15 +3,14 @@ import http, { type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
 import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
-import { ApiError, badRequest } from './errors.ts';
+import { ApiError, badRequest, headersTooLarge, MAX_HEADER_BYTES } from './errors.ts';
 import { type Incoming, Message } from './messages.ts';
-import { ALL_METHODS, MAX_PARSED_HEADERS, MAX_TARGET_CHARS, uriTooLong } from './request.ts';
+import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
 const CHECKING_INTERVAL_MS = 2_000;
-const MAX_HEADER_BYTES = 8_192;
 /** A head that never ends is told so after this at the latest. */
 export const MAX_HEAD_MS = HEADERS_TIMEOUT_MS + CHECKING_INTERVAL_MS;
 export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
@@ -70,7 +69,7 @@ export function createServer(options: ServerOptions): Connections {
   return connections;
 }
 
-type ParserError = Error & { code?: string; rawPacket?: Buffer };
+type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
 /** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
 function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
@@ -87,10 +86,9 @@ function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOp
 function asApiError(error: ParserError): ApiError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
-      const firstLine = error.rawPacket?.indexOf('\r\n') ?? 0;
-      return firstLine === -1 || firstLine > MAX_TARGET_CHARS + 20
-        ? uriTooLong()
-        : new ApiError('headers_too_large', `all headers together may have at most ${MAX_HEADER_BYTES} bytes`);
+      const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
+      const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
+      return isTarget ? uriTooLong() : headersTooLarge();
     }
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
       return new ApiError('body_too_large', 'the chunk extensions of the body are too long');

@@ -27,6 +27,8 @@ const HOST = 'HTTP/1.1\r\nHost: x\r\n';
 const CONNECT = 'CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n';
 const long = (n: number) => 'x'.repeat(n);
 const chunked = (body: string) => post('Transfer-Encoding: chunked\r\n', body);
+const trailed = (count: number) =>
+  chunked(`${PET.length.toString(16)}\r\n${PET}\r\n0\r\n${'A: b\r\n'.repeat(count)}\r\n`);
 
 /** What ends its connection with a refusal, by its code. What has two meanings is in smuggling.ts. */
 const TRAPS: Partial<Record<ErrorCode, Record<string, string | Buffer>>> = {
@@ -50,6 +52,10 @@ const TRAPS: Partial<Record<ErrorCode, Record<string, string | Buffer>>> = {
   headers_too_large: {
     'headers over 8 KiB': get(`A: ${long(9_000)}\r\n`),
     'more than 100 headers': get('A: b\r\n'.repeat(101)),
+    'more headers than are parsed': get('A: b\r\n'.repeat(300)),
+    'more than 100 trailers': trailed(101),
+    'more trailers than are parsed': trailed(300),
+    'trailers over 8 KiB': chunked(`0\r\nA: ${long(9_000)}\r\n\r\n`),
   },
   uri_too_long: { 'a target over 8 KiB': get('', `/v1/pets?${long(9_000)}`) },
   body_too_large: {
@@ -79,6 +85,24 @@ for (const { name, bytes, code } of traps) {
   });
 }
 
+test('what is too long about a head is told truly, however it comes: its target, its bytes, or the number of headers', async () => {
+  const most = /^the head of a request may have at most 8192 bytes and 100 headers, and so may the trailers/;
+  const header = get(`A: ${long(9_000)}\r\n`);
+  const rows: [string, string?][] = [
+    [header],
+    [get('A: b\r\n'.repeat(300))],
+    [trailed(300)],
+    [header.slice(0, 1_000), header.slice(1_000, 9_000)],
+    [get('', `/v1/pets?${long(2_100)}`) + header],
+  ];
+  for (const [first, later] of rows) {
+    const reply = (await exchange(port, first, { later })).at(-1)!;
+    assert.match(assertError(reply, 431, 'headers_too_large'), most, first.slice(0, 50));
+  }
+  const target = get('', `/v1/pets?${long(9_000)}`);
+  assertError((await exchange(port, get() + target))[1], 414, 'uri_too_long');
+});
+
 test('a first line that ends with a line feed alone is told so, and not that its version is not spoken', async () => {
   const reply = await exchangeOne(port, get().replace('\r\n', '\n'));
   assert.match(assertError(reply, 400, 'bad_request'), /must end with HTTP\/1\.0 or HTTP\/1\.1, a carriage return/);
@@ -95,6 +119,7 @@ test('what is unusual but right is served', async () => {
     ['an upgrade nobody offers', get(UPGRADE), 200],
     ['OPTIONS *', `OPTIONS * ${HOST}\r\n`, 204],
     ['100 headers', get('A: b\r\n'.repeat(98)), 200],
+    ['100 trailers', trailed(100), 201],
     ['chunks', chunked(`${PET.length.toString(16)};a=b\r\n${PET}\r\n0\r\nT: x\r\n\r\n`), 201],
   ];
   for (const [name, bytes, status] of rows) {
@@ -200,10 +225,10 @@ test('what comes behind the last request of a connection is not processed, at on
   writeAfter(service, 200, t); // so the reply that ends the connection still waits when `later` comes
   const later = addPet('', BEHIND);
   const checks = ENDING.map(async ([name, first, status]) => {
-    // Which of its parts is too long is told by the first line of the packet, so 431 where another request begins it.
-    if (name === 'a target over 8 KiB') return;
     const bytes = Buffer.concat([Buffer.from(first as string), Buffer.from(later)]);
     assert.deepEqual(told(await exchange(port, bytes, { later })), [`${status} close`], name);
+    // Behind a body, which ends without a line's end, a target is not told apart from the head that it makes too long.
+    if (name === 'a target over 8 KiB') return;
     const waiting = await exchange(port, Buffer.concat([Buffer.from(addPet()), bytes]), { later });
     assert.deepEqual(told(waiting), ['201 keep-alive', `${status} close`], name);
   });
