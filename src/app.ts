@@ -111,7 +111,7 @@ export class App {
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
   drain(maxMs: number): Promise<void> {
     this.#draining = true;
-    return this.connections.drain(maxMs);
+    return this.connections.drain(maxMs, (connection) => this.#refuseRaw(connection, notNow('is shutting down')));
   }
 
   #handle(req: Incoming, res: Outgoing): void {

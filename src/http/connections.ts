@@ -190,14 +190,23 @@ export class Connections {
     this.#options.onRefused?.(this.refused);
   }
 
-  /** For node:http a connection on which no byte ever came is none of the idle ones: it waits for a first request. */
-  #endIdle(): void {
+  /** On those that are left no request is under way, or one whose head has not come whole: that is told so. */
+  #endIdle(refuse: (connection: Connection) => void): void {
     this.server.closeIdleConnections();
-    for (const { socket } of this.open) if (socket.bytesRead === 0) socket.destroy();
+    for (const connection of this.open) {
+      const { socket, pending, isEnding, early, refusal } = connection;
+      if (socket.bytesRead === 0)
+        socket.destroy(); // for node:http none of the idle ones: it waits for a request
+      else if (pending.length + socket.writableLength > 0 || isEnding || early?.complete === false) continue;
+      else if (!socket.destroyed && refusal === 'none') refuse(connection);
+    }
   }
 
-  /** Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. */
-  async drain(maxMs: number): Promise<void> {
+  /**
+   * Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. `refuse` answers where
+   * half a request head has come, and no more within the grace of idle connections: nothing was begun.
+   */
+  async drain(maxMs: number, refuse: (connection: Connection) => void): Promise<void> {
     const began = performance.now();
     // A flood leaves timers no turn: the end is looked at wherever bytes come in, too.
     this.#overdueAt = began + maxMs;
@@ -211,7 +220,7 @@ export class Connections {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
       // A connection becomes idle when its last reply is done, so this is asked again until none is left.
-      else if (ms >= IDLE_GRACE_MS) this.#endIdle();
+      else if (ms >= IDLE_GRACE_MS) this.#endIdle(refuse);
     }, DRAIN_POLL_MS);
     // node:http's own close() cuts idle connections at once; net's only stops listening.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));

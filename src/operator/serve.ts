@@ -23,7 +23,8 @@ import { seedOf, seedStore } from './seed.ts';
 import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf, ownNames } from './sockets.ts';
 import { VERSION } from './version.ts';
 
-const MAX_DRAIN_MS = 10_000;
+/** Many who stop a service kill it 10 s later (Docker does): usage is to be written by then. */
+const MAX_DRAIN_MS = 8_000;
 /** After the disk failed: long enough for the replies that say so. */
 const MAX_LAST_REPLIES_MS = 1_000;
 
