@@ -10,7 +10,7 @@ import type { Incoming } from './messages.ts';
  * bytes in objects. It is more than is taken: of a request that is served none was dropped.
  */
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
-export const MAX_TARGET_CHARS = 2_048;
+const MAX_TARGET_CHARS = 2_048;
 
 /** Headers that must not be there twice. No two of these names are equally long: each is found by its length. */
 const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
