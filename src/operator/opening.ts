@@ -14,8 +14,8 @@ import { told, withProgress } from './output.ts';
 const MAX_IN_USE_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
 
-/** Of the heap of this process so much is for the program and young objects, whatever is kept. */
-const OF_PROGRAM_MB = 64;
+/** Of the heap so much is for the program and young objects, of which newer Nodes keep more, whatever is kept. */
+const OF_PROGRAM_MB = 96;
 /** The rest of what is not kept is for requests, and to collect what they leave behind. */
 const KEPT_BY_DEFAULT = 1 / 2;
 const KEPT_AT_MOST = 3 / 4;
