@@ -6,6 +6,11 @@ import { type Body, Connection, type Outgoing } from './connection.ts';
 
 /** Unless the process has descriptors for fewer. */
 export const MAX_CONNECTIONS = 10_000;
+/**
+ * Connections that the kernel has for us before we take them (the backlog). When they are more it drops whoever comes,
+ * who asks again a second later: a crowd is refused sooner than that, and keeps nobody else waiting so long.
+ */
+export const MAX_WAITING_CONNECTIONS = 4_096;
 /** Of one address, as those are told apart where requests without a key are counted. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 /** Where there are fewer in all, the part of them that one address can have. */
@@ -213,7 +218,7 @@ export class Connections {
     for (const connection of this.open) connection.keepWaiting();
     // Whoever has connected by now is accepted first, one in each turn: closing would reset the connection.
     await immediate();
-    const most = this.#count + 511; // the kernel takes no more for us before we do
+    const most = this.#count + MAX_WAITING_CONNECTIONS;
     const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;
     for (let before = -1; before < this.#count && isWorthIt(); await immediate()) before = this.#count;
     const poll = setInterval(() => {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import type { Log } from '../engine.ts';
-import { MAX_CONNECTIONS } from '../http/connections.ts';
+import { MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS } from '../http/connections.ts';
 import { nameIn } from '../http/hosts.ts';
 import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
@@ -49,7 +49,7 @@ interface Address {
 
 export async function listen(server: Server, at: Address | { path: string }, log: Log): Promise<void> {
   try {
-    await once(server.listen(at), 'listening');
+    await once(server.listen({ ...at, backlog: MAX_WAITING_CONNECTIONS }), 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;

@@ -1,6 +1,7 @@
 /** How many connections there can be, whose they are, and who is ended first; and how long one may stay unused. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
@@ -16,8 +17,8 @@ const MAX_CONNECTIONS = 10_000;
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 
 /** On a busy machine what has happened at one end is seen late at the other. Gives whether it was seen at all. */
-async function until(isSo: () => boolean): Promise<boolean> {
-  const end = performance.now() + 30_000;
+async function until(isSo: () => boolean, maxMs = 30_000): Promise<boolean> {
+  const end = performance.now() + maxMs;
   while (!isSo() && performance.now() < end) await wait(5);
   return isSo();
 }
@@ -75,6 +76,21 @@ test('one address has a fifth of the connections, and others are served througho
   for (const socket of all.slice(0, 10)) socket.destroy();
   await until(() => service.app.connections.open.size <= MAX_CONNECTIONS_OF_ADDRESS - 10);
   assert.equal(openOf(await open(10, '127.0.0.2')), 10, 'those that ended count no more');
+});
+
+test('the kernel has room for a crowd, so that nobody is told to come again in a second', async (t) => {
+  const mostHere = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
+  if (mostHere < 2_000) return t.skip(`the kernel keeps ${mostHere} connections waiting (net.core.somaxconn)`);
+  const server = await serving(t, ['--data', await temporary(t)]);
+  server.process.kill('SIGSTOP'); // so that the kernel alone takes them
+  const port = Number(new URL(server.url).port);
+  let connected = 0;
+  const sockets = Array.from({ length: 1_500 }, () => net.connect(port, '127.0.0.1', () => connected++));
+  for (const socket of sockets) socket.on('error', () => {});
+  const areAll = await until(() => connected === sockets.length, 5_000);
+  server.process.kill('SIGCONT');
+  for (const socket of sockets) socket.destroy();
+  assert.ok(areAll, `${connected} of ${sockets.length} while the service did nothing`);
 });
 
 test('behind a proxy addresses are not told apart', async (t) => {
