@@ -8,7 +8,7 @@ import { COMPACT_CHILD, compactChild } from './operator/compacting.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
 import { helpOf, overview } from './operator/help.ts';
 import { print, told } from './operator/output.ts';
-import { excerpt } from './quoting.ts';
+import { excerpt, withoutSecrets } from './quoting.ts';
 
 async function main(words: string[]): Promise<void> {
   if (words[0] === COMPACT_CHILD) return compactChild(words.slice(1));
@@ -36,7 +36,7 @@ function unknown(words: string[]): string {
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
   const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);
-  return `there is no command ${excerpt(typed)}${didYouMean(typed, names) || didYouMean(words[0], firsts)}`;
+  return `there is no command ${excerpt(withoutSecrets(typed))}${didYouMean(typed, names) || didYouMean(words[0], firsts)}`;
 }
 
 /** What is not taken of our output and our messages is told where it is written. */

@@ -2,7 +2,7 @@
  * `petstore doctor`: what is wrong with how the service is set up. It takes what serve takes, looks, and changes nothing.
  * A finding is `wrong` where a promise does not hold, and `note` where it may be meant so; it says what to do.
  */
-import { existsSync, readdirSync, readFileSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
@@ -62,10 +62,23 @@ function owner(dir: string): Finding {
   if (!existsSync(dir)) return found('ok', `${dir} is not there yet; serve makes it for its owner alone`);
   try {
     refuseOthers(realDisk, dir);
-    return found('ok', `${dir} belongs to this user, and nobody else can write there`);
+    const above = openAbove(dir);
+    const ours = `${dir} belongs to this user, and nobody else can write there`;
+    return above === undefined
+      ? found('ok', ours)
+      : found('note', `${ours}; but whoever can write in ${above} can move it away: chmod go-w, or name another place`);
   } catch (error) {
     return found('wrong', (error as Error).message);
   }
+}
+
+/** The nearest directory above in which others can give other names; a sticky bit keeps those to their owners. */
+function openAbove(dir: string): string | undefined {
+  const above = path.dirname(realpathSync(dir));
+  const { mode, uid } = statSync(above);
+  const isOthers = uid !== 0 && uid !== process.geteuid?.();
+  if (isOthers || ((mode & 0o022) !== 0 && (mode & 0o1000) === 0)) return above;
+  return above === path.dirname(above) ? undefined : openAbove(above);
 }
 
 /** Free, for this user; beside what is used already. */

@@ -1,8 +1,9 @@
 /** What a server prints when it is ready, and the first key, which is printed there or written into a file. */
-import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { shellWord } from '../quoting.ts';
 import type { Context } from './command.ts';
-import { createFirstKey } from './keys.ts';
+import { reasonOf } from './exit.ts';
+import { createFirstKey, hasActiveKey } from './keys.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 import { isDiscarded, print } from './output.ts';
@@ -34,15 +35,35 @@ export const firstSteps: FirstSteps = (origin, first) => {
 /** Creates a key if there is no active one. The file is made first: no key is made that nobody could be told. */
 export async function giveFirstKey(context: Context, settings: ServeSettings): Promise<FirstKey | undefined> {
   const { firstKey: plan, firstKeyFile: file } = settings;
-  if (plan === undefined || file === undefined) return plan && createFirstKey(context, plan);
-  const fd = openSync(file, 'wx', 0o600);
+  if (plan === undefined || hasActiveKey(context)) return undefined; // the file is there since the first start
+  if (file === undefined) return createFirstKey(context, plan);
+  const fd = openNew(file);
   try {
     const made = await createFirstKey(context, plan);
     if (made === undefined) rmSync(file);
-    else writeSync(fd, `${made.key}\n`);
+    else write(fd, file, made);
     return made && { ...made, file };
   } finally {
     closeSync(fd);
+  }
+}
+
+/** No link is followed, and nothing that is there is written over. */
+function openNew(file: string): number {
+  try {
+    return openSync(file, 'wx', 0o600);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    throw new Error(`${file} exists, and there is no active key: remove it, or name another --first-key-file`);
+  }
+}
+
+function write(fd: number, file: string, { id, key }: FirstKey): void {
+  try {
+    writeFileSync(fd, `${key}\n`);
+  } catch (error) {
+    const advice = `the key ${id} is lost: give it a new secret with ${PROGRAM} keys rotate ${id} --grace 0s`;
+    throw new Error(`${file}: ${reasonOf(error as Error)}; ${advice}`);
   }
 }
 

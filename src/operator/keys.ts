@@ -171,14 +171,21 @@ async function createKey(context: Context, wanted: Wanted) {
   const secrets = [{ digest: digestOf(secret) }];
   const about = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
   const at = store.unix();
-  const isActive = (key: ApiKey) => !key.revokedAt && key.environment === environment;
   const decided = await store.write((ahead) => {
-    if (isFirst && [...ahead.allKeys()].some(isActive)) return DONE_BEFORE;
+    if (isFirst && hasActive(ahead.allKeys(), environment)) return DONE_BEFORE;
     const slot = ahead.counters.nextSlot;
     return { op: 'setKey', at, key: { id: `k${slot + 1}`, slot, ...about } };
   });
   return decided.op === 'setKey' ? { ...infoOf(decided.key), key: secret } : undefined;
 }
+
+function hasActive(keys: Iterable<ApiKey>, environment: Environment): boolean {
+  for (const key of keys) if (!key.revokedAt && key.environment === environment) return true;
+  return false;
+}
+
+export const hasActiveKey = ({ engine, environment }: Context): boolean =>
+  hasActive(engine.store.read.keys.values(), environment);
 
 /** A key for the first caller: undefined where somebody has one. */
 export const createFirstKey = (context: Context, plan: Plan) =>

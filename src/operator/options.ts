@@ -62,7 +62,8 @@ export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
 }
 
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
-export const path = text('a path', /^[^\0]{1,4096}$/s);
+/** Not an address of a database, which is for `--store`: its password would be the name of a file. */
+export const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
 const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
 export const hostPort = kind(
   'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',

@@ -51,6 +51,8 @@ test('help and version are on stdout; without a known command the usage is on st
     ['exprot x', 'COMMAND', 'there is no command "exprot x"; did you mean export?'],
     ['key', 'COMMAND', 'there is no command "key"; did you mean keys?'],
     ['help \u001b[2J', 'COMMAND', 'there is no command "\\u{1b}[2J"'],
+    ['postgres://u:pw@h/d', 'COMMAND', 'there is no command "postgres://…"'],
+    ['help postgres://u:pw@h/d', 'COMMAND', 'there is no command "postgres://…"'],
     ['--frob --data x', 'COMMAND', 'there is no command "--frob"'],
   ]) {
     const { exit, stdout, stderr } = await run(line);
@@ -59,6 +61,10 @@ test('help and version are on stdout; without a known command the usage is on st
     assert.match(told, new RegExp(`^Usage: node \\S+ ${usage} `));
     if (wrong) assert.ok(told.includes('  keys create') && told.endsWith(`\n\npetstore: ${wrong}\n`), told);
     else assert.ok(!told.includes('compact-child'));
+  }
+  for (const words of ['serve --port 0 --data', 'serve --port 0 --seed', 'backup', 'import', 'verify --data']) {
+    const { exit, stderr } = await run(`${words} postgres://u:pw@h/d`); // meant for --store: no name of a file
+    assert.deepEqual([exit, /cannot be "postgres:\/\/…": give a path/.test(stderr)], [2, true], stderr);
   }
   const refused = await run('serve', { env: { PETSTORE_PORT: '65536' } });
   assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [2, '', false]);

@@ -59,6 +59,14 @@ test('what may be meant so is noted, and is no failure', async (t) => {
   );
   for (const what of ['proxies', 'TLS', 'metrics', 'descriptors', 'core dumps'])
     assert.match(told(what), /^note: /, what);
+  await mkdir(work.at('everybodys'));
+  await work.done('keys create --plan free --data everybodys/ours/shop');
+  const above = async (mode: number) => {
+    await chmod(work.at('everybodys'), mode);
+    return (await findings(work, '--data everybodys/ours/shop'))('owner and modes');
+  };
+  assert.match(await above(0o777), /^note: .*whoever can write in \S+\/everybodys can move it away/);
+  for (const mode of [0o1777, 0o755]) assert.match(await above(mode), /^ok: /);
   const behind = await findings(work, '--host 0.0.0.0 --base-url https://api.example/v1');
   assert.match(behind('TLS'), /^ok: /);
 });

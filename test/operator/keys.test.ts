@@ -1,7 +1,7 @@
 /** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFile, rm, stat } from 'node:fs/promises';
+import { readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
@@ -213,12 +213,20 @@ test('the first key goes to a file of its own where stdout is a log, once, and f
   assert.equal(await status(server, key), 200);
   const { stderr } = await server.stop();
   assert.ok(!`${server.stdout()}${stderr}`.includes(key));
-  const refused = await run(`serve --port 0 ${words}`);
-  assert.deepEqual([refused.exit, /key: file already exists/.test(refused.stderr)], [1, true], refused.stderr);
+  await (await serve(words)).stop(); // a restart, as of a service manager: there is a key, and the file stays as it is
+  assert.equal((await readFile(at('key'), 'utf8')).trimEnd(), key);
   await rm(at('key'));
-  const again = await serve(words); // there is a key: none is made, and no file
+  await (await serve(words)).stop(); // none is made, and no file
   await assert.rejects(stat(at('key')));
-  await again.stop();
+  await writeFile(at('precious'), 'x');
+  for (const target of ['precious', 'nowhere']) {
+    await symlink(target, at('key'));
+    const { exit, stderr } = await run(`serve --port 0 --data empty ${words}`);
+    assert.deepEqual([exit, /key exists, and there is no active key: remove it/.test(stderr)], [1, true], stderr);
+    await rm(at('key'));
+  }
+  assert.equal(await readFile(at('precious'), 'utf8'), 'x');
+  await assert.rejects(stat(at('nowhere')));
   assert.equal((await run('serve --first-key-file key')).exit, 2);
 });
 
