@@ -15,6 +15,7 @@ const MAX_GROWN_MB = 150;
 const MAX_CROWD_MS = 10_000;
 /** Whoever opens them has a process of its own: what it takes is no time of the service. */
 const OPENER = `
+  require('os').setPriority(19); // who floods has machines of its own
   const [port, count] = process.argv.slice(1).map(Number);
   const open = (left) => {
     for (let i = 0; i < Math.min(left, 200); i++) {
