@@ -10,6 +10,7 @@ import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
+import { after } from './after.ts';
 import { type Asked, asAsked, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
@@ -29,11 +30,12 @@ import { readJson } from './json/reader.ts';
 import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
 import { type Endpoint, isUnder, placeAt } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
-import type { Call, Shop } from './shop/call.ts';
+import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 /** What must be there before anything but "not yet" can be answered. */
 interface Services {
+  store: Store;
   shop: Shop;
   callers: Callers;
   limiter: Limiter;
@@ -102,10 +104,11 @@ export class App {
   }
 
   /** From now on requests are served; until then they are told to come back. */
-  open({ store, ...services }: Omit<Services, 'shop'> & { store: Store }): void {
+  open({ store, ...services }: Omit<Services, 'shop'>): void {
     const { clock, settings } = this.#options;
-    const kept = { lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set<string>() };
-    this.#services = { shop: { store, clock, categories: settings.categories, ...kept }, ...services };
+    const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
+    const shop: Shop = { store, clock, categories: settings.categories, ...caches, underWay: new Set() };
+    this.#services = { store, shop, ...services };
   }
 
   /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
@@ -117,14 +120,12 @@ export class App {
   #handle(req: Incoming, res: Outgoing): void {
     const began = this.#options.onAnswered === undefined ? 0 : this.#options.clock.now();
     const exchange = beginExchange(req, res, this.#requestId(), began);
+    const refuse = (error: unknown) => this.#reply(exchange, this.#refusal(exchange.id, error));
     try {
-      const reply = this.#answer(exchange);
-      if (reply instanceof Promise) {
-        const refuse = (error: unknown) => this.#reply(exchange, this.#refusal(exchange.id, error));
-        reply.then((later) => this.#reply(exchange, later)).catch(refuse);
-      } else this.#reply(exchange, reply);
+      const replied = after(this.#answer(exchange), (reply) => this.#reply(exchange, reply));
+      if (replied instanceof Promise) replied.catch(refuse);
     } catch (error) {
-      this.#reply(exchange, this.#refusal(exchange.id, error));
+      refuse(error);
     }
   }
 
@@ -149,9 +150,8 @@ export class App {
     const isLate = this.#draining && !exchange.res.isUnderWay;
     if (this.#services === undefined || isLate) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
-    const refused = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
-    if (!(refused instanceof Promise)) return this.#decided(exchange, refused, path, allow, lab);
-    return refused.then((later) => this.#decided(exchange, later, path, allow, lab));
+    const admitted = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
+    return after(admitted, (refused) => this.#decided(exchange, refused, path, allow, lab));
   }
 
   /** By the gate: the request is refused, or whoever asks is known and has paid. */
@@ -163,31 +163,30 @@ export class App {
     checkDemands(req);
     if (allow === undefined) throw nothingThere();
     if (lab === undefined) return this.#serve(exchange, path, allow);
-    if (!allow.split(', ').includes(req.method as string)) throw methodNotAllowed(allow);
     return lab.answer(exchange, path, () => readBody(req, res).then(readJson));
   }
 
   #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
     const { req, res, query, endpoint, caller } = exchange as Exchange & { caller: ApiKey };
     if (endpoint === undefined) throw methodNotAllowed(allow);
-    const { callers, elsewhere } = this.#services as Services;
-    const { authorization, 'idempotency-key': idempotencyKey } = req.headers as Record<string, string | undefined>;
-    const recheck: Call['recheck'] = (ahead) => this.#gate.recheck(authorization, callers, ahead.keys.get(caller.id));
     const param = path.slice(path.lastIndexOf('/') + 1);
-    const call: Call = { caller, param, query, body: null, idempotencyKey, conditions: req.headers, recheck };
-    if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, call);
+    const reading: ReadCall = { caller, param, query, conditions: req.headers };
+    if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, reading as Call);
     return readBody(req, res).then((body) => {
-      if (this.#services?.lab !== undefined) exchange.body = body; // else it would take memory until the disk is done
-      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, call, body));
-      call.body = readJson(body);
-      return this.#callHandler(exchange, endpoint, call);
+      const { callers, elsewhere, lab, store } = this.#services as Services;
+      if (lab !== undefined) exchange.body = body; // else it would take memory until the disk is done
+      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
+      const { authorization, 'idempotency-key': idempotencyKey } = req.headers as Record<string, string | undefined>;
+      const write = this.#gate.writer({ authorization, caller: caller.id }, callers, store);
+      return this.#callHandler(exchange, endpoint, { ...reading, idempotencyKey, body, write });
     });
   }
 
   /** What another thread has admitted. */
   decide(asked: Asked): Promise<Reply> {
-    const { shop, callers } = this.#services as Services;
-    return decide(asked, shop, callers, this.#gate).catch((error) => this.#refusal(asked.requestId, error));
+    const { shop, callers, store } = this.#services as Services;
+    const write = this.#gate.writer(asked, callers, store);
+    return decide(asked, shop, write).catch((error) => this.#refusal(asked.requestId, error));
   }
 
   #callHandler(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {

@@ -1,14 +1,11 @@
 /** What is not a GET, once its caller is admitted, as plain data: so that one thread can ask another to decide it. */
-import type { Callers } from './access/callers.ts';
 import type { Exchange } from './exchange.ts';
-import type { Gate } from './gate.ts';
 import type { Reply } from './http/reply.ts';
-import { readJson } from './json/reader.ts';
 import { ENDPOINTS } from './routes.ts';
-import type { Call, Shop } from './shop/call.ts';
+import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey } from './store/model.ts';
 
-export interface Asked extends Omit<Call, 'caller' | 'body' | 'recheck'> {
+export interface Asked extends Omit<Call, 'caller' | 'body' | 'write'> {
   requestId: string;
   endpoint: string;
   /** The id of the caller's key, and the header in which it was sent. */
@@ -18,22 +15,19 @@ export interface Asked extends Omit<Call, 'caller' | 'body' | 'recheck'> {
   body: string;
 }
 
-export function asAsked(
-  { id, req, endpoint }: Exchange,
-  { recheck: _, caller, ...call }: Call,
-  body: Uint8Array,
-): Asked {
+export function asAsked({ id, req, endpoint }: Exchange, { caller, param, query }: ReadCall, body: Uint8Array): Asked {
   const { authorization, 'if-match': match, 'if-none-match': noneMatch } = req.headers;
+  const idempotencyKey = req.headers['idempotency-key'] as string | undefined;
   const text = Buffer.from(body.buffer, body.byteOffset, body.length).toString('latin1');
   const conditions = { 'if-match': match, 'if-none-match': noneMatch };
-  return { ...call, conditions, requestId: id, endpoint: endpoint!.name, caller: caller.id, authorization, body: text };
+  const called = { endpoint: endpoint!.name, caller: caller.id, param, query, conditions, body: text };
+  return { requestId: id, ...called, authorization, idempotencyKey };
 }
 
 /** Decides it as if it had come to this thread. */
-export async function decide(asked: Asked, shop: Shop, callers: Callers, gate: Gate): Promise<Reply> {
-  const { endpoint, caller, authorization, body, ...call } = asked;
+export async function decide(asked: Asked, shop: Shop, write: Call['write']): Promise<Reply> {
+  const { endpoint, caller, authorization: _, body, ...call } = asked;
   const { handler } = ENDPOINTS.find(({ name }) => name === endpoint)!;
-  const recheck: Call['recheck'] = (ahead) => gate.recheck(authorization, callers, ahead.keys.get(caller));
   const key = shop.store.read.keys.get(caller) as ApiKey;
-  return handler(shop, { ...call, caller: key, body: readJson(Buffer.from(body, 'latin1')), recheck });
+  return handler(shop, { ...call, caller: key, body: Buffer.from(body, 'latin1'), write });
 }

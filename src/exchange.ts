@@ -55,7 +55,7 @@ export interface LabHook {
   readonly limiter: Limiter;
   /** The value of `Allow` for a path under `/lab`; undefined where there is nothing. */
   allow(path: string): string | undefined;
-  /** Answers a caller within that limit; path and method are allowed. */
+  /** Answers a caller within that limit, at a path that there is. */
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** A request under `/v1` of a caller who is known, whether it is within its limits or not. */
   arrived(exchange: Exchange): void;

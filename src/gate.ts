@@ -6,10 +6,11 @@ import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/call
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
 import type { Clock } from './clock.ts';
+import type { Exchange } from './exchange.ts';
 import { ApiError } from './http/errors.ts';
 import { errorReply, kept, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
-import type { ApiKey } from './store/model.ts';
+import type { ApiKey, Store } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
@@ -22,14 +23,10 @@ export interface GateOptions {
   onBan: (key: ApiKey, seconds: number) => void;
 }
 
-/** What the gate finds out about a request. */
-interface Admission {
-  req: IncomingMessage;
-  caller: ApiKey | undefined;
-  /** The limits of whoever asks, as lines of a head. */
-  limits: string | undefined;
-  /** Where those refuse it: the Unix second at which they are said to be full again. */
-  resetsAt: number | undefined;
+/** The header in which a key was sent, and that key's id. */
+interface Sender {
+  authorization: string | undefined;
+  caller: string;
 }
 
 export class Gate {
@@ -44,16 +41,16 @@ export class Gate {
     this.#views = new Addresses({ clock: options.clock, perMinute: PAGES_PER_MINUTE });
   }
 
-  /** Fills in the admission. Gives back the refusal, where there is one. */
-  admit(admission: Admission, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
-    const { authorization } = admission.req.headers;
+  /** Fills in `caller`, `limits` and `resetsAt`. Gives back the refusal, where there is one. */
+  admit(exchange: Exchange, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
+    const { authorization } = exchange.req.headers;
     const decide = (caller: ApiKey | KeyRefusal) => {
-      if (isRefusal(caller)) return this.#refuseUnknown(admission, caller);
+      if (isRefusal(caller)) return this.#refuseUnknown(exchange, caller);
       const decision = limiter.take(caller);
-      if (!(decision instanceof Promise)) return this.#tell(admission, caller, decision);
+      if (!(decision instanceof Promise)) return this.#tell(exchange, caller, decision);
       return decision.then((later) => {
         const still = callers.identify(authorization); // its key may have ended meanwhile
-        return isRefusal(still) ? this.#refuseUnknown(admission, still) : this.#tell(admission, still, later);
+        return isRefusal(still) ? this.#refuseUnknown(exchange, still) : this.#tell(exchange, still, later);
       });
     };
     const caller = callers.identify(authorization);
@@ -62,11 +59,11 @@ export class Gate {
     return limiter.fresh().then(() => decide(callers.identify(authorization)));
   }
 
-  #tell(admission: Admission, caller: ApiKey, decision: Decision): Reply | undefined {
-    admission.caller = caller;
-    admission.limits = keyLimits(decision);
+  #tell(exchange: Exchange, caller: ApiKey, decision: Decision): Reply | undefined {
+    exchange.caller = caller;
+    exchange.limits = keyLimits(decision);
     if (decision.verdict === 'admitted') return undefined;
-    admission.resetsAt = resetOf(decision);
+    exchange.resetsAt = resetOf(decision);
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
     if (decision.banBegan) this.#options.onBan(caller, seconds);
     if (decision.verdict === 'banned') return this.#tooMany('key_banned', BANNED, seconds);
@@ -75,27 +72,31 @@ export class Gate {
   }
 
   /** Without a valid key it is the address that is counted. */
-  #refuseUnknown(admission: Admission, refusal: KeyRefusal): Reply {
-    const allowance = this.#options.addresses.count(this.addressOf(admission.req, admission.req.socket));
-    admission.limits = addressLimits(allowance);
+  #refuseUnknown(exchange: Exchange, refusal: KeyRefusal): Reply {
+    const allowance = this.#options.addresses.count(this.addressOf(exchange.req, exchange.req.socket));
+    exchange.limits = addressLimits(allowance);
     if (!allowance.over) return errorReply(unauthorized(refusal));
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
   /** For a page that no key pays for, and that is large: the refusal, where its address has had too many. */
-  admitView(admission: Admission): Reply | undefined {
-    const allowance = this.#views.count(this.addressOf(admission.req, admission.req.socket));
+  admitView(exchange: Exchange): Reply | undefined {
+    const allowance = this.#views.count(this.addressOf(exchange.req, exchange.req.socket));
     if (!allowance.over) return undefined;
-    admission.limits = addressLimits(allowance, 'pages');
+    exchange.limits = addressLimits(allowance, 'pages');
     const why = `the limit of ${allowance.limit} pages a minute for an address is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** Throws where the key has ended since: a body may take its time. `key`: as it will be when this write is done. */
-  recheck(authorization: string | undefined, callers: Callers, key: ApiKey | undefined): void {
-    const caller = callers.identifyAhead(authorization, key);
-    if (isRefusal(caller)) throw unauthorized(caller);
+  /** Writes for a caller. Between its admission and the decision its key may end: a body may take its time. */
+  writer({ authorization, caller }: Sender, callers: Callers, store: Store): Store['write'] {
+    return (decide) =>
+      store.write((ahead) => {
+        const still = callers.identifyAhead(authorization, ahead.keys.get(caller));
+        if (isRefusal(still)) throw unauthorized(still);
+        return decide(ahead);
+      });
   }
 
   /** Refusals by a limit come by the thousand: no Error is made for them, and the newest serves while it is true. */

@@ -1,10 +1,11 @@
 /** One row per endpoint: all that the service can be asked under `/v1`. And which of them stand at a path. */
+import { METHODS } from './http/request.ts';
 import { type Handler, reading } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
 import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
 
-type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
+type Method = Exclude<(typeof METHODS)[number], 'HEAD'>;
 type Stability = 'stable' | 'deprecated' | 'experimental';
 
 export interface Endpoint {
@@ -64,7 +65,7 @@ function placeOf(here: readonly Endpoint[]): Place {
   const endpoints = new Map<string, Endpoint>(here.map((endpoint) => [endpoint.method, endpoint]));
   const get = endpoints.get('GET');
   if (get !== undefined) endpoints.set('HEAD', get);
-  const allow = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'].filter((method) => endpoints.has(method));
+  const allow = METHODS.filter((method) => endpoints.has(method));
   return { allow: [...allow, 'OPTIONS'].join(', '), endpoints };
 }
 

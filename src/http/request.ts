@@ -18,7 +18,9 @@ const LONGEST = 17;
 const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
 for (const name of ONCE) BY_LENGTH[name.length] = name.toLowerCase();
 
-export const ALL_METHODS = 'GET, HEAD, POST, PUT, PATCH, OPTIONS';
+/** OPTIONS is answered before any endpoint is asked. */
+export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'] as const;
+export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 const CONTINUE = '100-continue';
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 export const JSON_TYPE = 'application/json';

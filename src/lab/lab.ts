@@ -8,6 +8,7 @@ import type { Limited, Limiter } from '../access/limits.ts';
 import type { Clock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import type { Exchange, LabHook } from '../exchange.ts';
+import { methodNotAllowed } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import { isEmpty } from '../http/request.ts';
 import type { JsonValue } from '../json/reader.ts';
@@ -53,7 +54,8 @@ export class Lab implements LabHook {
     this.#recorder.sees(req.from);
     const method = req.method === 'HEAD' ? 'GET' : req.method;
     const { handlers, param } = placeOf(path)!;
-    const handler = handlers[method as string] as LabHandler;
+    const handler = handlers[method as string] as LabHandler | undefined;
+    if (handler === undefined) throw methodNotAllowed(this.allow(path) as string);
     const sent = isEmpty(req) ? undefined : await body();
     return handler({ lab: this, key, state: this.#states.of(key.id), query, param, body: sent });
   }

@@ -12,18 +12,16 @@ export class ReplyCache {
   #bytes = 0;
   #version = -1;
 
-  /** What was kept for this text, if no animal has changed since. */
-  get(asked: string, version: number): Reply | undefined {
+  /** The cached reply to this text, if no animal has changed since; else one that is made now. */
+  cached(asked: string, version: number, make: () => Reply): Reply {
     if (version !== this.#version) {
       this.#clear();
       this.#version = version;
     }
-    return this.#replies.get(asked);
+    return this.#replies.get(asked) ?? this.#add(asked, kept(make()));
   }
 
-  /** Keeps a reply that was made right after `get` found none. */
-  keep(asked: string, reply: Reply): Reply {
-    kept(reply);
+  #add(asked: string, reply: Reply): Reply {
     const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // of the 304 in its place, too
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);

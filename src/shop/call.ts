@@ -4,12 +4,12 @@ import { type ConditionHeaders, underConditions } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
-import type { JsonValue } from '../json/reader.ts';
-import type { Ahead, ApiKey, Store } from '../store/model.ts';
+import type { ApiKey, Store } from '../store/model.ts';
 import type { ReplyCache } from './cache.ts';
 
 export interface Shop {
-  store: Store;
+  /** To be read. What writes is each call's own: no handler can write for a key that has ended. */
+  store: Omit<Store, 'write'>;
   clock: Clock;
   /** With `known`, an animal's category must exist. */
   categories: 'open' | 'known';
@@ -20,25 +20,29 @@ export interface Shop {
   underWay: Set<string>;
 }
 
-export interface Call {
+/** What every handler is given; all that one of a GET is. */
+export interface ReadCall {
   caller: ApiKey;
   /** The last segment of the path. */
   param: string;
   /** The text behind `?`, as it was sent. */
   query: string;
-  /** The parsed body, for operations that take one. */
-  body: JsonValue;
-  idempotencyKey: string | undefined;
   /** The conditions under which it is asked. Those of a GET are looked at behind its handler. */
   conditions: ConditionHeaders;
-  /** Throws where the caller's key has ended since it was let in: to be asked first inside every `decide`. */
-  recheck(ahead: Pick<Ahead, 'keys'>): void;
+}
+
+export interface Call extends ReadCall {
+  /** As it was sent: `readJson` gives its value. */
+  body: Uint8Array;
+  idempotencyKey: string | undefined;
+  /** As the store's, for this caller alone: refused if its key has ended by the time of the decision. */
+  write: Store['write'];
 }
 
 export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;
 
 /** What a GET gives, under the request's conditions. */
-export function reading(handler: (shop: Shop, call: Call) => Reply): Handler {
+export function reading(handler: (shop: Shop, call: ReadCall) => Reply): Handler {
   return (shop, call) => underConditions(call.conditions, handler(shop, call));
 }
 

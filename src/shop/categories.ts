@@ -4,28 +4,29 @@ import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
+import { readJson } from '../json/reader.ts';
 import type { Category } from '../store/model.ts';
-import { type Call, notFound, type Shop } from './call.ts';
+import { type Call, notFound, type ReadCall, type Shop } from './call.ts';
 import { pageReply, readPageRequest } from './pages.ts';
 import { NAME_LENGTH } from './pets.ts';
 
-export function listCategories(shop: Shop, call: Call): Reply {
+export function listCategories(shop: Shop, call: ReadCall): Reply {
   const page = readPageRequest(call.query);
   return pageReply('/v1/categories', page, shop.store.read.categories.page(page.after, page.limit), categoryJson);
 }
 
-export function putCategory(shop: Shop, call: Call): Promise<Reply> {
+export function putCategory(_: Shop, call: Call): Promise<Reply> {
+  const body = readJson(call.body);
   refuseParameters(call.query);
-  const members = new Members(call.body);
+  const members = new Members(body);
   const name = members.text('name', NAME_LENGTH);
   members.end({ id: 'stands in the path; leave it out' });
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
   const mustHold = preconditionOf(call.conditions);
   let isNew = false;
-  return shop.store
+  return call
     .write((ahead) => {
-      call.recheck(ahead);
       const before = ahead.categories.get(id);
       mustHold(before && etagOf(categoryJson(before)));
       isNew = before === undefined;

@@ -1,7 +1,7 @@
 /** Asking again under the same `Idempotency-Key`: the first reply, again. */
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Ahead, Made, Once, OnceKind, Operation, Store } from '../store/model.ts';
+import type { Ahead, Made, Once, OnceKind, Operation } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
@@ -21,7 +21,7 @@ const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
 const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
 /** The header's key, a structured string or bare; undefined where none was sent. */
-function onceOf(store: Store, call: Call): Once | undefined {
+function onceOf(store: Shop['store'], call: Call): Once | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
   const isString = sent.startsWith('"');
@@ -47,20 +47,19 @@ export function makeOnce<D extends Operation, R>(
 ): Promise<D | { op: 'again'; row: R }> {
   const once = onceOf(store, call);
   const decide = (ahead: Ahead) => {
-    call.recheck(ahead);
     const made = once && ahead.made(kind, once);
     if (made === undefined) return make(ahead, once);
     const row = again(ahead, made);
     if (row) return { op: 'again' as const, row };
     throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
   };
-  if (once === undefined) return store.write(decide);
+  if (once === undefined) return call.write(decide);
   const id = `${kind} ${once.caller} ${once.key}`;
   if (underWay.has(id) && !store.read.made(kind, once)) {
     throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
   }
   underWay.add(id);
-  return store.write(decide).finally(() => underWay.delete(id));
+  return call.write(decide).finally(() => underWay.delete(id));
 }
 
 /** The first reply, marked. */

@@ -5,21 +5,21 @@ import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
-import type { JsonValue } from '../json/reader.ts';
+import { type JsonValue, readJson } from '../json/reader.ts';
 import { type Ahead, type Made, ORDER_STATUSES, type Order } from '../store/model.ts';
-import { type Call, idParam, notFound, type Shop } from './call.ts';
+import { type Call, idParam, notFound, type ReadCall, type Shop } from './call.ts';
 import { makeOnce, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
-export function listOrders(shop: Shop, call: Call): Reply {
+export function listOrders(shop: Shop, call: ReadCall): Reply {
   const page = readPageRequest(call.query, ORDER_STATUSES);
   const orders = shop.store.read.orders.page(firstAfter(page.after), page.limit, page.status);
   return pageReply('/v1/store/orders', page, orders, orderJson);
 }
 
-export function getOrder(shop: Shop, call: Call): Reply {
+export function getOrder(shop: Shop, call: ReadCall): Reply {
   refuseParameters(call.query);
   const order = shop.store.read.orders.get(idParam(call.param));
   if (order === undefined) throw notFound('order');
@@ -27,8 +27,9 @@ export function getOrder(shop: Shop, call: Call): Reply {
 }
 
 export function createOrder(shop: Shop, call: Call): Promise<Reply> {
+  const body = readJson(call.body);
   refuseParameters(call.query);
-  const petId = readNewOrder(shop, call.body);
+  const petId = readNewOrder(shop, body);
   const placedAt = Math.floor(shop.clock.wall());
   const again = (ahead: Ahead, { id }: Made) => {
     const order = ahead.orders.get(id);
@@ -45,16 +46,16 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   }).then((done) => (done.op === 'placeOrder' ? placed(done.order) : replayed(placed(done.row))));
 }
 
-export function updateOrder(shop: Shop, call: Call): Promise<Reply> {
+export function updateOrder(_: Shop, call: Call): Promise<Reply> {
+  const body = readJson(call.body);
   refuseParameters(call.query);
-  const members = new Members(call.body);
+  const members = new Members(body);
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
   const mustHold = preconditionOf(call.conditions);
   let closed: Order;
-  return shop.store
+  return call
     .write((ahead) => {
-      call.recheck(ahead);
       const order = ahead.orders.get(idParam(call.param));
       if (order === undefined) throw notFound('order');
       mustHold(etagOf(orderJson(order)));

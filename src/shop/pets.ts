@@ -6,9 +6,9 @@ import { jsonReply, type Reply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
-import type { JsonValue } from '../json/reader.ts';
+import { type JsonValue, readJson } from '../json/reader.ts';
 import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet, type Whole } from '../store/model.ts';
-import { type Call, idParam, notFound, type Shop } from './call.ts';
+import { type Call, idParam, notFound, type ReadCall, type Shop } from './call.ts';
 import { makeOnce, replayed } from './once.ts';
 import { firstAfter, pageReply, readPageRequest } from './pages.ts';
 
@@ -27,18 +27,18 @@ export const GET_PET_HEADERS = [
   '</v1/pets>; rel="successor-version"',
 ];
 
-export function listPets(shop: Shop, call: Call): Reply {
-  const { read } = shop.store;
-  const kept = shop.lists.get(call.query, read.pets.version);
-  if (kept !== undefined) return kept;
-  const page = readPageRequest(call.query, PET_STATUSES);
-  const pets = read.pets.page(firstAfter(page.after), page.limit, page.status);
-  return shop.lists.keep(call.query, pageReply('/v1/pets', page, pets, petJson));
+export function listPets(shop: Shop, call: ReadCall): Reply {
+  const { pets } = shop.store.read;
+  return shop.lists.cached(call.query, pets.version, () => {
+    const page = readPageRequest(call.query, PET_STATUSES);
+    return pageReply('/v1/pets', page, pets.page(firstAfter(page.after), page.limit, page.status), petJson);
+  });
 }
 
 export function createPet(shop: Shop, call: Call): Promise<Reply> {
+  const body = readJson(call.body);
   refuseParameters(call.query);
-  const wanted = readNewPet(shop, call.body);
+  const wanted = readNewPet(shop, body);
   const again = (ahead: Ahead, made: Made) => {
     const pet = asMade(ahead, made);
     return saysTheSame(pet, wanted) && pet;
@@ -56,17 +56,17 @@ function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: Made): Pet {
   return { ...(pets.get(id) as Pet), status: status as Pet['status'] };
 }
 
-export function getPet(shop: Shop, call: Call): Reply {
+export function getPet(shop: Shop, call: ReadCall): Reply {
   if (shop.clock.wall() + (call.caller.ahead ?? 0) >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(call.query);
-  const { read } = shop.store;
-  const kept = shop.animals.get(call.param, read.pets.version);
-  if (kept !== undefined) return kept;
-  const pet = read.pets.get(idParam(call.param));
-  if (pet === undefined) throw notFound('animal');
-  return shop.animals.keep(call.param, taggedReply(petJson(pet), GET_PET_HEADERS));
+  const { pets } = shop.store.read;
+  return shop.animals.cached(call.param, pets.version, () => {
+    const pet = pets.get(idParam(call.param));
+    if (pet === undefined) throw notFound('animal');
+    return taggedReply(petJson(pet), GET_PET_HEADERS);
+  });
 }
 
 /** NewPet, with everything that is wrong in one message. Whether the category alone is wrong, the write decides. */

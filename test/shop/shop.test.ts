@@ -1,7 +1,6 @@
 /** The handlers on two stores that share one journal, and the rows that lead to them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readJson } from '../../src/json/reader.ts';
 import { ENDPOINTS, placesOf } from '../../src/routes.ts';
 import { ReplyCache } from '../../src/shop/cache.ts';
 import type { Call, Handler, Shop } from '../../src/shop/call.ts';
@@ -9,26 +8,29 @@ import { replayed } from '../../src/shop/once.ts';
 import { createOrder, updateOrder } from '../../src/shop/orders.ts';
 import { createPet } from '../../src/shop/pets.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/model.ts';
 import { columnsOf } from '../../src/store/operations.ts';
 import { SetClock } from '../clock.ts';
 import { SharedList } from '../store/shared-journal.ts';
 
-async function open(list: SharedList): Promise<Shop> {
+type Opened = Shop & { store: Store };
+
+async function open(list: SharedList): Promise<Opened> {
   const clock = new SetClock();
   const store = await MemoryStore.open(list.journal(), { clock });
   return { store, clock, categories: 'open', lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set() };
 }
 
-const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', conditions: {}, recheck: () => {} };
-const callOf = (body: string, idempotencyKey?: string): Call => {
-  return { ...CALL, body: readJson(Buffer.from(body)), idempotencyKey };
+const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', conditions: {} };
+const callOf = ({ store }: Opened, body: string, idempotencyKey?: string): Call => {
+  return { ...CALL, body: Buffer.from(body), idempotencyKey, write: (decide) => store.write(decide) };
 };
 
 test('two services on one journal: one thing for an Idempotency-Key, one order for an animal', async () => {
   const list = new SharedList();
   const shops = [await open(list), await open(list)];
   const both = (handler: Handler, body: string, idempotencyKey?: string) =>
-    Promise.allSettled(shops.map(async (shop) => handler(shop, callOf(body, idempotencyKey))));
+    Promise.allSettled(shops.map(async (shop) => handler(shop, callOf(shop, body, idempotencyKey))));
   const made = await both(createPet, '{"name":"Rex","categoryId":9007199254740993}', 'a');
   const replies = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const [{ body }] = replies;
@@ -46,12 +48,12 @@ test('what all is cleared behind, in the same batch, is answered as it was decid
   const shop = await open(new SharedList());
   const pet = '{"name":"Rex","categoryId":1}';
   const ask = async () => [
-    await createPet(shop, callOf(pet, 'a')),
-    await createOrder(shop, callOf('{"petId":1}', 'b')),
+    await createPet(shop, callOf(shop, pet, 'a')),
+    await createOrder(shop, callOf(shop, '{"petId":1}', 'b')),
   ];
   const first = await ask();
-  const again = [createPet(shop, callOf(pet, 'a')), createOrder(shop, callOf('{"petId":1}', 'b'))];
-  const closed = updateOrder(shop, { ...callOf('{"status":"delivered"}'), param: '1' });
+  const again = [createPet(shop, callOf(shop, pet, 'a')), createOrder(shop, callOf(shop, '{"petId":1}', 'b'))];
+  const closed = updateOrder(shop, { ...callOf(shop, '{"status":"delivered"}'), param: '1' });
   await shop.store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf([]) }));
   assert.deepEqual(await Promise.all(again), first.map(replayed));
   assert.match(String((await closed).body), /"status":"delivered"/);
@@ -60,12 +62,21 @@ test('what all is cleared behind, in the same batch, is answered as it was decid
 
 test('replies are kept up to 8 MiB in all, with their lines; then all of them go', () => {
   const cache = new ReplyCache();
-  const keep = (asked: string) => cache.keep(asked, { status: 200, headers: ['A', 'b'], body: 'x'.repeat(100_000) });
-  let kept = 0;
-  do keep(`${kept++}`);
-  while (cache.get('0', -1));
-  assert.equal(kept, Math.floor((8 * 1024 * 1024) / 100_014) + 1);
-  assert.ok(cache.get(`${kept - 1}`, -1), 'the newest is there');
+  const reply = () => ({ status: 200, headers: ['A', 'b'], body: 'x'.repeat(100_000) });
+  let made = 0;
+  const isCached = (asked: string) => {
+    const before = made;
+    cache.cached(asked, 0, () => {
+      made++;
+      return reply();
+    });
+    return made === before;
+  };
+  const fits = Math.floor((8 * 1024 * 1024) / 100_014);
+  for (let i = 0; i < fits; i++) isCached(`${i}`);
+  assert.deepEqual([made, isCached('0'), isCached(`${fits - 1}`)], [fits, true, true]);
+  assert.ok(!isCached('one more'));
+  assert.deepEqual([isCached('one more'), isCached('0')], [true, false], 'the newest is there');
 });
 
 test('whatever the last segment is called, all methods stand at one place; another parameter is no row', () => {
