@@ -98,8 +98,6 @@ export function counted(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`;
 }
 
-/** `12,345`. Node's own way would load the rules of a language first, a tenth of a whole start. */
-
 /** 2026-01-31T12:00:00.000Z → 2026-01-31 12:00:00 UTC; other texts stay as they are. */
 export const when = (text: string): string =>
   text.length >= MIN_MOMENT_CHARS && /^\d{4}-\d\d-\d\dT[\d:]{8}\.\d+Z$/.test(text)

@@ -16,6 +16,7 @@ import { asCommandError, EXIT } from './exit.ts';
 import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer, openMetrics } from './metrics.ts';
+import { tellReady } from './notify.ts';
 import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { addPages } from './pages.ts';
@@ -123,6 +124,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     await team?.listen();
     void tellFirstSteps(steps(origin, firstKey), origin, firstKey, log);
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
+    void tellReady(log);
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
       engine.upkeep.giveUp?.(); // who asked for a compaction is to hear of it
@@ -151,13 +153,13 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   return new Lab(engine, clock, content, VERSION);
 }
 
-/** Why the service cannot be on several threads, where it cannot. */
 /** A store that takes no more is served all the same. */
 function withoutKey(error: Error, log: Logger): undefined {
   if (!(error instanceof BoundError)) throw error;
   log.warn(`no first key was made: ${error.message}`);
 }
 
+/** Why the service cannot be on several threads, where it cannot. */
 function whyOneThread({ lab, store }: ServeSettings, given: Given): string | undefined {
   const threads = given('threads');
   for (const [key, value] of Object.entries({ lab, store })) {
