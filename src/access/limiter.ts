@@ -25,11 +25,12 @@ const DAY_USED = 3;
 const BAN_END = 4;
 const BANS = 5; // how many stood against the caller when the newest began, with that one
 const STRIKES = 6;
-export const BEFORE = 7; // in the list of changed callers: who was noted before, as slot + 1; 0: this one is not in it
+export const BEFORE = 7; // the next of the linked list of changed callers, as slot + 1; 0: this one is not in it
 export const NOBODY = -1; // ends that list
 const PAST_MS = (MAX_BANS + 1) * DAY_MS; // so far back the origin lies at least: a ban from before it is forgiven
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // what begins by then ends within 31 bits
 const COMPARE_EVERY_MS = 250;
+if (BEFORE !== ROW - 1 || Math.max(...BAN_MINUTES) * MINUTE_MS > DAY_MS) throw new Error('a row would overflow');
 
 /** What of a caller must survive a restart; what has expired is 0. */
 type Counted = Omit<Usage, 'key'>;

@@ -116,6 +116,13 @@ export class StateAhead implements Ahead, Tables {
     perform(operation, this);
   }
 
+  /** Throws where memory is not what was decided on: a bug, and nothing more may be answered out of it. */
+  mustBe({ counters }: State): void {
+    for (const name of Object.keys(counters) as (keyof Counters)[]) {
+      if (counters[name] !== this.counters[name]) throw new Error(`${name} is not as it was decided`);
+    }
+  }
+
   /** What makes nothing larger is never refused; nor what is done to a key that there is: it may be its end. */
   #mustFit(operation: Operation, { total, isLarger, share, by }: Growth): void {
     if (!isLarger || (operation.op === 'setKey' && this.keys.get(operation.key.id))) return;

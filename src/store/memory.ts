@@ -134,6 +134,7 @@ export class MemoryStore implements Store {
       }
       if (others === undefined) this.#onDurable?.(operations);
       this.read.apply(others ?? operations);
+      if (others === undefined) ahead.mustBe(this.read);
       this.#tellFilling();
       if (others === undefined) return true;
     }

@@ -72,6 +72,10 @@ export const fileName = (file: number): string => `store-${String(file).padStart
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
+// Else no line would be found sealed, or a batch could not hold a line.
+if (checksum('').length !== SEAL_BYTES || MAX_LINE_BYTES > MAX_BATCH_BYTES)
+  throw new Error('the format contradicts itself');
+
 /** By table: `toString(16)` goes through floating point for half of all checksums. */
 function checksum(body: string | Buffer): string {
   const crc = crc32(body);
