@@ -3,7 +3,7 @@
  * beginning can go. One schema, one store.
  */
 import { randomBytes } from 'node:crypto';
-import { DamagedError, isSealed, SEAL_BYTES, seal } from '../store/file/format.ts';
+import { DamagedError, isSealed, parsed, SEAL_BYTES, seal } from '../store/file/format.ts';
 import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
@@ -85,14 +85,15 @@ export function damaged(what: string): DamagedError {
 /** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */
 export function* decodeLines(text: string, what: string): Generator<{ entry: Entry; encoded: string }> {
   for (const line of text.split('\n').slice(0, -1)) {
-    if (!isSealed(Buffer.from(line))) throw damaged(`${what}: a checksum is wrong`);
-    yield { entry: decodeLine(line, what), encoded: line.slice(SEAL_BYTES) };
+    const bytes = Buffer.from(line);
+    if (!isSealed(bytes)) throw damaged(`${what}: a checksum is wrong`);
+    yield { entry: decodeLine(bytes, what), encoded: line.slice(SEAL_BYTES) };
   }
 }
 
-function decodeLine(line: string, what: string): Entry {
+function decodeLine(line: Buffer, what: string): Entry {
   try {
-    return decode(JSON.parse(line));
+    return decode(parsed(line) ?? {});
   } catch (error) {
     throw error instanceof VersionError ? error : damaged(`${what}: ${(error as Error).message}`);
   }

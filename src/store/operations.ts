@@ -155,6 +155,7 @@ function give(thing: 'pet' | 'order', first: number, count: number, { counters }
   const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';
   const next = counters[counter];
   if (mayLeap ? first < next : first !== next) impossible(`${thing} ${first}: the next id is ${next}`);
+  if (!Number.isSafeInteger(first + count)) impossible(`${thing} ${first}: behind it no id is left`);
   counters[counter] = first + count;
 }
 

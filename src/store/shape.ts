@@ -28,8 +28,10 @@ import {
 type Check = (value: unknown) => string | undefined;
 
 const MAX_INT64 = 2n ** 63n - 1n;
-/** The last moment that a Date can tell. */
-const MAX_TIME_MS = 8.64e15;
+/** The last moment that RFC 3339 can tell. */
+const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+/** A name has 255 characters at most, each of which may be two of these units. */
+const MAX_NAME_UNITS = 510;
 const MAX_LIMIT = 1_000_000_000;
 
 const numberFrom =
@@ -42,6 +44,9 @@ const id = numberFrom(1, Number.MAX_SAFE_INTEGER);
 const count = numberFrom(0, Number.MAX_SAFE_INTEGER);
 const limit = numberFrom(1, MAX_LIMIT);
 const text: Check = (value) => (typeof value === 'string' ? undefined : ' is no text');
+const isName = (value: unknown): boolean =>
+  typeof value === 'string' && value.length > 0 && value.length <= MAX_NAME_UNITS;
+const name: Check = (value) => (isName(value) ? undefined : ' is no name');
 const moment: Check = (value) =>
   typeof value === 'number' && value >= 0 && value <= MAX_TIME_MS ? undefined : ' is no moment';
 const matching =
@@ -103,9 +108,9 @@ function shape<T>(members: Members<T>, more?: (whole: T) => string | undefined):
 const evenly = (...columns: unknown[][]): string | undefined =>
   columns.every(({ length }) => length === columns[0].length) ? undefined : ' has columns of different lengths';
 
-const pet = shape<Pet>({ id, name: text, categoryId: int64, status: oneOf(PET_STATUSES) });
+const pet = shape<Pet>({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) });
 const order = { id, petId: id, placedAt: moment };
-const category = shape<Category>({ id: int64, name: text });
+const category = shape<Category>({ id: int64, name });
 const once = shape<Once>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
 const usage = shape<Usage>({ key: text, dayUsed: count, dayEndsAt: moment, banStep: count, banEndsAt: moment });
 /** As `check` does, many times as fast where all is well: of a million animals nobody is to wait for this. */
@@ -114,8 +119,8 @@ const quickly =
   (value) =>
     Array.isArray(value) && areWell(value) ? undefined : check(value);
 
-function areTexts(items: unknown[]): boolean {
-  for (let i = 0; i < items.length; i++) if (typeof items[i] !== 'string') return false;
+function areNames(items: unknown[]): boolean {
+  for (let i = 0; i < items.length; i++) if (!isName(items[i])) return false;
   return true;
 }
 
@@ -133,7 +138,7 @@ function areStatuses(items: unknown[]): boolean {
 }
 
 const columns = {
-  names: quickly(areTexts, listOf(text)),
+  names: quickly(areNames, listOf(name)),
   categoryIds: quickly(areNumbers, listOf(int64)),
   statuses: quickly(areStatuses, listOf(oneOf(PET_STATUSES))),
 };
@@ -142,7 +147,7 @@ const key = shape<ApiKey>(
   {
     id: text,
     slot: numberFrom(0, MAX_SLOTS - 1),
-    name: text,
+    name,
     plan: oneOf(PLANS),
     perMinute: limit,
     perDay: limit,
@@ -156,15 +161,18 @@ const key = shape<ApiKey>(
 );
 const counters = shape<Counters>({ nextPetId: id, nextOrderId: id, nextSlot: numberFrom(0, MAX_SLOTS) });
 const proof = shape<Proof>({ pets: count, orders: count, categories: count, keys: count, digest: text });
-const made = shape<Made>({ id, status: oneOf([...PET_STATUSES, ...ORDER_STATUSES]), at: moment });
+const madePet = shape<Made>({ id, status: oneOf(PET_STATUSES), at: moment });
+const madeOrder = shape<Made>({ id, status: oneOf(['placed']), at: moment });
 const onceId = matching(/^(?:addPet|placeOrder|import)\n[^\n]+\n[^\n]+$/);
-const onceEntry: Check = (value) =>
-  Array.isArray(value) && value.length === 2 ? (onceId(value[0]) ?? made(value[1])) : ' is no pair';
+const pairOf =
+  (first: Check, second: (first: string) => Check): Check =>
+  (value) =>
+    Array.isArray(value) && value.length === 2 ? (first(value[0]) ?? second(value[0])(value[1])) : ' is no pair';
+const onceEntry = pairOf(onceId, (id) => (id.startsWith('placeOrder') ? madeOrder : madePet));
 
 const keyId = matching(/^k[1-9]\d*$/);
 const by = maybe(keyId);
-const share: Check = (value) =>
-  Array.isArray(value) && value.length === 2 ? (keyId(value[0]) ?? count(value[1])) : ' is no pair';
+const share = pairOf(keyId, () => count);
 
 /** Around the operation, in a file. */
 const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
@@ -176,7 +184,9 @@ const kind = <O extends Operation['op']>(
 
 const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
   addPet: kind('addPet', { pet, once: maybe(once), by }),
-  pets: kind('pets', { first: id, once: maybe(once), ...columns }, areEven),
+  pets: kind('pets', { first: id, once: maybe(once), ...columns }, (some) =>
+    some.names.length === 0 ? '.names is empty' : areEven(some),
+  ),
   placeOrder: kind('placeOrder', {
     order: shape<Order>({ ...order, status: oneOf(['placed']) }),
     once: maybe(once),

@@ -98,6 +98,10 @@ export class State implements Tables, Reading {
       if (placed.has(petId)) throw new Error(`pet ${petId}: two orders are placed`);
       placed.add(petId);
     }
+    for (const [id, made] of this.onces) {
+      const [thing, rows] = id.startsWith('placeOrder') ? ['order', this.orders] : ['pet', this.pets];
+      if (!rows.statusOf(made.id)) throw new Error(`an Idempotency-Key made ${thing} ${made.id}, which is not there`);
+    }
     const { byDigest } = this.keys;
     let [secrets, last] = [0, -1];
     for (const key of this.keys.values()) {

@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { freePort, temporary } from '../program.ts';
+import { aKey } from '../store/opened.ts';
 import { ANIMAL, withStore, workplace } from './workplace.ts';
 
 const SEED = `{"categories":[{"id":1,"name":"Dogs"}],
@@ -157,8 +158,8 @@ test('a server waits a while for a command that has the store: it is alive, and 
 
 test('while a big store is read others have their turn, at every megabyte', async (t) => {
   const data = await temporary(t);
-  const category = { id: 1, name: 'n'.repeat(4_000_000) };
-  await withStore(data, ({ engine }) => engine.store.write(() => ({ op: 'setCategory', category })));
+  const key = aKey(0, { secrets: [{ digest: 'n'.repeat(4_000_000) }] });
+  await withStore(data, ({ engine }) => engine.store.write(() => ({ op: 'setKey', key })));
   let turns = 0;
   const others = new Set<number>();
   const onProgress = () => {

@@ -9,8 +9,6 @@ import { checked } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
 import { addPet, RICH, replica, setKey, until } from './replicas.ts';
 
-const category = (id: number, name: string) => ({ op: 'setCategory' as const, category: { id, name } });
-
 /** The longest conversation from a connection's first byte on, and every how manieth message of it is cut at. */
 const MESSAGES = 60;
 /** Of the conversation of a restore, more messages come at a time. */
@@ -122,7 +120,7 @@ onDatabase('the wire to the database', (database) => {
     const dir = await temporary(t);
     const source = await replica(t, database().url('source'));
     await setKey(source.store, RICH);
-    for (let n = 0; n < 6; n++) await source.store.write(() => category(n, 'x'.repeat(2 ** 18)));
+    for (let n = 0; n < 6; n++) await setKey(source.store, { secrets: [{ digest: `${n}`.repeat(2 ** 18) }] });
     const file = path.join(dir, 'backup');
     const { digest } = await source.upkeep.backup(file);
     const proxy = new WireProxy();

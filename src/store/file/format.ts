@@ -7,6 +7,7 @@
  *
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
  */
+import { isUtf8 } from 'node:buffer';
 import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
@@ -23,6 +24,9 @@ export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
 /** `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
 
+/** Of files and batches: their counting never comes near what a double does not hold exactly. */
+const MAX_NUMBER = 1e15;
+
 export const isStoreId = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{8,32}$/.test(value);
 
 export interface Header {
@@ -36,10 +40,19 @@ export interface Header {
   counters?: Counters;
 }
 
-/** The members of a line; undefined: it is no JSON object. */
+/** What is no Unicode has no place in a name. */
+function mustBeUnicode(_: string, value: unknown): unknown {
+  if (typeof value === 'string' && /\p{Surrogate}/u.test(value)) throw new Error('a lone surrogate');
+  return value;
+}
+
+/** The members of a line; undefined: it is no JSON object, or no Unicode. */
 export function parsed(line: Buffer): Record<string, unknown> | undefined {
+  const text = line.toString();
+  if (text.includes('\ufffd') && !isUtf8(line)) return undefined;
   try {
-    const value = JSON.parse(line.toString());
+    // A lone surrogate is told by an escape, as few other characters are.
+    const value = JSON.parse(text, text.includes('\\u') ? mustBeUnicode : undefined);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
     return undefined;
@@ -112,7 +125,8 @@ export function encodeBatch(batch: number, operations: readonly (Operation | { o
 /** A first line whose checksum is right: what it says, if this program can read the file. */
 export function readHeader(path: string, line: Buffer): Header {
   const { petstore, version, store, file, first, counters } = parsed(line) ?? {};
-  const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
+  const isNumber = (value: unknown): value is number =>
+    Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < MAX_NUMBER;
   const noHeader = new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
   if (petstore !== 'store' || !isNumber(version)) throw noHeader;
   if (version !== FORMAT_VERSION) throw new VersionError(`it has format ${version}`, version < FORMAT_VERSION);
