@@ -3,7 +3,7 @@
  *
  *   target → place → message → caller → limits → endpoint → body → handler → reply
  *
- * Whatever is wrong on the way is thrown as an error of its room, and caught and told in one place: `toApiError`.
+ * A step that refuses the request throws an error of its room; one catch turns it into a reply: `toApiError`.
  */
 import type { Server } from 'node:http';
 import type { Addresses } from './access/addresses.ts';
@@ -33,7 +33,7 @@ import { ReplyCache } from './shop/cache.ts';
 import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
-/** What must be there before anything but "not yet" can be answered. */
+/** The parts of a service that is open. Before they are there, requests are told to come back. */
 interface Services {
   store: Store;
   shop: Shop;
@@ -43,7 +43,7 @@ interface Services {
   ready(): boolean;
   /** For trying clients; without it `/lab` is nowhere. */
   lab?: LabHook;
-  /** Where this is not the thread that writes: asks that one for what is not a GET. */
+  /** In a thread that only reads: passes any request but a GET to the thread that writes. */
   elsewhere?: (asked: Asked) => Promise<Reply>;
 }
 
@@ -59,7 +59,7 @@ interface AppOptions {
   settings: AppSettings;
   clock: Clock;
   addresses: Addresses;
-  /** What stands outside `/v1`, by path. */
+  /** The pages outside `/v1`, by path. */
   pages: Pages;
   log: Record<'info' | 'warn' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
   onAnswered?: (answered: Answered) => void;
@@ -111,7 +111,7 @@ export class App {
     this.#services = { store, shop, ...services };
   }
 
-  /** No new connections; what is under way is finished, at most `maxMs`; who asks meanwhile is refused. */
+  /** Accepts no new connections, finishes requests under way within `maxMs`, and refuses those that come meanwhile. */
   drain(maxMs: number): Promise<void> {
     this.#draining = true;
     return this.connections.drain(maxMs, (connection) => this.#refuseRaw(connection, notNow('is shutting down')));
@@ -154,7 +154,7 @@ export class App {
     return after(admitted, (refused) => this.#decided(exchange, refused, path, allow, lab));
   }
 
-  /** By the gate: the request is refused, or whoever asks is known and has paid. */
+  /** The gate has decided: it refused the request, or the caller is known and within its limits. */
   #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
     const { req, res } = exchange;
     if (exchange.caller !== undefined && !req.from.isTrusted) this.connections.trust(req.from);
@@ -182,7 +182,7 @@ export class App {
     });
   }
 
-  /** What another thread has admitted. */
+  /** Serves a request that another thread has admitted. */
   decide(asked: Asked): Promise<Reply> {
     const { shop, callers, store } = this.#services as Services;
     const write = this.#gate.writer(asked, callers, store);
@@ -202,7 +202,7 @@ export class App {
     return this.#services.ready() ? undefined : 'waits for its store';
   }
 
-  /** The one catch: whatever was thrown on the way, as a reply. */
+  /** The one catch: an error thrown on the way becomes a reply. */
   #refusal(requestId: string, error: unknown): Reply {
     const known = toApiError(error);
     if (known !== undefined) return errorReply(known);
@@ -218,7 +218,7 @@ export class App {
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
-    // Not where a later request was taken already: its reply would never be sent.
+    // Only if this is the newest request on the connection: the reply to a later one would never be sent.
     if (this.#draining && req.from.pending.at(-1) === res) req.from.endWith(res);
     const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));

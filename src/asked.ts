@@ -1,4 +1,4 @@
-/** What is not a GET, once its caller is admitted, as plain data: so that one thread can ask another to decide it. */
+/** A request that is no GET, once its caller is admitted, as plain data: one thread passes it to another. */
 import type { Exchange } from './exchange.ts';
 import type { Reply } from './http/reply.ts';
 import { ENDPOINTS } from './routes.ts';

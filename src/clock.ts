@@ -1,4 +1,4 @@
-/** Two notions of time. What is written down and compared later is in a third, the store's: `Store.unix`. */
+/** Two clocks. Moments that are stored and compared later are on a third, the store's: `Store.unix`. */
 export interface Clock {
   /** Milliseconds that never jump and never go back; the origin means nothing. Decisions are taken on it. */
   now(): number;

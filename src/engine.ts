@@ -8,9 +8,9 @@ import type { Clock } from './clock.ts';
 import type { ApiKey, Category, Operation, PetColumns, Proof, Store } from './store/model.ts';
 
 export interface Upkeep {
-  /** Reads everything as it lies on disk, and checks it. `notices`: what the next start will put right by itself. */
+  /** Reads everything on disk, and checks it. `notices`: the faults that the next start will mend by itself. */
   verify(): Promise<Proof & { notices?: string[] }>;
-  /** Writes the store anew, without what was overtaken. */
+  /** Writes the store anew, without records that later ones have replaced. */
   compact(): Promise<void>;
   /** Before the end, where a compaction may be under way: it is not finished. */
   giveUp?(): void;
@@ -41,7 +41,7 @@ export interface Engine {
    * of this key are full, its clock is real.
    */
   reset(key: ApiKey, content?: { categories: Category[]; pets: PetColumns }): Promise<void>;
-  /** What was accepted is durable, the last usage is written, and all is let go. */
+  /** Makes all accepted changes durable, writes the last usage, and frees everything. */
   close(): Promise<void>;
 }
 
@@ -58,11 +58,11 @@ export interface EngineOptions {
   /** Refusals in a minute that ban a key; 0: never; absent: five times its limit a minute. */
   banAfter?: number;
   log: Log;
-  /** What is kept may take so much of the heap. */
+  /** The most bytes of the heap that the stored data may take. */
   maxBytes?: number;
   /** Where there is no store, none is begun. */
   mustExist?: boolean;
-  /** What was kept cannot be known: the process must end, with a status that is not 0. */
+  /** Called when nobody can know which changes were kept: the process must then end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;
   /** Told after each batch that became durable, and how long that took. */
   onBatch?: (ms: number) => void;

@@ -1,4 +1,4 @@
-/** One request on its way, and who else has a part in it: metrics and the access log, and the lab. */
+/** One request on its way, and the other parties to it: metrics, the access log, and the lab. */
 import type { Limiter } from './access/limits.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
 import { CATALOGUE } from './http/errors.ts';
@@ -9,7 +9,7 @@ import type { JsonValue } from './json/reader.ts';
 import type { Endpoint } from './routes.ts';
 import type { ApiKey } from './store/model.ts';
 
-/** What is found out about a request is kept here, so that every reply can tell it. */
+/** All that is known of a request so far, so that every reply can say it. */
 export interface Exchange {
   readonly req: Incoming;
   readonly res: Outgoing;
@@ -25,7 +25,7 @@ export interface Exchange {
   resetsAt: number | undefined;
   /** Its body, once it has come. */
   body: Uint8Array | undefined;
-  /** What is to go wrong with it, as was asked for. */
+  /** The fault to inject into it, if one was ordered. */
   fault: Fault | undefined;
 }
 
@@ -51,13 +51,13 @@ interface Fault {
 
 /** All that the way of a request knows of the lab. */
 export interface LabHook {
-  /** Counts what is asked under `/lab`, which takes nothing of the plan's limits. */
+  /** Counts requests under `/lab`, which take nothing from the limits of the plan. */
   readonly limiter: Limiter;
   /** The value of `Allow` for a path under `/lab`; undefined where there is nothing. */
   allow(path: string): string | undefined;
   /** Answers a caller within that limit, at a path that there is. */
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
-  /** A request under `/v1` of a caller who is known, whether it is within its limits or not. */
+  /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
   /** A ban begins: with the request that arrives next. */
   banned(key: ApiKey): void;
@@ -96,7 +96,7 @@ function measure(connection: Connection, status: number, now: number, exchange: 
   return status === CATALOGUE.request_timeout ? Math.min(now - since, MAX_HEAD_MS) : 0;
 }
 
-/** What is told of a request beside its reply, which left at `now`. */
+/** The facts of a request that metrics and the log record, beside its reply, which left at `now`. */
 export function toldOf(exchange: Exchange | undefined, from: Connection, status: number, now: number) {
   const { req, endpoint, caller } = exchange ?? {};
   const ms = measure(from, status, now, exchange);

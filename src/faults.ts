@@ -7,7 +7,7 @@ import { BoundError } from './store/bounds.ts';
 import { StoreError } from './store/model.ts';
 
 const AGAIN = ['Retry-After', '1'];
-/** What failed in the store, as it is told. `rejected` is a bug: no request can make an operation that large. */
+/** The store's failures as errors of the catalogue. `rejected` is a bug: no request can make a change that large. */
 const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
@@ -17,7 +17,7 @@ const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?:
   quota: undefined,
   rejected: undefined,
 };
-/** A bound says in its own words what is reached, and by whom. */
+/** An error at a bound brings its own message: which bound it is, and whose. */
 const AT_BOUND = { full: 'storage_full', busy: 'unavailable', quota: 'rate_limited' } as const;
 
 /** How the errors of each room are told to a client. Undefined: none of them, so a bug. */

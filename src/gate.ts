@@ -1,4 +1,4 @@
-/** Who asks, and how often: the key first, then the limits. What both come to is told in headers. */
+/** Authentication, then rate limits; and the headers that tell the limits. */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Addresses, PAGES_PER_MINUTE } from './access/addresses.ts';
@@ -109,7 +109,7 @@ export class Gate {
     return this.#newest as Reply;
   }
 
-  /** For a reply that no key paid for: what the address has left. */
+  /** The limit headers of a reply to a request without a valid key: they tell what its address has left. */
   limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string {
     return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
   }

@@ -1,4 +1,4 @@
-/** What was checked as JUnit XML, which every CI system shows. */
+/** Results of checks as JUnit XML, which every CI system shows. */
 import { markup } from './quoting.ts';
 
 export interface JunitCase {
@@ -12,7 +12,7 @@ export interface JunitCase {
 interface Suite {
   /** For people. */
   name: string;
-  /** What the cases are grouped by. */
+  /** The group under which CI systems show the cases. */
   className: string;
   /** Unix ms. */
   at: number;

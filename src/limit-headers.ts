@@ -1,9 +1,9 @@
-/** What a caller has left, as lines of a head. */
+/** The rate-limit headers, as lines of a response head. */
 import type { Allowance } from './access/addresses.ts';
 import type { Decision } from './access/limits.ts';
 import { digits, newest } from './digits.ts';
 
-/** Of what seldom differs from one reply to the next, the newest text is kept. */
+/** Parts that seldom differ from one reply to the next: the newest text of each is cached. */
 const policyOf = newest((perMinute, perDay) => `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`);
 const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
 const endOf = newest((dayLeft) => `;t=${dayLeft}`);
@@ -23,7 +23,7 @@ export function keyLimits(decision: Decision): string {
   return headLines(shown.limit, remaining, resetOf(decision), policyOf(minute.limit, day.limit), state);
 }
 
-/** What X-RateLimit-Reset tells: in Unix seconds, the end of the window that binds, or of a ban. */
+/** The value of X-RateLimit-Reset, in Unix seconds: the end of the window that binds, or of a ban. */
 export function resetOf(decision: Decision): number {
   const { verdict, retryAt, binding } = decision;
   return Math.ceil((verdict === 'banned' ? retryAt : decision[binding].endsAt) / 1000);

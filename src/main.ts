@@ -31,7 +31,7 @@ function asksForHelp(words: string[]): boolean {
   return options.includes('--help') || options.includes('-h');
 }
 
-/** Of what was typed, the name is what stands before the first option. */
+/** The words before the first option are the name of the command. */
 function unknown(words: string[]): string {
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
@@ -39,11 +39,11 @@ function unknown(words: string[]): string {
   return `there is no command ${excerpt(withoutSecrets(typed))}${didYouMean(typed, names) || didYouMean(words[0], firsts)}`;
 }
 
-/** What is not taken of our output and our messages is told where it is written. */
+/** Errors of writing output are handled where it is written; without a listener they would end the process here. */
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
-/** What we make is nobody else's to read: the store, its socket, backups. It holds for all threads. */
+/** Files that we make (store, socket, backups) are readable by their owner alone. The mask holds for all threads. */
 if (isMainThread) process.umask(0o077);
 
 const run = async () => (isMainThread ? main(process.argv.slice(2)) : (await import('./threads/thread.ts')).work());

@@ -1,4 +1,7 @@
-/** What stands outside `/v1`: no key; of limits, one an address for what is large. And why requests under `/v1` are not served just now, if they are not. */
+/**
+ * Pages outside `/v1`: health, readiness, console and document. They need no key; large ones have a limit per address.
+ * And the reasons why requests under `/v1` may not be served yet, or any more.
+ */
 import { underConditions } from './http/conditions.ts';
 import { preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';

@@ -11,7 +11,7 @@ export const markup = (text: string): string => text.replace(/[&<>"]/g, (charact
 
 const MAX_EXCERPT_CHARS = 40;
 
-/** In a message: the beginning of what somebody sent, quoted, and with nothing in it that does not show. */
+/** For a message: the beginning of a text that somebody sent, quoted, with invisible characters escaped. */
 export function excerpt(text: string): string {
   const characters = Array.from(text.slice(0, 2 * MAX_EXCERPT_CHARS + 2));
   const shown = characters.slice(0, MAX_EXCERPT_CHARS).join('');
@@ -21,7 +21,7 @@ export function excerpt(text: string): string {
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
 
-/** What was typed, as it may be shown: nothing of the address of a database, of any other no user and password. */
+/** A URL as it may be shown: nothing of a database's address; of any other, no user and no password. */
 export function withoutSecrets(text: string): string {
   const scheme = text.indexOf('://');
   const shown = text.slice(0, scheme + '://'.length);

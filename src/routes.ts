@@ -14,7 +14,7 @@ export interface Endpoint {
   path: string;
   stability: Stability;
   handler: Handler;
-  /** What its handler says in the headers of every reply: refusals by others say it too. */
+  /** Headers that its handler sends with every reply. Refusals before the handler send them too. */
   headers: readonly string[];
 }
 
@@ -41,7 +41,7 @@ function row(
   return { name, method, path, stability, handler, headers };
 }
 
-/** What stands at one path: its endpoints by method, HEAD beside GET. */
+/** The endpoints at one path by method, HEAD beside GET. */
 interface Place {
   allow: string;
   endpoints: ReadonlyMap<string, Endpoint>;
@@ -49,7 +49,7 @@ interface Place {
 
 const PLACES = placesOf(ENDPOINTS);
 
-/** By the path up to its parameter, which matches any last segment, whatever it is called in a row. */
+/** Places by the path up to its parameter. A parameter matches any last segment; its name does not matter. */
 export function placesOf(rows: readonly Endpoint[]): ReadonlyMap<string, Place> {
   const at = (root: string) => rows.filter(({ path }) => rootOf(path) === root);
   return new Map(rows.map(({ path }) => [rootOf(path), placeOf(at(rootOf(path)))]));

@@ -60,7 +60,7 @@ export class Addresses {
     return { ...this.#show(bucket, now), over };
   }
 
-  /** How the address stands, counting nothing; `over` says what `count` would. */
+  /** The allowance of an address, counting nothing. `over`: whether `count` would refuse. */
   look(address: string): Allowance {
     const isFull = this.#buckets.size >= MAX_ADDRESSES;
     const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });

@@ -1,4 +1,4 @@
-/** Who asks: from the `Authorization` header to the key's record, or to the reason why not. */
+/** Authentication: from the `Authorization` header to the record of the key, or to the reason why it is refused. */
 import type { ApiKey, Environment, Store } from '../store/model.ts';
 import { environmentOf, KEY_PREFIX } from './key-form.ts';
 import { digestOf } from './keys.ts';

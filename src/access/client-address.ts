@@ -1,7 +1,7 @@
 /** The address a request is counted under: an IPv4 address, or the /64 of an IPv6 one, each in one form only. */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** What a socket that is already gone (or is no IP socket) counts as. */
+/** The address under which a socket counts that is already gone, or is no IP socket. */
 const NO_ADDRESS = 'unknown';
 const IPV6_GROUPS = 8;
 

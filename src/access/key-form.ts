@@ -10,7 +10,7 @@ export const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs
 const CHECKSUM_CHARS = 6;
 const FORM = /^ps_(live|test)_[0-9A-Za-z]{36}$/;
 
-/** The environment a key is for, or what is wrong with its text. */
+/** The environment a key is for, or the fault in its text. */
 export function environmentOf(text: string): Environment | 'malformed' | 'mistyped' {
   const form = FORM.exec(text);
   if (form === null) return 'malformed';

@@ -15,7 +15,7 @@ import { steadyOffset } from './wall.ts';
  *
  *   | minute: end, used | day: end, used | ban: end, bans | strikes | before |
  *
- * Ends are ms since an origin, which is moved before they outgrow 31 bits. What has ended stays, and counts as nothing.
+ * Ends are ms since an origin, which is moved before they outgrow 31 bits. An ended window counts as 0.
  */
 export const ROW = 8;
 const MINUTE_END = 0; // of the open window; after a refusal by the day alone, when the strikes are forgotten
@@ -32,7 +32,7 @@ const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // what begins by then ends within 31 
 const COMPARE_EVERY_MS = 250;
 if (BEFORE !== ROW - 1 || Math.max(...BAN_MINUTES) * MINUTE_MS > DAY_MS) throw new Error('a row would overflow');
 
-/** What of a caller must survive a restart; what has expired is 0. */
+/** The counts of a caller that must survive a restart. Those of windows that have ended are 0. */
 type Counted = Omit<Usage, 'key'>;
 
 export class SlotLimiter implements Limiter {
@@ -108,7 +108,7 @@ export class SlotLimiter implements Limiter {
     this.rows[row + STRIKES] = 0;
   }
 
-  /** What is used of the window whose end stands at `end`; 0 where none is open. */
+  /** Requests used of the window whose end stands at `end`; 0 if none is open. */
   #used(end: number, now: number): number {
     return this.rows[end] > now ? this.rows[end + 1] : 0;
   }

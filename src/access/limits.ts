@@ -1,4 +1,4 @@
-/** The seam of the limiter: what is asked of it and what it answers. No HTTP, no I/O. */
+/** The seam of the limiter: the questions it takes and the answers it gives. No HTTP, no I/O. */
 import type { Clock } from '../clock.ts';
 
 export const MINUTE_MS = 60_000;
@@ -6,7 +6,7 @@ export const DAY_MS = 86_400_000;
 /** Strikes that bring a ban, as a multiple of the limit a minute, unless `--ban-after` says how many. */
 export const STRIKES_PER_MINUTE_LIMIT = 5;
 
-/** Who asks: a place in the limiter's rows, and the limits in force for it now. */
+/** A caller for the limiter: its place in the rows, and the limits in force for it now. */
 export interface Limited {
   readonly slot: number;
   readonly perMinute: number;
@@ -22,7 +22,7 @@ export interface WindowState {
 
 export type Verdict = 'admitted' | 'limited' | 'banned';
 
-/** What a take or a look came to. All moments are unix ms, and lie as far apart as on the clock that decides. */
+/** The result of a take or a look. All moments are unix ms, and lie as far apart as on the clock that decides. */
 export interface Decision {
   at: number;
   verdict: Verdict;
@@ -55,13 +55,13 @@ export interface Limiter {
   take(caller: Limited): Decision | Promise<Decision>;
   /** Where keys are made by other processes too: all that was acknowledged before the call can be read after it. */
   fresh?(): Promise<void>;
-  /** How the caller stands, and what a take would answer. Takes nothing and counts no strike. */
+  /** The caller's counts, and the decision that a take would make. Takes nothing and counts no strike. */
   look(caller: Limited): Looked | Promise<Looked>;
   /** Ends a ban and forgets strikes and earlier bans. */
   lift(caller: Limited): void | Promise<void>;
 }
 
-/** What a limiter of this process is made with. */
+/** The options of a limiter in this process. */
 export interface LimiterOptions {
   clock: Clock;
   /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart. */
@@ -88,7 +88,7 @@ export function showWindow(window: WindowState, limit: number, used: number, end
 }
 
 /**
- * Adds the verdict to both windows as they are shown, and what follows from it. The window that binds is the one with
+ * Adds the verdict to both windows as they are shown, and its consequences. The window that binds is the one with
  * the fewest remaining, on a tie the one that ends later: on a refusal that is the one that refused.
  */
 export function conclude(decision: Decision, verdict: Verdict, at: number, banEndsAt: number): Decision {

@@ -1,4 +1,4 @@
-/** What is published of limits: the plans and what each allows, and how long bans last. */
+/** The published limits: what each plan allows, and how long bans last. */
 import type { Plan } from '../store/model.ts';
 
 /** The limits of every plan but enterprise, whose limits are given when its key is made. */

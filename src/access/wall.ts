@@ -6,7 +6,7 @@ const MAX_DRIFT_MS = 250;
 type Kept = number[] | Float64Array;
 
 /**
- * What to add to a moment of an even clock, now `at`, so that it tells the wall clock's. It is kept until it is clearly
+ * The offset from an even clock, now at `at`, to the wall clock. It is kept until it is clearly
  * off: read anew each time, it would let the reset of one window wobble by a second.
  */
 export function steadyOffset(wall: () => number, kept: Kept = [Number.POSITIVE_INFINITY]): (at: number) => number {

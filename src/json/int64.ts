@@ -12,7 +12,7 @@ export function parseInt64(text: string): Int64 | undefined {
 }
 
 /**
- * What a JSON number such as `-12.50e3` comes to (sign, `1250`, 1), where that is an int64. Only digits that can belong
+ * The value of a JSON number such as `-12.50e3` (sign, `1250`, 1), if it is an int64. Only digits that can belong
  * to one are ever turned into one: a huge exponent or a long run of digits costs no more than looking at it once.
  */
 export function int64Of(sign: string, digits: string, exponent: number): Int64 | undefined {

@@ -1,10 +1,10 @@
-/** The members of a JSON object, held against what was asked for. */
+/** Validates the members of a JSON object, and names all violations at once. */
 import { excerpt } from '../quoting.ts';
 import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters } from './text.ts';
 
-/** More than any honest mistake comes to; what is beyond is counted, not named. */
+/** More violations than an honest mistake has; those beyond are counted, not named. */
 export const MAX_VIOLATIONS_NAMED = 20;
 
 /** Every way in which a JSON value is not the object that was asked for. */
@@ -26,7 +26,7 @@ export class Members {
   readonly #violations: string[] = [];
   readonly #remarks: string[] = [];
 
-  /** Throws at once for what is no object: no member can be asked of it. */
+  /** Throws at once if the value is no object: it has no members to check. */
   constructor(value: JsonValue) {
     if (!(value instanceof Map)) throw new InvalidMembers([`must be a JSON object (got ${kindOf(value)})`]);
     this.#members = value;
@@ -43,7 +43,7 @@ export class Members {
     return value;
   }
 
-  /** `remark`: what is said against the integer where the object is refused anyway; alone it refuses nothing. */
+  /** `remark`: a complaint about a valid integer. It is named only if the object is refused for another reason too. */
   int64(name: string, remark?: (value: Int64) => string | undefined): Int64 {
     const value = this.#ask(name);
     const isRight = typeof value === 'number' || typeof value === 'bigint';
@@ -85,7 +85,7 @@ export class Members {
     return found ?? this.#refuse(name, `one of ${values.join(', ')}`, value, values[0]);
   }
 
-  /** Refuses what was not asked for, with `explained[name]` where there is more to say; throws if anything is wrong. */
+  /** Refuses members that were not asked for (`explained[name]`: why); throws if anything is wrong with the object. */
   end(explained: Readonly<Record<string, string>> = {}): void {
     for (const name of this.#members.keys()) {
       if (this.#known.has(name)) continue;

@@ -1,5 +1,5 @@
 /**
- * Reads JSON as RFC 8259 has it, and refuses what two readers could understand in two ways: duplicate names, lone
+ * Reads JSON as RFC 8259 has it, and refuses texts that two readers could understand in two ways: duplicate names, lone
  * surrogates, a byte order mark. Integers of 64 bits are exact. With the maxima below, what is sent can exhaust
  * neither the stack nor the time.
  */
@@ -32,10 +32,10 @@ const WORDS = new Map<string, boolean | null>(Object.entries({ true: true, false
 
 /** An integer of so few digits that it is exact whatever they are. */
 const PLAIN = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
-/** What begins as a number does, with empty groups where digits are missing. */
+/** A text that begins like a number, with empty groups where digits are missing. */
 const NUMBER = /(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d*))?/y;
 
-/** What a string is made of; an escaped surrogate only as one of a pair. */
+/** The parts of a string; an escaped surrogate only as one of a pair. */
 const PARTS = [
   /[^"\\\0-\x1f]+/,
   /\\["\\/bfnrt]/,
@@ -159,7 +159,7 @@ class Reader {
     return true;
   }
 
-  /** Passes over white space; returns what stands behind it, or '' at the end. */
+  /** Skips white space; returns the character behind it, or '' at the end. */
   #peek(): string {
     let next = this.#text.charAt(this.#at);
     while (next === ' ' || next === '\n' || next === '\r' || next === '\t') next = this.#text.charAt(++this.#at);

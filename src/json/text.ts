@@ -1,7 +1,7 @@
 /** JSON as text: its bytes, its characters, and where in it something is wrong. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
-/** What is wrong with a JSON text, and where: lines and columns are counted from 1, a column is a Unicode character. */
+/** A fault in a JSON text and its place: lines and columns are counted from 1, a column is a Unicode character. */
 export class JsonError extends Error {
   /** `before`: all of the text that stands before the fault. */
   constructor(fault: string, before: string) {
@@ -21,7 +21,7 @@ export function decode(bytes: Uint8Array): string {
   return text;
 }
 
-/** Decoding puts U+FFFD for what is ill-formed: written out again, it differs there first. */
+/** Decoding puts U+FFFD in place of ill-formed bytes; encoded again, the text first differs at the first of them. */
 function beforeIllFormed(buffer: Buffer, text: string): string {
   const again = Buffer.from(text);
   let at = 0;

@@ -1,6 +1,6 @@
 /**
  * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
- * animal changed, or when there are too many; so what is kept is never older than what is durable.
+ * animal changed, or when there are too many; so a cached reply is never older than the durable state.
  */
 import { kept, type Reply } from '../http/reply.ts';
 

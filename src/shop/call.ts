@@ -1,4 +1,4 @@
-/** What a handler is given, and what the handlers share. */
+/** The arguments of a handler, and helpers that handlers share. */
 import type { Clock } from '../clock.ts';
 import { type ConditionHeaders, underConditions } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
@@ -8,7 +8,7 @@ import type { ApiKey, Store } from '../store/model.ts';
 import type { ReplyCache } from './cache.ts';
 
 export interface Shop {
-  /** To be read. What writes is each call's own: no handler can write for a key that has ended. */
+  /** For reading. Each call has its own `write`, so that no handler can write for a key that has ended. */
   store: Omit<Store, 'write'>;
   clock: Clock;
   /** With `known`, an animal's category must exist. */
@@ -16,11 +16,11 @@ export interface Shop {
   /** Replies to requests for a list of animals, and for one of them. */
   lists: ReplyCache;
   animals: ReplyCache;
-  /** What is being made under an Idempotency-Key just now. */
+  /** The Idempotency-Keys whose first request is under way. */
   underWay: Set<string>;
 }
 
-/** What every handler is given; all that one of a GET is. */
+/** The arguments of every handler; the handler of a GET has no others. */
 export interface ReadCall {
   caller: ApiKey;
   /** The last segment of the path. */
@@ -41,12 +41,12 @@ export interface Call extends ReadCall {
 
 export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;
 
-/** What a GET gives, under the request's conditions. */
+/** The handler of a GET, which answers 304 where the request's conditions say so. */
 export function reading(handler: (shop: Shop, call: ReadCall) => Reply): Handler {
   return (shop, call) => underConditions(call.conditions, handler(shop, call));
 }
 
-/** An id out of a path; 0, which nothing has, for what is no positive int64. */
+/** An id out of a path; 0 (never an id) unless it is an integer from 1 to 2^53 − 1. */
 export function idParam(text: string): number {
   const id = parseInt64(text);
   return typeof id === 'number' && id > 0 ? id : 0;

@@ -35,8 +35,8 @@ function onceOf(store: Shop['store'], call: Call): Once | undefined {
 }
 
 /**
- * Makes a thing, or finds what was made under the caller's key before: `again` gives that, if it was asked for by a body
- * that says the same. That the first is under way is told at once: later it would not be true.
+ * Creates a thing, or finds the one that was created under the caller's Idempotency-Key before: `again` gives that one
+ * if the body says the same. While the first request is under way, others are refused at once.
  */
 export function makeOnce<D extends Operation, R>(
   { store, underWay }: Shop,

@@ -1,4 +1,4 @@
-/** Animals: what one must be, and the operations on them. */
+/** Animals: validation, and the handlers of their endpoints. */
 import { digits } from '../digits.ts';
 import { taggedReply } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
@@ -69,7 +69,7 @@ export function getPet(shop: Shop, call: ReadCall): Reply {
   });
 }
 
-/** NewPet, with everything that is wrong in one message. Whether the category alone is wrong, the write decides. */
+/** NewPet, with everything that is wrong in one message. If only the category is unknown, the write rejects it. */
 function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);

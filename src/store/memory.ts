@@ -116,8 +116,9 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * Whether all that the answers rest on is durable; else they were refused. While others are first, all is decided
-   * again on theirs. A throw of `apply` is a bug, caught by nobody, and ends the process: memory is not what is durable.
+   * True if the batch is durable; otherwise its callers were rejected. While another process is first, the batch is
+   * decided again on its changes. A throw of `apply` is a bug, caught by nobody, and ends the process: memory would not
+   * be the durable state.
    */
   async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {

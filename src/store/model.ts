@@ -200,8 +200,9 @@ export interface Store {
   /** What is kept may take so much of the heap. */
   readonly maxBytes: number;
   /**
-   * `decide` looks at the state as it will be and returns what is to be done, or throws to refuse. It is whole and
-   * repeatable: it rests on `ahead` (and a clock, by which a secret ends), and may be asked again on a newer state.
+   * `decide` looks at the state as it will be and returns the operation to perform, or throws to refuse. **It may be
+   * called several times**, each time on a newer state: it must rest on `ahead` alone (and a clock, by which a secret
+   * ends) and have no effect of its own.
    *
    * Resolves with the decision once it is durable and applied. A refusal, and `again`, are told once what they rest on
    * is durable. Rejects with a StoreError when it could not be kept.
@@ -218,9 +219,9 @@ export interface Journal {
   /** Everything there is, into an empty state (state.ts). */
   replay(state: Reading & { apply(operations: readonly Operation[]): void }): Promise<void>;
   /**
-   * Resolves with undefined when the batch is durable; or with what others have written first, and `follow` has not
-   * given: then nothing of the batch was kept, and all is decided again on that. Rejects with a StoreError. One at a
-   * time.
+   * Resolves with undefined when the batch is durable; or with others' operations not already delivered to `follow`:
+   * then nothing of the batch was kept, and it is decided again on top of them. Rejects with a StoreError.
+   * One at a time.
    */
   append(batch: Operation[]): Promise<Operation[] | undefined>;
   /** `follower` is told what others have written. An append that is under way then resolves with what else is new. */

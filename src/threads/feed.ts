@@ -11,7 +11,7 @@ import { decode, encode } from '../store/record.ts';
 import { State } from '../store/state.ts';
 import { PUBLISHED } from './memory.ts';
 
-/** Ends the state as of the beginning: what it must come to, and the number of the newest batch in it. */
+/** Ends the initial state: its proof, and the number of the newest batch in it. */
 interface Whole {
   counters: Counters;
   counts: Counts;
@@ -20,7 +20,7 @@ interface Whole {
 
 const WRITERS_ALONE: ReadonlySet<string> = new Set<Operation['op']>(['usage', 'onces', 'shares']);
 
-/** Only what a reader shows: no reply to a GET rests on what keys have used, or on Idempotency-Keys. */
+/** Only the changes that readers show: no reply to a GET rests on the usage of keys, or on Idempotency-Keys. */
 function forReaders(operation: Operation): Operation[] {
   if (WRITERS_ALONE.has(operation.op)) return [];
   return 'once' in operation ? [{ ...operation, once: undefined }] : [operation];
@@ -37,7 +37,7 @@ export class Feed {
     this.#words = words;
   }
 
-  /** From now on these get what is published, behind all that is there. */
+  /** From now on these readers get each published batch, after the whole state as it is now. */
   begin(state: State, ports: MessagePort[]): void {
     const post = (message: string | Whole) => {
       for (const port of ports) port.postMessage(message);

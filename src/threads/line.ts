@@ -1,10 +1,10 @@
 /**
- * Two threads that ask each other. What is asked in one turn of the event loop leaves in one message, and so do the
- * answers: waking another thread costs more than what is said.
+ * Two threads that ask each other. All questions of one turn of the event loop leave in one message, and so do the
+ * answers: waking another thread costs more than the text.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 
-/** `ask`: what is asked for; without it, this is the answer to the question of that number. */
+/** `ask`: the name of the question; without it, this is the answer to the question of that number. */
 interface Message {
   number: number;
   ask?: string;
@@ -23,7 +23,7 @@ export class Line {
   #asked = 0;
   #leaving: Message[] = [];
 
-  /** `answers`: what the other thread may ask for. */
+  /** `answers`: the questions that the other thread may ask, and who answers each. */
   constructor(port: Worker | MessagePort, answers: Record<string, (value: never) => unknown>) {
     this.#port = port;
     const take = ({ number, ask, value, error }: Message) => {

@@ -1,4 +1,4 @@
-/** What the threads of one process hold in common: the rows of the limiter, its locks, and a few numbers. */
+/** Memory that the threads of one process share: the rows of the limiter, its locks, and a few numbers. */
 import { NOBODY, ROW } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { MAX_SLOTS } from '../store/model.ts';

@@ -77,12 +77,12 @@ export class Team {
     await this.#ask('listen');
   }
 
-  /** What each thread has counted. */
+  /** The counts of each thread. */
   figures(): Promise<Figures[]> {
     return this.#ask('figures');
   }
 
-  /** What is under way in the other threads is finished, in so many milliseconds at most. */
+  /** The other threads finish the requests under way, within so many milliseconds. */
   async drain(ms: number): Promise<void> {
     this.#isEnding = true;
     await Promise.race([this.#ask('drain', ms), wait(ms + MAX_LATE_MS)]);

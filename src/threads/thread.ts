@@ -1,4 +1,4 @@
-/** One thread beside the main one: it serves whatever it reads, and asks the main one to write. */
+/** One thread beside the main one: it answers every GET by itself, and passes writes to the main one. */
 import { Writable } from 'node:stream';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { Addresses } from '../access/addresses.ts';
@@ -17,7 +17,7 @@ import { SharedLimiter } from './limiter.ts';
 import { Line } from './line.ts';
 import { clockOrigin, type Memory } from './memory.ts';
 
-/** What it is started with. */
+/** The data that a thread is started with. */
 export interface Start {
   settings: ServeSettings & Pick<AppSettings, 'maxConnections' | 'hosts'>;
   memory: Memory;
