@@ -1,4 +1,5 @@
 /** What calls give: the thing itself, and on request what its reply says; lists page by page. */
+import { parseInt64 } from '../json/int64.ts';
 import type { Done } from './calls.ts';
 import { PetstoreError } from './errors.ts';
 import { type Limits, limitsIn } from './exchange.ts';
@@ -12,7 +13,7 @@ export interface Answer<T> {
   /** For `ifMatch`, and to ask for a page again. */
   etag: string | undefined;
   limits: Limits | undefined;
-  /** Whether this call made the thing, or changed one that there was. */
+  /** Whether the try that was answered made the thing: false of a replay, also of an own earlier try. */
   isNew: boolean;
   /** Whether it is the reply to an earlier request under the same Idempotency-Key. */
   isReplay: boolean;
@@ -47,7 +48,7 @@ export interface Page<T> {
   response: Answer<T[]>;
 }
 
-type Query = Record<string, string>;
+type Query = Record<string, string> & { after: string };
 
 /** Of all things, one by one (`for await`), or of pages. It may be read more than once: each time it asks anew. */
 export class Listing<T> implements AsyncIterable<T> {
@@ -62,13 +63,12 @@ export class Listing<T> implements AsyncIterable<T> {
   }
 
   async *pages(): AsyncGenerator<Page<T>, void> {
-    for (let query: Query | undefined, isFirst = true; isFirst || query !== undefined; isFirst = false) {
+    for (let query: Query | undefined; ; ) {
       const response = await this.#ask(query);
-      const next = nextQuery(response.headers.get('link') ?? '');
-      if (next !== undefined && query?.after === next.after) {
-        throw new PetstoreError('bad_reply', 'the link to the next page leads to this same page');
-      }
+      const next = nextQuery(response);
+      if (query && next && BigInt(next.after) <= BigInt(query.after)) throw badLink(response, 'back');
       yield pageOf(response, next);
+      if (next === undefined) return;
       query = next;
     }
   }
@@ -79,19 +79,34 @@ export class Listing<T> implements AsyncIterable<T> {
   async page(etag?: string): Promise<Page<T> | undefined> {
     const response = await this.#ask(undefined, etag);
     if (response.status === 304) return undefined;
-    return pageOf(response, nextQuery(response.headers.get('link') ?? ''));
+    return pageOf(response, nextQuery(response));
   }
 }
 
 function pageOf<T>(response: Answer<T[]>, next: Query | undefined): Page<T> {
-  const after = next?.after === undefined ? undefined : readId(next.after);
-  return { items: response.data, after, response };
+  return { items: response.data, after: next && readId(next.after), response };
 }
 
-const NEXT_LINK = /<[^<>?]*([^<>]*)>[^<]*;\s*rel\s*=\s*"?[^",;<]*\bnext\b/i;
-
 /** Only the query of the link is taken: so a proxy may serve all under a prefix, and the key goes nowhere else. */
-function nextQuery(links: string): Query | undefined {
-  const query = NEXT_LINK.exec(links)?.[1];
-  return query === undefined ? undefined : Object.fromEntries(new URLSearchParams(query));
+function nextQuery(response: Answer<unknown>): Query | undefined {
+  const links = response.headers.get('link') ?? '';
+  const next = links.split('<').find((link) => relationsOf(link).includes('next'));
+  if (next === undefined) return undefined;
+  const target = next.slice(0, next.indexOf('>'));
+  const query = new URLSearchParams(target.includes('?') ? target.slice(target.indexOf('?')) : '');
+  const after = query.get('after') ?? '';
+  if (parseInt64(after) === undefined) throw badLink(response, 'to no id');
+  return { ...Object.fromEntries(query), after };
+}
+
+/** Of `/v1/pets?after=9>; rel="next last"`: next and last. */
+function relationsOf(link: string): string[] {
+  const parameters = link.slice(link.indexOf('>')).split(';');
+  const rel = parameters.map((one) => one.split('=')).find(([name]) => name.trim().toLowerCase() === 'rel');
+  return (rel?.[1] ?? '').toLowerCase().split(/[\s",]+/);
+}
+
+/** The list goes by ascending id: so no chain of pages has no end. */
+function badLink({ status, requestId, tries }: Answer<unknown>, where: string): PetstoreError {
+  return new PetstoreError('bad_reply', `the link to the next page leads ${where}`, { status, requestId, tries });
 }

@@ -26,7 +26,10 @@ const REAL: Timing = { now: () => performance.now(), sleep };
 type Ongoing = Asked & Turn & { budgetMs: number; timeoutMs: number; retries: number; outcomeUnknown: boolean };
 
 export type Done = { reply: Reply; tries: number };
-type CallsOptions = Omit<ClientOptions, 'baseUrl' | 'key'> & { fetch: Fetch; timing?: Partial<Timing> };
+type CallsOptions = Omit<ClientOptions, 'baseUrl' | 'key' | 'headers'> & {
+  fetch: Fetch;
+  timing: Partial<Timing> | undefined;
+};
 
 export class Calls {
   limits: Limits | undefined;
@@ -44,21 +47,12 @@ export class Calls {
     this.#turns = new Turns(this.#timing);
   }
 
-  /** The caller's, of the client and of the call, and over them the client's own. */
-  headersWith(agent: string, given: CallOptions['headers'], own: Record<string, string | undefined>): Headers {
-    const headers = new Headers({ 'user-agent': agent });
-    for (const some of [this.#options.headers ?? {}, given ?? {}, own]) {
-      for (const [name, value] of Object.entries(some)) if (value !== undefined) headers.set(name, value);
-    }
-    return headers;
-  }
-
   /**
    * What comes of the call, unless its time is over, or it is stopped: then what is under way is told, and not waited
    * for. Not by AbortSignal.any: each one leaves something behind in a signal that lives long.
    */
   async run(asked: Asked, { signal, ...own }: CallOptions): Promise<Done> {
-    const { budgetMs = 90_000, timeoutMs = 15_000, retries = 5 } = { ...this.#options, ...given(own) };
+    const { budgetMs = 90_000, timeoutMs = 15_000, retries = 5 } = { ...this.#options, ...own };
     const notBefore = this.#timing.now();
     const turn = { place: this.#calls++, deadline: notBefore + budgetMs, notBefore, tries: 0 };
     const call: Ongoing = { ...asked, ...turn, budgetMs, timeoutMs, retries, outcomeUnknown: false };
@@ -152,10 +146,6 @@ export class Calls {
     }
   }
 }
-
-/** Without what is there, but undefined. */
-const given = <T extends object>(options: T): T =>
-  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
 
 /** As told; else exponential, the last quarter random, so that who failed together does not come back together. */
 function waitFor({ retryAfter }: PetstoreError, tries: number): number {

@@ -4,11 +4,11 @@ import type * as model from '../store/model.ts';
 import type { OrderStatus, PetStatus } from '../store/model.ts';
 import { type Answer, answerTo, type Call, callOf, Listing } from './answers.ts';
 import { Calls } from './calls.ts';
-import { invalid, PetstoreError } from './errors.ts';
+import { invalid, PetstoreError, saidBy } from './errors.ts';
 import type { Asked, Limits } from './exchange.ts';
 import { type AnyId, type Id, writeId } from './ids.ts';
 import type { CallOptions, ChangeOptions, ClientOptions, CreateOptions, Exchange, ListOptions } from './options.ts';
-import { checkClient, checkOptions } from './options.ts';
+import { checkClient, checkOptions, checkTag } from './options.ts';
 
 export type { Answer, Call, Listing, Page } from './answers.ts';
 export { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
@@ -44,6 +44,9 @@ export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
 /** Put in place by what builds the package. */
 declare const PETSTORE_VERSION: string | undefined;
 const VERSION = typeof PETSTORE_VERSION === 'undefined' ? 'source' : PETSTORE_VERSION;
+/** Not in a browser, which has one of its own, and would ask the service whether it takes another. */
+const isBrowser = 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
+const AGENT = isBrowser ? undefined : `petstore-client/${VERSION}`;
 
 /** By the names that the OpenAPI document has: method, path, and the options beside those of all calls. */
 const OPERATIONS = {
@@ -74,13 +77,15 @@ type Wanted = () => {
 export class PetstoreClient {
   readonly #base: URL;
   readonly #key: string;
+  readonly #headers: Headers;
   readonly #calls: Calls;
 
   constructor(options: ClientOptions) {
-    this.#base = checkClient(options);
-    const { baseUrl: _, key, fetch = globalThis.fetch, ...others } = options;
+    const { base, key, headers, calls } = checkClient(options);
+    this.#base = base;
     this.#key = key;
-    this.#calls = new Calls({ ...others, fetch: (url, init) => fetch(url, init) });
+    this.#headers = headers;
+    this.#calls = new Calls(calls);
   }
 
   /** Both windows of the key's limits, as the newest reply told them. */
@@ -96,8 +101,9 @@ export class PetstoreClient {
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
   createPet(pet: NewPet, options: CreateOptions = {}): Call<Pet> {
     return this.#call('createPet', options, () => {
-      const others = JSON.stringify({ name: pet.name ?? null, status: pet.status }).slice(1);
-      return { body: `{"categoryId":${writeId(pet.categoryId, 'categoryId')},${others}` };
+      const { categoryId, ...others } = pet; // the service refuses by name whatever else there is
+      const written = JSON.stringify({ ...others, name: pet.name ?? null }).slice(1);
+      return { body: `{"categoryId":${writeId(categoryId, 'categoryId')},${written}` };
     });
   }
 
@@ -152,28 +158,38 @@ export class PetstoreClient {
   }
 
   async #run<T>(operation: Operation, options: CallOptions, wanted: Wanted): Promise<Answer<T>> {
-    const [method, path, ...takes] = OPERATIONS[operation];
-    checkOptions(options, takes);
-    return answerTo(await this.#calls.run(this.#asked({ operation, method }, path, options, wanted), options));
+    const { asked, told } = this.#prepared(operation, options, wanted);
+    return answerTo(await this.#calls.run(asked, told));
   }
 
-  #asked(which: Pick<Asked, 'operation' | 'method'>, path: string, options: CallOptions, wanted: Wanted): Asked {
-    const { headers: given, idempotencyKey = crypto.randomUUID(), ifMatch } = options as CreateOptions & ChangeOptions;
+  #prepared(operation: Operation, options: CallOptions, wanted: Wanted): { asked: Asked; told: CallOptions } {
+    const [method, path, ...takes] = OPERATIONS[operation];
     try {
+      const told = checkOptions<CreateOptions & ChangeOptions>(options, takes);
       const { id, query = {}, body, etag } = wanted();
+      checkTag('etag', etag);
       const url = new URL(id === undefined ? path : `${path}/${id}`, this.#base);
       for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
-      const headers = this.#calls.headersWith(`petstore-client/${VERSION}`, given, {
+      const own = {
         authorization: `Bearer ${this.#key}`,
         accept: 'application/json',
         'content-type': body && 'application/json',
-        'idempotency-key': which.method === 'POST' ? idempotencyKey : undefined,
-        'if-match': ifMatch,
+        'idempotency-key': method === 'POST' ? (told.idempotencyKey ?? newKey()) : undefined,
+        'if-match': told.ifMatch,
         'if-none-match': etag,
-      });
-      return { ...which, url, headers, body };
+        'user-agent': AGENT,
+      };
+      const headers = new Headers();
+      for (const [name, value] of [...Object.entries(own), ...this.#headers, ...told.headers])
+        if (value !== undefined) headers.set(name, value);
+      return { asked: { operation, method, url, headers, body }, told };
     } catch (error) {
-      throw error instanceof PetstoreError ? error : invalid((error as Error).message, error);
+      throw error instanceof PetstoreError ? error : invalid(saidBy(error), error);
     }
   }
+}
+
+/** 128 random bits. A page that came without TLS has no crypto.randomUUID. */
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(16).padStart(8, '0')).join('');
 }

@@ -42,45 +42,74 @@ export class PetstoreError extends Error {
 
 export const invalid = (message: string, cause?: unknown) => new PetstoreError('invalid_argument', message, { cause });
 
-/** Why nothing was sent, by what fetch says of it in Node, Deno and Bun; and whether that may pass by itself. */
+/** Any value in words: also a symbol, and what String() throws at. */
+export function shown(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return `a ${typeof value} without a text`;
+  }
+}
+
+/**
+ * Why nothing was sent, by what fetch says of it in Node, Deno and Bun; and whether that may pass by itself. Only what
+ * can happen before the request alone: a certificate that the server refuses is told when the request is on its way.
+ */
 const NEVER_SENT: [pattern: RegExp, why: string, passes: boolean][] = [
-  [/EAI_AGAIN|Temporary failure/, 'the host name cannot be looked up just now', true],
+  [/EAI_AGAIN|Temporary failure in name/, 'the host name cannot be looked up just now', true],
   [/ENOTFOUND|dns error/, 'there is no such host', false],
-  [/ECONNREFUSED|[Cc]onnection ?[Rr]efused/, 'connection refused', true],
+  [/ECONNREFUSED|connect error: Connection refused/, 'connection refused', true],
   [/UND_ERR_CONNECT_TIMEOUT|connect ETIMEDOUT/, 'nobody answered in time', true],
-  [/EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|unreachable/, 'there is no route to the host', false],
-  [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|certificate/, 'its certificate is not trusted', false],
-  [/EPROTO|ERR_SSL|InvalidContentType/, 'it does not speak TLS', false],
+  [/connect E(?:HOST|NET)UNREACH|EADDRNOTAVAIL|connect error: N/, 'there is no route to the host', false],
+  [/\b(?:CERT|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|ERR_TLS_CERT)_/, 'its certificate is not trusted', false],
+  [/\(Connect\): invalid peer certificate/, 'its certificate is not trusted', false],
+  [/SSL_WRONG_VERSION|\(Connect\): received corrupt|TLS handshake failed/, 'it does not speak TLS', false],
   [/bad port|port \d+ (?:is|are) blocked|to port \d+ are/, 'fetch does not connect to this port', false],
 ];
 
+type Told = Error & { code?: unknown; syscall?: unknown; errors?: unknown };
+
+/** An error and its causes; where several addresses were tried, the errors of all. */
+function* causesOf(error: unknown, depth = 0): Generator<Told> {
+  if (!(error instanceof Error) || depth > 5) return;
+  yield error;
+  yield* causesOf(error.cause, depth + 1);
+  const { errors } = error as Told;
+  for (const one of Array.isArray(errors) ? errors.slice(0, 5) : []) yield* causesOf(one, depth + 1);
+}
+
 /** `ENOTFOUND getaddrinfo ENOTFOUND x` and what else an error and its causes say. */
 export function saidBy(error: unknown): string {
-  let said = '';
-  for (let at = error as Error & { code?: string }, depth = 0; at instanceof Error && depth < 5; depth++) {
-    said += ` ${at.code ?? ''} ${at.message}`;
-    at = at.cause as typeof at;
-  }
-  return said.trim();
+  const said = [...causesOf(error)].map(({ code = '', message }) => `${shown(code)} ${shown(message)}`.trim());
+  return said.join(' ') || shown(error);
 }
 
 /** Why nothing of the request left this machine; undefined where it may have. */
 export function whyNotSent(error: unknown): { why: string; passes: boolean } | undefined {
+  for (const { syscall } of causesOf(error))
+    if (typeof syscall === 'string' && !/^(?:connect|getaddrinfo|query\w+)$/.test(syscall)) return undefined;
   const said = saidBy(error);
   const found = NEVER_SENT.find(([pattern]) => pattern.test(said));
   return found && { why: found[1], passes: found[2] };
 }
 
+/** Of a reply that did not come whole, or that says to come again. */
+const MAY_SETTLE = /^(?:network|timeout|idempotency_in_flight)$/;
+
 /** Whether it is worth sending again: by status, whether the service gave it or what stands between, or by code. */
 export function isPassing({ code, status, cause }: PetstoreError): boolean {
   if (status === 0 && code === 'network') return whyNotSent(cause)?.passes ?? true;
   const isServers = [500, 502, 503, 504].includes(status) || (status >= 520 && status <= 529);
-  return isServers || status === 408 || status === 429 || /^(?:network|timeout|idempotency_in_flight)$/.test(code);
+  return isServers || status === 408 || status === 429 || MAY_SETTLE.test(code);
 }
 
-/** Whether the service may have done what was asked all the same. Only the service itself can say that it has not. */
+/**
+ * Whether the service may have done what was asked all the same. Only the service itself can say that it has not: a
+ * reply without an X-Request-Id, or in another form than its own, proves nothing, whatever its status is.
+ */
 export function mayBeDone({ code, status, cause, requestId }: PetstoreError): boolean {
   if (status === 0) return code !== 'invalid_argument' && whyNotSent(cause) === undefined;
-  if (status >= 300 && status < 500) return code === 'idempotency_in_flight' || (status === 408 && !requestId);
-  return requestId === undefined || (code !== 'unavailable' && code !== 'storage_full');
+  if (requestId === undefined || code === 'bad_reply') return true;
+  if (status === 409) return MAY_SETTLE.test(code); // which conflict it is, its body tells
+  return status < 400 || (status >= 500 && code !== 'unavailable' && code !== 'storage_full');
 }

@@ -41,40 +41,48 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
   } catch (error) {
     attempt.abort(); // what is still under way is of no use to anybody
     if (error instanceof PetstoreError) return failed(seen, error.code, error.message);
-    return failed(seen, 'network', reasonOf(asked.url, error), error);
+    return failed(seen, 'network', reasonOf(asked.url, seen, error), error);
   } finally {
     clearTimeout(timer);
     whole.removeEventListener('abort', stop);
   }
 }
 
-function reasonOf({ origin }: URL, error: unknown): string {
+function reasonOf({ origin }: URL, { status }: Reply, error: unknown): string {
   const { why } = whyNotSent(error) ?? {};
-  if (why !== undefined) return `cannot reach ${origin}: ${why}; nothing was sent`;
+  if (why !== undefined && status === 0) return `cannot reach ${origin}: ${why}; nothing was sent`;
   return `the connection to ${origin} broke before a complete reply came: ${saidBy(error)}`;
 }
 
 async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Reply): Promise<Uint8Array> {
-  const { method, url, headers, body } = asked;
-  const reply = await send(url.href, {
-    method,
-    headers,
-    signal,
-    redirect: 'manual',
-    ...(body !== undefined && { body }),
-  });
-  Object.assign(seen, { status: reply.status, headers: reply.headers });
+  const { method, url, body } = asked;
+  const headers = new Headers(asked.headers); // whoever sends them may change them
+  const init = { method, headers, signal, redirect: 'manual' as const, ...(body !== undefined && { body }) };
+  const reply: Partial<Response> = Object(await send(url.href, init));
+  if (!isResponse(reply)) {
+    const what = reply.type === 'opaqueredirect' ? 'a redirect' : 'what is no Response'; // a browser hides where to
+    throw new PetstoreError('bad_reply', `${what} from ${method} ${url.origin}${url.pathname}`);
+  }
+  Object.assign(seen, { status: reply.status, headers: new Headers(reply.headers) });
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = reply.body?.getReader();
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
-    chunks.push(part.value);
-    size += part.value.length;
+    const bytes: Uint8Array | undefined = part.value;
+    if (!ArrayBuffer.isView(bytes)) throw new PetstoreError('bad_reply', 'the reply is not made of bytes');
+    chunks.push(bytes);
+    size += bytes.length;
     if (size > MAX_REPLY_BYTES) throw new PetstoreError('bad_reply', `the reply has over ${MAX_REPLY_BYTES} bytes`);
   }
   const bytes = new Uint8Array(size);
   for (const chunk of chunks.toReversed()) bytes.set(chunk, (size -= chunk.length));
   return bytes;
+}
+
+/** A caller's fetch may give anything, and a Response of another making than this runtime's. */
+function isResponse({ status = 0, headers, body }: Partial<Response>): boolean {
+  const isHead = Number.isInteger(status) && status >= 200 && typeof headers?.get === 'function';
+  return isHead && (body === null || body === undefined || typeof body.getReader === 'function');
 }
 
 function judge(asked: Asked, seen: Reply, bytes: Uint8Array): Reply {
@@ -124,10 +132,18 @@ export type Limits = { minute: Window; day: Window; at: Date };
 
 /** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
 export function limitsIn(headers: Headers): Limits | undefined {
-  const said = `${headers.get('ratelimit-policy')}, ${headers.get('ratelimit')}`;
   const [minute, day] = ['minute', 'day'].map((name) => {
-    const found = new RegExp(`"${name}";q=(\\d+).*"${name}";r=(\\d+);t=(\\d+)`).exec(said)?.map(Number);
-    return found && { limit: found[1], remaining: found[2], resetsInSeconds: found[3] };
+    const numbers = ['ratelimit-policy', 'ratelimit'].map((header) => numbersOf(headers.get(header) ?? '', name));
+    const { q: limit, r: remaining, t: resetsInSeconds } = Object.assign({}, ...numbers);
+    const isWhole = [limit, remaining, resetsInSeconds].every(Number.isSafeInteger);
+    return isWhole ? { limit, remaining, resetsInSeconds } : undefined;
   });
   return minute && day && { minute, day, at: new Date() };
+}
+
+/** `{ r: 59, t: 60 }` of the item `"minute";r=59;t=60`. */
+function numbersOf(list: string, name: string): Record<string, number> {
+  const item = list.split(',').find((one) => one.trim().startsWith(`"${name}";`)) ?? '';
+  const parameters = item.split(';').map((one) => one.trim().split('='));
+  return Object.fromEntries(parameters.filter(([, value]) => /^\d+$/.test(value)).map(([key, value]) => [key, +value]));
 }

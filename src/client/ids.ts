@@ -1,6 +1,6 @@
 /** Ids as the client gives and takes them, exact to the last digit. */
 import { parseInt64 } from '../json/int64.ts';
-import { invalid } from './errors.ts';
+import { invalid, shown } from './errors.ts';
 
 /**
  * An id, exact to its last digit: a number up to 2^53 − 1, beyond that its decimal digits as a string, such as
@@ -13,8 +13,8 @@ export type Id = number | string;
 export type AnyId = Id | bigint;
 
 export function writeId(id: AnyId, name: string): string {
-  const written = String(id);
-  const isExact = typeof id !== 'number' || Number.isSafeInteger(id);
+  const written = shown(id);
+  const isExact = typeof id === 'number' ? Number.isSafeInteger(id) : typeof id === 'string' || typeof id === 'bigint';
   if (isExact && parseInt64(written) !== undefined) return written;
   const right = 'an int64; beyond 2^53 − 1 as a bigint or a string of digits';
   throw invalid(`${name}: must be ${right} (got ${written})`);
@@ -22,11 +22,12 @@ export function writeId(id: AnyId, name: string): string {
 
 export const readId = (digits: string): Id => (Number.isSafeInteger(Number(digits)) ? Number(digits) : digits);
 
-/** A string, which is passed over, or an integer that may be beyond 2^53 − 1. */
-const STRING_OR_LONG = /"[^"\\]*(?:\\.[^"\\]*)*"|(?<![\d.])-?\d{16,}(?![\d.eE])/g;
+/** A string, also one that never ends, or a number. What it has begun with it takes: so no character is seen twice. */
+const STRING_OR_NUMBER = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|-?\d[\d.eE+-]*/g;
+const LONG = /^-?\d{16,}$/;
 
 /** JSON as JSON.parse gives it, but for integers beyond 2^53 − 1: those are strings of digits. */
 export function parseJson(text: string): unknown {
-  const isString = (token: string) => token.startsWith('"') || Number.isSafeInteger(Number(token));
-  return JSON.parse(text.replace(STRING_OR_LONG, (token) => (isString(token) ? token : `"${token}"`)));
+  const isInexact = (token: string) => LONG.test(token) && !Number.isSafeInteger(Number(token));
+  return JSON.parse(text.replace(STRING_OR_NUMBER, (token) => (isInexact(token) ? `"${token}"` : token)));
 }

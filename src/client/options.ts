@@ -1,8 +1,9 @@
 /** What a client and a call may be told, and that it can be meant. */
 import { environmentOf } from '../access/key-form.ts';
-import { invalid } from './errors.ts';
+import { invalid, shown } from './errors.ts';
 import type { Fetch, Limits } from './exchange.ts';
 import type { AnyId } from './ids.ts';
+import type { Timing } from './turns.ts';
 
 /** What each call may be told; of the client, it holds for all calls that are told nothing else. */
 export interface CallOptions {
@@ -13,8 +14,8 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
   /** How often it is sent again, at most. Default 5. */
   retries?: number | undefined;
-  /** Beside the client's own, which none of these replaces but User-Agent. */
-  headers?: Record<string, string> | undefined;
+  /** Beside the client's own, which are refused here by name; User-Agent may be another. */
+  headers?: Record<string, string> | Headers | undefined;
 }
 
 export interface CreateOptions extends CallOptions {
@@ -62,46 +63,110 @@ export interface Exchange {
   limits: Limits | undefined;
 }
 
-const OF_CALLS = ['signal', 'budgetMs', 'timeoutMs', 'retries', 'headers'];
-const OF_CLIENT = ['baseUrl', 'key', 'fetch', 'onExchange', ...OF_CALLS.slice(1)];
 /** Twelve days; timers of twice that fire at once. */
 const MAX_MS = 2 ** 30;
 
-/** Refuses options that are unknown, or cannot be meant. `takes`: what the operation takes beside those of all calls. */
-export function checkOptions(given: CallOptions, takes: readonly string[], known = [...OF_CALLS, ...takes]): void {
-  if (typeof given !== 'object' || given === null) throw invalid(`options must be an object (got ${given})`);
-  const unknown = Object.keys(given).filter((name) => !known.includes(name) && name !== 'timing');
-  if (unknown.length > 0) throw invalid(`unknown option ${unknown.join(', ')} (there are: ${known.join(', ')})`);
-  const { budgetMs, timeoutMs, retries, signal } = given;
-  for (const [name, value, least, most] of [
-    ['budgetMs', budgetMs, 1, MAX_MS],
-    ['timeoutMs', timeoutMs, 1, MAX_MS],
-    ['retries', retries, 0, 100],
-  ] as const) {
-    if (value === undefined || (Number.isInteger(value) && value >= least && value <= most)) continue;
-    throw invalid(`${name} must be a whole number from ${least} to ${most} (got ${value})`);
+type Rule = [isRight: (value: never) => boolean, right: string];
+const ofType = (type: string, right: string): Rule => [(value: unknown) => typeof value === type, right];
+const whole = (least: number, most: number): Rule => [
+  (value: number) => Number.isInteger(value) && value >= least && value <= most,
+  `a whole number from ${least} to ${most}`,
+];
+const VISIBLE: Rule = [
+  (value: unknown) => typeof value === 'string' && /^[!-~][ -~]*$/.test(value),
+  'text of visible ASCII characters',
+];
+const isSignal = (value: Partial<AbortSignal> | null) =>
+  value === null || (typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function');
+
+const OF_CALLS: Record<string, Rule> = {
+  signal: [isSignal, 'an AbortSignal'],
+  budgetMs: whole(1, MAX_MS),
+  timeoutMs: whole(1, MAX_MS),
+  retries: whole(0, 100),
+  headers: [(value: unknown) => typeof value === 'object' && value !== null, 'an object of names and text, or Headers'],
+};
+const { signal: _, ...OF_BOTH } = OF_CALLS;
+const OF_CLIENT: Record<string, Rule> = {
+  baseUrl: [() => true, 'an address'], // its form is looked at below, as that of the key
+  key: [() => true, 'a key'],
+  fetch: ofType('function', 'a function'),
+  onExchange: ofType('function', 'a function'),
+  ...OF_BOTH,
+};
+/** Beside those of all calls: what operations take. */
+const OF_SOME: Record<string, Rule> = {
+  limit: whole(1, 100),
+  after: [() => true, 'an id'], // which is looked at where it is written
+  status: ofType('string', 'text'),
+  idempotencyKey: VISIBLE,
+  ifMatch: VISIBLE,
+};
+
+function check(name: string, value: unknown, [isRight, right]: Rule): void {
+  if (value !== undefined && !isRight(value as never)) throw invalid(`${name} must be ${right} (got ${shown(value)})`);
+}
+export const checkTag = (name: string, value: unknown) => check(name, value, VISIBLE);
+
+type Checked<T> = Omit<T, 'headers'> & { headers: Headers };
+
+/** The options without what is there, but undefined. Refuses by name what is unknown, or cannot be meant. */
+function checked<T extends Pick<CallOptions, 'headers'>>(given: T, rules: Record<string, Rule>): Checked<T> {
+  if (typeof given !== 'object' || given === null) throw invalid(`options must be an object (got ${shown(given)})`);
+  const options = { ...given };
+  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(rules, name));
+  const known = Object.keys(rules).join(', ');
+  if (unknown.length > 0) throw invalid(`unknown option ${unknown.join(', ')} (there are: ${known})`);
+  for (const [name, value] of Object.entries(options)) {
+    check(name, value, rules[name]);
+    if (value === undefined) delete options[name as keyof T];
   }
-  if (signal && !(signal instanceof AbortSignal)) throw invalid('signal must be an AbortSignal');
+  return { ...options, headers: headersIn(options.headers ?? {}) };
 }
 
-/** The options of a client. Gives its base: a URL whose path ends in `/v1/`, below which all operations are. */
-export function checkClient(options: ClientOptions): URL {
+/** Those of one call. `takes`: what its operation takes beside those of all calls. */
+export function checkOptions<T extends CallOptions>(given: T, takes: readonly string[]): Checked<T> {
+  return checked(given, { ...OF_CALLS, ...Object.fromEntries(takes.map((name) => [name, OF_SOME[name]])) });
+}
+
+const OWN_HEADERS = ['authorization', 'accept', 'content-type', 'idempotency-key', 'if-match', 'if-none-match'];
+
+function headersIn(given: Headers | Record<string, string>): Headers {
+  const pairs: [string, unknown][] = Symbol.iterator in given ? [...new Headers(given)] : Object.entries(given);
+  const told = pairs.filter(([, value]) => value !== undefined);
+  for (const [name, value] of told) {
+    if (OWN_HEADERS.includes(name.toLowerCase())) throw invalid(`headers: ${name} is set by the client, or an option`);
+    if (typeof value !== 'string') throw invalid(`headers: ${name} must be text (got ${shown(value)})`);
+  }
+  return new Headers(told as [string, string][]);
+}
+
+/** The options of a client, with its base: a URL whose path ends in `/v1/`, below which all operations are. */
+export function checkClient(options: ClientOptions) {
   if (typeof options !== 'object' || options === null) throw new TypeError('the client needs { baseUrl, key }');
+  const { timing, ...given } = options as ClientOptions & { timing?: Partial<Timing> }; // which tests have
+  let told: Checked<ClientOptions>;
   try {
-    checkOptions(options, [], OF_CLIENT);
+    told = checked(given, OF_CLIENT);
   } catch (error) {
     throw new RangeError((error as Error).message);
   }
-  const { baseUrl, key, fetch = globalThis.fetch, onExchange = () => {} } = options;
+  const { baseUrl, key, headers, fetch = globalThis.fetch, ...others } = told;
   const kind = typeof key === 'string' ? environmentOf(key) : 'malformed';
   if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
   if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
   if (typeof fetch !== 'function') throw new TypeError('fetch must be a function, where there is none built in');
-  if (typeof onExchange !== 'function') throw new TypeError('onExchange must be a function');
-  const base = URL.canParse(String(baseUrl)) ? new URL(baseUrl) : undefined;
-  if (!base || !/^https?:$/.test(base.protocol) || base.username + base.search + base.hash !== '') {
+  const send: Fetch = (url, init) => fetch(url, init); // a browser's refuses to be a method
+  return { base: baseOf(shown(baseUrl)), key, headers, calls: { ...others, timing, fetch: send } };
+}
+
+function baseOf(address: string): URL {
+  const base = URL.canParse(address) ? new URL(address) : undefined;
+  if (!base || !/^https?:$/.test(base.protocol) || base.username + base.password + base.search + base.hash !== '') {
     throw new TypeError('baseUrl must be an http or https address without user, query or fragment');
   }
-  base.pathname = base.pathname.replace(/(?:\/v1)?\/*$/, '/v1/');
+  let end = base.pathname.length;
+  while (base.pathname[end - 1] === '/') end--;
+  base.pathname = `${base.pathname.slice(0, end).replace(/\/v1$/, '')}/v1/`;
   return base;
 }

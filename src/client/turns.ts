@@ -1,7 +1,8 @@
 /**
  * Whose turn it is. The calls of one client stand in one queue, in the order in which they were made; each goes when it
  * is its time and fewer are under way than may be. A refusal holds all calls that it concerns until the time that it
- * told, and those that failed come back one after the other: many that were refused together do not return together.
+ * told, and then they come back one after the other, slowly at first, whether they were sent before or not: many that
+ * were refused together, or waited together, do not return together.
  */
 import { PetstoreError } from './errors.ts';
 
@@ -9,8 +10,12 @@ import { PetstoreError } from './errors.ts';
 export const MAX_IN_FLIGHT = 16;
 /** Until the service has said how many requests remain: so one slow call does not hold up all others. */
 const FIRST_IN_FLIGHT = 4;
-/** Between two calls that failed before. */
-const RETRY_SPACING_MS = 120;
+/** Between two calls that failed before, and between the first that come back when a hold ends. */
+const SPACING_MS = 120;
+/** So many come back at this distance, as many again at half of it, then at a third, … */
+const RETURNING_AT_A_PACE = 16;
+/** … which takes some 5 s: then all that still wait go as they can. */
+const MAX_RETURNING = 8 * RETURNING_AT_A_PACE;
 /** What is added to a time that was told is up to this, at random: other clients were told the same. */
 const MAX_SPREAD_MS = 1_000;
 
@@ -32,8 +37,11 @@ export interface Turn {
   refuse?(reason: PetstoreError): void;
 }
 
-/** `told`: the time that a refusal named; `until`: with what was added to it; `fault`: what it said. */
-type Hold = { told: number; until: number; fault: PetstoreError };
+/**
+ * `told`: the time that a refusal named; `until`: with what was added to it; `fault`: what it said. Behind it `returned`
+ * calls have come back, and the next may at `nextAt`.
+ */
+type Hold = { told: number; until: number; fault: PetstoreError; returned: number; nextAt: number };
 
 /** In place of an operation's name: it holds all. */
 export const ALL = '';
@@ -41,7 +49,7 @@ export const ALL = '';
 export class Turns {
   size = FIRST_IN_FLIGHT;
   #underWay = 0;
-  #lastRetryAt = Number.NEGATIVE_INFINITY;
+  #nextRetryAt = 0;
   readonly #queue: Turn[] = [];
   readonly #holds = new Map<string, Hold>();
   readonly #timing: Timing;
@@ -55,6 +63,7 @@ export class Turns {
   /** Resolves when it is the call's turn, which `release` ends; rejects with what holds it beyond its deadline. */
   take(turn: Turn): Promise<void> {
     return new Promise((go, refuse) => {
+      if (this.#queue.length === 0) this.#forgetHolds();
       this.#queue.splice(this.#queue.findLastIndex(({ place }) => place < turn.place) + 1, 0, turn);
       Object.assign(turn, { go, refuse });
       if (!this.#isTooLate(turn) && this.#timeOf(turn) < this.#alarm.at) this.#next();
@@ -65,6 +74,7 @@ export class Turns {
   leave(turn: Turn): void {
     const at = this.#queue.indexOf(turn);
     if (at !== -1) this.#queue.splice(at, 1);
+    if (this.#queue.length === 0) this.#setAlarm(Number.POSITIVE_INFINITY); // a timer would hold the process
   }
 
   release(): void {
@@ -76,7 +86,8 @@ export class Turns {
   hold(operation: string, ms: number, fault: PetstoreError): void {
     const told = this.#timing.now() + ms;
     if (told <= (this.#holds.get(operation)?.told ?? 0)) return;
-    this.#holds.set(operation, { told, until: told + Math.random() * Math.min(ms, MAX_SPREAD_MS), fault });
+    const until = told + Math.random() * Math.min(ms, MAX_SPREAD_MS);
+    this.#holds.set(operation, { told, until, fault, returned: 0, nextAt: 0 });
     for (const turn of [...this.#queue]) this.#isTooLate(turn);
   }
 
@@ -92,13 +103,26 @@ export class Turns {
   }
 
   #holdsOn({ operation }: Turn): Hold[] {
-    return [this.#holds.get(ALL), this.#holds.get(operation)].filter((hold) => hold !== undefined);
+    const holds = [this.#holds.get(ALL), this.#holds.get(operation)];
+    return holds.filter((hold) => hold !== undefined && hold.returned < MAX_RETURNING) as Hold[];
+  }
+
+  #forgetHolds(): void {
+    for (const [operation, { until }] of this.#holds) if (until <= this.#timing.now()) this.#holds.delete(operation);
   }
 
   #timeOf(turn: Turn): number {
     const isInHaste = ({ until }: Hold) => turn.deadline < until + MAX_SPREAD_MS; // no time for more than was told
-    const times = this.#holdsOn(turn).map((hold) => (isInHaste(hold) ? hold.told : hold.until));
-    return Math.max(turn.notBefore, ...times);
+    const times = this.#holdsOn(turn).map((hold) => Math.max(isInHaste(hold) ? hold.told : hold.until, hold.nextAt));
+    return Math.max(turn.notBefore, turn.tries > 0 ? this.#nextRetryAt : 0, ...times);
+  }
+
+  /** Those behind it that the same holds concern, or that failed too, leave it a while. */
+  #spaceBehind(turn: Turn, now: number): void {
+    if (turn.tries > 0) this.#nextRetryAt = now + SPACING_MS;
+    for (const hold of this.#holdsOn(turn)) {
+      hold.nextAt = now + SPACING_MS / (1 + Math.floor(hold.returned++ / RETURNING_AT_A_PACE));
+    }
   }
 
   #next(): void {
@@ -107,17 +131,15 @@ export class Turns {
     for (let at = 0; at < this.#queue.length && this.#underWay < this.size; ) {
       const turn = this.#queue[at];
       const time = this.#timeOf(turn);
-      const spaced = turn.tries > 0 ? Math.max(time, this.#lastRetryAt + RETRY_SPACING_MS) : time;
-      if (spaced <= now) {
-        this.#queue.splice(at, 1);
-        this.#underWay++;
-        if (turn.tries > 0) this.#lastRetryAt = now;
-        turn.go?.();
+      if (time > now) {
+        alarmAt = Math.min(alarmAt, time);
+        at++;
         continue;
       }
-      alarmAt = Math.min(alarmAt, spaced);
-      if (time <= now) break; // nobody overtakes those that come back one by one
-      at++;
+      this.#queue.splice(at, 1);
+      this.#underWay++;
+      this.#spaceBehind(turn, now);
+      turn.go?.();
     }
     this.#setAlarm(alarmAt);
   }

@@ -61,13 +61,41 @@ const LUCK: Record<string, Luck> = {
     code: 'bad_reply',
     ...UNSURE,
   },
-  'a proxy that limits': { fault: html(429), says: `429 text/html from URL, ${not}`, code: 'bad_reply', ...SURE },
-  'a wall': { fault: html(403), says: `403 text/html from URL, ${not}`, code: 'bad_reply', ...FINAL },
+  'a proxy that limits': { fault: html(429), says: `429 text/html from URL, ${not}`, code: 'bad_reply', ...UNSURE },
+  'a proxy that limits, in the form of the service': {
+    fault: asService(429, 'rate_limited'),
+    says: /./,
+    code: 'rate_limited',
+    ...UNSURE,
+  },
+  'the service, which limits': { fault: refusal(429, 'rate_limited'), says: /./, code: 'rate_limited', ...SURE },
+  'a limit of the service whose body breaks off': {
+    fault: { ...refusal(429, 'rate_limited'), isHalf: true },
+    says: /broke before/,
+    code: 'network',
+    ...SURE,
+  },
+  'a conflict of the service whose body breaks off': {
+    fault: { ...refusal(409, 'pet_unavailable'), isHalf: true },
+    says: /broke before/,
+    code: 'network',
+    ...UNSURE,
+  },
+  'the service, which refuses': { fault: refusal(400, 'invalid_body'), says: /./, code: 'invalid_body', ...FINAL },
+  'a proxy that refuses': { fault: asService(400, 'invalid_body'), says: /./, code: 'invalid_body', ...ODD },
+  'a page with the id of a request': {
+    fault: { ...html(404), headers: { 'content-type': 'text/html', 'x-request-id': 'r' } },
+    says: `404 text/html from URL, ${not}`,
+    code: 'bad_reply',
+    ...ODD,
+  },
+  'a page that is not there': { fault: html(404), says: `404 text/html from URL, ${not}`, code: 'bad_reply', ...ODD },
+  'a wall': { fault: html(403), says: `403 text/html from URL, ${not}`, code: 'bad_reply', ...ODD },
   'a redirect': {
     fault: { status: 302, headers: { location: 'http://127.0.0.1:1/login' } },
     says: `302 with an empty body from URL, leading to http://127.0.0.1:1/login, ${not}`,
     code: 'bad_reply',
-    ...FINAL,
+    ...ODD,
   },
   'an empty 200': { fault: without(200), says: `200 with an empty body from URL, ${not}`, code: 'bad_reply', ...ODD },
   'a page, 200': { fault: html(200), says: `200 text/html from URL, ${not}`, code: 'bad_reply', ...ODD },
@@ -151,6 +179,46 @@ test('what never left the machine ends at once, by name; but a refused connectio
     assert.deepEqual(made(error), ['network', isTemporary ? 6 : tries, false], error.message);
     if (!isTemporary) assert.match(error.message, says);
   }
+});
+
+/** As fetch tells it: the reason is the cause. */
+const broken = (facts: object, message = 'broke') =>
+  new TypeError('fetch failed', { cause: Object.assign(new Error(message), facts) });
+
+test('nothing was sent only where that is told of the connection, not of what came after the request', async (t) => {
+  const connect = (code: string) => broken({ code, syscall: 'connect' }, `connect ${code} 192.0.2.1:80`);
+  const addresses = Object.assign(new AggregateError([connect('ENETUNREACH').cause, connect('ECONNREFUSED').cause]), {
+    code: 'ENETUNREACH',
+  });
+  const cases: [error: unknown, tries: number, outcomeUnknown: boolean, says: RegExp][] = [
+    [connect('EHOSTUNREACH'), 1, false, /: there is no route to the host; nothing was sent$/],
+    [new TypeError('fetch failed', { cause: addresses }), 6, false, /: connection refused; nothing was sent$/],
+    [broken({ code: 'CERT_HAS_EXPIRED' }), 1, false, /: its certificate is not trusted; nothing was sent$/],
+    ...['EHOSTUNREACH', 'ECONNREFUSED', 'EPROTO', 'ERR_SSL_WRONG_VERSION_NUMBER', 'CERT_HAS_EXPIRED'].map(
+      (code): [unknown, number, boolean, RegExp] => [
+        broken({ code, syscall: 'read' }, `read ${code}`),
+        1,
+        true,
+        /^the connection to \S+ broke before a complete reply came: fetch failed \w+ read/,
+      ],
+    ),
+    [broken({ code: 'ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED' }), 1, true, /broke before/],
+    [broken({ code: 'ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC' }), 1, true, /broke before/],
+    [new TypeError('error decoding the reply: network unreachable'), 1, true, /broke before/],
+  ];
+  for (const [error, ...expected] of cases) {
+    const { client } = await harness(t, () => 'lost', { fetch: () => Promise.reject(error) });
+    const { tries, outcomeUnknown, message } = await failure(client.updateOrder(3, 'delivered'));
+    assert.deepEqual([tries, outcomeUnknown], expected.slice(0, 2), message);
+    assert.match(message, expected[2]);
+  }
+  const fetch: Fetch = async () => {
+    const pull = () => Promise.reject(broken({ code: 'EHOSTUNREACH' }, 'connect EHOSTUNREACH'));
+    return new Response(new ReadableStream({ pull }), { headers: { 'x-request-id': 'r' } });
+  };
+  const { client } = await harness(t, () => 'lost', { fetch });
+  const { message, outcomeUnknown } = await failure(client.updateOrder(3, 'delivered'));
+  assert.deepEqual([/nothing was sent/.test(message), outcomeUnknown], [false, true], 'its head had come');
 });
 
 test('through nginx: what it cannot know is not known, and what was done is not done twice', {

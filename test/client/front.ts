@@ -16,7 +16,7 @@ import { SetClock } from '../clock.ts';
 /** `path`: with its query. */
 type Asked = { method: string; path: string; headers: IncomingHttpHeaders; body: string };
 /** `isHalf`: the connection ends within the body. */
-type Answer = { status: number; headers?: Record<string, string>; body?: string; isHalf?: boolean };
+export type Answer = { status: number; headers?: Record<string, string>; body?: string; isHalf?: boolean };
 
 /**
  * `pass`: to the service and back. `lost`: cut before the service hears of it. `cut`, `half`, `garbage`: the

@@ -25,8 +25,89 @@ test('a fetch of the caller’s is used as it is, and one that hears of nothing 
   assert.deepEqual([late.code, late.tries, late.outcomeUnknown], ['timeout', 2, true]);
   const stopped = await failure(deaf.client.createPet(newPet, { signal: AbortSignal.timeout(20) }));
   assert.deepEqual([stopped.code, stopped.tries], ['aborted', 1]);
-  const broken = await harness(t, () => made, { fetch: (() => undefined) as never });
-  assert.equal((await failure(broken.client.getPet(1, { retries: 0 }))).code, 'network');
+});
+
+test('a fetch that gives what is no Response is told so, whatever it gives or throws', async (t) => {
+  const circle = Object.assign(Object.create(null), { body: null });
+  const bodyOf = (chunk: unknown) => new ReadableStream({ start: (to) => to.enqueue(chunk) });
+  const given: [what: unknown, says: RegExp][] = [
+    ...[
+      undefined,
+      null,
+      'x',
+      7,
+      Symbol('x'),
+      {},
+      circle,
+      { status: 200 },
+      { status: '200', headers: new Headers() },
+    ].map((one): [unknown, RegExp] => [one, /^what is no Response from POST http:\S+\/v1\/pets$/]),
+    [{ status: 200, headers: {} }, /^what is no Response/],
+    [{ status: 200, headers: new Headers(), body: 'x' }, /^what is no Response/],
+    [{ status: 0, headers: new Headers(), body: null, type: 'opaqueredirect' }, /^a redirect from POST/],
+    [Response.error(), /^what is no Response/],
+    [{ status: 200, headers: new Map([['a', 'b']]) }, /^200 with an empty body from POST/],
+    [{ status: 200, headers: new Headers(), body: bodyOf('text') }, /not made of bytes/],
+    [{ status: 200, headers: new Headers(), body: bodyOf(null) }, /not made of bytes/],
+  ];
+  for (const [what, says] of given) {
+    const { client } = await harness(t, () => made, { fetch: (() => what) as never });
+    const error = await failure(client.createPet(newPet));
+    assert.deepEqual([error.code, error.tries, error.outcomeUnknown], ['bad_reply', 1, true], error.message);
+    assert.match(error.message, says);
+  }
+  const told = Object.assign(new Error('x'), { code: Symbol('c'), message: Symbol('m') });
+  for (const thrown of [undefined, null, 'x', Symbol('x'), Object.create(null), {}, told]) {
+    const { client } = await harness(t, () => made, { fetch: () => Promise.reject(thrown) });
+    const error = await failure(client.createPet(newPet, { retries: 0 }));
+    assert.deepEqual([error.code, error.outcomeUnknown], ['network', true], error.message);
+  }
+});
+
+test('what a hook or fetch does to the headers of one try is gone at the next', async (t) => {
+  const keys: (string | null)[] = [];
+  const own: Fetch = (url, init) => {
+    keys.push(init.headers.get('idempotency-key'));
+    init.headers.set('idempotency-key', 'mine');
+    return fetch(url, init);
+  };
+  const { client } = await harness(t, inTurn(refusal(503, 'unavailable'), made), { fetch: own });
+  await client.createPet(newPet, { idempotencyKey: 'k' });
+  assert.deepEqual(keys, ['k', 'k']);
+});
+
+test('a member that an animal has not goes to the service, which refuses it by name', async (t) => {
+  const { client, front } = await harness(t, () => made);
+  await client.createPet({ stauts: 'sold', ...newPet } as never);
+  assert.deepEqual(JSON.parse(front.asked[0].body), { ...newPet, stauts: 'sold' });
+});
+
+test('headers may be an object or Headers; the client’s own are refused by name', async (t) => {
+  const { client, front } = await harness(t, () => json(REX), {
+    headers: new Headers({ 'X-Shop': 'a', 'X-Two': '2' }),
+  });
+  await client.getPet(1, { headers: new Headers([['x-shop', 'b']]) });
+  await client.getPet(1, { headers: { 'X-Shop': undefined } as never });
+  const sent = front.asked.map(({ headers }) => `${headers['x-shop']} ${headers['x-two']}`);
+  assert.deepEqual(sent, ['b 2', 'a 2']);
+  for (const name of ['Authorization', 'If-None-Match', 'If-Match', 'Idempotency-Key', 'Content-Type', 'accept']) {
+    for (const headers of [{ [name]: 'x' }, new Headers({ [name]: 'x' })]) {
+      const { code, message } = await failure(client.getPet(1, { headers }));
+      assert.equal(code, 'invalid_argument');
+      assert.match(message.toLowerCase(), new RegExp(`headers: ${name} is set by the client`, 'i'));
+      const options = { baseUrl: 'http://x', key: KEY, headers };
+      assert.throws(() => new PetstoreClient(options), { name: 'RangeError', message });
+    }
+  }
+  assert.equal(front.asked.length, 2);
+});
+
+test('an idempotency key is made also where there is no crypto.randomUUID: on a page without TLS', async (t) => {
+  t.mock.method(crypto, 'randomUUID', () => assert.fail('not there'));
+  const { client, front } = await harness(t, () => made);
+  for (const _ of [1, 2]) await client.createPet(newPet);
+  const [first, second] = front.asked.map(({ headers }) => headers['idempotency-key']);
+  assert.notEqual(first, second);
 });
 
 test('onExchange hears of each try, and cannot do harm', async (t) => {
@@ -70,7 +151,7 @@ test('onExchange hears of each try, and cannot do harm', async (t) => {
 });
 
 test('each call may have options of its own, the client’s hold for the others', async (t) => {
-  const headers = { 'User-Agent': 'shop/1', 'X-Shop': 'a', authorization: 'mine' };
+  const headers = { 'User-Agent': 'shop/1', 'X-Shop': 'a' };
   const { client, front } = await harness(t, () => refusal(503, 'unavailable'), { retries: 1, headers });
   assert.equal((await failure(client.getPet(1))).tries, 2);
   assert.equal((await failure(client.getPet(1, { retries: 3, headers: { 'X-Shop': 'b' } }))).tries, 4);
@@ -163,6 +244,11 @@ test('what cannot be meant is refused by name, and never with an error of the la
   const odd = client as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
   const circle: Record<string, unknown> = {};
   circle.name = circle;
+  const rude = {
+    toString() {
+      throw new Error('rude');
+    },
+  };
   const wrong: [call: () => Promise<unknown>, says: RegExp][] = [
     [() => odd.createPet(), /name|undefined/],
     [() => odd.createPet(null), /null/],
@@ -180,6 +266,32 @@ test('what cannot be meant is refused by name, and never with an error of the la
     [() => all(client.listPets({ page: 2 } as object)), /unknown option page .*after/],
     [() => all(client.listCategories({ status: 'sold' } as object)), /unknown option status/],
     [() => all(client.listPets(null as never)), /options must be an object/],
+    ...[Symbol('x'), Object.create(null), rude, null, Number.NaN].flatMap((value): typeof wrong =>
+      ['budgetMs', 'timeoutMs', 'retries', 'idempotencyKey'].map((name) => [
+        () => odd.createPet(newPet, { [name]: value }),
+        new RegExp(`^${name} must be`),
+      ]),
+    ),
+    ...[Symbol('x'), null, 'ab', 7].map((headers): (typeof wrong)[0] => [
+      () => odd.getPet(1, { headers }),
+      /^headers must be an object/,
+    ]),
+    [() => odd.getPet(1, { headers: { a: Symbol('x') } }), /^headers: a must be text/],
+    [() => odd.createPet(newPet, Symbol('x')), /options must be an object/],
+    [() => odd.createPet(newPet, { idempotencyKey: '' }), /^idempotencyKey must be text/],
+    [() => odd.createPet(newPet, { idempotencyKey: 'é' }), /^idempotencyKey must be text/],
+    [() => odd.updateOrder(1, 'delivered', { ifMatch: null }), /^ifMatch must be text/],
+    [() => odd.updateOrder(1, 'delivered', { ifMatch: '' }), /^ifMatch must be text/],
+    [() => client.listPets().page(''), /^etag must be text/],
+    [() => client.listPets().page(null as never), /^etag must be text/],
+    [() => all(client.listPets({ limit: 101 })), /^limit must be a whole number from 1 to 100/],
+    [() => all(client.listPets({ status: null } as never)), /^status must be text/],
+    [() => all(client.listPets({ after: '' })), /^after: must be an int64/],
+    [() => odd.getPet(1, { timing: {} }), /unknown option timing/],
+    [() => odd.getPet(1, { signal: 0 }), /signal must be/],
+    [() => odd.getPet([5]), /^id: must be an int64/],
+    [() => odd.getPet({ toString: () => '5' }), /^id: must be an int64/],
+    [() => odd.getPet(Object.create(null)), /^id: must be an int64/],
   ];
   for (const [call, says] of wrong) {
     const error = await failure(call());
@@ -199,23 +311,58 @@ test('what cannot be meant is refused by name, and never with an error of the la
   refuse({ ...good, fetch: 1 }, /fetch must be a function/);
   refuse({ ...good, baseUrl: undefined }, /baseUrl must be/);
   refuse({ ...good, key: 7 }, /key must be/);
+  refuse({ ...good, key: [KEY] }, /key must be (?!.*got)/);
+  refuse({ ...good, baseUrl: Object.create(null) }, /baseUrl must be/);
+  refuse({ ...good, baseUrl: 'http://:word@x' }, /baseUrl must be/);
+  refuse({ ...good, budgetMs: Symbol('x') }, /budgetMs must be .*Symbol/);
+  refuse({ ...good, headers: 'ab' }, /headers must be/);
 });
 
-const LEFT = `
-import { createServer } from 'node:http';
-import { PetstoreClient } from './src/client/client.ts';
-const server = createServer((req, res) => req.url.endsWith('/9') ? undefined : res.end('{"id":1}')).listen(0, async () => {
-  const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:' + server.address().port, key: '${KEY}' });
-  await store.getPet(1, { signal: null });
-  await store.getPet(1, { signal: {} }).catch(() => {});
-  await store.getPet(9, { signal: AbortSignal.timeout(50) }).catch(() => {});
-  await store.createPet({ name: 'Rex', categoryId: 1.5 }).catch(() => {});
-  server.close();
-  server.closeAllConnections();
-});`;
-
-test('nothing is left behind that holds the process', async () => {
+/** A process of its own: it must end by itself, long before a budget or a wait would be over. */
+async function endsAtOnce(script: string): Promise<void> {
+  const source = `
+    import { createServer } from 'node:http';
+    import { PetstoreClient } from './src/client/client.ts';
+    const wait = (ms) => new Promise((go) => setTimeout(go, ms));
+    const said = (call) => call.then(() => 'done', (error) => error.code);
+    const server = createServer((req, res) => {
+      if (req.url.endsWith('/9')) return;
+      if (req.method === 'GET') return res.end('{"id":1}');
+      res.writeHead(429, { 'Retry-After': '60', 'X-Request-Id': 'r' }).end('{"code":"rate_limited","message":"m"}');
+    }).listen(0, async () => {
+      const store = new PetstoreClient({ baseUrl: 'http://127.0.0.1:' + server.address().port, key: '${KEY}' });
+      ${script}
+      server.close();
+      server.closeAllConnections();
+      console.log('over');
+    });`;
   const cwd = fileURLToPath(new URL('../..', import.meta.url));
-  const words = ['--import', 'tsx', '--input-type=module', '--eval', LEFT];
-  await promisify(execFile)(process.execPath, words, { cwd, timeout: 20_000 }); // the budget would be 90 s
-});
+  const words = ['--import', 'tsx', '--input-type=module', '--eval', source];
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd, timeout: 20_000 });
+  assert.equal(stdout, 'over\n');
+}
+
+const rex = "{ name: 'Rex', categoryId: 1 }";
+const LEFT: Record<string, string> = {
+  'calls that went well, were refused, or ran out of time': `
+    await store.getPet(1, { signal: null });
+    await said(store.getPet(1, { signal: {} }));
+    await said(store.getPet(9, { signal: AbortSignal.timeout(50) }));
+    await said(store.createPet({ name: 'Rex', categoryId: 1.5 }));`,
+  'a call that is aborted while a refusal holds it': `
+    if ((await said(store.createPet(${rex}, { signal: AbortSignal.timeout(300) }))) !== 'aborted') throw 1;`,
+  'calls that are ended by close while a refusal holds them': `
+    const calls = [1, 2, 3].map(() => said(store.createPet(${rex})));
+    await wait(300);
+    await store.close();
+    if (String(await Promise.all(calls)) !== 'closed,closed,closed') throw 1;`,
+  'a call whose budget is over while a refusal holds it': `
+    const first = said(store.createPet(${rex}, { signal: AbortSignal.timeout(400) }));
+    await wait(200);
+    await said(store.getPet(1, { budgetMs: 50 }));
+    await first;`,
+};
+
+for (const [name, script] of Object.entries(LEFT)) {
+  test(`nothing is left behind that holds the process: ${name}`, () => endsAtOnce(script));
+}

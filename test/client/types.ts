@@ -5,7 +5,7 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   const pet: Pet = await store.createPet({ name: 'Rex', categoryId: 1n }, { idempotencyKey: 'k', signal });
   const pets: AsyncIterable<Pet> = store.listPets({ status: 'available', limit: 10, after: pet.id, signal });
   for await (const { status } of pets) status satisfies 'available' | 'pending' | 'sold';
-  const order: Order = await store.createOrder(pet.id);
+  const order: Order = await store.createOrder(pet.id, { headers: new Headers({ 'X-Shop': 'a' }) });
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
   [order.id, category.id] satisfies Id[];
 
