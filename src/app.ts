@@ -176,7 +176,7 @@ export class App {
       const { callers, elsewhere, lab, store } = this.#services as Services;
       if (lab !== undefined) exchange.body = body; // else it would take memory until the disk is done
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
-      const { authorization, 'idempotency-key': idempotencyKey } = req.headers as Record<string, string | undefined>;
+      const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.#gate.writer({ authorization, caller: caller.id }, callers, store);
       return this.#callHandler(exchange, endpoint, { ...reading, idempotencyKey, body, write });
     });

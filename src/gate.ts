@@ -1,5 +1,4 @@
 /** Authentication, then rate limits; and the headers that tell the limits. */
-import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Addresses, PAGES_PER_MINUTE } from './access/addresses.ts';
 import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/callers.ts';
@@ -8,6 +7,7 @@ import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.
 import type { Clock } from './clock.ts';
 import type { Exchange } from './exchange.ts';
 import { ApiError } from './http/errors.ts';
+import type { Incoming } from './http/messages.ts';
 import { errorReply, kept, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
 import type { ApiKey, Store } from './store/model.ts';
@@ -110,13 +110,13 @@ export class Gate {
   }
 
   /** The limit headers of a reply to a request without a valid key: they tell what its address has left. */
-  limitsWithoutKey(req: IncomingMessage | undefined, socket: Socket): string {
+  limitsWithoutKey(req: Incoming | undefined, socket: Socket): string {
     return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
   }
 
   /** Where a request came from, as it is counted. */
-  addressOf(req: IncomingMessage | undefined, socket: Socket): string {
-    const forwarded = req?.headers['x-forwarded-for'] as string | undefined; // node joins its lines
+  addressOf(req: Incoming | undefined, socket: Socket): string {
+    const forwarded = req?.headers['x-forwarded-for']; // its lines are joined
     return clientAddress(socket.remoteAddress, forwarded, this.#options.trustProxy);
   }
 }

@@ -25,7 +25,7 @@ export function answerPage(
   path: string,
   { pages, corsOrigin, unready }: { pages: Pages; corsOrigin: string | undefined; unready: Unready | undefined },
 ): Reply {
-  let page = pages.get(path)?.(req.headers['accept-encoding'] as string | undefined);
+  let page = pages.get(path)?.(req.headers['accept-encoding']);
   if (path === '/healthz') page = HEALTHY;
   if (path === '/readyz') page = unready === undefined ? READY : errorReply(notNow(unready));
   if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return preflight(req, ALLOW, corsOrigin);

@@ -5,9 +5,9 @@
  * `If-Modified-Since` and `If-Unmodified-Since` are passed over, as the RFC says.
  */
 import { hash } from 'node:crypto';
-import type { IncomingHttpHeaders } from 'node:http';
 import { excerpt } from '../quoting.ts';
 import { ApiError } from './errors.ts';
+import type { RequestHeaders } from './headers.ts';
 import { jsonReply, kept, type Reply } from './reply.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
@@ -16,8 +16,8 @@ const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
 /** Elements of a list may be empty. Nothing in it can be read in two ways, so no text takes long. */
 const LIST = new RegExp(`^[ \\t]*(?:${TAG.source}[ \\t]*)?(?:,[ \\t]*(?:${TAG.source}[ \\t]*)?)*$`);
 
-/** The headers that hold conditions. Of several lines of one, node:http has made a list. */
-export type ConditionHeaders = Pick<IncomingHttpHeaders, 'if-match' | 'if-none-match'>;
+/** The headers that hold conditions. Of several lines of one a list was made. */
+export type ConditionHeaders = Partial<Pick<RequestHeaders, 'if-match' | 'if-none-match'>>;
 
 /** Tags as they were sent, or any. */
 type Tags = '*' | readonly string[];

@@ -1,5 +1,5 @@
 /** One connection: what was asked on it and is not yet answered, in which order it is begun, and how it ends. */
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tellNoBody } from './private.ts';
@@ -66,7 +66,7 @@ export class Connection {
   /** Once the last reply is decided, nothing that comes behind it is taken for a request (RFC 9112, 9.6). */
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
-  early: IncomingMessage | undefined;
+  early: { readonly complete: boolean } | undefined;
   readonly openedAt: number;
   /** When its newest request was answered, or it was opened: by the clock of whoever measures. */
   quietSince: number;

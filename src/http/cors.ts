@@ -1,5 +1,5 @@
 /** Pages of another origin may use the service only where the operator said so; then they are told all they need. */
-import type { IncomingMessage } from 'node:http';
+import type { Incoming } from './messages.ts';
 import type { Reply } from './reply.ts';
 import { checkDemands, JSON_TYPE } from './request.ts';
 
@@ -16,7 +16,7 @@ export function corsHeaders(origin: string | undefined): string[] {
 }
 
 /** The reply to OPTIONS, whoever asks. */
-export function preflight(req: IncomingMessage, allow: string, origin: string | undefined): Reply {
+export function preflight(req: Incoming, allow: string, origin: string | undefined): Reply {
   checkDemands(req);
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
   const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];

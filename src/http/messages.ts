@@ -12,6 +12,7 @@ import {
   MAX_BODY_PIECES,
   MAX_HEADER_PAIRS,
 } from './errors.ts';
+import { type RequestHeaders, readHeaders } from './headers.ts';
 import { readsItself } from './private.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -24,6 +25,7 @@ const nobodyWaits = () => {};
  */
 export class Incoming extends IncomingMessage {
   readonly from: Connection;
+  #headers: RequestHeaders | undefined;
   /** What has come of the body, and how many of its bytes are that. */
   #body: Uint8Array = NOTHING;
   #bytes = 0;
@@ -39,6 +41,12 @@ export class Incoming extends IncomingMessage {
     super(from.socket);
     this.from = from;
     readsItself(this);
+  }
+
+  // @ts-expect-error: the type has a property here, which no getter may stand for.
+  override get headers(): RequestHeaders {
+    this.#headers ??= readHeaders(this.rawHeaders);
+    return this.#headers;
   }
 
   /** Neither `Upgrade` nor CONNECT is heeded: nothing else is spoken here. */
@@ -160,7 +168,7 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
 });
 
 /** What node:http makes of a message. Refused only in a handler, a flood would cost a request and a response each. */
-function make(socket: Socket): IncomingMessage {
+function make(socket: Socket): object {
   const from = connectionOf(socket);
   return from.isFull ? FLOOD : new Incoming(from);
 }

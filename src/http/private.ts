@@ -14,8 +14,8 @@ interface Internals {
   _header: string | null;
 }
 
-export function readsItself(req: IncomingMessage): void {
-  (req as unknown as Internals)._consuming = true;
+export function readsItself(req: object): void {
+  (req as Internals)._consuming = true;
 }
 
 /** Sends head and body as one string in one write. */

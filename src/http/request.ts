@@ -1,5 +1,4 @@
 /** What is read of a request: its target, its query, its body. And the checks node:http leaves to us. */
-import type { IncomingMessage } from 'node:http';
 import { excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
 import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
@@ -12,12 +11,6 @@ import type { Incoming } from './messages.ts';
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
 const MAX_TARGET_CHARS = 2_048;
 
-/** Headers that must not be there twice. No two of these names are equally long: each is found by its length. */
-const ONCE = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
-const LONGEST = 17;
-const BY_LENGTH: string[] = Array(LONGEST + 1).fill('');
-for (const name of ONCE) BY_LENGTH[name.length] = name.toLowerCase();
-
 /** OPTIONS is answered before any endpoint is asked. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'] as const;
 export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
@@ -26,24 +19,12 @@ const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 export const JSON_TYPE = 'application/json';
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
-/**
- * Refuses what node:http lets pass though two readers of the same bytes may understand them differently.
- * What was sent twice `req.headers` has already dropped or joined: it is found among the raw headers.
- */
-export function checkMessage(req: IncomingMessage): void {
-  const raw = req.rawHeaders;
+/** Refuses what node:http lets pass though two readers of the same bytes may understand them differently. */
+export function checkMessage(req: Incoming): void {
   if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
-  if (raw.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
-  let seen = 0;
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = raw[i];
-    const { length } = name;
-    if (length > LONGEST || BY_LENGTH[length] === '' || name.toLowerCase() !== BY_LENGTH[length]) continue;
-    if (seen & (1 << length))
-      throw badRequest(`the header ${ONCE.find((one) => one.length === length)} was sent twice`);
-    seen |= 1 << length;
-  }
-  const { host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
+  if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
+  const { sentTwice, host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
+  if (sentTwice !== undefined) throw badRequest(`the header ${sentTwice} was sent twice`);
   if (encoding !== undefined && encoding !== 'chunked')
     throw badRequest('the only Transfer-Encoding taken is: chunked');
   if (encoding !== undefined && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
@@ -56,7 +37,7 @@ export function checkMessage(req: IncomingMessage): void {
 }
 
 /** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
-export function originForm(req: IncomingMessage): string {
+export function originForm(req: Incoming): string {
   const target = req.url as string;
   if (req.method === 'CONNECT') {
     throw new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
@@ -72,7 +53,7 @@ export function originForm(req: IncomingMessage): string {
 }
 
 /** What stands to be refused once the caller is known and within its limits. */
-export function checkDemands(req: IncomingMessage): void {
+export function checkDemands(req: Incoming): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
@@ -85,7 +66,7 @@ export function uriTooLong(): ApiError {
 }
 
 /** What the client waits for. `100-continue` a server must pass over in HTTP/1.0 (RFC 9110, 10.1.1). */
-export function expectOf(req: IncomingMessage): string | undefined {
+export function expectOf(req: Incoming): string | undefined {
   const { expect } = req.headers;
   return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
 }
@@ -103,11 +84,11 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
 }
 
 /** Whether it has no body. Then no type is missed: that nothing is no JSON either, the reader says. */
-export function isEmpty({ headers }: IncomingMessage): boolean {
+export function isEmpty({ headers }: Incoming): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
 
-function unsupported({ method }: IncomingMessage, why: string, more: string[] = []): ApiError {
+function unsupported({ method }: Incoming, why: string, more: string[] = []): ApiError {
   const patch = method === 'PATCH' ? ['Accept-Patch', JSON_TYPE] : [];
   return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
 }

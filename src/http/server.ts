@@ -39,7 +39,7 @@ export function createServer(options: ServerOptions): Connections {
     noDelay: true,
   });
   const begin = (res: Outgoing) => {
-    const req = res.req as Incoming;
+    const req = res.req as unknown as Incoming;
     // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once

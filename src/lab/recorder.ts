@@ -11,7 +11,7 @@ import { mark, nextPage, pageOf, type Recorded, shownTarget } from './recorded.t
 const NEVER_ARRIVES: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang', 'truncate'];
 const NOTHING_SENT: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang'];
 const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
-const PROXIES = ['via', 'forwarded', 'x-forwarded-for'];
+const PROXIES = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
 
 type Line = Recorded['line'] & { idleSince: number };
@@ -61,7 +61,7 @@ export class Recorder {
   begin(exchange: Exchange, state: KeyState): void {
     const { req, id, endpoint } = exchange;
     const { url: target = '', method = '', headers } = req;
-    const key = headers['idempotency-key'] as string | undefined;
+    const key = headers['idempotency-key'];
     const page = pageOf(target);
     const one: Recorded = {
       at: this.now(exchange.caller as ApiKey),

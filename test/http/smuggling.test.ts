@@ -96,8 +96,8 @@ for (const [name, [words, config]] of Object.entries(PROXIES)) {
     const service = await serviceFor(t);
     /** What came as a request: where from, and for what. */
     const seen: string[] = [];
-    service.app.server.on('request', ({ url, headers }: IncomingMessage) =>
-      seen.push(`${headers['x-front'] === undefined ? 'nobody' : name} ${url}`),
+    service.app.server.on('request', ({ url, rawHeaders }: IncomingMessage) =>
+      seen.push(`${rawHeaders.some((text) => text.toLowerCase() === 'x-front') ? name : 'nobody'} ${url}`),
     );
     const dir = await temporary(t);
     const port = await freePort();
