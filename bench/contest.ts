@@ -70,6 +70,12 @@ export function reachRatio(bench: Bench, aim: AimId, measured: Map<string, Measu
   bench.reach(aim, ratios(a.perSecond, b.perSecond), ratios(b.cpuMicros, a.cpuMicros).median);
 }
 
+/** The same of server CPU time a request: the first's part of the second's. */
+export function reachCpu(bench: Bench, aim: AimId, measured: Map<string, Measured>, pair: [string, string]): void {
+  const [a, b] = pair.map((name) => measured.get(name));
+  if (a !== undefined && b !== undefined) bench.reach(aim, ratios(a.cpuMicros, b.cpuMicros));
+}
+
 function middle(latencies: Latency[]): Latency {
   const of = (key: keyof Latency) => spread(latencies.map((latency) => latency[key])).median;
   return { p50: of('p50'), p90: of('p90'), p99: of('p99'), p999: of('p999'), max: of('max') };

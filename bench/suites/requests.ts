@@ -1,9 +1,9 @@
 /** The operations most asked for, each beside bare node:http that sends the same bytes, and beside others. */
 import { deepStrictEqual } from 'node:assert/strict';
 import { type Animal, animal, animals } from '../animals.ts';
-import { get, mustAnswer, post } from '../ask.ts';
+import { ask, get, mustAnswer, post } from '../ask.ts';
 import type { Bench } from '../bench.ts';
-import { atRate, contest, reachRatio } from '../contest.ts';
+import { atRate, contest, reachRatio, type Subject } from '../contest.ts';
 import { PEERS } from '../peers.ts';
 import { SERVICE } from '../service.ts';
 import { ANIMALS, RARE_EVERY, takeTheField } from '../subjects.ts';
@@ -29,7 +29,23 @@ export async function list(bench: Bench): Promise<void> {
   reachRatio(bench, 'list-express', measured, [SERVICE, express.name]);
   const crowded = await contest(bench, 'list', 1_000, subjects.slice(0, 2));
   reachRatio(bench, 'list-crowd', crowded, [SERVICE, bare.name]);
+  await unchanged(bench, subjects[0]);
   for (const subject of subjects) await atRate(bench, 'list', subject, READS_PER_SECOND);
+}
+
+/** Who has the list already and asks whether it is still so, beside who asks for it again, on the same server. */
+async function unchanged(bench: Bench, whole: Subject): Promise<void> {
+  const [call] = whole.calls;
+  const { headers } = await mustAnswer(whole.server.origin, call);
+  const again = { ...call, headers: { ...call.headers, 'If-None-Match': String(headers.etag) }, status: 304 };
+  const prove = async () => {
+    const { status, body } = await ask(whole.server.origin, again);
+    deepStrictEqual([status, body], [304, '']);
+  };
+  await prove();
+  const told = { ...whole, name: `${SERVICE}, 304`, calls: [again] };
+  reachRatio(bench, 'list-unchanged', await contest(bench, 'list', CONNECTIONS, [told, whole]), [told.name, SERVICE]);
+  await prove(); // wrk counts a 200 in its place as right
 }
 
 /** A caller over the limit: what a refusal costs. Bans are off, so that every reply is the limiter's own. */

@@ -4,7 +4,7 @@
  */
 import { get, mustAnswer, post } from '../ask.ts';
 import type { Bench } from '../bench.ts';
-import { contest, reachRatio, type Subject } from '../contest.ts';
+import { contest, reachCpu, reachRatio, type Subject } from '../contest.ts';
 import { SERVICE, Store } from '../service.ts';
 import { ANIMALS, RARE_EVERY } from '../subjects.ts';
 
@@ -14,8 +14,7 @@ const TWO = `${SERVICE}, two threads`;
 export async function threads(bench: Bench): Promise<void> {
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (process.platform !== 'linux' || major < 22 || (major === 22 && minor < 12)) {
-    for (const aim of ['threads-list', 'threads-limit'] as const) bench.miss(aim, 'it needs Linux and Node 22.12');
-    return;
+    return bench.miss('threads', 'it needs Linux and Node 22.12');
   }
   const servers = [];
   for (const [name, count] of [
@@ -40,8 +39,11 @@ export async function threads(bench: Bench): Promise<void> {
     for (const connections of CONNECTIONS) {
       const measured = await contest(bench, `threads, ${path}`, connections, subjects);
       if (connections !== CONNECTIONS[0]) continue;
-      if (path === 'list') reachRatio(bench, 'threads-list', measured, [TWO, SERVICE]);
-      if (path === '429') reachRatio(bench, 'threads-limit', measured, [TWO, SERVICE]);
+      const row = path === 'list' ? 'threads-list' : path === '429' ? 'threads-limit' : undefined;
+      if (row === undefined) continue;
+      reachRatio(bench, row, measured, [TWO, SERVICE]);
+      reachCpu(bench, `${row}-cpu`, measured, [TWO, SERVICE]);
     }
   }
+  bench.miss('threads', 'node bench/threads.mjs measures it, on a machine that has them');
 }
