@@ -1,6 +1,7 @@
 /** `petstore completion`: a script for a shell, made of the table of commands. */
 import { flagOf, type Spec } from './arguments.ts';
 import { command } from './command.ts';
+import { placesOf } from './help.ts';
 import { type Option, oneOf, path, placed } from './options.ts';
 import { print } from './output.ts';
 
@@ -40,9 +41,6 @@ function nextWords(specs: readonly Spec[]): Map<string, Set<string>> {
   }
   return next;
 }
-
-/** What stands behind a command without an option: the values of an argument, or files. */
-const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
 
 /** For shells with `case`: the flags whose value can be completed, and what can be typed at each place. */
 function cases(specs: readonly Spec[], give: (words: string[]) => string, files: string): [string, string] {

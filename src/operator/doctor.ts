@@ -2,21 +2,18 @@
  * `petstore doctor`: what is wrong with how the service is set up. It takes what serve takes, looks, and changes nothing.
  * A finding is `wrong` where a promise does not hold, and `note` where it may be meant so; it says what to do.
  */
-import { existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
-import { json, SERVE_OPTIONS } from './options.ts';
+import { json, SERVE_OPTIONS, type Values } from './options.ts';
 import { counted, print, table } from './output.ts';
-import { isLoopback } from './sockets.ts';
+import { isLoopback, softLimit } from './sockets.ts';
 
-interface Finding {
-  what: string;
-  verdict: 'ok' | 'note' | 'wrong';
-  why: string;
-}
+type Verdict = 'ok' | 'note' | 'wrong';
+type Found = [verdict: Verdict, why: string];
 
 /** A compaction writes the store anew beside itself, and so does a start after a crash. */
 const ROOM_PER_BYTE = 2;
@@ -30,6 +27,22 @@ const OLDEST_MAINTAINED_NODE = 22;
 
 const { host, data, store, trustProxy, metrics, baseUrl } = SERVE_OPTIONS;
 const options = { host, data, store, trustProxy, metrics, baseUrl, json };
+type Settings = Values<typeof options>;
+
+/** What is looked at, in the order in which it is told. None found: there is nothing to look at here. */
+const CHECKS: Record<string, (settings: Settings) => Found[] | Promise<Found[]>> = {
+  'owner and modes': ({ data, store }) => (store === undefined ? [owner(data)] : []),
+  'free disk': ({ data, store }) => (store === undefined ? [room(data)] : []),
+  lock: ({ store }) => (store === undefined ? [lock()] : []),
+  database: async ({ store }) => (store === undefined ? [] : connection(store)),
+  clock: ({ data, store }) => [clock(store === undefined ? data : undefined)],
+  proxies: (settings) => [proxies(settings)],
+  TLS: (settings) => [encryption(settings)],
+  metrics: ({ metrics }) => [figures(metrics?.host)],
+  'core dumps': cores,
+  descriptors,
+  runtime: () => [runtime()],
+};
 
 export const DOCTOR = command({
   name: 'doctor',
@@ -37,38 +50,29 @@ export const DOCTOR = command({
   more: 'Give it the options or variables of serve, as the user who runs serve.',
   options,
   run: async (settings) => {
-    const { data, store } = settings;
-    const findings: Finding[] = [
-      ...(store === undefined ? [owner(data), room(data), lock()] : await connection(store)),
-      clock(store === undefined ? data : undefined),
-      proxy(settings),
-      encryption(settings),
-      figures(settings.metrics?.host),
-      ...processLimits(),
-      runtime(),
-    ];
-    await print(settings.json ? JSON.stringify(findings, null, 2) : table(findings.map((one) => ({ ...one }))));
+    const findings: { what: string; verdict: Verdict; why: string }[] = [];
+    for (const [what, look] of Object.entries(CHECKS)) {
+      const failed = (error: Error): Found[] => [['wrong', `this cannot be looked at: ${error.message}`]];
+      const found = await Promise.resolve(settings).then(look).catch(failed);
+      for (const [verdict, why] of found) findings.push({ what, verdict, why });
+    }
+    await print(settings.json ? JSON.stringify(findings, null, 2) : table(findings));
     const wrong = findings.filter(({ verdict }) => verdict === 'wrong').length;
     if (wrong > 0) throw new CommandError(EXIT.failed, `${counted(wrong, 'thing is', 'things are')} wrong`);
   },
 });
 
-const finding =
-  (what: string) =>
-  (verdict: Finding['verdict'], why: string): Finding => ({ what, verdict, why });
-
-function owner(dir: string): Finding {
-  const found = finding('owner and modes');
-  if (!existsSync(dir)) return found('ok', `${dir} is not there yet; serve makes it for its owner alone`);
+function owner(dir: string): Found {
+  if (!existsSync(dir)) return ['ok', `${dir} is not there yet; serve makes it for its owner alone`];
   try {
     refuseOthers(realDisk, dir);
     const above = openAbove(dir);
     const ours = `${dir} belongs to this user, and nobody else can write there`;
     return above === undefined
-      ? found('ok', ours)
-      : found('note', `${ours}; but whoever can write in ${above} can move it away: chmod go-w, or name another place`);
+      ? ['ok', ours]
+      : ['note', `${ours}; but whoever can write in ${above} can move it away: chmod go-w, or name another place`];
   } catch (error) {
-    return found('wrong', (error as Error).message);
+    return ['wrong', (error as Error).message];
   }
 }
 
@@ -82,8 +86,7 @@ function openAbove(dir: string): string | undefined {
 }
 
 /** Free, for this user; beside what is used already. */
-function room(dir: string): Finding {
-  const found = finding('free disk');
+function room(dir: string): Found {
   const there = existsSync(dir) ? dir : nearest(dir);
   const { bavail, bsize } = statfsSync(there);
   const free = bavail * bsize;
@@ -91,7 +94,7 @@ function room(dir: string): Finding {
   const wanted = Math.max(MIN_ROOM_BYTES, ROOM_PER_BYTE * used);
   const megabytes = (bytes: number) => `${Math.round(bytes / 1e6)} MB`;
   const why = `${megabytes(free)} are free where the store has ${megabytes(used)}`;
-  return free < wanted ? found('wrong', `${why}; a compaction wants ${megabytes(wanted)}`) : found('ok', why);
+  return free < wanted ? ['wrong', `${why}; a compaction wants ${megabytes(wanted)}`] : ['ok', why];
 }
 
 function nearest(dir: string): string {
@@ -102,78 +105,67 @@ function nearest(dir: string): string {
 const filesIn = (dir: string) =>
   readdirSync(dir).flatMap((name) => statSync(path.join(dir, name), { throwIfNoEntry: false }) ?? []);
 
-function lock(): Finding {
-  const found = finding('lock');
+function lock(): Found {
   const folders = (process.env.PATH ?? '').split(path.delimiter);
-  if (folders.some((folder) => existsSync(path.join(folder, 'flock'))))
-    return found('ok', 'the flock program is there');
-  return found('wrong', 'there is no flock program (util-linux): a second server is kept away less surely');
+  if (folders.some((folder) => existsSync(path.join(folder, 'flock')))) return ['ok', 'the flock program is there'];
+  return ['wrong', 'there is no flock program (util-linux): a second server is kept away less surely'];
 }
 
 /** Loaded only where there is a database. */
-async function connection(store: string): Promise<Finding[]> {
+async function connection(store: string): Promise<Found[]> {
   const { doubtsOf } = await import('../postgres/server.ts');
-  const found = finding('database');
   const doubts = doubtsOf(store);
-  if (doubts.length === 0) return [found('ok', 'every host of --store is this machine, or must prove who it is')];
-  return doubts.map((doubt) => found('wrong', doubt));
+  if (doubts.length === 0) return [['ok', 'every host of --store is this machine, or must prove who it is']];
+  return doubts.map((doubt) => ['wrong', doubt]);
 }
 
-function clock(dir: string | undefined): Finding {
-  const found = finding('clock');
+function clock(dir: string | undefined): Found {
   const now = Date.now();
   const newest = dir && existsSync(dir) ? Math.max(0, ...filesIn(dir).map(({ mtimeMs }) => mtimeMs)) : 0;
   const at = new Date(now).toISOString();
-  if (now < EARLIEST_MS) return found('wrong', `it says ${at}: set it, or wait for the time service`);
-  if (newest > now + MAX_AHEAD_MS) return found('wrong', `it says ${at}, and the store was written after that`);
-  return found('ok', `it says ${at}`);
+  if (now < EARLIEST_MS) return ['wrong', `it says ${at}: set it, or wait for the time service`];
+  if (newest > now + MAX_AHEAD_MS) return ['wrong', `it says ${at}, and the store was written after that`];
+  return ['ok', `it says ${at}`];
 }
 
-function proxy({ host, trustProxy }: { host: string; trustProxy: number }): Finding {
-  const found = finding('proxies');
-  if (trustProxy === 0) return found('ok', 'callers are counted by the address of their connection');
+function proxies({ host, trustProxy }: { host: string; trustProxy: number }): Found {
+  if (trustProxy === 0) return ['ok', 'callers are counted by the address of their connection'];
   const trusted = `callers are counted by what ${counted(trustProxy, 'proxy', 'proxies')} in front wrote into X-Forwarded-For`;
-  if (isLoopback(host)) return found('ok', trusted);
+  if (isLoopback(host)) return ['ok', trusted];
   const past = `who reaches ${host} past them writes what he likes: listen on 127.0.0.1, or let only them in`;
-  return found('note', `${trusted}; ${past}`);
+  return ['note', `${trusted}; ${past}`];
 }
 
-function encryption({ host, baseUrl }: { host: string; baseUrl?: string }): Finding {
-  const found = finding('TLS');
-  if (isLoopback(host)) return found('ok', `only this machine reaches ${host}`);
-  if (baseUrl?.startsWith('https:')) return found('ok', `--base-url says that a proxy with TLS is in front`);
-  return found(
-    'note',
-    `keys reach ${host} in clear: put a proxy with TLS in front, and name it by --base-url https://…`,
-  );
+function encryption({ host, baseUrl }: { host: string; baseUrl?: string }): Found {
+  if (isLoopback(host)) return ['ok', `only this machine reaches ${host}`];
+  if (baseUrl?.startsWith('https:')) return ['ok', `--base-url says that a proxy with TLS is in front`];
+  return ['note', `keys reach ${host} in clear: put a proxy with TLS in front, and name it by --base-url https://…`];
 }
 
-function figures(host: string | undefined): Finding {
-  const found = finding('metrics');
-  if (host === undefined || isLoopback(host)) return found('ok', 'nobody but this machine reaches them');
-  return found('note', `whoever reaches ${host} reads them: they are not for the public`);
+function figures(host: string | undefined): Found {
+  if (host === undefined || isLoopback(host)) return ['ok', 'nobody but this machine reaches them'];
+  return ['note', `whoever reaches ${host} reads them: they are not for the public`];
 }
 
-/** What the system lets this process have; a service manager may set others for the server. */
-function processLimits(): Finding[] {
-  const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : '';
-  const soft = (name: string) => new RegExp(`^Max ${name} +(\\S+)`, 'm').exec(limits)?.[1];
-  const [cores, files] = [soft('core file size'), soft('open files')];
-  const [ofCores, ofFiles] = [finding('core dumps'), finding('descriptors')];
-  if (cores === undefined || files === undefined) return [];
-  return [
-    cores === '0'
-      ? ofCores('ok', 'none is written')
-      : ofCores('note', 'a dump of memory holds keys: ulimit -c 0, or LimitCORE=0 in the unit'),
-    Number(files) >= WANTED_DESCRIPTORS || files === 'unlimited'
-      ? ofFiles('ok', `${files} may be open`)
-      : ofFiles('note', `${files} may be open, fewer than 10,000 connections need: ulimit -n ${WANTED_DESCRIPTORS}`),
-  ];
+/** As the system has it for this process; a service manager may have others for the server. */
+function cores(): Found[] {
+  const limit = softLimit('core file size');
+  if (limit === undefined) return [];
+  return limit === '0'
+    ? [['ok', 'none is written']]
+    : [['note', 'a dump of memory holds keys: ulimit -c 0, or LimitCORE=0 in the unit']];
 }
 
-function runtime(): Finding {
-  const found = finding('runtime');
+function descriptors(): Found[] {
+  const limit = softLimit('open files');
+  if (limit === undefined) return [];
+  return limit === 'unlimited' || Number(limit) >= WANTED_DESCRIPTORS
+    ? [['ok', `${limit} may be open`]]
+    : [['note', `${limit} may be open, fewer than 10,000 connections need: ulimit -n ${WANTED_DESCRIPTORS}`]];
+}
+
+function runtime(): Found {
   const isMaintained = Number(process.versions.node.split('.')[0]) >= OLDEST_MAINTAINED_NODE;
-  if (isMaintained) return found('ok', `Node ${process.version} is maintained`);
-  return found('note', `Node ${process.version} gets no security fixes any more: use a newer one, or the binary`);
+  if (isMaintained) return ['ok', `Node ${process.version} is maintained`];
+  return ['note', `Node ${process.version} gets no security fixes any more: use a newer one, or the binary`];
 }

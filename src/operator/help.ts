@@ -33,7 +33,8 @@ export function overview(specs: readonly Spec[]): string {
   ].join('\n');
 }
 
-const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
+/** What stands behind a command without an option. */
+export const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
 const usageOf = (spec: Spec) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
 
 function helpText({ is, help, allowed, fallback }: Option<unknown>): string {

@@ -64,18 +64,22 @@ export async function listen(server: Server, at: Address | { path: string }, log
   });
 }
 
+/** A limit of the system for this process; undefined where it does not tell. */
+export function softLimit(name: string): string | undefined {
+  try {
+    return new RegExp(`^Max ${name} +(\\S+)`, 'm').exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
+
 /**
  * How many connections the process has descriptors for, beside its files and other sockets. Without this bound the
  * system would close what it has none for unseen, and the store could open no file.
  */
 export function connectionsThatFit(log: Log): number {
-  let limits = '';
-  try {
-    limits = readFileSync('/proc/self/limits', 'latin1');
-  } catch {
-    return MAX_CONNECTIONS; // a system that does not tell
-  }
-  const descriptors = Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY);
+  const limit = softLimit('open files') ?? 'unlimited';
+  const descriptors = limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
   const fitting = Math.max(descriptors - MAX_OTHER_DESCRIPTORS, 1);
   if (fitting >= MAX_CONNECTIONS) return MAX_CONNECTIONS;
   const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + MAX_OTHER_DESCRIPTORS} for more`;

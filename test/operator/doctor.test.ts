@@ -36,6 +36,10 @@ test('what others can write, a clock that is behind and a database that is not v
   await chmod(work.at('data'), 0o777);
   assert.match((await findings(work))('owner and modes'), /^wrong: .*can be written by other users/);
   await chmod(work.at('data'), 0o700);
+  await writeFile(work.at('file'), '');
+  const ofFile = await findings(work, '--data file'); // what cannot be looked at hides nothing of the rest
+  assert.match(ofFile('clock'), /^wrong: this cannot be looked at: ENOTDIR/);
+  assert.match(ofFile('runtime'), /^(?:ok|note): Node/);
   const later = Date.now() / 1_000 + 86_400;
   await utimes(work.at('data/LOCK'), later, later);
   assert.match((await findings(work))('clock'), /^wrong: .*the store was written after that/);
