@@ -2,7 +2,7 @@
 import { parseInt64 } from '../json/int64.ts';
 import type { Done } from './calls.ts';
 import { PetstoreError } from './errors.ts';
-import { type Limits, limitsIn } from './exchange.ts';
+import { type Limits, limitsIn, requestIdIn } from './exchange.ts';
 import { type Id, readId } from './ids.ts';
 
 export interface Answer<T> {
@@ -27,9 +27,9 @@ export interface Call<T> extends Promise<T> {
 
 export function answerTo<T>({ reply: { status, headers, json }, tries }: Done): Answer<T> {
   const isReplay = headers.get('idempotent-replayed') === 'true';
-  const [requestId, etag] = ['x-request-id', 'etag'].map((name) => headers.get(name) ?? undefined);
-  const told = { status, headers, requestId, etag, limits: limitsIn(headers) };
-  return { data: json as T, ...told, isNew: status === 201 && !isReplay, isReplay, tries };
+  const told = { status, headers, requestId: requestIdIn(headers), limits: limitsIn(headers) };
+  const etag = headers.get('etag') || undefined;
+  return { data: json as T, ...told, etag, isNew: status === 201 && !isReplay, isReplay, tries };
 }
 
 export function callOf<T>(answer: Promise<Answer<T>>): Call<T> {

@@ -5,7 +5,7 @@
  * sets. PATCH (closing an order) only while it is sure that nothing was done. `turns.ts` says when it is a call's turn.
  */
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
-import { type Asked, exchange, type Fetch, type Limits, limitsIn, type Reply } from './exchange.ts';
+import { type Asked, exchange, type Fetch, type Limits, limitsIn, type Reply, requestIdIn } from './exchange.ts';
 import type { CallOptions, ClientOptions } from './options.ts';
 import { ALL, MAX_IN_FLIGHT, type Timing, type Turn, Turns } from './turns.ts';
 
@@ -134,7 +134,7 @@ export class Calls {
   }
 
   #tell({ operation, method, tries }: Ongoing, { status, headers, fault }: Reply, ms: number, waitMs?: number): void {
-    const requestId = headers.get('x-request-id') ?? undefined;
+    const requestId = requestIdIn(headers);
     const told = { operation, method, tries, status, code: fault?.code, requestId, ms, waitMs, limits: this.limits };
     try {
       this.#options.onExchange?.(told);

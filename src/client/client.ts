@@ -8,7 +8,7 @@ import { invalid, PetstoreError, saidBy } from './errors.ts';
 import type { Asked, Limits } from './exchange.ts';
 import { type AnyId, type Id, writeId } from './ids.ts';
 import type { CallOptions, ChangeOptions, ClientOptions, CreateOptions, Exchange, ListOptions } from './options.ts';
-import { checkClient, checkOptions, checkTag } from './options.ts';
+import { check, checkClient, checkOptions } from './options.ts';
 
 export type { Answer, Call, Listing, Page } from './answers.ts';
 export { type ClientCode, PetstoreError, type PetstoreErrorCode } from './errors.ts';
@@ -150,11 +150,12 @@ export class PetstoreClient {
   }
 
   #list<T>(operation: Operation, options: ListOptions & { status?: string }): Listing<T> {
+    const own = Object(options) === options ? { ...options } : options; // each page is asked for with what was meant
     const first = () => {
-      const { limit = 100, after, status } = options;
+      const { limit = 100, after, status } = own;
       return { limit: String(limit), status, after: after === undefined ? undefined : writeId(after, 'after') };
     };
-    return new Listing((query, etag) => this.#run<T[]>(operation, options, () => ({ query: query ?? first(), etag })));
+    return new Listing((query, etag) => this.#run<T[]>(operation, own, () => ({ query: query ?? first(), etag })));
   }
 
   async #run<T>(operation: Operation, options: CallOptions, wanted: Wanted): Promise<Answer<T>> {
@@ -167,7 +168,7 @@ export class PetstoreClient {
     try {
       const told = checkOptions<CreateOptions & ChangeOptions>(options, takes);
       const { id, query = {}, body, etag } = wanted();
-      checkTag('etag', etag);
+      check('etag', etag);
       const url = new URL(id === undefined ? path : `${path}/${id}`, this.#base);
       for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, value);
       const own = {

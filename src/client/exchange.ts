@@ -67,6 +67,7 @@ async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Rep
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = reply.body?.getReader();
+  signal.addEventListener('abort', () => void reader?.cancel().catch(() => {})); // it may be a stream of the caller's
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
     const bytes: Uint8Array | undefined = part.value;
     if (!ArrayBuffer.isView(bytes)) throw new PetstoreError('bad_reply', 'the reply is not made of bytes');
@@ -110,10 +111,12 @@ const isThing = (value: unknown) => typeof value === 'object' && value !== null 
 
 function failed(seen: Reply, code: PetstoreErrorCode, message: string, cause?: unknown): Reply {
   const { status, headers } = seen;
-  const requestId = headers.get('x-request-id') ?? undefined;
-  const facts = { status, requestId, retryAfter: retryAfterIn(headers), cause };
+  const facts = { status, requestId: requestIdIn(headers), retryAfter: retryAfterIn(headers), cause };
   return { ...seen, fault: new PetstoreError(code, message, facts) };
 }
+
+/** An empty one names nothing: a proxy may have made it of none. */
+export const requestIdIn = (headers: Headers): string | undefined => headers.get('x-request-id') || undefined;
 
 /** Seconds, also of a date, which is held against the date that the reply bears: clocks may differ. */
 function retryAfterIn(headers: Headers): number | undefined {

@@ -79,54 +79,50 @@ const VISIBLE: Rule = [
 const isSignal = (value: Partial<AbortSignal> | null) =>
   value === null || (typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function');
 
-const OF_CALLS: Record<string, Rule> = {
+/** What is right for each option, but for those whose form is looked at where they are read: after, baseUrl, key. */
+const RULES: Record<string, Rule> = {
   signal: [isSignal, 'an AbortSignal'],
   budgetMs: whole(1, MAX_MS),
   timeoutMs: whole(1, MAX_MS),
   retries: whole(0, 100),
   headers: [(value: unknown) => typeof value === 'object' && value !== null, 'an object of names and text, or Headers'],
-};
-const { signal: _, ...OF_BOTH } = OF_CALLS;
-const OF_CLIENT: Record<string, Rule> = {
-  baseUrl: [() => true, 'an address'], // its form is looked at below, as that of the key
-  key: [() => true, 'a key'],
   fetch: ofType('function', 'a function'),
   onExchange: ofType('function', 'a function'),
-  ...OF_BOTH,
-};
-/** Beside those of all calls: what operations take. */
-const OF_SOME: Record<string, Rule> = {
   limit: whole(1, 100),
-  after: [() => true, 'an id'], // which is looked at where it is written
   status: ofType('string', 'text'),
   idempotencyKey: VISIBLE,
   ifMatch: VISIBLE,
+  etag: VISIBLE,
 };
+const OF_CALLS = ['signal', 'budgetMs', 'timeoutMs', 'retries', 'headers'];
+const OF_CLIENT = ['baseUrl', 'key', 'fetch', 'onExchange', ...OF_CALLS.slice(1)];
 
-function check(name: string, value: unknown, [isRight, right]: Rule): void {
-  if (value !== undefined && !isRight(value as never)) throw invalid(`${name} must be ${right} (got ${shown(value)})`);
+export function check(name: string, value: unknown): void {
+  const [isRight, right] = RULES[name] ?? [];
+  if (value === undefined || isRight === undefined || isRight(value as never)) return;
+  throw invalid(`${name} must be ${right} (got ${shown(value)})`);
 }
-export const checkTag = (name: string, value: unknown) => check(name, value, VISIBLE);
 
 type Checked<T> = Omit<T, 'headers'> & { headers: Headers };
 
-/** The options without what is there, but undefined. Refuses by name what is unknown, or cannot be meant. */
-function checked<T extends Pick<CallOptions, 'headers'>>(given: T, rules: Record<string, Rule>): Checked<T> {
+/**
+ * The options without what is there, but undefined. Refuses by name what is unknown, or cannot be meant. `takes`: what
+ * the operation takes beside those of all calls.
+ */
+export function checkOptions<T extends Pick<CallOptions, 'headers'>>(
+  given: T,
+  takes: readonly string[],
+  known = [...OF_CALLS, ...takes],
+): Checked<T> {
   if (typeof given !== 'object' || given === null) throw invalid(`options must be an object (got ${shown(given)})`);
   const options = { ...given };
-  const unknown = Object.keys(options).filter((name) => !Object.hasOwn(rules, name));
-  const known = Object.keys(rules).join(', ');
-  if (unknown.length > 0) throw invalid(`unknown option ${unknown.join(', ')} (there are: ${known})`);
+  const unknown = Object.keys(options).filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw invalid(`unknown option ${unknown.join(', ')} (there are: ${known.join(', ')})`);
   for (const [name, value] of Object.entries(options)) {
-    check(name, value, rules[name]);
+    check(name, value);
     if (value === undefined) delete options[name as keyof T];
   }
   return { ...options, headers: headersIn(options.headers ?? {}) };
-}
-
-/** Those of one call. `takes`: what its operation takes beside those of all calls. */
-export function checkOptions<T extends CallOptions>(given: T, takes: readonly string[]): Checked<T> {
-  return checked(given, { ...OF_CALLS, ...Object.fromEntries(takes.map((name) => [name, OF_SOME[name]])) });
 }
 
 const OWN_HEADERS = ['authorization', 'accept', 'content-type', 'idempotency-key', 'if-match', 'if-none-match'];
@@ -147,7 +143,7 @@ export function checkClient(options: ClientOptions) {
   const { timing, ...given } = options as ClientOptions & { timing?: Partial<Timing> }; // which tests have
   let told: Checked<ClientOptions>;
   try {
-    told = checked(given, OF_CLIENT);
+    told = checkOptions(given, [], OF_CLIENT);
   } catch (error) {
     throw new RangeError((error as Error).message);
   }

@@ -89,6 +89,12 @@ const LUCK: Record<string, Luck> = {
     code: 'bad_reply',
     ...ODD,
   },
+  'a proxy whose id of the request is empty': {
+    fault: refusal(429, 'rate_limited', { 'x-request-id': '' }),
+    says: /./,
+    code: 'rate_limited',
+    ...UNSURE,
+  },
   'a page that is not there': { fault: html(404), says: `404 text/html from URL, ${not}`, code: 'bad_reply', ...ODD },
   'a wall': { fault: html(403), says: `403 text/html from URL, ${not}`, code: 'bad_reply', ...ODD },
   'a redirect': {

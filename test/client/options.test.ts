@@ -64,6 +64,23 @@ test('a fetch that gives what is no Response is told so, whatever it gives or th
   }
 });
 
+test('a stream of the caller’s is let go of when its try is over', async (t) => {
+  let cancelled = 0;
+  const body = () => new ReadableStream({ cancel: () => void cancelled++ });
+  const { client } = await harness(t, () => made, { fetch: async () => new Response(body()) });
+  await failure(client.getPet(1, { timeoutMs: 20, retries: 1 }));
+  assert.equal(cancelled, 2);
+});
+
+test('a list is asked for as it was told when it was made, whatever becomes of the options', async (t) => {
+  const { client, front } = await harness(t, () => json([]));
+  const options: { status: 'sold' | 'pending' } = { status: 'sold' };
+  const listing = client.listPets(options);
+  options.status = 'pending';
+  await all(listing);
+  assert.equal(front.asked[0].path, '/v1/pets?limit=100&status=sold');
+});
+
 test('what a hook or fetch does to the headers of one try is gone at the next', async (t) => {
   const keys: (string | null)[] = [];
   const own: Fetch = (url, init) => {
