@@ -33,6 +33,7 @@ function asksForHelp(words: string[]): boolean {
 
 /** The words before the first option are the name of the command. */
 function unknown(words: string[]): string {
+  if (words[0].startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(words[0]))}`;
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
   const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);

@@ -13,7 +13,10 @@ export const READY = command({
   options: { host: SERVE_OPTIONS.host, port: SERVE_OPTIONS.port },
   run: async ({ host, port }): Promise<object> => {
     const at = `http://${reachable(host, port)}/readyz`;
-    const status = await statusOf(at).catch((error: Error) => error.message);
+    const status = await statusOf(at).catch(({ code, message }: NodeJS.ErrnoException) => {
+      if (code !== 'ECONNREFUSED') return message;
+      throw new Error(`cannot reach ${at}: connection refused`);
+    });
     if (status === 200) return { ready: at };
     throw new Error(`${at} is not ready: ${status}`);
   },

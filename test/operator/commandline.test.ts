@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { flagOf, mistyped, read, variableOf } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
@@ -53,7 +54,8 @@ test('help and version are on stdout; without a known command the usage is on st
     ['help \u001b[2J', 'COMMAND', 'there is no command "\\u{1b}[2J"'],
     ['postgres://u:pw@h/d', 'COMMAND', 'there is no command "postgres://…"'],
     ['help postgres://u:pw@h/d', 'COMMAND', 'there is no command "postgres://…"'],
-    ['--frob --data x', 'COMMAND', 'there is no command "--frob"'],
+    ['--port 80', 'COMMAND', 'a command is missing before "--port"'],
+    ['--frob --data x', 'COMMAND', 'a command is missing before "--frob"'],
   ]) {
     const { exit, stdout, stderr } = await run(line);
     const [told, other, status] = wrong ? [stderr, stdout, 2] : [stdout, stderr, 0];
@@ -173,4 +175,20 @@ test('an option wins over its variable, an empty variable counts as not set, and
   assert.deepEqual(mistyped(SERVE_OPTIONS, others), [
     'there is no variable PETSTORE_PROT; did you mean PETSTORE_PORT?',
   ]);
+});
+
+test('ready asks the service where its variables say, and tells what is wrong', async (t) => {
+  const { run, serve } = await workplace(t);
+  const server = await serve();
+  const { port } = new URL(server.url);
+  const asked = await run('ready', { env: { PETSTORE_PORT: port, PETSTORE_HOST: '0.0.0.0' } });
+  assert.deepEqual([asked.exit, asked.stdout], [0, `ready  http://127.0.0.1:${port}/readyz\n`]);
+  await server.stop();
+  const gone = await run(`ready --port ${port}`);
+  const where = `http://127.0.0.1:${port}/readyz`;
+  assert.deepEqual([gone.exit, gone.stderr], [1, `cannot reach ${where}: connection refused\n`]);
+  const silent = createServer().listen(Number(port), '127.0.0.1');
+  t.after(() => silent.close());
+  const late = await run(`ready --port ${port}`);
+  assert.deepEqual([late.exit, late.stderr], [1, `${where} is not ready: no answer in time\n`]);
 });
