@@ -53,7 +53,6 @@ export const serveCommand = (calls: Calls) =>
 export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
-  process.on('SIGUSR1', () => {}); // else Node opens a debugger's port at this signal
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
     log.error(message, { error });

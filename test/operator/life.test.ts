@@ -75,6 +75,18 @@ async function serversOf(origin: string): Promise<string[]> {
 
 const noProc = !existsSync('/proc/net/tcp') && 'there is no /proc here in which to see what listens';
 
+test('SIGUSR1 opens no debugger in any other command either', async (t) => {
+  const { spawn } = await workplace(t);
+  const { child, ended, stderr } = await spawn('import -');
+  child.stdin!.write('nonsense\n');
+  while (!stderr().startsWith('line 1: ')) await wait(10); // it reads its input
+  child.kill('SIGUSR1');
+  await wait(100);
+  child.stdin!.end('nonsense\n');
+  assert.deepEqual(await ended, [1, null]);
+  assert.match(stderr(), /^line 1: .*\nline 2: .*\nNothing imported: 2 bad lines\n$/);
+});
+
 test('SIGUSR1 opens no debugger: nothing more listens, and the server goes on', { skip: noProc }, async (t) => {
   const { serve } = await workplace(t);
   const server = await serve();
