@@ -5,7 +5,7 @@
  * sets. PATCH (closing an order) only while it is sure that nothing was done. `turns.ts` says when it is a call's turn.
  */
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
-import { type Asked, exchange, type Fetch, type Limits, limitsIn, type Reply, requestIdIn } from './exchange.ts';
+import { type Asked, endOf, exchange, type Fetch, type Limits, limitsIn, type Reply, requestIdIn } from './exchange.ts';
 import type { CallOptions, ClientOptions } from './options.ts';
 import { ALL, MAX_IN_FLIGHT, type Timing, type Turn, Turns } from './turns.ts';
 
@@ -59,9 +59,7 @@ export class Calls {
     const whole = new AbortController();
     const end = (code: ClientCode, why: string, cause?: unknown) =>
       whole.abort(new PetstoreError(code, why, { cause }));
-    const ended = new Promise<never>((_, reject) => {
-      whole.signal.addEventListener('abort', () => reject(whole.signal.reason));
-    });
+    const ended = endOf(whole.signal);
     const timer = setTimeout(end, budgetMs, 'timeout', `nothing came of it within ${budgetMs} ms`);
     const forget = signal && onAbort(signal, () => end('aborted', 'the signal fired', signal.reason));
     this.#open.add(end);

@@ -31,11 +31,8 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
   whole.addEventListener('abort', stop);
   const late = () => attempt.abort(new PetstoreError('timeout', `no complete reply within ${timeoutMs} ms`));
   const timer = setTimeout(late, timeoutMs);
-  const ended = new Promise<never>((_, reject) => {
-    attempt.signal.addEventListener('abort', () => reject(attempt.signal.reason));
-  });
   try {
-    const bytes = await Promise.race([ended, receive(send, asked, attempt.signal, seen)]);
+    const bytes = await Promise.race([endOf(attempt.signal), receive(send, asked, attempt.signal, seen)]);
     await new Promise((go) => setTimeout(go)); // until its connection is free again: else the next call opens another
     return judge(asked, seen, bytes);
   } catch (error) {
@@ -46,6 +43,13 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
     clearTimeout(timer);
     whole.removeEventListener('abort', stop);
   }
+}
+
+/** Rejects with why the signal fired. */
+export function endOf(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason));
+  });
 }
 
 function reasonOf({ origin }: URL, { status }: Reply, error: unknown): string {

@@ -132,7 +132,9 @@ export class Turns {
       const turn = this.#queue[at];
       const time = this.#timeOf(turn);
       if (time > now) {
-        alarmAt = Math.min(alarmAt, time);
+        const { nextAt = 0 } = this.#holds.get(ALL) ?? {};
+        alarmAt = nextAt > now ? nextAt : Math.min(alarmAt, time);
+        if (nextAt > now) break; // no other goes earlier
         at++;
         continue;
       }
