@@ -9,8 +9,14 @@ import axe from 'axe-core';
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { program, serveProgram } from '../program.ts';
 
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
-const ARGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-sync'];
+export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+export const ARGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-sync',
+];
 const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */
 const WAIT_MAX_MS = 45_000;
