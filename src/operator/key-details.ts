@@ -1,6 +1,6 @@
 /** A key as the operator sees it. */
-
 import type { Looked, WindowState } from '../access/limits.ts';
+import { after } from '../after.ts';
 import { count, isoTime } from '../digits.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { Context } from './command.ts';
@@ -21,12 +21,8 @@ export function infoOf({ id, name, plan, perMinute, perDay, environment, created
 export type KeyDetails = ReturnType<typeof detailsOfLook>;
 
 /** Looks, and takes nothing. What is looked up here is told at once: of a million keys none waits for a turn. */
-export function detailsOf(context: Context, key: ApiKey): KeyDetails | Promise<KeyDetails> {
-  const looked = context.engine.limiter.look(key);
-  return looked instanceof Promise
-    ? looked.then((later) => detailsOfLook(context, key, later))
-    : detailsOfLook(context, key, looked);
-}
+export const detailsOf = (context: Context, key: ApiKey): KeyDetails | Promise<KeyDetails> =>
+  after(context.engine.limiter.look(key), (looked) => detailsOfLook(context, key, looked));
 
 /** Times as the replies tell them. */
 function detailsOfLook(context: Context, key: ApiKey, { verdict, minute, day, strikes, bans, banEndsAt }: Looked) {

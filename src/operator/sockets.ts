@@ -8,8 +8,8 @@ import { MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS } from '../http/connections.ts
 import { nameIn } from '../http/hosts.ts';
 import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
-
 import { hasNoDescriptor } from './exit.ts';
+import type { ServeSettings } from './options.ts';
 
 /** What fits into sun_path, with its closing NUL. */
 const MAX_PATH_BYTES = 107;
@@ -126,15 +126,13 @@ export function isServed(dir: string): Promise<boolean> {
 export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|localhost$)/.test(host);
 
 /** Names a listener on loopback answers to beside its own. Undefined: any: others reach it, or a proxy has looked. */
-export function ownNames({ host, trustProxy, baseUrl, stagingBaseUrl, corsOrigin }: Named): string[] | undefined {
+export function ownNames({
+  host,
+  trustProxy,
+  baseUrl,
+  stagingBaseUrl,
+  corsOrigin,
+}: ServeSettings): string[] | undefined {
   if (!isLoopback(host) || trustProxy > 0) return undefined;
   return [baseUrl, stagingBaseUrl, corsOrigin].flatMap((url) => (url?.includes('//') ? nameIn(new URL(url).host) : []));
-}
-
-interface Named {
-  host: string;
-  trustProxy: number;
-  baseUrl?: string;
-  stagingBaseUrl?: string;
-  corsOrigin?: string;
 }
