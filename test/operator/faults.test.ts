@@ -257,3 +257,15 @@ test('a full disk: a start names the directory, an end says what is lost', optio
   assert.match(stderr, /no room for the closing record; all writes that were acknowledged are kept/);
   assert.doesNotMatch(stderr, /nothing is lost/);
 });
+
+test('a first key that could not be written into its file is told as lost, with what to do', options, async (t) => {
+  const { cwd, run } = await workplace(t);
+  const words = 'serve --port 0 --first-key free --first-key-file key';
+  const only = path.join(cwd, 'key');
+  const { exit, stdout, stderr, wasHit } = await injected('write:error=ENOSPC', words.split(' '), { cwd, only });
+  assert.deepEqual([exit, stdout, wasHit], [1, '', true], stderr);
+  const said = /"message":"key: no space left on device; make room there, and try again; the key k1 is lost: (.+?)"/;
+  const advice = said.exec(stderr)?.[1] ?? stderr;
+  assert.match(advice, /^give it a new secret with node \S+ keys rotate k1 --grace 0s$/);
+  assert.match((await run(advice.replace(/.* (?=keys)/, ''))).stdout, /\nps_live_\w{36}\n$/);
+});
