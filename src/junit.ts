@@ -3,8 +3,8 @@ import { markup } from './quoting.ts';
 
 export interface JunitCase {
   id: string;
-  /** `told`: it passed, and there is something to read. */
-  outcome: 'pass' | 'told' | 'fail' | 'skipped';
+  /** `told`: it passed, and there is something to read; `error`: it could not be tried. */
+  outcome: 'pass' | 'told' | 'fail' | 'error' | 'skipped';
   message: string;
   seconds?: number;
 }
@@ -21,7 +21,7 @@ interface Suite {
 
 export function junit({ name, className, at, seconds }: Suite, cases: readonly JunitCase[]): string {
   const count = (outcome: JunitCase['outcome']) => cases.filter((one) => one.outcome === outcome).length;
-  const totals = `tests="${cases.length}" failures="${count('fail')}" errors="0" skipped="${count('skipped')}"`;
+  const totals = `tests="${cases.length}" failures="${count('fail')}" errors="${count('error')}" skipped="${count('skipped')}"`;
   const when = `timestamp="${new Date(at).toISOString().slice(0, 19)}" time="${seconds.toFixed(3)}"`;
   const all = cases.map((one) => {
     const about = `classname="${markup(className)}" name="${markup(one.id)}" time="${(one.seconds ?? 0).toFixed(3)}"`;
@@ -34,5 +34,5 @@ export function junit({ name, className, at, seconds }: Suite, cases: readonly J
 function innerOf({ outcome, message }: JunitCase): string {
   if (outcome === 'pass') return '';
   if (outcome === 'told') return `<system-out>${markup(message)}</system-out>`;
-  return `<${outcome === 'fail' ? 'failure' : 'skipped'} message="${markup(message)}"/>`;
+  return `<${outcome === 'fail' ? 'failure' : outcome} message="${markup(message)}"/>`;
 }

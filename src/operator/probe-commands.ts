@@ -36,8 +36,8 @@ export const PROBE_COMMANDS = [
         throw new CommandError(EXIT.usage, `petstore probe gateway: there is no case ${id}${didYouMean(id, CASES)}`);
       }
       const before = against === undefined ? undefined : kept(against, await contentOf(against));
-      const run = await withProgress('probing', (at) => probeGateway({ ...values, only: chosen }, at));
-      await tell(run, { ...values, accepted, before, save });
+      const running = withProgress('probing', (at) => probeGateway({ ...values, only: chosen }, at));
+      await tell(running, { ...values, accepted, before, save });
     },
   }),
   command({
@@ -57,15 +57,14 @@ export const PROBE_COMMANDS = [
     run: async (values) => {
       const { probeService } = await import('../probe/probe.ts');
       const announce = (words: string) => told(`${words}\n`);
-      await tell(await withProgress('probing', (at) => probeService(values, announce, at)), {
-        ...values,
-        accepted: [],
-      });
+      const running = withProgress('probing', (at) => probeService(values, announce, at));
+      await tell(running, { ...values, accepted: [] });
     },
   }),
 ];
 
 interface Telling {
+  through: string;
   json: boolean;
   junit?: string;
   save?: string;
@@ -73,13 +72,19 @@ interface Telling {
   before?: Run;
 }
 
-/** What was found is told and kept, whatever it is; then it decides how the command ends. */
-async function tell(run: Run, { json, junit, save, ...settings }: Telling): Promise<void> {
-  const { report } = await import('../probe/probe.ts');
+/** What was found is told and kept, whatever it is; a failure too: a program always finds a report to read. */
+async function tell(running: Promise<Run>, { through, json, junit, save, ...settings }: Telling): Promise<void> {
+  const { failedRun, report } = await import('../probe/probe.ts');
+  let failure: unknown;
+  const run = await running.catch((error) => {
+    failure = error;
+    return failedRun(through, reasonOf(error));
+  });
   const { document, table, xml, failed } = report(run, settings);
-  if (save !== undefined) await writeFile(save, `${document}\n`);
+  if (save !== undefined && run.error === undefined) await writeFile(save, `${document}\n`);
   if (junit !== undefined) await writeFile(junit, xml);
-  await print(json ? document : table);
+  if (json || failure === undefined) await print(json ? document : table);
+  if (run.error !== undefined) throw failure ?? new Error(run.error);
   const what = settings.before === undefined ? (failed.length === 1 ? 'breaks' : 'break') : 'changed';
   if (failed.length > 0) throw new Error(`${counted(failed.length, 'case')} ${what}: ${failed.join(', ')}`);
 }

@@ -1,14 +1,15 @@
 /** F: what two readers could understand differently. Whoever does not refuse it must make it plain. */
-import { allowed, breaks, same } from './judgement.ts';
-import { JSON_TYPE, PET, type Row, row, type Sender } from './row.ts';
-import { headerOf, statusOf, targetOf } from './wire.ts';
+import { nothing } from './judgement.ts';
+import { allowed, breaks, JSON_TYPE, PET, type Row, row, type Sender, same } from './row.ts';
+import { headerOf, markOf, shown, statusOf, targetOf } from './wire.ts';
 
 /** How long what is hidden may take to arrive. */
 const HIDDEN_MS = 500;
 
-/** `mends`: the RFC lets a recipient make it plain; otherwise it must refuse it. */
-const ambiguous = (id: string, rule: string, send: Row['send'], mends = false): Row =>
-  row(id, rule, send, { isRaw: true }, ({ arrived, reply, isDirect }) => {
+/** `mends`: the RFC lets a recipient make it plain; otherwise it must refuse it. `may`: the bodies that it then can have. */
+const ambiguous = (id: string, rule: string, send: Row['send'], mends = false, may?: string[]): Row =>
+  row(id, rule, send, { isAmbiguous: true }, (seen) => {
+    const { arrived, finals, isDirect } = seen;
     const passed = arrived.filter((one) => one.isWhole || one.faults.length > 0);
     if (passed.some((one) => targetOf(one).endsWith('/smuggled'))) {
       return breaks('what stood in the body of a request arrived as a request of its own', '9112 11.2');
@@ -16,8 +17,20 @@ const ambiguous = (id: string, rule: string, send: Row['send'], mends = false): 
     if (isDirect) return same('nothing stands between');
     const faults = [...new Set(passed.flatMap((one) => one.faults))];
     if (faults.length > 0) return breaks(`passed on with ${faults.join(', ')}`);
-    const isRefused = reply !== undefined && statusOf(reply) >= 400; // what had arrived by then is chance
-    if (passed.length === 0 || isRefused) return same(reply ? `refused with ${statusOf(reply)}` : 'not passed on');
+    const isWaiting = seen.talks.some(({ ended, finals }) => ended === undefined && finals.length === 0);
+    if (isWaiting) return breaks(nothing(seen));
+    if (passed.length + finals.length === 0) return same('not passed on as a whole, and the connection closed');
+    const own = finals.find((one) => markOf(one) === undefined && statusOf(one) < 400);
+    if (own !== undefined)
+      return breaks(`the gateway itself answers ${shown(own.line)}: it is neither refused nor passed on`);
+    const refused = finals.filter((one) => statusOf(one) >= 400); // what had arrived by then is chance
+    if (refused.length === finals.length)
+      return same(`refused${refused.length > 0 ? ` with ${statusOf(refused[0])}` : ''}`);
+    const body = passed.map((one) => one.body).find((one) => may && !may.includes(one));
+    if (body !== undefined) return breaks(`passed on with another body: ${shown(body)}`);
+    const name = seen.pairs[0].sent.headers.map(([name]) => name).find((one) => /^X-(?!Probe)\w+$/.test(one));
+    const isGone = name !== undefined && passed.some((one) => headerOf(one, name) === undefined);
+    if (mends && isGone) return breaks(`passed on without ${name}, which another reader would have seen`);
     return mends ? same('made plain, and passed on') : allowed('made plain and passed on, where it should be refused');
   });
 
@@ -46,10 +59,10 @@ function smuggling(to: Sender): string[] {
 }
 
 export const AMBIGUITY: Row[] = [
-  ambiguous('both-lengths', '9112 6.1', posting([`Content-Length: ${CHUNKS.length}`, CHUNKED], CHUNKS), true),
+  ambiguous('both-lengths', '9112 6.1', posting([`Content-Length: ${CHUNKS.length}`, CHUNKED], CHUNKS), true, [PET]),
   ambiguous('two-lengths', '9112 6.3', posting([LENGTH, 'Content-Length: 2'], PET)),
   ambiguous('te-list', '9112 6.3', posting([`${CHUNKED}, identity`], CHUNKS)),
-  ambiguous('te-in-10', '9112 6.1', posting([CHUNKED], CHUNKS, '1.0'), true),
+  ambiguous('te-in-10', '9112 6.1', posting([CHUNKED], CHUNKS, '1.0'), true, [PET]),
   ambiguous('obs-fold', '9112 5.2', getting('X-Fold: a\r\n b'), true),
   ambiguous('bare-lf', '9112 2.2', getting('X-Bare: a\nX-Next: b'), true),
   ambiguous('space-before-colon', '9112 5.1', getting('X-Space : a')),
@@ -59,10 +72,12 @@ export const AMBIGUITY: Row[] = [
     'host-against-target',
     '9112 3.2.2',
     (to) => to.head(`GET http://${to.authority}${to.path}/pets HTTP/1.1`, [], 'Host: other.example'),
-    { isRaw: true, allowed: '9110 3.7' },
+    { isAmbiguous: true, allowed: '9110 3.7' },
     ({ request, reply, isDirect, to }) => {
       if (isDirect) return same('nothing stands between');
-      if (request === undefined) return same(reply ? `refused with ${statusOf(reply)}` : 'not passed on');
+      const status = reply && statusOf(reply);
+      if (request === undefined && status >= 400) return same(`refused with ${status}`);
+      if (request === undefined) return breaks(`the gateway itself answers ${status}`);
       const host = headerOf(request, 'host');
       if (host === 'other.example') return breaks('Host is passed on, though the target names another');
       return host === to.authority ? same('the target decides') : allowed('the gateway rewrites Host');
@@ -73,7 +88,7 @@ export const AMBIGUITY: Row[] = [
     const sending = smuggling(to).map((text, at) => {
       const talk = at === 0 ? first : to.connect();
       talk.write(text);
-      return talk.whole(2, HIDDEN_MS);
+      return talk.whole(1).then(() => talk.whole(2, HIDDEN_MS));
     });
     return Promise.all(sending);
   }),

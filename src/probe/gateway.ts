@@ -2,23 +2,26 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { AMBIGUITY } from './ambiguity.ts';
-import { breaks, judge, same } from './judgement.ts';
+import { judge } from './judgement.ts';
+import { addedTo } from './kept.ts';
 import { live, lived } from './lived.ts';
 import { type Arrival, type Exchange, Origin } from './origin.ts';
 import { REPLIES } from './replies.ts';
 import type { Result, Run } from './report.ts';
 import { REQUESTS } from './requests.ts';
-import { get, OK, type Row, row, Sender } from './row.ts';
+import { breaks, get, type Judgement, OK, type Row, row, type Seen, Sender } from './row.ts';
 import { type Address, addressOf, Talk, unreachable } from './talk.ts';
 import { METHODS, TARGETS } from './targets.ts';
 import { TIME } from './time.ts';
-import { type Message, shown } from './wire.ts';
+import { type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
 
 const MAX_RUN_MS = 45_000;
 const MAX_SLOW_RUN_MS = 105_000;
 /** A gateway that has just been started, or that waits for the health of its origin, may take so long. */
 const MAX_HELLO_MS = 5_000;
 const CASES_AT_ONCE = 8;
+/** In which what should not come behind a reply, or a second request, has come. */
+const SETTLED_MS = 100;
 /** In which a gateway notices that a connection has ended. */
 const NOTICED_MS = 50;
 
@@ -38,11 +41,11 @@ export async function probeGateway(
   onProgress: (done: number, total: number) => void,
 ): Promise<Run> {
   const rows = ROWS.filter((row) => (only === undefined ? slow || !row.isSlow : only.includes(row.id)));
-  const probe = new Probe(addressOf(through), rows.some((row) => row.isSlow) ? MAX_SLOW_RUN_MS : MAX_RUN_MS);
+  const probe = new Probe(listen, addressOf(through), rows.some((row) => row.isSlow) ? MAX_SLOW_RUN_MS : MAX_RUN_MS);
   const at = new Date().toISOString();
   await probe.origin.listen(listen.host, listen.port);
   try {
-    await probe.hello(listen);
+    await probe.hello();
     const found = new Map<string, Result>();
     const work = async (queue: Row[]) => {
       for (let row = queue.shift(); row !== undefined; row = queue.shift()) {
@@ -52,72 +55,100 @@ export async function probeGateway(
     };
     const others = rows.filter((row) => !row.isIdle && !row.isAlone);
     const idle = rows.filter((row) => row.isIdle).map((row) => work([row]));
-    await Promise.all([...idle, ...Array.from({ length: CASES_AT_ONCE }, () => work(others))]);
+    const all = Promise.all([...idle, ...Array.from({ length: CASES_AT_ONCE }, () => work(others))]);
+    await Promise.race([all, probe.lost]); // nobody waits a minute for a gateway that is gone
     for (const row of rows.filter((one) => one.isAlone)) {
       probe.origin.endAll(); // a gateway may try again on each connection that it has kept
       await live(NOTICED_MS);
       await work([row]);
     }
     const seconds = (Date.now() - Date.parse(at)) / 1_000;
-    return { through, at, seconds, cases: rows.map(({ id }) => found.get(id)!), strangers: probe.origin.strangers };
+    const cases = rows.map((row) => found.get(row.id) ?? probe.untried(row));
+    const error = probe.gone && `the gateway was lost after ${probe.seen} of ${rows.length} cases: ${probe.gone}`;
+    return { through, at, seconds, cases, strangers: probe.origin.strangers, error };
   } finally {
-    probe.origin.close();
+    probe.close();
   }
 }
 
-const HELLO = row('hello', '', get(), {}, () => same());
+const HELLO = row('hello', '', get());
 
 class Probe {
   readonly origin: Origin;
+  /** Why the gateway, which was there, is so no longer; and when that is known. */
+  gone?: string;
+  readonly lost: Promise<void>;
+  /** Cases in which a byte came to one end or the other. */
+  seen = 0;
   /** With which the tokens of this run begin: nobody else can guess it. */
   readonly #run = `probe-${randomBytes(6).toString('hex')}`;
+  readonly #listen: Settings['listen'];
   readonly #address: Address;
   readonly #overAt: number;
+  readonly #added = new Map<string, string>();
+  readonly #talks = new Set<Talk>();
   #exchanges = 0;
+  #look?: Promise<void>;
+  #lose = () => {};
 
-  constructor(address: Address, maxMs: number) {
+  constructor(listen: Settings['listen'], address: Address, maxMs: number) {
     this.origin = new Origin(this.#run);
+    this.lost = new Promise((resolve) => (this.#lose = resolve));
+    this.#listen = listen;
     this.#address = address;
     this.#overAt = lived() + maxMs;
   }
 
+  close(): void {
+    this.origin.close();
+    for (const talk of this.#talks) talk.close();
+  }
+
   /** Throws, in words, where no request reaches the origin at all. */
-  async hello({ host, port }: Settings['listen']): Promise<void> {
+  async hello(): Promise<void> {
     const { url } = this.#address;
     for (const overAt = performance.now() + MAX_HELLO_MS; ; await wait(250)) {
-      const { arrived, reply, ended } = await this.#exchange(HELLO);
+      const { arrived, reply, talks } = await this.#exchange(HELLO);
       if (arrived.length > 0 && reply !== undefined) return;
       if (performance.now() < overAt) continue;
       if (arrived.length > 0) throw new Error(`${url} reaches the probe, but brings no reply of it back`);
-      if (reply === undefined) throw new Error(unreachable(url, ended));
+      if (reply === undefined || statusOf(reply) === 0) throw new Error(unreachable(url, talks[0]));
+      const { host, port } = this.#listen;
       const to = `${host.includes(':') ? `[${host}]` : host}:${port}`;
       throw new Error(`${url} answers ${shown(reply.line)}, but does not reach the probe: point the gateway at ${to}`);
     }
   }
 
   async try(row: Row): Promise<Result> {
-    const isOver = lived() > this.#overAt;
-    const seen = isOver ? undefined : await this.#exchange(row);
-    const judged = seen ? judge(row, seen) : breaks('not tried: the time for all cases together was over');
-    const rule = judged.rule ?? (judged.verdict === 'allowed' ? row.allowed : undefined) ?? row.rule;
-    const bytes = (messages: readonly Message[] = []) =>
-      shown(messages.map(({ head, body }) => `${head}\r\n\r\n${body}`).join('\r\n\r\n'));
-    return {
-      id: row.id,
-      verdict: judged.verdict,
-      rule: /^\d/.test(rule) ? `RFC ${rule}` : rule,
-      sent: shown(seen?.sent.join('') ?? ''),
-      arrived: bytes(seen?.arrived),
-      came: bytes(seen?.came),
-      why: seen ? judged.why.replaceAll(seen.to.token, '…') : judged.why,
-    };
+    if (this.gone !== undefined || lived() > this.#overAt) return this.untried(row);
+    const seen = await this.#exchange(row);
+    if (seen.arrived.length + seen.came.length > 0) this.seen++;
+    else await this.#isGone();
+    return resultOf(row, judge(row, seen), seen);
   }
 
-  async #exchange(row: Row) {
+  untried(row: Row): Result {
+    const why = this.gone === undefined ? 'the time for all cases together was over' : 'the gateway is gone';
+    return resultOf(row, breaks(`not reached: ${why}`));
+  }
+
+  /** Asks after it, where a case has seen nothing at either end: it may be that case, or all of them from now on. */
+  #isGone(): Promise<void> {
+    this.#look ??= this.hello()
+      .catch((error: Error) => {
+        this.gone = error.message;
+        this.#lose();
+      })
+      .finally(() => (this.#look = undefined));
+    return this.#look;
+  }
+
+  async #exchange(row: Row): Promise<Seen> {
     const talks: Talk[] = [];
     const connect = () => {
-      talks.push(new Talk(this.#address, true));
-      return talks.at(-1)!;
+      const talk = new Talk(this.#address, true);
+      this.#talks.add(talk);
+      return talks[talks.push(talk) - 1];
     };
     const to = new Sender(`${this.#run}-${++this.#exchanges}`, this.#address, connect);
     const { arrived, answer } = exchangeOf(row, to.token);
@@ -125,21 +156,56 @@ class Probe {
     const [talk, said] = [connect(), row.send(to)];
     if (typeof said === 'string') talk.write(said);
     const mark = typeof said === 'string' ? await talk.whole(1) : await said(talk);
-    for (const one of talks) one.close();
+    const isMore = (one: Talk) => one.surplus(one.requests.length) !== '';
+    await Promise.all(talks.map((one) => one.until(() => isMore(one), SETTLED_MS)));
+    for (const one of talks) {
+      one.close();
+      this.#talks.delete(one);
+    }
     const [finals, came] = [talks.flatMap((one) => one.finals), talks.flatMap((one) => one.replies)];
-    const ends = { request: arrived[0], reply: finals[0], finals, came, ended: talk.ended };
+    const pairs = talks.flatMap(({ requests, finals }) =>
+      requests.map((sent, at) => ({ sent, arrival: arrivalOf(sent, arrived), reply: finals[at] })),
+    );
+    for (const { arrival, reply } of pairs) {
+      const isOrigins = arrival?.answered !== undefined && reply !== undefined && markOf(reply) !== undefined;
+      for (const [name, value] of isOrigins ? addedTo(arrival.answered!, reply) : []) this.#added.set(name, value);
+    }
     const isDirect = talks.some(({ port }) => port === arrived[0]?.port);
-    return { ...ends, to, arrived, mark, isDirect, sent: talks.flatMap(({ sent }) => sent) };
+    const first = { request: arrived[0], reply: finals[0] };
+    return { to, talks, arrived, ...first, finals, came, pairs, added: this.#added, isDirect, mark };
   }
 }
 
-/** Each head of a reply is marked, so that one that comes to another case is known. */
-function exchangeOf({ answer: said = OK }: Row, token: string): Exchange {
-  const mark = (part: string) => part.replace(/^(HTTP\/1\.1 [2-5].*\r\n)/, `$1X-Probe: ${token}\r\n`);
-  const given = (arrival: Arrival) => {
-    if (typeof said === 'string') return { parts: [said] };
-    return typeof said === 'function' ? said(arrival) : said;
+const arrivalOf = (sent: Message, arrived: readonly Arrival[]): Arrival | undefined =>
+  arrived.find((one) => markOf(one) === markOf(sent)) ?? (arrived.length === 1 ? arrived[0] : undefined);
+
+function resultOf(row: Row, judged: Judgement, seen?: Seen): Result {
+  const { verdict, why } = judged;
+  const rule = judged.rule ?? (verdict === 'allowed' ? row.allowed : undefined) ?? row.rule;
+  const bytes = (messages: readonly Message[] = []) =>
+    messages.map(({ head, body }) => `${head}\r\n\r\n${body}`).join('\r\n\r\n');
+  const came = seen?.talks.map(({ replies, rest }) => bytes(replies) + rest).filter((text) => text !== '');
+  return {
+    id: row.id,
+    verdict,
+    rule: /^\d/.test(rule) ? `RFC ${rule}` : rule,
+    sent: shown(seen?.talks.map(({ sent }) => sent).join('') ?? ''),
+    arrived: shown(bytes(seen?.arrived)),
+    came: shown(came?.join('\r\n\r\n') ?? ''),
+    why: seen ? why.replaceAll(seen.to.token, '…') : why,
   };
-  const answer = (arrival: Arrival) => ({ ...given(arrival), parts: given(arrival).parts.map(mark) });
+}
+
+/** Each head of a reply is marked as its request is, so that one that comes to another is known. */
+function exchangeOf({ answer: said = OK }: Row, token: string): Exchange {
+  const answer = (arrival: Arrival) => {
+    const given = typeof said === 'function' ? said(arrival) : typeof said === 'string' ? { parts: [said] } : said;
+    const asked = markOf(arrival) ?? '';
+    const line = `X-Probe: ${/^probe-[\da-f]+-\d+\.\d+$/.test(asked) ? asked : token}\r\n`;
+    const bodyless = methodOf(arrival) === 'HEAD' ? /\r\n\r\n.*/s : /$/;
+    const mark = (part: string) =>
+      part.replace(/^(HTTP\/1\.1 [2-5].*\r\n)/, `$1${line}`).replace(bodyless, (end) => end.slice(0, 4));
+    return { ...given, parts: given.parts.map(mark) };
+  };
   return { arrived: [], answer };
 }

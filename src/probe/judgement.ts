@@ -1,57 +1,107 @@
-/** What a case has come to, and what is looked at in every case before its own expectation. */
-import type { Judgement, Row, Seen } from './row.ts';
-import { headerOf, linesOf, type Message, methodOf, shown, statusOf } from './wire.ts';
+/** The laws that hold in every case, beside its own expectation. */
+import { keepsAll, keepsRequest } from './kept.ts';
+import { allowed, breaks, type Judgement, type Row, type Seen } from './row.ts';
+import { type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
 
-export const same = (why = ''): Judgement => ({ verdict: 'same', why });
-/** A change that the RFC allows; `why` also says whom it may surprise. */
-export const allowed = (why: string, rule?: string): Judgement => ({ verdict: 'allowed', why, rule });
-/** One that it does not, or that harms a client or a service; `why` says how. */
-export const breaks = (why: string, rule?: string): Judgement => ({ verdict: 'breaks', why, rule });
+/** Of what a case asks nothing: a gateway may not change it all the same. */
+const UNCHANGED = '9110 7.7';
 
 export const times = (count: number): string => ['never', 'once', 'twice'][count] ?? `${count} times`;
-export const inPlace = (reply: Message, of: string): Judgement => breaks(`${statusOf(reply)} came in place of ${of}`);
+const nameOf = (reply: Message) => statusOf(reply) || shown(reply.line);
+export const inPlace = (reply: Message, of: string): Judgement => breaks(`${nameOf(reply)} came in place of ${of}`);
 
-/** Whether each of these lines is there once, with its value. */
-export function keeps(message: Message, lines: string[]): Judgement {
-  for (const line of lines) {
-    const [name, value] = line.split(/: ?(.*)/s);
-    const values = linesOf(message, name);
-    if (values.length === 0) return breaks(`${name} is gone`);
-    if (values.length > 1 || values[0] !== value) return breaks(`${name} is ${shown(values.join(' and '))}`);
-  }
-  return same();
+/** That no whole reply came, and how that ended. */
+export function nothing({ talks: [{ ended, rest }] }: Seen): string {
+  const code = ended === 'closed' ? '' : ` (${ended})`;
+  const told =
+    ended === undefined ? 'no whole reply came in time' : `the connection ended${code} without a whole reply`;
+  return rest === '' ? told : `${told}: what came is ${shown(rest)}`;
 }
-
-export const keepsBody = (found: string, sent: string): Judgement =>
-  found === sent ? same() : breaks(`it has another body, of ${found.length} bytes in place of ${sent.length}`);
 
 const isSafeAgain = (request: Message) => /^(?:GET|HEAD|OPTIONS|PUT|DELETE|QUERY)$/.test(methodOf(request));
 
 export function judge(row: Row, seen: Seen): Judgement {
-  const { arrived, came, to } = seen;
-  const isOurs = came.every((one) => [undefined, to.token].includes(headerOf(one, 'x-probe')));
-  if (!isOurs) return breaks('the reply to another request came', '9112 9.3.2');
-  if (row.isRaw) return row.expect(seen);
-  const judged = beforehand(row, seen) ?? row.expect(seen);
-  if (judged.verdict !== 'same' || arrived.length === 1) return judged;
-  return allowed(`it arrived ${times(arrived.length)}, and a service charges it so often`, '9110 9.2.2');
+  const without = foreign(seen) ?? notReached(seen) ?? (row.isAmbiguous ? undefined : beforehand(row, seen));
+  if (without !== undefined) return without;
+  const judged = [row.expect(seen), ...keptIn(row, seen), ...repeated(row, seen), ...surplus(row, seen)];
+  return (
+    judged.find(({ verdict }) => verdict === 'breaks') ??
+    judged.find(({ verdict }) => verdict === 'allowed') ??
+    judged[0]
+  );
 }
 
-/** Undefined where the request has arrived whole, and the origin's reply has come. */
-function beforehand({ mayRefuse }: Row, { arrived, request, reply, ended }: Seen): Judgement | undefined {
-  const status = reply && statusOf(reply);
-  if (reply !== undefined && headerOf(reply, 'x-probe') === undefined && status !== request?.status) {
-    const told = `the gateway itself answers ${status}`; // whether something had arrived by then is chance
-    return request === undefined && mayRefuse?.test(String(status)) ? allowed(told) : breaks(told);
+/** The reply to one request may not come to another. */
+function foreign({ pairs, to }: Seen): Judgement | undefined {
+  const isForeign = pairs.some(({ sent, reply }) => {
+    const mark = reply && markOf(reply);
+    return mark !== undefined && mark !== markOf(sent) && mark !== to.token;
+  });
+  return isForeign ? breaks('the reply to another request came', '9112 9.3.2') : undefined;
+}
+
+function notReached(seen: Seen): Judgement | undefined {
+  const { arrived, came, talks } = seen;
+  if (arrived.length + came.length === 0) return breaks(`not reached: nothing arrived, and ${nothing(seen)}`);
+  const silent = talks.filter(({ replies }) => replies.length === 0).length;
+  const isMissing = silent > 0 && arrived.length < silent;
+  return isMissing ? breaks(`not reached: on ${silent} of ${talks.length} connections nothing came`) : undefined;
+}
+
+/** Undefined where each request has arrived whole and the origin has answered it; of raw rows only the first must. */
+function beforehand({ mayRefuse, isRaw }: Row, seen: Seen): Judgement | undefined {
+  const faults = [...new Set(seen.arrived.flatMap((one) => one.faults))];
+  for (const { arrival, reply } of isRaw ? [{ arrival: seen.request, reply: seen.reply }] : seen.pairs) {
+    const status = arrival?.answered && statusOf(arrival.answered);
+    const isOwn = reply !== undefined && markOf(reply) === undefined && statusOf(reply) !== status;
+    if (isOwn && (!isRaw || arrival === undefined)) {
+      const told = `the gateway itself answers ${nameOf(reply)}`; // how much had arrived by then is chance
+      return !arrival?.isWhole && mayRefuse?.test(String(statusOf(reply))) ? allowed(told) : breaks(told);
+    }
+    if (arrival === undefined) return breaks(`it did not arrive, and ${nothing(seen)}`);
+    if (faults.length > 0) return breaks(`it arrived with ${faults.join(', ')}`, '9112 11.2');
+    if (isRaw) return undefined;
+    if (!arrival.isWhole) return breaks('not all of it arrived');
+    if (reply === undefined) return breaks(`it arrived, but ${nothing(seen)}`);
+    if (statusOf(reply) !== status) return inPlace(reply, `the origin's ${status}`);
+    if (!reply.isWhole) return breaks(nothing(seen));
   }
-  const nothing = ended === undefined ? 'no whole reply came in time' : 'the connection ended without a whole reply';
-  if (request === undefined) return breaks(`it did not arrive, and ${nothing}`);
-  if (request.faults.length > 0) return breaks(`it arrived with ${request.faults.join(', ')}`, '9112 11.2');
-  if (!request.isWhole) return breaks('not all of it arrived');
-  if (arrived.length > 1 && !isSafeAgain(request)) {
-    return breaks(`it arrived ${times(arrived.length)}: what it asks for is done again`, '9110 9.2.2');
-  }
-  if (reply === undefined) return breaks(`it arrived, but ${nothing}`);
-  if (status !== request.status) return inPlace(reply, `the origin's ${request.status}`);
-  return reply.isWhole ? undefined : breaks(nothing);
+}
+
+/** Each request and each reply as it was sent: what is another breaks the case's own rule, if it is about that end. */
+function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, pairs, to }: Seen): Judgement[] {
+  const [isOfRequest, isOfReply] = [answer === undefined, answer !== undefined];
+  const by = (isOwn: boolean, judged: Judgement): Judgement =>
+    judged.verdict === 'breaks' ? { ...judged, rule: isOwn ? rule : UNCHANGED } : judged;
+  const sentAs = (mark?: string) => (pairs.find(({ sent }) => markOf(sent) === mark) ?? pairs[0]).sent;
+  const requests = isAmbiguous ? [] : arrived;
+  const replies = pairs.flatMap(({ sent, arrival, reply }) => {
+    if (reply === undefined || arrival?.answered === undefined) return [];
+    const isOrigins = markOf(reply) !== undefined || statusOf(reply) === statusOf(arrival.answered);
+    if (!isOrigins) return [];
+    const faults = reply.faults.map((fault) => breaks(`the reply came with ${fault}`, '9112 11.1'));
+    const judged = keepsAll(arrival.answered, reply, isOfReply ? own : undefined, methodOf(sent) === 'HEAD');
+    return [...faults, by(isOfReply, judged)];
+  });
+  return [
+    ...requests.map((one) => {
+      const judged = keepsRequest(sentAs(markOf(one)), one, to.token, may, isOfRequest ? own : undefined);
+      return by(isOfRequest, judged);
+    }),
+    ...replies,
+  ];
+}
+
+function repeated({ isCounted, isAmbiguous }: Row, { arrived, pairs, talks }: Seen): Judgement[] {
+  const sent = isAmbiguous ? talks.length : pairs.length;
+  if (isCounted || arrived.length <= sent) return [];
+  const told = sent === 1 ? `it arrived ${times(arrived.length)}` : `${sent} requests arrived as ${arrived.length}`;
+  if (isSafeAgain(arrived[0])) return [allowed(`${told}, and a service charges it so often`, '9110 9.2.2')];
+  return [breaks(`${told}: what it asks for is done again`, '9110 9.2.2')];
+}
+
+/** What comes behind the last reply is taken for the reply to the next request, whose ever that is. */
+function surplus({ isAmbiguous }: Row, { talks }: Seen): Judgement[] {
+  const texts = talks.map((talk) => talk.surplus(isAmbiguous ? 1 : talk.requests.length)).filter((text) => text !== '');
+  return texts.map((text) => breaks(`${text.length} bytes came behind the reply: ${shown(text)}`, '9112 6.3'));
 }

@@ -2,7 +2,7 @@
 import net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { lived, SLICE_MS } from './lived.ts';
-import { headerOf, type Message, methodOf, readMessage, statusOf, targetOf } from './wire.ts';
+import { headerOf, isInterim, type Message, methodOf, readMessage, readMessages, shown, targetOf } from './wire.ts';
 
 /** As long as node:http keeps an idle connection; in lived time, so that it does not overtake a patient client. */
 export const IDLE_MS = 5_000;
@@ -13,8 +13,8 @@ const MAX_CONNECTIONS = 1_000;
 export interface Arrival extends Message {
   /** The port from which it came: the probe's own client, where nothing stands between. */
   port: number;
-  /** The status that it was answered. */
-  status?: number;
+  /** The final reply that it was given. */
+  answered?: Message;
 }
 
 export interface Answer {
@@ -83,8 +83,14 @@ export class Origin {
     let isBusy = false;
     let usedAt = lived();
     let arrival: Arrival | undefined;
-    const take = (): void => {
-      const message = isBusy ? undefined : readMessage(text);
+    let last: Arrival | undefined;
+    /** `isBehind`: the bytes were there before the request before them was answered. */
+    const take = (isBehind = false): void => {
+      if (last !== undefined && !isBusy && this.#isSurplus(text, isBehind)) {
+        last.faults.push(`bytes behind it that are no request of anybody: ${shown(text)}`);
+        socket.destroy();
+      }
+      const message = isBusy || socket.destroyed ? undefined : readMessage(text);
       if (message === undefined) return;
       const exchange = this.#exchanges.get(this.#token.exec(message.head)?.[0] ?? '');
       if (exchange === undefined) {
@@ -93,8 +99,10 @@ export class Origin {
       }
       const isNew = arrival === undefined;
       arrival = Object.assign(arrival ?? { port }, message);
+      last = arrival;
       if (isNew) exchange.arrived.push(arrival);
       if (message.faults.length > 0) {
+        isBusy = true;
         socket.end(BAD);
         return;
       }
@@ -108,7 +116,7 @@ export class Origin {
       give(socket, arrival, answer).then(() => {
         isBusy = false;
         usedAt = lived();
-        take();
+        take(text !== '');
       });
       arrival = undefined;
     };
@@ -125,6 +133,13 @@ export class Origin {
     });
   }
 
+  /** A request of somebody else may follow on the same connection, but only after the reply. */
+  #isSurplus(text: string, isBehind: boolean): boolean {
+    const begins = text.trimStart();
+    if (begins === '' || this.#token.test(text)) return false;
+    return isBehind || !/^[A-Z]{1,20}(?: |$)/.test(begins);
+  }
+
   /** A balancer may ask for health, at the service's own addresses; anybody else is told that this is not for them. */
   #refuse(socket: net.Socket, message: Message): void {
     const isHealth = methodOf(message) === 'GET' && /^\/(?:readyz|healthz)$/.test(targetOf(message));
@@ -135,7 +150,8 @@ export class Origin {
 
 async function give(socket: net.Socket, arrival: Arrival, answer: Answer): Promise<void> {
   const { parts, gapMs = 0, afterMs = 0, end } = answer;
-  arrival.status = statusOf({ line: parts.findLast((part) => part.startsWith('HTTP/')) ?? '' });
+  const final = readMessages(parts.join(''), [methodOf(arrival)]).find((one) => !isInterim(one));
+  arrival.answered = final && { ...final, isWhole: final.isWhole || (final.framing === 'close' && end === 'closed') };
   if (afterMs > 0) await wait(afterMs, undefined, { ref: false });
   for (const [at, part] of parts.entries()) {
     if (at > 0 && gapMs > 0) await wait(gapMs, undefined, { ref: false });

@@ -19,6 +19,8 @@ export interface Run {
   seconds: number;
   /** Requests at the listener that were none of the probe's. */
   strangers: number;
+  /** Why there are no cases, or why some were not reached. */
+  error?: string;
 }
 
 interface Settings {
@@ -28,19 +30,22 @@ interface Settings {
   before?: Pick<Run, 'cases'>;
 }
 
+/** Where none came about: what a program is told in place of cases. */
+export const failedRun = (through: string, error: string): Run => {
+  return { through, at: new Date().toISOString(), cases: [], seconds: 0, strangers: 0, error };
+};
+
 /** The run as JSON, in words and as JUnit, and the ids for which it is no good. */
 export function report(run: Run, { accepted, before }: Settings) {
   const cases = before === undefined ? run.cases : compare(run.cases, before.cases);
   const failed = failing(cases, accepted, before !== undefined);
-  const { through, at, seconds } = run;
+  const { through, at, seconds, error } = run;
   const suite = { name: `petstore probe ${through}`, className: 'petstore.probe', at: Date.parse(at), seconds };
+  const whole: JunitCase[] = error === undefined ? [] : [{ id: 'gateway', outcome: 'error', message: error }];
   return {
-    document: JSON.stringify({ through, at, cases }, null, 2),
+    document: JSON.stringify({ through, at, cases, error }, null, 2),
     table: tableOf({ ...run, cases }, accepted),
-    xml: junit(
-      suite,
-      cases.map((one) => junitOf(one, failed)),
-    ),
+    xml: junit(suite, [...whole, ...cases.map((one) => junitOf(one, failed))]),
     failed,
   };
 }

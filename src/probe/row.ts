@@ -11,6 +11,12 @@ export interface Judgement {
   rule?: string;
 }
 
+export const same = (why = ''): Judgement => ({ verdict: 'same', why });
+/** A change that the RFC allows; `why` also says whom it may surprise. */
+export const allowed = (why: string, rule?: string): Judgement => ({ verdict: 'allowed', why, rule });
+/** One that it does not, or that harms a client or a service; `why` says how. */
+export const breaks = (why: string, rule?: string): Judgement => ({ verdict: 'breaks', why, rule });
+
 /** The bytes of one request, or what is said one after the other; the result of that is `Seen.mark`. */
 type Send = (to: Sender) => string | ((talk: Talk) => Promise<unknown>);
 
@@ -21,8 +27,16 @@ interface Unusual {
   allowed?: string;
   /** The statuses with which a gateway may refuse such a request itself. */
   mayRefuse?: RegExp;
-  /** `expect` looks at everything itself: a refusal, a loss or a second arrival may be right. */
+  /** What may stand behind the token in place of what was sent there. */
+  may?: string[];
+  /** The headers, or `body`, at which only `expect` looks. */
+  own?: RegExp;
+  /** `expect` also looks at a reply that is none of the origin's, or is not whole. */
   isRaw?: boolean;
+  /** What is sent has no one meaning: it may be refused or made plain, and need not arrive as it was sent. */
+  isAmbiguous?: boolean;
+  /** `expect` says how often what may arrive. */
+  isCounted?: boolean;
   /** It waits for nothing but time, and takes no turn from others meanwhile. */
   isIdle?: boolean;
   /** No other case runs beside it: it depends on which connection a gateway takes. */
@@ -38,13 +52,15 @@ export interface Row extends Unusual {
   expect(seen: Seen): Judgement;
 }
 
-export const row = (id: string, rule: string, send: Send, unusual: Unusual, expect: Row['expect']): Row => {
+/** `expect`: what is asked beyond the laws of every case, such as that no header and no byte of a body is another. */
+export const row = (id: string, rule: string, send: Send, unusual: Unusual = {}, expect = (_: Seen) => same()): Row => {
   return { id, rule, send, ...unusual, expect };
 };
 
 /** What was seen at both ends. */
 export interface Seen {
   to: Sender;
+  talks: readonly Talk[];
   arrived: readonly Arrival[];
   /** The first that arrived, and the first final reply: only rows that are raw may find none. */
   request: Arrival;
@@ -52,8 +68,10 @@ export interface Seen {
   finals: readonly Message[];
   /** All replies, those of 1xx too. */
   came: readonly Message[];
-  /** How the first connection ended, if it did. */
-  ended?: string;
+  /** Each request as it was sent, as it arrived, and its reply. */
+  pairs: readonly { sent: Message; arrival?: Arrival; reply?: Message }[];
+  /** Headers that the gateway has added to replies so far in this run, each with a value. */
+  added: ReadonlyMap<string, string>;
   /** Nothing stands between: the probe was sent through itself. */
   isDirect: boolean;
   mark: unknown;
@@ -62,13 +80,14 @@ export interface Seen {
 export const PET = '{"name":"Rex","categoryId":3}';
 export const JSON_TYPE = 'Content-Type: application/json';
 
-/** The requests of one case: the token in target and header tells the origin which it is. */
+/** The requests of one case: the token in target and header tells the origin which it is; each has a number, too. */
 export class Sender {
   readonly token: string;
   readonly authority: string;
   readonly path: string;
   /** One more connection. */
   readonly connect: () => Talk;
+  #asked = 0;
 
   constructor(token: string, { authority, prefix }: { authority: string; prefix: string }, connect: () => Talk) {
     this.token = token;
@@ -84,7 +103,8 @@ export class Sender {
   }
 
   head(line: string, lines: string[] = [], host = `Host: ${this.authority}`): string {
-    return [line, host, 'Authorization: Bearer probe', `X-Probe: ${this.token}`, ...lines, '', ''].join('\r\n');
+    const mark = `X-Probe: ${this.token}.${++this.#asked}`;
+    return [line, host, 'Authorization: Bearer probe', mark, ...lines, '', ''].join('\r\n');
   }
 }
 

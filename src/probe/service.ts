@@ -9,7 +9,8 @@ const COST_REQUESTS = 40;
 const MAX_PER_MINUTE = 1_000;
 const MAX_SAFE_PLUS_2 = '9007199254740993';
 
-type Ask = (method: string, path: string, lines?: string[], body?: string) => ReturnType<typeof ask>;
+type Answered = Awaited<ReturnType<typeof ask>>;
+type Ask = (method: string, path: string, lines?: string[], body?: string) => Promise<Answered>;
 /** Undefined where all is as it should be; else what is not. */
 type Check = (ask: Ask, direct: Ask) => Promise<string | undefined>;
 
@@ -23,7 +24,7 @@ async function ask(url: string, key: string, method: string, path: string, lines
   await talk.whole(1);
   talk.close();
   const [reply] = talk.finals;
-  if (reply === undefined) throw new Error(unreachable(url, talk.ended));
+  if (reply === undefined) throw new Error(unreachable(url, talk));
   const json = /^\s*[[{]/.test(reply.body) ? parsed(reply.body) : undefined;
   return { status: statusOf(reply), reply, json, of: (name: string) => headerOf(reply, name) };
 }
@@ -57,8 +58,10 @@ const CHECKS = [
     const lines = [1, 2, 3, 4].map((n) => `X-Large-${n}: ${'a'.repeat(5_000)}`);
     const wide = await ask('GET', LIST, lines);
     const told = { 413: large, 414: long, 431: wide };
-    const wrong = Object.entries(told).filter(([status, { json }]) => json?.status !== Number(status));
-    const list = wrong.map(([status, { reply }]) => `in place of ${status} came ${shown(reply.line)}`);
+    const isOther = (status: number, one: Answered) =>
+      one.status !== status || one.json?.status !== status || !/^application\/json/.test(one.of('content-type') ?? '');
+    const wrong = Object.entries(told).filter(([status, one]) => isOther(Number(status), one));
+    const list = wrong.map(([status, { reply }]) => `in place of ${status} as JSON came ${shown(reply.line)}`);
     return list.length === 0 ? undefined : list.join('; ');
   }),
   check('replay', 'the Idempotency-Key header', async (ask) => {
@@ -81,9 +84,12 @@ const CHECKS = [
     const second = await ask('GET', next);
     return second.status === 200 && second.reply.body !== first.reply.body ? undefined : 'Link leads to no other page';
   }),
-  check('deprecation', 'RFC 9745 2', async (ask) => {
-    const one = await ask('GET', '/v1/pets/1');
-    if (one.of('deprecation') === undefined || one.of('sunset') === undefined) return 'Deprecation or Sunset is gone';
+  check('deprecation', 'RFC 9745 2', async (ask, direct) => {
+    const [one, own] = [await ask('GET', '/v1/pets/1'), await direct('GET', '/v1/pets/1')];
+    for (const name of ['deprecation', 'sunset']) {
+      const is = one.of(name);
+      if (is === undefined || is !== own.of(name)) return `${name} is ${shown(is ?? 'gone')}`;
+    }
     return linkOf(one.of('link'), 'successor-version') ? undefined : 'Link to the successor is gone';
   }),
   check('conditional', 'RFC 9110 13.1.2', async (ask) => {

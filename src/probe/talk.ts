@@ -2,7 +2,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import { lived, SLICE_MS } from './lived.ts';
-import { isInterim, type Message, readMessage, shown } from './wire.ts';
+import { isInterim, type Message, methodOf, readMessages, shown, statusOf } from './wire.ts';
 
 /** For one connection, and for one reply, where no case says otherwise. */
 const WAIT_MS = 3_000;
@@ -30,15 +30,21 @@ export function addressOf(text: string): Address {
 /** The end of a loopback connection is nobody else's, whatever certificate it shows. */
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
+const bytesOf = (messages: readonly Message[]) => messages.reduce((sum, { bytes }) => sum + bytes, 0);
+
 export class Talk {
-  readonly sent: string[] = [];
+  /** The requests, as far as they are written. */
+  requests: Message[] = [];
   /** The replies in order, those of 1xx among them; the last may not be whole. */
   replies: Message[] = [];
+  /** What came behind them, and is not even the head of a reply. */
+  rest = '';
   /** How the connection ended: `closed`, or the code of the error. */
   ended?: string;
   /** The local port: the origin sees it where nothing stands between. */
   port = 0;
   readonly #socket: net.Socket;
+  #sent = '';
   #text = '';
   #heard = () => {};
 
@@ -72,9 +78,13 @@ export class Talk {
     return this.replies.filter((one) => !isInterim(one));
   }
 
-  /** Writes bytes; `isRequest`: a request begins with them. */
-  write(text: string, isRequest = true): void {
-    if (isRequest) this.sent.push(text);
+  get sent(): string {
+    return this.#sent;
+  }
+
+  write(text: string): void {
+    this.#sent += text;
+    this.requests = readMessages(this.#sent);
     if (this.#socket.writable) this.#socket.write(text, 'latin1');
   }
 
@@ -101,25 +111,36 @@ export class Talk {
     this.#socket.destroy();
   }
 
+  /**
+   * The bytes behind so many final replies, which no reader can take for anything but a reply to what nobody asked. A
+   * server may say 408 before it closes an idle connection: RFC 9110 15.5.9.
+   */
+  surplus(count: number): string {
+    const last = this.finals[count - 1];
+    if (!last?.isWhole) return '';
+    const whole = this.replies.slice(0, this.replies.indexOf(last) + 1);
+    const text = this.#text.slice(bytesOf(whole));
+    const [first] = readMessages(text, ['GET']);
+    const isFarewell = first !== undefined && statusOf(first) === 408 && first.bytes === text.length;
+    return isFarewell && this.ended !== undefined ? '' : text;
+  }
+
   #read(): void {
-    const replies: Message[] = [];
-    const asked = this.sent.map((text) => text.split(' ')[0]);
-    for (let rest = this.#text, finals = 0; rest !== ''; ) {
-      const reply = readMessage(rest, asked[finals] ?? 'GET');
-      if (reply === undefined) break;
-      if (reply.framing === 'close' && this.ended === 'closed') reply.isWhole = true;
-      replies.push(reply);
-      if (!reply.isWhole) break;
-      rest = rest.slice(reply.bytes);
-      if (!isInterim(reply)) finals++;
-    }
-    this.replies = replies;
+    this.replies = readMessages(this.#text, this.requests.map(methodOf));
+    const last = this.replies.at(-1);
+    if (last?.framing === 'close' && this.ended === 'closed') last.isWhole = true;
+    this.rest = this.#text.slice(bytesOf(this.replies));
     this.#heard();
   }
 }
 
-/** Why nobody answers, as the connection ended. */
-export function unreachable(url: string, ended = 'no answer came in time'): string {
+/** Why nobody answers, as the connection ended, or by what came in place of HTTP. */
+export function unreachable(
+  url: string,
+  { ended = 'no answer came in time', rest, replies }: Pick<Talk, 'ended' | 'rest' | 'replies'>,
+): string {
+  const other = `${replies.find((one) => statusOf(one) === 0)?.head ?? ''}${rest}`;
+  if (other !== '') return `cannot reach ${url}: what comes is no HTTP: ${shown(other)}`;
   const closed = 'it closes the connection without a reply';
   const reasons: Record<string, string> = {
     ECONNREFUSED: 'connection refused',

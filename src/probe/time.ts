@@ -1,10 +1,25 @@
 /** E: time and connections. */
 import { setTimeout as wait } from 'node:timers/promises';
-import { allowed, breaks, inPlace, keepsBody, same, times } from './judgement.ts';
+import { inPlace, nothing, times } from './judgement.ts';
 import { live } from './lived.ts';
 import { IDLE_MS } from './origin.ts';
-import type { Judgement, Row, Seen, Sender } from './row.ts';
-import { ask, get, JSON_TYPE, OK, PET, post, reply, row } from './row.ts';
+import {
+  allowed,
+  ask,
+  breaks,
+  get,
+  JSON_TYPE,
+  type Judgement,
+  OK,
+  PET,
+  post,
+  type Row,
+  reply,
+  row,
+  type Seen,
+  type Sender,
+  same,
+} from './row.ts';
 import type { Talk } from './talk.ts';
 import { headerOf, shown, statusOf, targetOf } from './wire.ts';
 
@@ -23,12 +38,12 @@ const TOLD_MS = 250;
 /** In which the client reads what has come, such as the end of its connection. */
 const SEEN_MS = 50;
 
-const statusIn = (status: string) => Number(status.slice(0, 3));
-/** A reply that is not the origin's. */
-const other = (reply: Seen['reply'] | undefined, status: string): Judgement | undefined => {
-  if (reply === undefined) return breaks('no reply came');
-  return statusOf(reply) === statusIn(status) ? undefined : inPlace(reply, `the origin's ${statusIn(status)}`);
-};
+/** Where the reply is not the origin's. */
+function other(seen: Seen, status: string, at = 0): Judgement | undefined {
+  const reply: Seen['reply'] | undefined = seen.finals[at];
+  if (reply === undefined) return breaks(nothing(seen));
+  return statusOf(reply) === Number(status.slice(0, 3)) ? undefined : inPlace(reply, `the origin's ${status}`);
+}
 
 /** Sends a head and part of a body, and the rest after a reply, or when patience is over: whether it came. */
 const holding = (lines: string[], first: string, second: string) => (to: Sender) => async (talk: Talk) => {
@@ -36,7 +51,7 @@ const holding = (lines: string[], first: string, second: string) => (to: Sender)
   if (lines.length > 0) await talk.until(() => talk.replies.length > 0, HELD_MS);
   const isInvited = talk.replies.length > talk.finals.length;
   const isRefused = await talk.whole(1, lines.length > 0 ? INVITED_MS : HELD_MS);
-  talk.write(second, false);
+  talk.write(second);
   await talk.whole(1);
   return { isInvited, isRefused };
 };
@@ -46,19 +61,13 @@ const refusal = (status: string) => ({ isRaw: true, answer: { parts: [reply(stat
 
 /** A refusal that does not wait for the body: nor may whoever passes it on. */
 const early = (id: string, rule: string, status: string, lines: string[], bytes: number): Row =>
-  row(
-    id,
-    rule,
-    holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)),
-    refusal(status),
-    ({ reply, mark }) => {
-      const { isInvited, isRefused } = mark as Held;
-      const judged = other(reply, status);
-      if (judged) return judged;
-      if (!isRefused) return breaks('the refusal waits for the whole body, which the client sends in vain');
-      return isInvited ? allowed('the gateway itself says 100 before the refusal') : same();
-    },
-  );
+  row(id, rule, holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)), refusal(status), (seen) => {
+    const { isInvited, isRefused } = seen.mark as Held;
+    const judged = other(seen, status);
+    if (judged) return judged;
+    if (!isRefused) return breaks('the refusal waits for the whole body, which the client sends in vain');
+    return isInvited ? allowed('the gateway itself says 100 before the refusal') : same();
+  });
 
 /**
  * No reply to a request on a connection that was used before: what is not safe to repeat may not be sent again. `most`: how
@@ -80,11 +89,13 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
   const unusual: Partial<Row> = {
     isRaw: true,
     isAlone: true,
+    isCounted: true,
     answer: (arrival) => (isWarm(targetOf(arrival)) ? { ...OK, afterMs: TOGETHER_MS } : { parts: [], end: 'lost' }),
   };
-  return row(id, '9110 9.2.2', talking, unusual, ({ arrived, finals, mark }) => {
+  return row(id, '9110 9.2.2', talking, unusual, ({ arrived, pairs, mark }) => {
     const count = arrived.filter((one) => !isWarm(targetOf(one))).length;
-    if (finals.filter((one) => statusOf(one) < 400).length > kept) return breaks('a good reply came, of nobody');
+    if (pairs.some(({ arrival, reply }) => reply && statusOf(reply) < 400 && !arrival?.answered))
+      return breaks('a good reply came, of nobody');
     if (count === 0) return breaks('it did not arrive');
     if (!mark) return breaks('the client is told nothing');
     const told = `it arrived ${times(count)}`;
@@ -101,26 +112,31 @@ const idle = (seconds: number): Row => {
   const unusual = { isRaw: true, isIdle: true, isSlow: seconds > 10 };
   const talking = (to: Sender) => async (talk: Talk) => {
     talk.write(get()(to));
-    await talk.whole(1);
-    if (other(talk.finals[0], '200')) return false;
-    await Promise.all([wait(seconds * 1_000), seconds * 1_000 > IDLE_MS ? live(IDLE_MS + TOLD_MS) : undefined]);
+    if (!(await talk.whole(1)) || statusOf(talk.finals[0]) !== 200) return;
+    const idleMs = seconds * 1_000;
+    await Promise.all([
+      wait(idleMs, undefined, { ref: false }),
+      idleMs > IDLE_MS ? live(IDLE_MS + TOLD_MS) : undefined,
+    ]);
     await live(SEEN_MS);
     if (talk.ended !== undefined) return true;
     talk.write(get()(to));
     await talk.whole(2);
   };
-  return row(`idle-${seconds}`, '9112 9.5', talking, unusual, ({ finals: [first, second], mark }) => {
-    if (mark === true) return allowed(`the gateway closes a connection that is idle for ${seconds} s`);
-    return other(first, '200') ?? other(second, '200') ?? same();
+  return row(`idle-${seconds}`, '9112 9.5', talking, unusual, (seen) => {
+    const judged = other(seen, '200');
+    if (judged) return judged;
+    if (seen.mark === true) return allowed(`the gateway closes a connection that is idle for ${seconds} s`);
+    return other(seen, '200', 1) ?? same();
   });
 };
 
 /** A reply cut off must not look whole. */
 const cut = (id: string, bytes: string): Row =>
-  row(id, '9112 8', get(), { isRaw: true, answer: { parts: [bytes], end: 'closed' } }, ({ reply, ended }) => {
+  row(id, '9112 8', get(), { isRaw: true, answer: { parts: [bytes], end: 'closed' } }, ({ reply, talks }) => {
     if (reply && statusOf(reply) >= 500) return same();
     if (reply?.isWhole) return breaks('half of a reply came as a whole one');
-    return ended === undefined ? breaks('the client waits for the rest, which never comes') : same();
+    return talks[0].ended === undefined ? breaks('the client waits for the rest, which never comes') : same();
   });
 
 const waiting = (ms: number) => (to: Sender) => (talk: Talk) => {
@@ -131,18 +147,12 @@ const waiting = (ms: number) => (to: Sender) => (talk: Talk) => {
 export const TIME: Row[] = [
   early('early-401', '9112 9.5', '401 Unauthorized', [], HELD_BYTES),
   early('early-413', '9110 15.5.14', '413 Content Too Large', [], 900_000),
-  row(
-    'continue-passed',
-    '9110 10.1.1',
-    holding(['Expect: 100-continue'], '', PET),
-    { isRaw: true },
-    ({ request, reply, mark }) => {
-      const judged = other(reply, '200');
-      if (judged) return judged;
-      if (!(mark as Held).isInvited) return breaks('100 never came: a client waits until it loses patience');
-      return headerOf(request, 'expect') === undefined ? allowed('the gateway itself says 100') : same();
-    },
-  ),
+  row('continue-passed', '9110 10.1.1', holding(['Expect: 100-continue'], '', PET), { isRaw: true }, (seen) => {
+    const judged = other(seen, '200');
+    if (judged) return judged;
+    if (!(seen.mark as Held).isInvited) return breaks('100 never came: a client waits until it loses patience');
+    return headerOf(seen.request, 'expect') === undefined ? allowed('the gateway itself says 100') : same();
+  }),
   early('continue-refused', '9110 10.1.1', '401 Unauthorized', ['Expect: 100-continue'], HELD_BYTES),
   cut('cut-length', reply('200 OK', [JSON_TYPE, 'Content-Length: 100']) + PET),
   cut('cut-chunk', `${reply('200 OK', ['Transfer-Encoding: chunked'])}ff\r\n${PET}`),
@@ -161,41 +171,34 @@ export const TIME: Row[] = [
       return talk.whole(2);
     },
     { isRaw: true, answer: (one) => ({ parts: [reply('200 OK', [], targetOf(one).replace(/.*\//, ''))] }) },
-    ({ finals, ended }) => {
-      const bodies = finals.map(({ body }) => shown(body)).join();
+    (seen) => {
+      const bodies = seen.finals.map(({ body }) => shown(body)).join();
       if (bodies === 'first,second') return same();
-      if (bodies === 'first' && ended !== undefined) return allowed('one is answered, then the connection is closed');
-      return breaks(bodies === '' ? 'neither was answered' : `the replies are ${bodies}`);
+      const isEnded = seen.talks[0].ended !== undefined;
+      if (bodies === 'first' && isEnded) return allowed('one is answered, then the connection is closed');
+      if (seen.finals.length < 2) return breaks(`${bodies || 'neither'} was answered: ${nothing(seen)}`);
+      return breaks(`the replies are ${bodies}`);
     },
   ),
-  row(
-    'close-from-origin',
-    '9112 6.3',
-    get(),
-    { isRaw: true, answer: { parts: [reply('200 OK', ['Connection: close']), PET], gapMs: 20, end: 'closed' } },
-    ({ reply }) => other(reply, '200') ?? (reply.isWhole ? keepsBody(reply.body, PET) : breaks('its end never comes')),
-  ),
+  row('close-from-origin', '9112 6.3', get(), {
+    answer: { parts: [reply('200 OK', ['Connection: close']), PET], gapMs: 20, end: 'closed' },
+  }),
   idle(61),
   row(
     'reply-after-25',
     '9110 15.6.5',
     waiting(32_000),
     { isRaw: true, isIdle: true, isSlow: true, answer: { parts: [reply('200 OK', [], PET)], afterMs: 25_000 } },
-    ({ reply, arrived }) => {
+    (seen) => {
+      const { reply, arrived } = seen;
       if (arrived.length > 1) return breaks(`it arrived ${times(arrived.length)} while the first was under way`);
       if (reply && statusOf(reply) === 504) return allowed('the gateway does not wait for 25 s: 504');
-      return other(reply, '200') ?? keepsBody(reply.body, PET);
+      return other(seen, '200') ?? (reply.isWhole ? same() : breaks(nothing(seen)));
     },
   ),
-  row(
-    'drip',
-    '9112 6.3',
-    waiting(30_000),
-    {
-      isIdle: true,
-      isSlow: true,
-      answer: { parts: [reply('200 OK', [`Content-Length: ${PET.length}`]), ...PET], gapMs: 500 },
-    },
-    ({ reply }) => keepsBody(reply.body, PET),
-  ),
+  row('drip', '9112 6.3', waiting(30_000), {
+    isIdle: true,
+    isSlow: true,
+    answer: { parts: [reply('200 OK', [`Content-Length: ${PET.length}`]), ...PET], gapMs: 500 },
+  }),
 ];

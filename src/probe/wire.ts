@@ -1,4 +1,5 @@
 /** HTTP/1.1 as it stands on the wire: bytes to messages, with all that two readers could understand differently. */
+import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 
 type Header = readonly [name: string, value: string];
 type Framing = 'chunked' | 'length' | 'close' | 'none';
@@ -36,6 +37,8 @@ export const statusOf = ({ line }: Pick<Message, 'line'>): number =>
 export const isInterim = (message: Message): boolean => Math.floor(statusOf(message) / 100) === 1;
 export const methodOf = ({ line }: Message): string => line.split(' ')[0];
 export const targetOf = ({ line }: Message): string => line.split(' ')[1] ?? '';
+/** Which request of the run it is, or which one it answers. */
+export const markOf = (message: Message): string | undefined => headerOf(message, 'x-probe');
 
 /** The message with which the bytes begin, as far as it is there; undefined before the end of its head. */
 export function readMessage(text: string, asked?: string): Message | undefined {
@@ -49,6 +52,7 @@ export function readMessage(text: string, asked?: string): Message | undefined {
   const headers = lines.map(parsedLine);
   const isReply = asked !== undefined;
   const faults = faultsOf(head, line, headers, isReply);
+  if (isReply && start > 0) faults.push('empty lines before it');
   const from = found.index + found[0].length;
   const framing = framingOf(line, headers, asked);
   const message = { line, head, headers, framing, trailers: [], faults };
@@ -57,6 +61,20 @@ export function readMessage(text: string, asked?: string): Message | undefined {
   const bytes = framing === 'close' ? text.length : Math.min(text.length, from + length);
   const isWhole = framing !== 'close' && bytes === from + length;
   return { ...message, body: text.slice(from, bytes), isWhole, bytes };
+}
+
+/** All with which the bytes of a connection begin; the last may not be whole. `methods`: for replies, of the requests. */
+export function readMessages(text: string, methods?: readonly string[]): Message[] {
+  const messages: Message[] = [];
+  for (let finals = 0, rest = text; rest !== ''; ) {
+    const message = readMessage(rest, methods && (methods[finals] ?? 'GET'));
+    if (message === undefined) break;
+    messages.push(message);
+    if (!message.isWhole) break;
+    rest = rest.slice(message.bytes);
+    if (!isInterim(message)) finals++;
+  }
+  return messages;
 }
 
 function framingOf(line: string, headers: Header[], asked: string | undefined): Framing {
@@ -110,6 +128,23 @@ function readChunks(text: string, at: number, faults: string[]) {
     if (text.slice(next, next + 2) !== '\r\n') faults.push('a chunk longer than it says');
     if (text.slice(next, next + 2) !== '\r\n') return rest;
     at = next + 2;
+  }
+}
+
+const MAX_DECODED_BYTES = 16 * 1024 * 1024;
+const DECODERS = { gzip: gunzipSync, 'x-gzip': gunzipSync, deflate: inflateSync, br: brotliDecompressSync };
+export const codingOf = (message: Message): string => headerOf(message, 'content-encoding')?.toLowerCase() ?? '';
+
+/** The body without its content coding; undefined where it is not so coded, or with one unknown here. */
+export function decoded(message: Message): string | undefined {
+  const coding = codingOf(message);
+  if (coding === '') return message.body;
+  try {
+    const bytes = Buffer.from(message.body, 'latin1');
+    const decode = DECODERS[coding as keyof typeof DECODERS];
+    return decode(bytes, { maxOutputLength: MAX_DECODED_BYTES }).toString('latin1');
+  } catch {
+    return undefined;
   }
 }
 

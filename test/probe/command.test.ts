@@ -119,6 +119,8 @@ test('a gateway that is not there, answers by itself, closes at once or says not
   );
   const closes = await listener(t, (socket) => socket.destroy());
   const silent = await listener(t, () => {});
+  const banner = await listener(t, (socket) => socket.write('SSH-2.0-OpenSSH_9.2\r\n'));
+  const farewell = await listener(t, (socket) => socket.end('220 mail ready\r\n\r\n'));
   const cases: [string, RegExp][] = [
     [`http://127.0.0.1:${gone}`, /^cannot reach http:\/\/127\.0\.0\.1:\d+: connection refused\n$/],
     [
@@ -127,6 +129,8 @@ test('a gateway that is not there, answers by itself, closes at once or says not
     ],
     [closes, /^cannot reach http:\S+: it closes the connection without a reply\n$/],
     [silent, /^cannot reach http:\S+: no answer came in time\n$/],
+    [banner, /^cannot reach http:\S+: what comes is no HTTP: SSH-2\.0-OpenSSH_9\.2\n$/],
+    [farewell, /^cannot reach http:\S+: what comes is no HTTP: 220 mail ready\n$/],
   ];
   const tried = cases.map(async ([through, message]) => {
     const { exit, stdout, stderr } = await probe(await freePort(), through);
@@ -134,6 +138,64 @@ test('a gateway that is not there, answers by itself, closes at once or says not
     assert.deepEqual([exit, stdout], [1, '']);
   });
   await Promise.all(tried);
+});
+
+test('where nothing could be tried or the gateway is lost midway there is a report all the same, and exit 1', async (t) => {
+  const dir = await temporary(t);
+  const at = (name: string) => join(dir, name);
+  const gone = await probe(
+    await freePort(),
+    'http://127.0.0.1:9',
+    '--json',
+    '--junit',
+    at('gone.xml'),
+    '--save',
+    at('gone'),
+  );
+  const sentence = 'cannot reach http://127.0.0.1:9: connection refused';
+  assert.deepEqual([gone.exit, gone.stderr], [1, `${sentence}\n`]);
+  const { through, cases, error } = JSON.parse(gone.stdout);
+  assert.deepEqual([through, cases, error], ['http://127.0.0.1:9', [], sentence]);
+  const xml = await readFile(at('gone.xml'), 'utf8');
+  assert.match(xml, /tests="1" failures="0" errors="1"/);
+  assert.match(xml, new RegExp(`name="gateway"[^>]*><error message="${sentence}"/>`));
+  await assert.rejects(readFile(at('gone')), /ENOENT/, 'nothing is kept to compare with');
+
+  const key = ['--key', 'ps_live_none'];
+  const service = await program([
+    'probe',
+    'service',
+    'http://127.0.0.1:9',
+    '--through',
+    'http://127.0.0.1:9',
+    ...key,
+    '--json',
+  ]);
+  assert.deepEqual([service.exit, JSON.parse(service.stdout).error], [1, sentence]);
+
+  const lost = await (await gatewayWith(t, { diesAfter: 3 })).run('--json', '--junit', at('lost.xml'));
+  assert.equal(lost.exit, 1);
+  assert.match(lost.stderr, /^the gateway was lost after \d+ of \d+ cases: cannot reach .*: connection refused\n$/);
+  assert.equal(`${JSON.parse(lost.stdout).error}\n`, lost.stderr);
+  assert.match(await readFile(at('lost.xml'), 'utf8'), /errors="1" .*\n.*<error message="the gateway was lost after/);
+});
+
+test('a reply that never comes and a connection that ends are told apart', async (t) => {
+  const why = async (ends: boolean) => {
+    const port = await freePort();
+    let connections = 0;
+    const through = await listener(t, (socket) => {
+      const upstream = net.connect(port, '127.0.0.1').on('error', () => {});
+      socket.on('data', (bytes) => upstream.write(bytes)).on('close', () => upstream.destroy());
+      if (connections++ === 0) upstream.pipe(socket);
+      else if (ends) upstream.on('data', () => socket.end());
+    });
+    const { stdout } = await probe(port, through, '--only', 'continue-passed,reply-9k,pipelined', '--json');
+    return JSON.parse(stdout).cases.map((one: { why: string }) => one.why);
+  };
+  const [open, ended] = await Promise.all([why(false), why(true)]);
+  for (const one of open) assert.match(one, /no whole reply came in time$/);
+  for (const one of ended) assert.match(one, /the connection ended without a whole reply$/);
 });
 
 const QUICK =

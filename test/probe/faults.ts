@@ -97,6 +97,7 @@ export const FAULTS: Record<string, Fault> = {
   'reply-trailers': replyWith('X-Trailer: 1'),
   'reply-encoding': replyWithout('Content-Encoding'),
   'reply-compressed': replyWith('Content-Encoding: gzip'),
+  'reply-headers': replyWith('Set-Cookie: lb=1'),
   'reply-9k': own('502 Bad Gateway'),
   'reply-90-headers': replyWithout('X-Many-77'),
 

@@ -24,6 +24,15 @@ export interface Fault {
   tries?: number;
   /** How often each request is sent. */
   copies?: number;
+  /** What comes behind a whole reply, and how long after it. */
+  behind?(reply: string): string;
+  behindMs?: number;
+  /** The reply as it is written, its status line and body with it. */
+  rewrite?(reply: string): string;
+  /** Makes plain what is ambiguous, where it should be refused or may be: its head. */
+  mends?(head: string): string;
+  /** Sends each request once more, on a connection whose reply nobody hears. */
+  again?: boolean;
   /** How a reply that was cut off is made whole. */
   completes?(reply: string): string;
   /** Gives the first reply of the connection to each request. */
@@ -33,6 +42,12 @@ export interface Fault {
   delayMs?: number;
   /** Says nothing on connections after so many. */
   silentAfter?: number;
+  /** Takes the request with this number on its connection, and does no more. */
+  hangsAt?: number;
+  /** Closes them all and listens no longer, when so many came. */
+  diesAfter?: number;
+  /** Closes those after so many at once. */
+  closesAfter?: number;
 }
 
 /** What has come on a socket, and whether more will. */
@@ -96,7 +111,11 @@ export async function proxyFor(t: TestContext, origin: number, fault: Fault = {}
   const server = net.createServer({ allowHalfOpen: true }, async (socket) => {
     sockets.add(socket);
     const isFirst = ++connections === 1;
-    if (connections > (fault.silentAfter ?? connections)) socket.on('error', () => {}).resume();
+    if (connections > (fault.diesAfter ?? connections)) {
+      server.close();
+      for (const one of sockets) one.destroy();
+    } else if (connections > (fault.closesAfter ?? connections)) socket.on('error', () => {}).destroy();
+    else if (connections > (fault.silentAfter ?? connections)) socket.on('error', () => {}).resume();
     else if (fault.isRaw) {
       const upstream = connect().on('error', () => socket.destroy());
       socket
@@ -121,16 +140,20 @@ async function serve(client: Wire, connect: () => net.Socket, fault: Fault): Pro
     await client.until(() => readMessage(client.text) !== undefined);
     const request = readMessage(client.text);
     if (request === undefined) break;
-    if (request.faults.length > 0) return void client.socket.end(ownReply('400 Bad Request'));
+    if (request.faults.length > 0 && !fault.mends) {
+      const refusal = ownReply('400 Bad Request');
+      return void client.socket.end(refusal + (fault.behind?.(refusal) ?? ''));
+    }
     if (fault.buffers && /^expect:/im.test(request.head)) client.write('HTTP/1.1 100 Continue\r\n\r\n');
     if (fault.buffers) await client.until(() => readMessage(client.text)!.isWhole);
+    if (fault.hangsAt === count) return;
     const { own } = fault;
     if (own && (own.at ?? count) === count) return void client.socket.end(ownReply(own.status));
     if (fault.delayMs) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
     for (let tries = 1; ; tries++) {
       if (upstream === undefined || upstream.isEnded) upstream = new Wire(connect());
       upstream.text = '';
-      const isKept = await pass(request, client, upstream, fault, first);
+      const isKept = await pass(request, client, [upstream, connect], fault, first);
       if (isKept) break;
       upstream.socket.destroy();
       if (isKept === undefined && tries < (fault.tries ?? 1)) continue;
@@ -144,13 +167,20 @@ async function serve(client: Wire, connect: () => net.Socket, fault: Fault): Pro
 }
 
 /** Whether both connections can go on; undefined where no byte of a reply has come. */
-async function pass(request: Message, client: Wire, upstream: Wire, fault: Fault, first: string[]) {
+async function pass(
+  request: Message,
+  client: Wire,
+  [upstream, connect]: [Wire, () => net.Socket],
+  fault: Fault,
+  first: string[],
+) {
   let sent = 0;
   const more = () => {
     const now = readMessage(client.text)!;
     const body = client.text.slice(bodyAt(client.text), now.bytes);
     if (fault.body && !now.isWhole) return false;
     const bytes = fault.body?.(body) ?? body;
+    if (fault.again && now.isWhole) new Wire(connect()).write(requestHead(request, fault) + bytes);
     upstream.write(bytes.slice(sent));
     sent = bytes.length;
     return now.isWhole || now.faults.length > 0;
@@ -158,19 +188,24 @@ async function pass(request: Message, client: Wire, upstream: Wire, fault: Fault
   for (let copy = 0; copy < (fault.copies ?? 1); copy++) upstream.write(requestHead(request, fault));
   void client.until(more);
   const isChanged =
-    [fault.replyHead, fault.replyBody, fault.completes].some((one) => one) || fault.mixes || fault.isOld;
+    [fault.replyHead, fault.replyBody, fault.rewrite, fault.completes].some((one) => one) || fault.mixes || fault.isOld;
   let given = 0;
   await upstream.until(() => {
     const found = finalOf(upstream.text, methodOf(request));
     if (!isChanged) client.write(upstream.text.slice(given));
     given = upstream.text.length;
-    return found?.message.isWhole === true || readMessage(client.text)!.faults.length > 0;
+    return found?.message.isWhole === true || (!fault.mends && readMessage(client.text)!.faults.length > 0);
   });
   if (upstream.text === '') return undefined;
   const found = finalOf(upstream.text, methodOf(request));
   const isWhole = found !== undefined && (found.message.isWhole || found.message.framing === 'close');
   if (fault.mixes) first.push(upstream.text);
   if (isChanged && found) client.write(fault.mixes ? first[0] : changed(upstream.text, found.from, isWhole, fault));
+  if (isWhole && fault.behind && found) {
+    const surplus = fault.behind(upstream.text.slice(found.from));
+    if (fault.behindMs) await new Promise((resolve) => setTimeout(resolve, fault.behindMs));
+    client.write(surplus);
+  }
   if (!isWhole && !fault.completes) client.socket.destroy();
   else if (!found?.message.isWhole || !readMessage(client.text)!.isWhole) client.socket.end();
   return found?.message.isWhole === true && readMessage(client.text)!.isWhole;
@@ -191,10 +226,12 @@ function changed(text: string, from: number, isWhole: boolean, fault: Fault): st
   const lines = final.slice(0, at - 4).split('\r\n');
   const head = fault.replyHead?.(lines) ?? lines;
   if (fault.isOld) head[0] = head[0].replace('HTTP/1.1', 'HTTP/1.0');
-  return text.slice(0, from) + headOf(head) + (fault.replyBody?.(final.slice(at)) ?? final.slice(at));
+  const reply = headOf(head) + (fault.replyBody?.(final.slice(at)) ?? final.slice(at));
+  return text.slice(0, from) + (fault.rewrite?.(reply) ?? reply);
 }
 
-function requestHead({ head }: Message, fault: Fault): string {
+function requestHead({ head: asked }: Message, fault: Fault): string {
+  const head = fault.mends?.(asked) ?? asked;
   const named = (/^connection: *(.*)$/im.exec(head)?.[1] ?? '').toLowerCase().split(/ *, */);
   const nameOf = (line: string) => line.split(':')[0].toLowerCase();
   const lines = head.split('\r\n').filter((line) => nameOf(line) !== 'connection' && !named.includes(nameOf(line)));

@@ -15,13 +15,17 @@ const otherStatus = (from: string, to: string): Fault => ({
   replyHead: ([line, ...lines]) => [line.replace(from, to), ...lines],
 });
 
+const idOf = (name: string) => name.split(',')[0];
+/** By the case that breaks, and which half of it. */
 const FAULTS: Record<string, Fault> = {
   tokens: { copies: 2 },
+  'errors-json, the status': otherStatus(' 431 ', ' 400 '),
   'errors-json': { replyBody: (bytes) => bytes.replace('"status":41', '"status":51') },
   replay: without('idempotent-replayed'),
   int64: { replyBody: (bytes) => bytes.replaceAll('9007199254740993', '9007199254740992') },
   paging: { replyHead: (lines) => lines.map((line) => line.replace('</v1', '<http://10.0.0.1/v1')) },
   deprecation: without('deprecation'),
+  'deprecation, the day': { replyHead: (lines) => lines.map((line) => line.replace(/^sunset: .*/i, 'Sunset: soon')) },
   conditional: { head: (lines) => lines.filter((line) => nameOf(line) !== 'if-none-match') },
   'request-id': { replyHead: (lines) => lines.map((line) => line.replace(/^x-request-id: .*/i, 'X-Request-Id: 1')) },
   'limit-429': otherStatus(' 429 ', ' 503 '),
@@ -48,13 +52,14 @@ test('behind a gateway that changes nothing all is the same; behind one that bre
   assert.deepEqual([through, Number.isNaN(Date.parse(at))], [good.through, false]);
   assert.deepEqual(
     cases.map(({ id, verdict, why }: { id: string; verdict: string; why: string }) => [id, verdict, why]),
-    Object.keys(FAULTS).map((id) => [id, 'same', '']),
+    [...new Set(Object.keys(FAULTS).map(idOf))].map((id) => [id, 'same', '']),
   );
-  const tried = Object.entries(FAULTS).map(async ([id, fault]) => {
+  const tried = Object.entries(FAULTS).map(async ([name, fault]) => {
+    const id = idOf(name);
     const { exit, stdout, stderr } = await probe(fault, '--json');
-    assert.equal(exit, 1, `${id}: ${stdout}${stderr}`);
+    assert.equal(exit, 1, `${name}: ${stdout}${stderr}`);
     const found = JSON.parse(stdout).cases.find((one: { id: string }) => one.id === id);
-    assert.equal(found.verdict, 'breaks', `${id}: ${stdout}`);
+    assert.equal(found.verdict, 'breaks', `${name}: ${stdout}`);
   });
   await Promise.all(tried);
 });
