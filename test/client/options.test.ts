@@ -70,6 +70,9 @@ test('a stream of the caller’s is let go of when its try is over', async (t) =
   const { client } = await harness(t, () => made, { fetch: async () => new Response(body()) });
   await failure(client.getPet(1, { timeoutMs: 20, retries: 1 }));
   assert.equal(cancelled, 2);
+  const odd = { status: 200, headers: new Headers(), body: { getReader: () => ({ read: never }) } };
+  const { client: other } = await harness(t, () => made, { fetch: async () => odd as never });
+  assert.equal((await failure(other.getPet(1, { timeoutMs: 20, retries: 0 }))).code, 'timeout');
 });
 
 test('a list is asked for as it was told when it was made, whatever becomes of the options', async (t) => {
