@@ -71,14 +71,9 @@ async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Rep
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = reply.body?.getReader();
-  // It may be a stream of the caller's, and may have no such method.
-  signal.addEventListener(
-    'abort',
-    () =>
-      void Promise.resolve()
-        .then(() => reader?.cancel())
-        .catch(() => {}),
-  );
+  // It may be a stream of the caller's, which heard nothing of it, and may have no such method.
+  const letGo = endOf(signal).catch(() => reader?.cancel());
+  letGo.catch(() => {});
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
     const bytes: Uint8Array | undefined = part.value;
     if (!ArrayBuffer.isView(bytes)) throw new PetstoreError('bad_reply', 'the reply is not made of bytes');
