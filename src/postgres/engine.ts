@@ -135,6 +135,8 @@ async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: Eng
   }
 }
 
+/** Of PostgreSQL: a lock was waited for as long as `lock_timeout` says. */
+const LOCK_TIMEOUT = '55P03';
 const UNSURE = 'the connection ended in the last step: all or nothing was restored, and restore tells which';
 
 /** Fills an empty schema from a backup, all of it or nothing, and reads it back. */
@@ -147,8 +149,11 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
   try {
     await openSchema(link, server.schema);
     await link.transaction(BEGIN_LONG, async (held) => {
-      const [isFree] = await held.rows({ text: `${LOCK_HEAD} SKIP LOCKED` });
-      if (!isFree) throw new Error(`another process is writing to the store in schema ${server.schema}`);
+      // The backend of a restore that was ended may still have it for a moment.
+      await held.rows({ text: LOCK_HEAD }).catch((error: LinkError) => {
+        if (error.code !== LOCK_TIMEOUT) throw error;
+        throw new Error(`another process is writing to the store in schema ${server.schema}`);
+      });
       const [isNew] = await held.rows({ text: NEW_HISTORY, values: [id] });
       if (!isNew) throw new Error(`the store in schema ${server.schema} is not empty`);
       await writeSnapshot(held, state, { batch: 0, id });

@@ -1,13 +1,22 @@
 /** Faults of servers and database, with a synchronous standby: nothing acknowledged is lost, doubled or given back. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
 import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { serving } from '../program.ts';
-import { checked } from '../store/opened.ts';
+import { columnsOf } from '../../src/store/operations.ts';
+import { command, program, serving, temporary } from '../program.ts';
+import { checked, pet } from '../store/opened.ts';
 import { Database, missing } from './database.ts';
 import { addPet, RICH, replica, setKey, until } from './replicas.ts';
 
+/** Each way in turn: SIGTERM, SIGKILL, the end of its backend. */
+const RESTORES = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 10 : 3;
+const RESTORED = 7_000;
+/** So long a restore of them takes, about, once it has begun to write. */
+const MOMENT_MS = 60;
 const KILLS = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 10 : 2;
 
 describe('faults of the database', { skip: missing }, () => {
@@ -122,6 +131,46 @@ describe('faults of the database', { skip: missing }, () => {
     for (const { fatal } of replicas) assert.match(String(fatal[0]), /not the one this replica has read/);
     const again = await replica(t, standby.url('shop')); // started anew, it has the history that is left
     assert.equal(await addPet(again.store, 'second'), 2);
+  });
+
+  it(`a restore is ended, or its backend, ${RESTORES} times: whole or nothing, and typed again it completes`, async (t) => {
+    const [primary, standby] = servers;
+    const { replicas } = await replicated(t, 'FIRST 1 (standby1)');
+    const pets = columnsOf(Array.from({ length: RESTORED }, (_, n) => ({ ...pet(0, `animal ${n}`) })));
+    await replicas[0].store.write(() => ({ op: 'fill', at: 1, categories: [], pets }));
+    const backup = path.join(await temporary(t), 'backup');
+    const { digest } = await replicas[1].upkeep.backup(backup);
+    const [file, ...words] = await command();
+    const at = "FROM pg_stat_activity WHERE application_name LIKE 'petstore restore%' AND xact_start IS NOT NULL";
+    const ends = { SIGTERM: 0, SIGKILL: 0, backend: 0 };
+    let [whole, nothing] = [0, 0];
+    for (let n = 0; n < RESTORES; n++) {
+      const target = `restored_${n}`;
+      const how = (Object.keys(ends) as (keyof typeof ends)[])[n % 3];
+      const child = spawn(file, [...words, 'restore', backup, '--store', primary.url(target, standby)]);
+      const ended = once(child, 'close');
+      await until(async () => child.exitCode !== null || (await primary.query(`SELECT 1 ${at}`)).length > 0);
+      await wait(MOMENT_MS * Math.random());
+      if (how === 'backend') await primary.query(`SELECT pg_terminate_backend(pid) ${at}`);
+      else child.kill(how);
+      await ended;
+      ends[how]++;
+      await addPet(replicas[n % 2].store, 'beside'); // which nothing of this disturbs
+      const again = await program(['restore', backup, '--store', primary.url(target, standby), '--json']);
+      const isDone = again.exit === 0;
+      assert.ok(isDone || /is not empty/.test(again.stderr), again.stderr);
+      if (isDone) nothing++;
+      else whole++;
+      for (const host of [primary.url(target, standby), primary.url(target)]) {
+        const one = await replica(t, host);
+        assert.equal((await one.upkeep.verify()).digest, digest, `${how}: ${again.stderr}`);
+        await one.close();
+      }
+    }
+    t.diagnostic(`${JSON.stringify(ends)}: ${nothing} times nothing, ${whole} times all`);
+    assert.ok(nothing > 0, 'none was ended in the middle');
+    await Promise.all(replicas.map(({ limiter }) => limiter.fresh()));
+    assert.deepEqual(checked(replicas[0].store), checked(replicas[1].store));
   });
 
   it('without its standby the primary answers nobody, and goes on when the standby is back', async (t) => {
