@@ -418,6 +418,22 @@ test('a compaction copies what is written meanwhile; one that fails changes noth
   });
 });
 
+test('who asks for a compaction while one is under way waits for that one', async () => {
+  let asked = 0;
+  const compact: Compact = (dir, extent) => {
+    asked++;
+    return compactFile(realDisk, dir, extent);
+  };
+  await withStore({ compact }, async (opened) => {
+    await fill(opened);
+    const { journal, dir } = opened;
+    await Promise.all([journal.compact(), journal.compact(), journal.compact()]);
+    assert.deepEqual([asked, journal.compactions.counts.done, filesIn(dir)], [1, 1, ['store-000002.jsonl']]);
+    await journal.compact();
+    assert.deepEqual([asked, filesIn(dir)], [2, ['store-000003.jsonl']]);
+  });
+});
+
 test('a file is compacted by itself when it has grown beyond 64 MiB; a failure is told', async () => {
   let onNotice = (_text: string) => {};
   const told = new Promise((resolve) => (onNotice = resolve));
