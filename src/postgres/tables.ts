@@ -3,7 +3,7 @@
  * beginning can go. One schema, one store.
  */
 import { randomBytes } from 'node:crypto';
-import { DamagedError, isSealed, parsed, SEAL_BYTES, seal } from '../store/file/format.ts';
+import { DamagedError, inPieces, isSealed, parsed, SEAL_BYTES, seal } from '../store/file/format.ts';
 import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
@@ -29,7 +29,6 @@ CREATE TABLE work (name text PRIMARY KEY, by text NOT NULL, until timestamptz NO
 INSERT INTO limits (slot, per_minute, per_day) VALUES (${FENCE_SLOT}, 0, 0);`;
 const FOUND = `SELECT to_regnamespace($1) IS NOT NULL AS has_schema, to_regclass($1 || '.meta') IS NOT NULL AS has_tables`;
 
-const PART_CHARACTERS = 1024 * 1024;
 const ROWS_TRIMMED_AT_ONCE = 1_000;
 
 const BEGINNING = `SELECT batch, id, parts FROM snapshots UNION ALL SELECT batch, id, 0 FROM log WHERE batch = 0
@@ -135,19 +134,20 @@ export async function writeSnapshot(
   at: Place,
   goOn = async () => {},
 ): Promise<void> {
-  const parts = [''];
-  let proof = '';
-  for (const body of encodeState(state)) {
-    if (parts[parts.length - 1].length >= PART_CHARACTERS) parts.push('');
-    parts[parts.length - 1] += proof = seal(body);
-  }
   await link.rows({ text: 'DELETE FROM snapshot WHERE batch = $1', values: [at.batch] }); // of one that was cut off
-  for (const [part, text] of parts.entries()) {
+  let [parts, proof] = [0, ''];
+  for (const part of inPieces(sealed(state))) {
     await goOn();
-    await link.rows({ name: 'put', text: 'INSERT INTO snapshot VALUES ($1, $2, $3)', values: [at.batch, part, text] });
+    const row = [at.batch, parts++, part];
+    await link.rows({ name: 'put', text: 'INSERT INTO snapshot VALUES ($1, $2, $3)', values: row });
+    proof = part.slice(part.lastIndexOf('\n', part.length - 2) + 1);
   }
-  const row = [at.batch, at.id, parts.length, proof];
+  const row = [at.batch, at.id, parts, proof];
   await link.rows({ text: 'INSERT INTO snapshots VALUES ($1, $2, $3, $4)', values: row });
+}
+
+function* sealed(state: State): Generator<string> {
+  for (const body of encodeState(state)) yield seal(body);
 }
 
 /** A snapshot of a state that stands still; then what nobody needs any more goes. */

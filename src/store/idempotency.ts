@@ -5,13 +5,17 @@
 import type { Made } from './model.ts';
 
 /** A record is one link in each of two queues. */
-export interface IdempotencyRecord {
+export class IdempotencyRecord {
   readonly id: string;
   readonly made: Made;
-  older?: IdempotencyRecord;
-  newer?: IdempotencyRecord;
-  callersOlder?: IdempotencyRecord;
-  callersNewer?: IdempotencyRecord;
+  older: IdempotencyRecord | undefined;
+  newer: IdempotencyRecord | undefined;
+  callersOlder: IdempotencyRecord | undefined;
+  callersNewer: IdempotencyRecord | undefined;
+
+  constructor(id: string, made: Made) {
+    [this.id, this.made] = [id, made];
+  }
 }
 
 const OF_ALL = { older: 'older', newer: 'newer' } as const;
@@ -78,14 +82,7 @@ export class IdempotencyRecords {
   /** As the newest. One of that id goes. */
   set(id: string, made: Made): void {
     this.delete(id);
-    const record: IdempotencyRecord = {
-      id,
-      made,
-      older: undefined,
-      newer: undefined,
-      callersOlder: undefined,
-      callersNewer: undefined,
-    };
+    const record = new IdempotencyRecord(id, made);
     this.#byId.set(id, record);
     this.all.push(record);
     const caller = callerOf(id);

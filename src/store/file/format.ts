@@ -21,6 +21,8 @@ const FORMAT_VERSION = 3;
 /** The longest line, and the longest batch but the first, that is written or read. */
 export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
+export const LINE_FEED = 10;
+const PIECE_CHARACTERS = 1024 * 1024;
 /** `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
 
@@ -132,6 +134,18 @@ export function readHeader(path: string, line: Buffer): Header {
   if (version !== FORMAT_VERSION) throw new VersionError(`it has format ${version}`, version < FORMAT_VERSION);
   if (!isStoreId(store) || !isNumber(file) || !isNumber(first) || !isCounters(counters)) throw noHeader;
   return { store, file, first, counters };
+}
+
+/** What is kept, put together until it is worth a write. */
+export function* inPieces(lines: Iterable<string>): Generator<string> {
+  let piece = '';
+  for (const line of lines) {
+    piece += line;
+    if (piece.length < PIECE_CHARACTERS) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece !== '') yield piece;
 }
 
 /** A whole file, line by line: its header, and a state as the first batch. */

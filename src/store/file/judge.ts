@@ -1,14 +1,16 @@
 /** What stands at the first bad place of a file: torn, as a crash may leave it, or damaged. */
 import { decode, VersionError } from '../record.ts';
-import { isSealed, MAX_BATCH_BYTES, parsed } from './format.ts';
+import { isSealed, LINE_FEED, MAX_BATCH_BYTES, parsed } from './format.ts';
 
 const SECTOR_BYTES = 512;
-const LINE_FEED = 10;
 
-/** What of the file is whole: as `Found` has it. */
-interface Whole {
+/** What of the file is whole. */
+export interface Whole {
+  /** The number of the last whole batch; one less than that of the first, until that is whole. */
   batch: number;
+  /** Where it ends. */
   length: number;
+  /** Behind it, the file says that the store was closed: everything before is durable. */
   isClosed: boolean;
 }
 

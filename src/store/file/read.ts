@@ -3,26 +3,28 @@ import type { Operation } from '../model.ts';
 import { decode, loaderOf, VersionError } from '../record.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, type Header, isSealed, MAX_LINE_BYTES, parsed, readHeader } from './format.ts';
-import { judge, type Known, shortOf } from './judge.ts';
+import {
+  BEYOND_REPAIR,
+  DamagedError,
+  type Header,
+  isSealed,
+  LINE_FEED,
+  MAX_LINE_BYTES,
+  parsed,
+  readHeader,
+} from './format.ts';
+import { judge, type Known, shortOf, type Whole } from './judge.ts';
 
 const READ_BYTES = 1024 * 1024;
 /** So far behind a bad place it is looked what stands there. */
 const LOOK_BYTES = 256 * 1024 * 1024;
-const LINE_FEED = 10;
 
 /** How far a long piece of work has come. */
 export type Progress = (bytesDone: number, bytesTotal: number) => void;
 
 /** What a file holds, up to its last whole batch. */
-export interface Found {
+export interface Found extends Whole {
   header: Header;
-  /** The number of the last whole batch; `header.first - 1` until the first is whole. */
-  batch: number;
-  /** Where it ends. */
-  length: number;
-  /** Behind it, the file says that the store was closed: everything before is durable. */
-  isClosed: boolean;
   /** What a crash has left behind it, and is dropped. */
   torn?: string;
   /** Where the file can be cut, and what is lost then. Only for who salvages: for others it is thrown. */

@@ -5,11 +5,10 @@
 import { State } from '../state.ts';
 import { checkHeader, currentFile, dropOthers, type Home } from './directory.ts';
 import type { Disk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header } from './format.ts';
+import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
 import { type Mark, readMark } from './lock.ts';
 import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
-const WRITE_BYTES = 1024 * 1024;
 const COPY_BYTES = 4 * 1024 * 1024;
 
 /** Which file, and how much of it: what a running store has made durable. */
@@ -84,22 +83,15 @@ export async function compactFile(
 export async function writeWhole(disk: Disk, path: string, header: Header, state: State): Promise<number> {
   await disk.unlink(path).catch(() => {}); // left by one that was cut off
   const fd = await disk.create(path);
-  let text = '';
   let length = 0;
-  // Made durable piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
-  const flush = async () => {
-    const bytes = Buffer.from(text);
-    await disk.write(fd, bytes, length);
-    await disk.sync(fd);
-    length += bytes.length;
-    text = '';
-  };
   try {
-    for (const line of encodeFile(header, state)) {
-      text += line;
-      if (text.length >= WRITE_BYTES) await flush();
+    for (const piece of inPieces(encodeFile(header, state))) {
+      const bytes = Buffer.from(piece);
+      await disk.write(fd, bytes, length);
+      // Piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
+      await disk.sync(fd);
+      length += bytes.length;
     }
-    await flush();
   } finally {
     disk.close(fd);
   }

@@ -9,7 +9,7 @@ import { prove, VersionError } from '../record.ts';
 import { State } from '../state.ts';
 import { currentFile, type Home, keepBeside, newStoreId, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header } from './format.ts';
+import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readBackupFrom } from './read.ts';
 import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
@@ -74,14 +74,7 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
 async function printBackup(header: Header, state: State): Promise<void> {
   const written = (text: string) =>
     new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
-  let text = '';
-  for (const line of encodeFile(header, state)) {
-    text += line;
-    if (text.length < READ_BYTES) continue;
-    await written(text);
-    text = '';
-  }
-  await written(text);
+  for (const piece of inPieces(encodeFile(header, state))) await written(piece);
 }
 
 function mustBeNew(disk: Disk, target: string): void {
