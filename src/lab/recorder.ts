@@ -135,7 +135,7 @@ export class Recorder {
     one.endedAt = this.now(exchange.caller as ApiKey);
     one.ms = Math.round(10 * (this.#clock.now() - beganMs)) / 10;
     one.isLost = isLost;
-    one.isKept = !isLost && !(req.from.isEnding && res.shouldKeepAlive); // what the client ends, it could have kept
+    one.isKept = !isLost && (endsByItself(req) || (res.shouldKeepAlive && !req.from.isEnding));
     one.newestConnection = this.#newestConnection;
     if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
@@ -158,6 +158,12 @@ export class Recorder {
   now(key: Pick<ApiKey, 'id'>): number {
     return this.#clock.now() + aheadMs(this.#read, key);
   }
+}
+
+/** The client ends the connection, which it could have kept; otherwise the service does, as for an `Upgrade`. */
+function endsByItself({ rawHeaders, httpVersionMinor }: Exchange['req']): boolean {
+  const told = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1].toLowerCase() === 'connection').join();
+  return httpVersionMinor === 0 ? !/\bkeep-alive\b/i.test(told) : /\bclose\b/i.test(told);
 }
 
 /** How far ahead a key's clock is now. */

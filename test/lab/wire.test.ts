@@ -1,5 +1,7 @@
 /** What goes wrong on the wire when a fault is armed, byte by byte, and that each goes wrong exactly once. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -239,4 +241,26 @@ test('of 300 requests side by side each fault meets exactly one', async (t) => {
   assert.equal(all.filter(({ status }) => status === 500).length, 16);
   assert.equal((await record()).filter(([, fault]) => fault === 'status').length <= 16, true);
   assert.deepEqual((await must('GET /lab/faults')).json, []);
+});
+
+test('a connection that the service ends for an Upgrade is no fault of its client; one that the client ends is', async (t) => {
+  const { port, key, check, must } = await startLab(t);
+  const askTwelveTimes = async (more: Record<string, string>) => {
+    for (let n = 0; n < 12; n++) {
+      const headers = { authorization: `Bearer ${key}`, ...more };
+      const [reply] = await once(
+        request({ port, path: `/v1/pets?limit=${n + 1}`, headers, agent: false }).end(),
+        'response',
+      );
+      await once(reply.resume(), 'end');
+    }
+  };
+  await askTwelveTimes({ connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAEAAEAAAAIAAAAB' });
+  assert.equal((await check('reuse')).verdict, 'unseen', JSON.stringify(await check('reuse')));
+  await must('POST /lab/reset', { only: 'key' });
+  await askTwelveTimes({ connection: 'close' });
+  assert.equal((await check('reuse')).verdict, 'fail');
+  await must('POST /lab/reset', { only: 'key' });
+  await askTwelveTimes({ connection: 'Upgrade, close', upgrade: 'h2c' });
+  assert.equal((await check('reuse')).verdict, 'fail');
 });
