@@ -28,31 +28,29 @@ export class RequestHeaders {
 }
 
 /** Headers that must not be there twice: two readers of the same bytes may take different ones. The first is kept. */
-const ONCE: readonly string[] = ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'];
-const ONCE_LOWER = ONCE.map((name) => name.toLowerCase());
+const ONCE = new Map<string, string>(
+  ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'].map((name) => [name.toLowerCase(), name]),
+);
 
 type Name = keyof RequestHeaders;
 const NAMES = Object.keys(new RequestHeaders()) as Name[];
 const MOST_CHARS = Math.max(...NAMES.map(({ length }) => length));
-const BY_LENGTH: (Name[] | undefined)[] = Array.from({ length: MOST_CHARS + 1 }, (_, length) => {
-  const names = NAMES.filter((name) => name.length === length);
-  return names.length > 0 ? names : undefined;
-});
+const NONE: readonly string[] = [];
+const BY_LENGTH = Array.from({ length: MOST_CHARS + 1 }, (_, length) => NAMES.filter((name) => name.length === length));
 
 /** Of names and values in turn. */
 export function readHeaders(raw: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
   for (let i = 0; i < raw.length; i += 2) {
     const sent = raw[i];
-    const names = sent.length > MOST_CHARS ? undefined : BY_LENGTH[sent.length];
-    if (names === undefined) continue;
-    const at = (names as string[]).indexOf(sent.toLowerCase());
+    const names: readonly string[] = sent.length > MOST_CHARS ? NONE : BY_LENGTH[sent.length];
+    if (names.length === 0) continue;
+    const at = names.indexOf(sent.toLowerCase());
     if (at === -1) continue;
-    const name = names[at];
+    const name = names[at] as Name;
     const before = headers[name];
-    const once = before === undefined ? -1 : ONCE_LOWER.indexOf(name);
     if (before === undefined) headers[name] = raw[i + 1];
-    else if (once !== -1) headers.sentTwice = ONCE[once];
+    else if (ONCE.has(name)) headers.sentTwice = ONCE.get(name);
     else headers[name] = `${before}, ${raw[i + 1]}`;
   }
   return headers;
