@@ -275,6 +275,35 @@ test('replies that were read count no longer: not on their connection, and not a
   assert.deepEqual([all.unsent, all.unanswered], [0, 0]);
 });
 
+// While its replies wait node:http reads no further, so nobody gets here: it is the second line.
+test('a connection with more than 2 MiB of unsent replies is ended by its next request', async (t) => {
+  for (const [more, survives] of [
+    [0, true],
+    [1, false],
+  ] as const) {
+    const { app, port, key, store } = await serviceFor(t);
+    let finish = () => {};
+    const write = store.write.bind(store);
+    store.write = (decide) => new Promise<void>((go) => (finish = go)).then(() => write(decide));
+    const { get, addPet } = requestsOf(key);
+    const client = net.connect(port, '127.0.0.1').on('error', () => {});
+    let came = '';
+    client.on('data', (part) => (came += part));
+    const requested = once(app.server, 'request');
+    client.write(addPet());
+    const [{ socket }] = await requested;
+    const connection = connectionOf(socket);
+    connection.countUnsent(connection.pending[0], 2 * 1024 * 1024 + more);
+    client.write(get('Connection: close\r\n'));
+    if (survives) await until(() => connection.pending.length === 2);
+    while (!client.destroyed && !client.readableEnded) {
+      finish();
+      await wait(5);
+    }
+    assert.equal(came.match(/HTTP\/1\.1 20[01]/g)?.length, survives ? 2 : undefined);
+  }
+});
+
 test('a request on an idle connection just after the service began to stop gets its refusal, and no reset', async (t) => {
   const { app, port, key } = await serviceFor(t);
   const { get } = requestsOf(key);

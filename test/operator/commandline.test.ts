@@ -92,6 +92,7 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     categories: ['some'],
     corsOrigin: ['a.b', 'https://a.b/', 'ftp://a.b', 'https://*.b', 'https:a.b', 'https://a.b:443'],
     trustProxy: ['11', 'yes'],
+    keepAlive: ['0', '3601', '1.5'],
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],
     metrics: ['9100', '::1:9100', '127.0.0.1:65536', '[zz]:9100'],

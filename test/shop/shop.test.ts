@@ -60,24 +60,27 @@ test('what all is cleared behind, in the same batch, is answered as it was decid
   assert.deepEqual(shop.store.read.counts(), { pets: 0, orders: 0, categories: 0, keys: 0 });
 });
 
-test('replies are kept up to 8 MiB in all, with their lines; then all of them go', () => {
-  const cache = new ReplyCache();
-  const reply = () => ({ status: 200, headers: ['A', 'b'], body: 'x'.repeat(100_000) });
-  let made = 0;
-  const isCached = (asked: string) => {
-    const before = made;
-    cache.cached(asked, 0, () => {
-      made++;
-      return reply();
-    });
-    return made === before;
-  };
-  const fits = Math.floor((8 * 1024 * 1024) / 100_014);
-  for (let i = 0; i < fits; i++) isCached(`${i}`);
-  assert.deepEqual([made, isCached('0'), isCached(`${fits - 1}`)], [fits, true, true]);
-  assert.ok(!isCached('one more'));
-  assert.deepEqual([isCached('one more'), isCached('0')], [true, false], 'the newest is there');
-});
+for (const [most, chars, fits] of [
+  ['8 MiB in all, with their lines', 100_000, Math.floor((8 * 1024 * 1024) / 100_014)],
+  ['a thousand', 10, 1_000],
+] as const) {
+  test(`replies are kept up to ${most}; then all of them go`, () => {
+    const cache = new ReplyCache();
+    let made = 0;
+    const isCached = (asked: string) => {
+      const before = made;
+      cache.cached(asked, 0, () => {
+        made++;
+        return { status: 200, headers: ['A', 'b'], body: 'x'.repeat(chars) };
+      });
+      return made === before;
+    };
+    for (let i = 0; i < fits; i++) isCached(`${i}`);
+    assert.deepEqual([made, isCached('0'), isCached(`${fits - 1}`)], [fits, true, true]);
+    assert.ok(!isCached('one more'));
+    assert.deepEqual([isCached('one more'), isCached('0')], [true, false], 'the newest is there');
+  });
+}
 
 test('whatever the last segment is called, all methods stand at one place; another parameter is no row', () => {
   const [some] = ENDPOINTS;
