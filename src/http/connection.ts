@@ -2,7 +2,6 @@
 import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Connections } from './connections.ts';
 import { tellNoBody } from './private.ts';
 
 /** Of one connection: requests that are not answered in full. No browser pipelines, load generators send 16 at once. */
@@ -38,6 +37,20 @@ export interface Body {
   giveUp(): void;
 }
 
+/** All connections of a server, as each of them knows them. */
+interface Together {
+  unanswered: number;
+  unsent: number;
+  readonly areFull: boolean;
+  /** The service stops, and its time for that is over. */
+  readonly isOverdue: boolean;
+  begin(res: Outgoing): void;
+  trust(connection: Connection): void;
+  hold(body: Body, bytes: number): void;
+  letGo(body: Body): void;
+  closed(connection: Connection): void;
+}
+
 /** What only reads overtakes nothing that only reads (RFC 9110, 9.2.1). */
 const isSafe = ({ req: { method } }: Outgoing): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
@@ -59,7 +72,7 @@ export class Connection {
   quietSince: number;
   /** A request on it came with a key that is good. */
   isTrusted = false;
-  readonly all: Connections;
+  readonly all: Together;
   /** What of `pending` is not begun: something before it is undecided. */
   readonly #waiting: Outgoing[] = [];
   #unsent = 0;
@@ -83,7 +96,7 @@ export class Connection {
     }
   };
 
-  constructor(number: number, socket: Socket, all: Connections, now: number) {
+  constructor(number: number, socket: Socket, all: Together, now: number) {
     this.number = number;
     this.socket = socket;
     this.all = all;
