@@ -69,7 +69,7 @@ function beforehand({ mayRefuse, isRaw }: Row, seen: Seen): Judgement | undefine
 }
 
 /** Each request and each reply as it was sent: what is another breaks the case's own rule, if it is about that end. */
-function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, pairs, to }: Seen): Judgement[] {
+function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, finals, pairs, to }: Seen): Judgement[] {
   const [isOfRequest, isOfReply] = [answer === undefined, answer !== undefined];
   const by = (isOwn: boolean, judged: Judgement): Judgement =>
     judged.verdict === 'breaks' ? { ...judged, rule: isOwn ? rule : UNCHANGED } : judged;
@@ -79,9 +79,8 @@ function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, pairs, 
     if (reply === undefined || arrival?.answered === undefined) return [];
     const isOrigins = markOf(reply) !== undefined || statusOf(reply) === statusOf(arrival.answered);
     if (!isOrigins) return [];
-    const faults = reply.faults.map((fault) => breaks(`the reply came with ${fault}`, '9112 11.1'));
     const judged = keepsAll(arrival.answered, reply, isOfReply ? own : undefined, methodOf(sent) === 'HEAD');
-    return [...faults, by(isOfReply, judged)];
+    return [by(isOfReply, judged)];
   });
   return [
     ...requests.map((one) => {
@@ -89,6 +88,7 @@ function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, pairs, 
       return by(isOfRequest, judged);
     }),
     ...replies,
+    ...finals.flatMap(({ faults }) => faults.map((fault) => breaks(`the reply came with ${fault}`, '9112 11.1'))),
   ];
 }
 
@@ -103,5 +103,7 @@ function repeated({ isCounted, isAmbiguous }: Row, { arrived, pairs, talks }: Se
 /** What comes behind the last reply is taken for the reply to the next request, whose ever that is. */
 function surplus({ isAmbiguous }: Row, { talks }: Seen): Judgement[] {
   const texts = talks.map((talk) => talk.surplus(isAmbiguous ? 1 : talk.requests.length)).filter((text) => text !== '');
-  return texts.map((text) => breaks(`${text.length} bytes came behind the reply: ${shown(text)}`, '9112 6.3'));
+  return texts.map((text) =>
+    breaks(`${text.length} bytes came behind the reply: ${shown(text) || 'an empty line'}`, '9112 6.3'),
+  );
 }

@@ -65,10 +65,10 @@ const DESCRIBED = [
 const described = (arrival: Arrival) =>
   targetOf(arrival).endsWith('/plain') ? OK : { parts: [reply('200 OK', DESCRIBED, ERROR)] };
 const manner = (to: Sender) => async (talk: Talk) => {
+  const other = to.connect(); // the first may end behind its reply
   talk.write(get([], '/plain')(to));
-  await talk.whole(1);
-  talk.write(get()(to));
-  await talk.whole(2);
+  other.write(get()(to));
+  await Promise.all([talk.whole(1), other.whole(1)]);
 };
 
 export const REPLIES: Row[] = [

@@ -79,7 +79,8 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
     const talks = [talk, ...Array.from({ length: kept - 1 }, to.connect)];
     for (const one of talks) one.write(get([], '/warm')(to));
     await Promise.all(talks.map((one) => one.whole(1)));
-    const next = talk.ended === undefined ? talk : to.connect();
+    const isEnded = await talk.until(() => talk.ended !== undefined, SEEN_MS); // as HTTP/1.0 does
+    const next = isEnded ? to.connect() : talk;
     const before = next.finals.length;
     next.write(send(to));
     const isTold = await next.whole(before + 1);
