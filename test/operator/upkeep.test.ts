@@ -3,11 +3,13 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { chown, mkdir, readdir } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { asCommandError } from '../../src/operator/exit.ts';
+import { KEY_COMMANDS } from '../../src/operator/keys.ts';
 import { BoundError } from '../../src/store/bounds.ts';
-import { aKey } from '../store/opened.ts';
+import { addKey, aKey } from '../store/opened.ts';
 import { withStore, workplace } from './workplace.ts';
 
 const FILE = 'store-000001.jsonl';
@@ -221,6 +223,36 @@ test('many keys are listed block by block, in one table and one JSON list', asyn
   assert.equal(lines.filter((line) => line.startsWith('ID')).length, 1);
   const place = lines[0].indexOf('PLAN');
   assert.ok(lines.slice(1).every((line) => line.startsWith('free', place)));
+});
+
+test('a key of many costs a list no more than one of few, and only a block of them is held at a time', async (t) => {
+  const list = KEY_COMMANDS.find(({ name }) => name === 'keys list')!;
+  const [few, many] = [2_000, 40_000];
+  const { at } = await workplace(t);
+  await withStore(at('data'), async (context) => {
+    const { store } = context.engine;
+    const listed = async (json: boolean) => {
+      let longest = 0;
+      const tell = async (text: string) => void (longest = Math.max(longest, text.length));
+      const before = process.cpuUsage();
+      await list.call!(context, { json }, { input: Readable.from([]), tell });
+      const { user, system } = process.cpuUsage(before);
+      assert.ok(longest < 200_000, `${longest} characters at once`);
+      return (user + system) / store.read.keys.size;
+    };
+    /** Microseconds a key: the least of several, for others use the machine as well. */
+    const costs: number[] = [];
+    for (const count of [few, many]) {
+      const some = Array.from({ length: few });
+      while (store.read.keys.size < count) await Promise.all(some.map(() => addKey(store)));
+      let least = Number.POSITIVE_INFINITY;
+      for (let i = 0; i < 6; i++) least = Math.min(least, await listed(i % 2 === 0));
+      costs.push(least);
+    }
+    const said = `${costs.map((cost) => cost.toFixed(1)).join(' µs, then ')} µs a key`;
+    assert.ok(costs[1] < 4 * costs[0] && costs[1] < 60, said);
+    t.diagnostic(said);
+  });
 });
 
 test('a bound of the store is told as that: no disk is full', () => {
