@@ -11,7 +11,7 @@ import type { Exchange, LabHook } from '../exchange.ts';
 import { methodNotAllowed } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import { isEmpty } from '../http/request.ts';
-import type { JsonValue } from '../json/reader.ts';
+import { type JsonValue, readJson } from '../json/reader.ts';
 import type { ApiKey } from '../store/model.ts';
 import { type Content, type LabHandler, placeOf } from './calls.ts';
 import type { Grade } from './grade.ts';
@@ -69,6 +69,7 @@ export class Lab implements LabHook {
   }
 
   around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
+    if (exchange.body !== undefined) readJson(exchange.body); // a body that cannot be read uses up no fault
     const fault = this.#states.of((exchange.caller as ApiKey).id).faults.useUp(exchange.endpoint!.name);
     if (fault === undefined) return operate();
     const { kind, ms = 0 } = fault;
