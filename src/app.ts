@@ -11,11 +11,11 @@ import type { Callers } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
 import { after } from './after.ts';
+import { toApiError } from './api-errors.ts';
 import { type Asked, asAsked, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } from './exchange.ts';
-import { toApiError } from './faults.ts';
 import { Gate, type GateOptions } from './gate.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
 import type { ConnectionOptions, Connections } from './http/connections.ts';
@@ -223,7 +223,7 @@ export class App {
     const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));
     else if (!send(req, res, reply, about)) return;
-    this.#tell(req.from, id, reply.status, exchange);
+    this.#reportAnswered(req.from, id, reply.status, exchange);
   }
 
   /** Answers where node:http found no request to hand over, or gave up on one whose body did not come. */
@@ -233,14 +233,14 @@ export class App {
     const limits = exchange?.limits ?? this.#gate.limitsWithoutKey(exchange?.req, connection.socket);
     const reply = errorReply(error);
     sendRaw(connection, reply, this.#about(id, limits, [...(exchange?.endpoint?.headers ?? NONE), ...this.#cors]));
-    this.#tell(connection, id, reply.status, exchange);
+    this.#reportAnswered(connection, id, reply.status, exchange);
   }
 
   #about(id: string, limits: About['limits'], extra: readonly string[]): About {
     return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), stays: this.#stays, extra };
   }
 
-  #tell(connection: Connection, requestId: string, status: number, exchange?: Exchange): void {
+  #reportAnswered(connection: Connection, requestId: string, status: number, exchange?: Exchange): void {
     const { onAnswered, clock } = this.#options;
     if (onAnswered === undefined) return;
     const address = () => this.#gate.addressOf(exchange?.req, connection.socket);

@@ -5,7 +5,7 @@
 import type { SlotLimiter } from './access/limiter.ts';
 import type { Limiter, LimiterOptions } from './access/limits.ts';
 import type { Clock } from './clock.ts';
-import type { ApiKey, Category, Operation, PetColumns, Proof, Store } from './store/model.ts';
+import type { ApiKey, Category, Change, PetColumns, Proof, Store } from './store/model.ts';
 
 export interface Upkeep {
   /** Reads everything on disk, and checks it. `notices`: the faults that the next start will mend by itself. */
@@ -67,7 +67,7 @@ export interface EngineOptions {
   /** Told after each batch that became durable, and how long that took. */
   onBatch?: (ms: number) => void;
   /** Told of each batch when it is durable, before anybody else is. */
-  onDurable?: (operations: readonly Operation[]) => void;
+  onDurable?: (changes: readonly Change[]) => void;
   /** Counts limits, where several threads do; else one that counts for itself. */
   limiter?: (options: LimiterOptions) => SlotLimiter;
   onProgress?: (done: number, total: number) => void;

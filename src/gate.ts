@@ -8,7 +8,7 @@ import type { Clock } from './clock.ts';
 import type { Exchange } from './exchange.ts';
 import { ApiError } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { errorReply, kept, type Reply } from './http/reply.ts';
+import { errorReply, prepared, type Reply } from './http/reply.ts';
 import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
@@ -47,10 +47,10 @@ export class Gate {
     const decide = (caller: ApiKey | KeyRefusal) => {
       if (isRefusal(caller)) return this.#refuseUnknown(exchange, caller);
       const decision = limiter.take(caller);
-      if (!(decision instanceof Promise)) return this.#tell(exchange, caller, decision);
+      if (!(decision instanceof Promise)) return this.#tellLimits(exchange, caller, decision);
       return decision.then((later) => {
         const still = callers.identify(authorization); // its key may have ended meanwhile
-        return isRefusal(still) ? this.#refuseUnknown(exchange, still) : this.#tell(exchange, still, later);
+        return isRefusal(still) ? this.#refuseUnknown(exchange, still) : this.#tellLimits(exchange, still, later);
       });
     };
     const caller = callers.identify(authorization);
@@ -59,7 +59,7 @@ export class Gate {
     return limiter.fresh().then(() => decide(callers.identify(authorization)));
   }
 
-  #tell(exchange: Exchange, caller: ApiKey, decision: Decision): Reply | undefined {
+  #tellLimits(exchange: Exchange, caller: ApiKey, decision: Decision): Reply | undefined {
     exchange.caller = caller;
     exchange.limits = keyLimits(decision);
     if (decision.verdict === 'admitted') return undefined;
@@ -104,7 +104,7 @@ export class Gate {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {
       this.#newestMessage = message;
-      this.#newest = kept(errorReply({ code, message, headers: ['Retry-After', String(seconds)] }));
+      this.#newest = prepared(errorReply({ code, message, headers: ['Retry-After', String(seconds)] }));
     }
     return this.#newest as Reply;
   }

@@ -6,11 +6,11 @@ import { underConditions } from './http/conditions.ts';
 import { preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { errorReply, jsonReply, kept, type Reply } from './http/reply.ts';
+import { errorReply, jsonReply, prepared, type Reply } from './http/reply.ts';
 import { checkDemands } from './http/request.ts';
 
-const HEALTHY = kept(jsonReply(200, '{"status":"ok"}'));
-const READY = kept(jsonReply(200, '{"status":"ready"}'));
+const HEALTHY = prepared(jsonReply(200, '{"status":"ok"}'));
+const READY = prepared(jsonReply(200, '{"status":"ready"}'));
 const ALLOW = 'GET, HEAD, OPTIONS';
 
 export type Unready = 'is starting' | 'is shutting down' | 'waits for its store';

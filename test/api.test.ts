@@ -153,7 +153,7 @@ test('the clock of one key in the lab brings the removal for that key alone', as
     [ms - 1, 200],
     [ms, 410],
   ]) {
-    await service.store.write(() => ({ op: 'setKey', key: { ...key, ahead: passed } }));
+    await service.store.write(() => ({ op: 'setKey', key: { ...key, clockAdvanceMs: passed } }));
     assert.equal((await service.fetch('/v1/pets/1', { key: ahead })).status, status);
     assert.equal((await ask('/v1/pets/1')).status, 200);
   }

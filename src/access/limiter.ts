@@ -68,7 +68,7 @@ export class SlotLimiter implements Limiter {
     const row = this.rowOf(caller);
     const now = this.#now();
     const rows = this.rows;
-    if (rows[row + BAN_END] > now) return this.#tell(this.#decision, caller, row, now, 'banned');
+    if (rows[row + BAN_END] > now) return this.#describe(this.#decision, caller, row, now, 'banned');
     const minuteUsed = this.#used(row + MINUTE_END, now);
     const dayUsed = this.#used(row + DAY_END, now);
     if (minuteUsed >= caller.perMinute || dayUsed >= caller.perDay) return this.#strike(caller, row, now);
@@ -77,7 +77,7 @@ export class SlotLimiter implements Limiter {
     rows[row + MINUTE_USED] = minuteUsed + 1;
     rows[row + DAY_USED] = dayUsed + 1;
     this.note(caller.slot, row);
-    return this.#tell(this.#decision, caller, row, now, 'admitted');
+    return this.#describe(this.#decision, caller, row, now, 'admitted');
   }
 
   /**
@@ -97,7 +97,7 @@ export class SlotLimiter implements Limiter {
       this.countBan();
       this.note(caller.slot, row);
     }
-    const decision = this.#tell(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
+    const decision = this.#describe(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
     decision.banBegan = banBegins;
     return decision;
   }
@@ -119,7 +119,7 @@ export class SlotLimiter implements Limiter {
     return Math.max(0, this.rows[row + BANS] - days);
   }
 
-  #tell(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
+  #describe(into: Decision, { perMinute, perDay }: Limited, row: number, now: number, verdict: Verdict): Decision {
     const origin = this.#wallOrigin;
     const at = now + origin;
     showWindow(into.minute, perMinute, this.#used(row + MINUTE_END, now), this.rows[row + MINUTE_END] + origin, at);
@@ -135,7 +135,7 @@ export class SlotLimiter implements Limiter {
       this.#used(row + MINUTE_END, now) < caller.perMinute && this.#used(row + DAY_END, now) < caller.perDay;
     const verdict = isBanned ? 'banned' : isOpen ? 'admitted' : 'limited';
     // Nothing is spread: that takes many times as long, and of a million keys all are looked up at once.
-    return Object.assign(this.#tell(emptyDecision(), caller, row, now, verdict), {
+    return Object.assign(this.#describe(emptyDecision(), caller, row, now, verdict), {
       strikes: this.rows[row + MINUTE_END] > now ? this.rows[row + STRIKES] : 0,
       bans: this.#bans(row, now),
       banEndsAt: isBanned ? this.rows[row + BAN_END] + this.#wallOrigin : 0,

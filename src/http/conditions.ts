@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import { excerpt } from '../quoting.ts';
 import { ApiError } from './errors.ts';
 import type { RequestHeaders } from './headers.ts';
-import { jsonReply, kept, type Reply } from './reply.ts';
+import { jsonReply, prepared, type Reply } from './reply.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
 const TAG_CHARS = 22;
@@ -36,7 +36,7 @@ export function underConditions(headers: ConditionHeaders, reply: Reply): Reply 
   if (match !== undefined) preconditionOf({ 'if-match': match })(reply.etag);
   if (noneMatch === undefined) return reply;
   const isKnown = noneMatch === reply.etag || isNamed(readTags('If-None-Match', noneMatch), reply.etag, 'weakly');
-  return isKnown ? (reply.unchanged ??= kept(unchanged(reply))) : reply;
+  return isKnown ? (reply.unchanged ??= prepared(unchanged(reply))) : reply;
 }
 
 /**

@@ -63,7 +63,7 @@ export class Connection {
   readonly pending: Outgoing[] = [];
   /** Whether node:http has given up on what comes in, and whether that was told. */
   refusal: 'none' | 'due' | 'sent' = 'none';
-  /** Once the last reply is decided, nothing that comes behind it is taken for a request (RFC 9112, 9.6). */
+  /** IdempotencyKey the last reply is decided, nothing that comes behind it is taken for a request (RFC 9112, 9.6). */
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
   early: { readonly complete: boolean } | undefined;

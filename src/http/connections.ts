@@ -78,7 +78,7 @@ export class Connections {
   /** What each body takes, the oldest first. */
   readonly #bodies = new Map<Body, number>();
   #count = 0;
-  #told = { refused: 0, at: Number.NEGATIVE_INFINITY };
+  #reported = { refused: 0, at: Number.NEGATIVE_INFINITY };
   #overdueAt = Number.POSITIVE_INFINITY;
 
   /**
@@ -97,7 +97,7 @@ export class Connections {
     const look = () => {
       const at = now();
       for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
-      this.#tell(at);
+      this.#reportRefused(at);
     };
     const timer = setInterval(look, everyMs).unref();
     server.once('close', () => clearInterval(timer));
@@ -187,11 +187,11 @@ export class Connections {
     this.#bodies.delete(body);
   }
 
-  #tell(at: number): void {
+  #reportRefused(at: number): void {
     const { maximum, address, pressure, system } = this.refused;
     const refused = maximum + address + pressure + system;
-    if (refused === this.#told.refused || at - this.#told.at < TOLD_EVERY_MS) return;
-    this.#told = { refused, at };
+    if (refused === this.#reported.refused || at - this.#reported.at < TOLD_EVERY_MS) return;
+    this.#reported = { refused, at };
     this.#options.onRefused?.(this.refused);
   }
 

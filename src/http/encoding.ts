@@ -1,7 +1,7 @@
 /** Bodies that are sent compressed to whoever takes that (RFC 9110, 12.5.3): compressed once, not for each request. */
 import { gzipSync } from 'node:zlib';
 import { etagOf } from './conditions.ts';
-import { kept, type Reply, withBody } from './reply.ts';
+import { prepared, type Reply, withBody } from './reply.ts';
 
 /** How much an `Accept-Encoding` wants a coding, 0 to 1: by its name, else by `*`. Undefined: it names neither. */
 function wanted(header: string, coding: string): number | undefined {
@@ -24,7 +24,8 @@ function prefersGzip(header: string | undefined): boolean {
 /** A reply in both forms, each with an ETag of its own: they are different bytes. By the `Accept-Encoding`. */
 export function inBothForms(type: string, text: string, headers: string[] = []): (accept: string | undefined) => Reply {
   const varying = [...headers, 'Vary', 'Accept-Encoding'];
-  const tagged = (reply: Reply, etag: string) => kept({ ...reply, headers: [...reply.headers, 'ETag', etag], etag });
+  const tagged = (reply: Reply, etag: string) =>
+    prepared({ ...reply, headers: [...reply.headers, 'ETag', etag], etag });
   const plain = tagged(withBody(200, type, text, varying), etagOf(text));
   const bytes = gzipSync(text, { level: 9 }).toString('latin1');
   const length = ['Content-Type', type, 'Content-Length', String(bytes.length), 'Content-Encoding', 'gzip'];

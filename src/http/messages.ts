@@ -35,7 +35,7 @@ export class Incoming extends IncomingMessage {
   /** Nobody will ask for the body: it is answered without. */
   #isUnwanted = false;
   /** Lets whoever waits for the body know how it stands with it. */
-  #tell = nobodyWaits;
+  #settleBody = nobodyWaits;
 
   constructor(from: Connection) {
     super(from.socket);
@@ -64,14 +64,14 @@ export class Incoming extends IncomingMessage {
   /** The whole body, once it has come; refused as soon as it is known to be too long. */
   body(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      this.#tell = () => {
+      this.#settleBody = () => {
         if (this.#refusal !== undefined) reject(this.#refusal);
         // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
         else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
         // Where it was refused while it came (408), it must not be done any more.
         else if (this.complete && this.from.refusal !== 'sent') resolve(this.#take());
       };
-      this.#tell();
+      this.#settleBody();
     });
   }
 
@@ -91,7 +91,7 @@ export class Incoming extends IncomingMessage {
   override push(part: Uint8Array | null): boolean {
     if (part !== null) this.#add(part);
     else if (this.rawTrailers.length > 2 * MAX_HEADER_PAIRS && !this.#isUnwanted) this.#refuse(headersTooLarge());
-    this.#tell();
+    this.#settleBody();
     return true;
   }
 
@@ -122,7 +122,7 @@ export class Incoming extends IncomingMessage {
   /** Too much is under way, and this for longer than all the rest. */
   giveUp(): void {
     this.#refuse(new ApiError('unavailable', 'too many request bodies are under way just now', ['Retry-After', '1']));
-    this.#tell();
+    this.#settleBody();
   }
 
   #refuse(why: ApiError): void {
@@ -150,7 +150,7 @@ export class Incoming extends IncomingMessage {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#tell();
+    this.#settleBody();
     this.from.all.letGo(this); // one that came whole is done all the same
     super._destroy(error, done);
   }
@@ -172,4 +172,4 @@ function make(socket: Socket): object {
   const from = connectionOf(socket);
   return from.isFull ? FLOOD : new Incoming(from);
 }
-export const Message = make as unknown as typeof IncomingMessage & (new (socket: Socket) => Incoming);
+export const RequestClass = make as unknown as typeof IncomingMessage & (new (socket: Socket) => Incoming);

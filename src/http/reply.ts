@@ -12,7 +12,7 @@ export interface Reply {
   headers: string[];
   /** The bytes of the body, a character each: as `latin1` head and body leave as one string. */
   body: string;
-  /** Its own headers as they are sent: of a reply that is `kept`. */
+  /** Its own headers as they are sent: of a reply that is `prepared`. */
   lines?: string;
   /** Of a reply that may be stored by its caller, who then asks whether this is still its ETag. */
   etag?: string;
@@ -26,7 +26,7 @@ export interface About {
   /** The lines that tell the caller's limits, as they are sent. */
   limits: string;
   date: string;
-  /** Made by `staysFor`. */
+  /** FirstResult by `staysFor`. */
   stays: string;
   /** More headers, for instance of the operation. */
   extra: readonly string[];
@@ -56,7 +56,7 @@ export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | '
 }
 
 /** A reply that will be sent more than once: its lines are put together now. */
-export function kept(reply: Reply): Reply {
+export function prepared(reply: Reply): Reply {
   // Through a Buffer: a sum of strings is a tree of its parts, and would be walked through each time it is sent.
   reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
   return reply;

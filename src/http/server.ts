@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
 import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
 import { ApiError, badRequest, headersTooLarge, MAX_HEADER_BYTES } from './errors.ts';
-import { type Incoming, Message } from './messages.ts';
+import { type Incoming, RequestClass } from './messages.ts';
 import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -27,7 +27,7 @@ interface ServerOptions extends Omit<Partial<ConnectionOptions>, 'begin'> {
 export function createServer(options: ServerOptions): Connections {
   const { handle, refuse, keepAliveSeconds = DEFAULT_KEEP_ALIVE_SECONDS } = options;
   const server = http.createServer({
-    IncomingMessage: Message,
+    IncomingMessage: RequestClass,
     ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,

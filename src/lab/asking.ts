@@ -1,5 +1,5 @@
 /** What the client asks for again, what it leaves undone, and which connections, pages and paths it takes. */
-import type { Judgement, Recorded } from './recorded.ts';
+import type { Judgement, RequestRecord } from './request-record.ts';
 import { isFailure } from './waiting.ts';
 
 const AGAIN_MS = 60_000;
@@ -14,10 +14,10 @@ const LET_GO_MS = 1_000;
 const MAX_POOL = 16;
 export const REDUNDANT_MS = 250;
 
-const one = (is: Judgement['is'], newest: Recorded): Judgement[] => [{ of: newest, is, by: newest }];
+const one = (is: Judgement['is'], newest: RequestRecord): Judgement[] => [{ of: newest, is, by: newest }];
 
 /** Only the latest of the same counts: behind a reply that came, the same POST is a new wish. */
-export function judgeIdempotency(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeIdempotency(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   if (newest.method !== 'POST') return [];
   const last = before.findLast(({ same }) => same === newest.same);
   if (last === undefined || !isFailure(last)) return [];
@@ -26,22 +26,25 @@ export function judgeIdempotency(newest: Recorded, before: readonly Recorded[]):
 }
 
 /** The first 422 may be a mistake; from the second on, one key stands for different wishes. */
-export function judgeOneKeyForAll(newest: Recorded, before: readonly Recorded[]): Judgement[] {
-  const isReused = ({ method, status }: Recorded) => method === 'POST' && status === 422;
+export function judgeOneKeyForAll(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+  const isReused = ({ method, status }: RequestRecord) => method === 'POST' && status === 422;
   return isReused(newest) && before.some(isReused) ? one('bad', newest) : [];
 }
 
 /** The tries of one POST from its first failure on. */
 interface Wish {
-  first: Recorded;
-  last: Recorded;
+  first: RequestRecord;
+  last: RequestRecord;
 }
 
 /**
  * Each POST that failed, by its first failure: good once it was answered, bad when it has not come again for too long.
  * `openUntil`: when the last of those that may still come again is judged. Moments are of the key's own clock.
  */
-export function judgeFinished(history: readonly Recorded[], now: number): { judged: Judgement[]; openUntil: number } {
+export function judgeFinished(
+  history: readonly RequestRecord[],
+  now: number,
+): { judged: Judgement[]; openUntil: number } {
   const judged: Judgement[] = [];
   const open = new Map<string, Wish>();
   for (const post of history.filter(({ method }) => method === 'POST')) {
@@ -63,14 +66,14 @@ export function judgeFinished(history: readonly Recorded[], now: number): { judg
   return { judged, openUntil };
 }
 
-const hasFailed = (post: Recorded) => isFailure(post) || post.status === 429;
+const hasFailed = (post: RequestRecord) => isFailure(post) || post.status === 429;
 
 /** The same POST at the same time is another's wish, unless it has the same Idempotency-Key. */
-const isTryOf = ({ last }: Wish, post: Recorded) =>
+const isTryOf = ({ last }: Wish, post: RequestRecord) =>
   post.at >= last.endedAt || (post.key !== undefined && post.key === last.key);
 
-export function judgeHopeless(newest: Recorded, before: readonly Recorded[]): Judgement[] {
-  const isHopeless = ({ status, code }: Recorded) =>
+export function judgeHopeless(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+  const isHopeless = ({ status, code }: RequestRecord) =>
     status !== null && HOPELESS.includes(status) && code !== 'idempotency_in_flight';
   const answered = before.filter(({ endedAt }) => endedAt <= newest.at);
   const same = answered.filter((other) => other.same === newest.same);
@@ -83,9 +86,10 @@ export function judgeHopeless(newest: Recorded, before: readonly Recorded[]): Ju
  * A new connection is a fault where an idle one was let go for it, or where too many are idle. It is none while
  * all others are busy, in place of one that was lost, nor as one of a few that stay open: a pool begins so.
  */
-export function judgeReuse(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const latest = new Map(before.map((other) => [other.connection, other]));
-  const isIdle = ({ isKept, endedAt }: Recorded) => isKept && endedAt <= newest.at && newest.at - endedAt < REUSE_MS;
+  const isIdle = ({ isKept, endedAt }: RequestRecord) =>
+    isKept && endedAt <= newest.at && newest.at - endedAt < REUSE_MS;
   const idle = [...latest.values()].filter(isIdle);
   if (idle.length === 0) return [];
   if (newest.isProxied) return one('hidden', newest);
@@ -99,12 +103,12 @@ export function judgeReuse(newest: Recorded, before: readonly Recorded[]): Judge
   return isWaste && notReplaced === 0 ? one('bad', newest) : [];
 }
 
-export function judgePaging(newest: Recorded): Judgement[] {
+export function judgePaging(newest: RequestRecord): Judgement[] {
   return newest.method !== 'GET' || newest.isLinked === undefined ? [] : one(newest.isLinked ? 'good' : 'bad', newest);
 }
 
-export function judgeRedundant(newest: Recorded, before: readonly Recorded[]): Judgement[] {
-  const isAnswered = ({ isLost, status }: Recorded) => !isLost && (status === 200 || status === 304);
+export function judgeRedundant(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+  const isAnswered = ({ isLost, status }: RequestRecord) => !isLost && (status === 200 || status === 304);
   if (newest.method !== 'GET' || !isAnswered(newest)) return [];
   const isRepeated = before.some(
     (other) =>
@@ -118,11 +122,11 @@ export function judgeRedundant(newest: Recorded, before: readonly Recorded[]): J
 }
 
 /** Every whole reply of that operation says so. */
-export function judgeDeprecated(newest: Recorded, before: readonly Recorded[]): Judgement[] {
-  const asks = ({ operation }: Recorded) => operation === 'getPet';
+export function judgeDeprecated(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+  const asks = ({ operation }: RequestRecord) => operation === 'getPet';
   if (!asks(newest)) return [];
   const wasTold = before.some((other) => asks(other) && !other.isLost && other.endedAt <= newest.at);
   return one(wasTold ? 'bad' : 'good', newest);
 }
 
-export const judgeBan = (newest: Recorded): Judgement[] => one(newest.bans ? 'bad' : 'good', newest);
+export const judgeBan = (newest: RequestRecord): Judgement[] => one(newest.bans ? 'bad' : 'good', newest);

@@ -13,8 +13,8 @@ import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';
 import type { Grade } from './grade.ts';
 import { harOf } from './har.ts';
-import { type KeyState, MAX_REQUESTS } from './record.ts';
-import { aheadMs } from './recorder.ts';
+import { type KeyState, MAX_REQUESTS } from './histories.ts';
+import { clockAdvanceOf } from './recorder.ts';
 import { shown } from './tries.ts';
 
 const ENDPOINT_NAMES = ENDPOINTS.map(({ name }) => name);
@@ -119,7 +119,7 @@ function withBody(handler: (call: WithBody) => Reply | Promise<Reply>): LabHandl
 const reply = (status: number, value: unknown): Reply => jsonReply(status, JSON.stringify(value));
 
 function readClock({ lab, key }: LabCall): Reply {
-  return reply(200, { ahead: aheadMs(lab.engine.store.read, key) / 1_000 });
+  return reply(200, { ahead: clockAdvanceOf(lab.engine.store.read, key) / 1_000 });
 }
 
 /** One after the other: two at once might pass the most that is allowed. */
@@ -131,7 +131,7 @@ async function advanceClock(call: WithBody): Promise<Reply> {
   const ms = durationMs(text);
   if (!(ms > 0)) throw new InvalidMembers(['advance: must be a time to let pass, such as "90s", "5m", "24h" or "30d"']);
   const turn = state.clockTurn.then(() => {
-    const leftMs = MAX_AHEAD_DAYS * DAY_MS - aheadMs(lab.engine.store.read, key);
+    const leftMs = MAX_AHEAD_DAYS * DAY_MS - clockAdvanceOf(lab.engine.store.read, key);
     if (ms <= leftMs) return lab.engine.advance(key, ms);
     const most = `a key's clock may be ${MAX_AHEAD_DAYS}d ahead in all`;
     throw new InvalidMembers([`advance: ${most}; ${leftMs / 1_000}s are left`]);
@@ -161,7 +161,7 @@ function listRequests({ lab, state, query }: LabCall): Reply {
   const limit = parameters.readLimit(MAX_REQUESTS, MAX_REQUESTS);
   const isHar = parameters.read('format', (text) => text === 'har' || undefined, 'har, or left out') === true;
   parameters.end();
-  const ended = state.record.ended();
+  const ended = state.history.ended();
   return reply(200, isHar ? harOf(ended.slice(-limit), state.host, lab.version) : shown(ended, limit));
 }
 

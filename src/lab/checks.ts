@@ -3,13 +3,13 @@
  * client, in view of those that arrived before it. The answers are counted, so that they outlive the requests.
  */
 import * as asking from './asking.ts';
-import type { Judgement, Recorded } from './recorded.ts';
+import type { Judgement, RequestRecord } from './request-record.ts';
 import * as waiting from './waiting.ts';
 
 export interface Rule {
-  judge?(newest: Recorded, before: readonly Recorded[]): Judgement[];
+  judge?(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[];
   /** For what shows as time passes: looks at all, when the grade is asked for. */
-  settle?(history: readonly Recorded[], now: number): { judged: Judgement[]; openUntil: number };
+  settle?(history: readonly RequestRecord[], now: number): { judged: Judgement[]; openUntil: number };
   /** What was judged and what a bad one did, for `why`: "3 of 12 requests … came …". */
   judged: string;
   bad: string;

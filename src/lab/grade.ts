@@ -1,6 +1,6 @@
 /** From what was counted to a grade that one can argue about. */
 import { CHECKS, type Check, type Rule } from './checks.ts';
-import type { Judgement, Recorded } from './recorded.ts';
+import type { Judgement, RequestRecord } from './request-record.ts';
 
 const MAX_REQUEST_IDS = 8;
 const LEAST_SEEN_PERCENT = 60;
@@ -42,7 +42,7 @@ interface Tally {
 /** What all rules have counted of one key. Each request is judged once by each. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
-  readonly #judged = new Map<Rule, WeakMap<Recorded, Judgement['is']>>();
+  readonly #judged = new Map<Rule, WeakMap<RequestRecord, Judgement['is']>>();
 
   of(rule: Rule): Tally {
     const tally = this.#tallies.get(rule) ?? { good: 0, bad: 0, hidden: 0, requestIds: [] };
@@ -51,12 +51,12 @@ export class Tallies {
   }
 
   /** Counts what the newest request says, in view of those before it. */
-  count(newest: Recorded, before: readonly Recorded[], rules: readonly Rule[] = RULES): void {
+  count(newest: RequestRecord, before: readonly RequestRecord[], rules: readonly Rule[] = RULES): void {
     for (const rule of rules) for (const one of rule.judge?.(newest, before) ?? []) this.#add(rule, one);
   }
 
   /** Counts what shows as time passes. Gives back until when some may still turn out well. */
-  settle(history: readonly Recorded[], now: number): number {
+  settle(history: readonly RequestRecord[], now: number): number {
     let openUntil = now;
     for (const rule of RULES) {
       const settled = rule.settle?.(history, now);

@@ -1,12 +1,12 @@
 /** The record as HAR 1.2, which browsers and other tools show as a waterfall. No headers, no bodies: no secrets. */
 import { STATUS_CODES } from 'node:http';
-import type { Recorded } from './recorded.ts';
+import type { RequestRecord } from './request-record.ts';
 import { triesOf } from './tries.ts';
 
 const UNKNOWN = -1;
 
 /** `host`: where the requests were sent. They are told in order of arrival; a reply that never came has status 0. */
-export function harOf(requests: readonly Recorded[], host: string, version: string): object {
+export function harOf(requests: readonly RequestRecord[], host: string, version: string): object {
   const entries = triesOf(requests).map(({ one, again, waited }) => ({
     startedDateTime: new Date(one.unix).toISOString(),
     time: one.ms,

@@ -16,9 +16,9 @@ import type { ApiKey } from '../store/model.ts';
 import { type Content, type LabHandler, placeOf } from './calls.ts';
 import type { Grade } from './grade.ts';
 import { harOf } from './har.ts';
+import { KeyStates } from './histories.ts';
 import { junitOf } from './junit.ts';
-import { KeyStates } from './record.ts';
-import { aheadMs, Recorder } from './recorder.ts';
+import { clockAdvanceOf, Recorder } from './recorder.ts';
 import { refusalOf, senderOf } from './sending.ts';
 
 const LAB_REQUESTS_PER_MINUTE = 600;
@@ -88,7 +88,7 @@ export class Lab implements LabHook {
 
   answers(exchange: Exchange, reply: Reply): readonly string[] {
     this.#recorder.answers(exchange, reply);
-    const ahead = aheadMs(this.engine.store.read, exchange.caller as ApiKey);
+    const ahead = clockAdvanceOf(this.engine.store.read, exchange.caller as ApiKey);
     return ahead === 0 ? [] : ['X-Lab-Clock', `+${ahead / 1_000}`];
   }
 
@@ -98,11 +98,11 @@ export class Lab implements LabHook {
 
   /** For `petstore grade`, and `/lab/grade`. */
   readonly grade = (id: string): Grade & { openMs: number } =>
-    this.#states.of(id).record.grade(this.#recorder.now({ id }));
+    this.#states.of(id).history.grade(this.#recorder.now({ id }));
 
   /** For `petstore grade`: the same for programs that watch tests, and those that show requests. */
   readonly evidence = (id: string, grade: Grade, isGoodEnough: boolean): { junit: string; har: string } => {
-    const { record, host } = this.#states.of(id);
+    const { history: record, host } = this.#states.of(id);
     const requests = record.ended();
     const at = requests[0]?.unix ?? this.clock.wall();
     const seconds = (this.clock.wall() - at) / 1_000;

@@ -5,8 +5,8 @@ import type { Connection } from '../http/connection.ts';
 import type { Reply } from '../http/reply.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { FaultKind } from './faults.ts';
-import type { KeyState } from './record.ts';
-import { mark, nextPage, pageOf, type Recorded, shownTarget } from './recorded.ts';
+import type { KeyState } from './histories.ts';
+import { mark, nextPage, pageOf, type RequestRecord, shownTarget } from './request-record.ts';
 
 const NEVER_ARRIVES: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang', 'truncate'];
 const NOTHING_SENT: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang'];
@@ -14,10 +14,10 @@ const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
 const PROXIES = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
 
-type Line = Recorded['line'] & { idleSince: number };
+type Line = RequestRecord['line'] & { idleSince: number };
 
 interface UnderWay {
-  one: Recorded;
+  one: RequestRecord;
   state: KeyState;
   beganMs: number;
   page?: number;
@@ -63,7 +63,7 @@ export class Recorder {
     const { url: target = '', method = '', headers } = req;
     const key = headers['idempotency-key'];
     const page = pageOf(target);
-    const one: Recorded = {
+    const one: RequestRecord = {
       at: this.now(exchange.caller as ApiKey),
       endedAt: Number.POSITIVE_INFINITY,
       unix: this.#clock.wall(),
@@ -75,7 +75,7 @@ export class Recorder {
       opens: this.sees(req.from),
       line: this.#connections.get(req.from)!.line,
       key: key === undefined ? undefined : mark(key),
-      isLinked: page === undefined ? undefined : state.record.links.has(page),
+      isLinked: page === undefined ? undefined : state.history.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
       bans: state.hasBanBegun,
       // Until it is known:
@@ -92,7 +92,7 @@ export class Recorder {
     };
     state.hasBanBegun = false;
     state.host = shownTarget(headers.host ?? '') || state.host;
-    state.record.begin(one);
+    state.history.begin(one);
     this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now(), ended: new AbortController() });
     this.#connections.get(req.from)!.underWay.add(exchange);
   }
@@ -139,8 +139,8 @@ export class Recorder {
     one.newestConnection = this.#newestConnection;
     if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
-    if (page !== undefined && one.status !== null) state.record.links.add(page);
-    state.record.end(one);
+    if (page !== undefined && one.status !== null) state.history.links.add(page);
+    state.history.end(one);
     underWay.ended.abort();
   }
 
@@ -156,7 +156,7 @@ export class Recorder {
 
   /** On the key's own clock. */
   now(key: Pick<ApiKey, 'id'>): number {
-    return this.#clock.now() + aheadMs(this.#read, key);
+    return this.#clock.now() + clockAdvanceOf(this.#read, key);
   }
 }
 
@@ -167,8 +167,8 @@ function endsByItself({ rawHeaders, httpVersionMinor }: Exchange['req']): boolea
 }
 
 /** How far ahead a key's clock is now. */
-export function aheadMs(read: Reading, { id }: Pick<ApiKey, 'id'>): number {
-  return read.keys.get(id)?.ahead ?? 0;
+export function clockAdvanceOf(read: Reading, { id }: Pick<ApiKey, 'id'>): number {
+  return read.keys.get(id)?.clockAdvanceMs ?? 0;
 }
 
 function headerOf({ headers }: Reply, name: string): string | undefined {

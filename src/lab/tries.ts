@@ -1,8 +1,8 @@
 /** Which recorded requests are the same again, and how long their client waited before it came again. */
-import type { Recorded } from './recorded.ts';
+import type { RequestRecord } from './request-record.ts';
 
 interface Try {
-  one: Recorded;
+  one: RequestRecord;
   /** The request id of the try before; null: it is the first, or the one before went well. */
   again: string | null;
   /** Milliseconds between the end of that one and this one, on the key's own clock. */
@@ -10,8 +10,8 @@ interface Try {
 }
 
 /** In order of arrival, as they are given. */
-export function triesOf(requests: readonly Recorded[]): Try[] {
-  const latest = new Map<string, Recorded>();
+export function triesOf(requests: readonly RequestRecord[]): Try[] {
+  const latest = new Map<string, RequestRecord>();
   return requests.map((one) => {
     const before = latest.get(one.same);
     latest.set(one.same, one);
@@ -23,7 +23,7 @@ export function triesOf(requests: readonly Recorded[]): Try[] {
 }
 
 /** As `GET /lab/requests` shows them, newest first. */
-export function shown(requests: readonly Recorded[], limit: number): object[] {
+export function shown(requests: readonly RequestRecord[], limit: number): object[] {
   const tries = triesOf(requests).reverse().slice(0, limit);
   return tries.map(({ one, again, waited }) => {
     const { method, target, operation, status, requestId, connection, fault, ms } = one;

@@ -1,5 +1,5 @@
 /** Does the client wait: as it was told, longer each time where it was not, and apart from others? */
-import type { Judgement, Recorded } from './recorded.ts';
+import type { Judgement, RequestRecord } from './request-record.ts';
 
 /** A connection opened so long after a refusal is no try that was under way when the refusal came. */
 const KNOWN_TO_ALL_MS = 1_000;
@@ -13,31 +13,33 @@ export const HERD_MS = 100;
 /** Refusals that told about the same time are one wave. */
 const WAVE_MS = 1_000;
 
-export const isFailure = ({ isLost, status }: Recorded): boolean => isLost || (status !== null && status >= 500);
-const isRefusal = ({ status, waitUntil }: Recorded) => waitUntil !== undefined && (status === 429 || status === 503);
-const isUntold = (one: Recorded) => isFailure(one) && one.waitUntil === undefined;
+export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
+const isRefusal = ({ status, waitUntil }: RequestRecord) =>
+  waitUntil !== undefined && (status === 429 || status === 503);
+const isUntold = (one: RequestRecord) => isFailure(one) && one.waitUntil === undefined;
 
 /** A 429 speaks for the whole key, a 503 for its operation alone. */
-const isMeant = (newest: Recorded, { status, operation }: Recorded) => status === 429 || newest.operation === operation;
+const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
+  status === 429 || newest.operation === operation;
 
 /**
  * Whether who sends the newest request can know of the refusal: it asks the same again, or on the connection that was
  * told, or on one that was opened afterwards. Another process, on an older connection of its own, was never told.
  */
-function canKnow(newest: Recorded, told: Recorded): boolean {
+function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
   if (newest.at < told.endedAt) return false;
   if (newest.same === told.same || newest.connection === told.connection) return true;
   return newest.connection > told.newestConnection && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
 }
 
 /** Each refusal is judged: broken by one request that came too early, kept by one that came in time. */
-export function judgeRetryAfter(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeRetryAfter(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const told = before.filter((one) => isRefusal(one) && isMeant(newest, one) && canKnow(newest, one));
   return told.map((of) => ({ of, is: newest.at < of.waitUntil! - TIMER_SLACK_MS ? 'bad' : 'good', by: newest }));
 }
 
 /** The newest request behind the untold failures that it comes after; those sent side by side are no row. */
-function rowBehind(newest: Recorded, before: readonly Recorded[]): Recorded[] {
+function rowBehind(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
   const row = [newest];
   for (const one of before.toReversed()) {
     if (one.same !== newest.same || one.endedAt > row[0].at) continue;
@@ -48,10 +50,10 @@ function rowBehind(newest: Recorded, before: readonly Recorded[]): Recorded[] {
   return failures < FAILURES_IN_A_ROW ? [] : row;
 }
 
-const waitBefore = (row: readonly Recorded[], place: number) => row[place].at - row[place - 1].endedAt;
+const waitBefore = (row: readonly RequestRecord[], place: number) => row[place].at - row[place - 1].endedAt;
 
 /** Each wait of a row, the one before what went well too. */
-export function judgeWaits(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeWaits(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const row = rowBehind(newest, before);
   return row.slice(1).map((of, at) => ({ of, is: waitBefore(row, at + 1) < NO_WAIT_MS ? 'bad' : 'good', by: of }));
 }
@@ -60,7 +62,7 @@ export function judgeWaits(newest: Recorded, before: readonly Recorded[]): Judge
  * Each row, by its beginning. The longest wait of its second half is held against the shortest of its first (the one in
  * the middle is in both), so that waits at random that grow on average are seldom taken for waits that do not.
  */
-export function judgeGrowth(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeGrowth(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const row = rowBehind(newest, before);
   if (row.length === 0) return [];
   const waits = row.slice(1).map((_, at) => waitBefore(row, at + 1));
@@ -73,11 +75,11 @@ export function judgeGrowth(newest: Recorded, before: readonly Recorded[]): Judg
  * A wave of refusals, by its first one: bad as soon as over half of its connections are back within some 100 ms of each
  * other, on time or late; good when as many are back. A connection that comes back counts once, whatever its number.
  */
-export function judgeHerd(newest: Recorded, before: readonly Recorded[]): Judgement[] {
+export function judgeHerd(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const wave = newestWave(newest, before);
   if (wave.length < HERD_CONNECTIONS) return [];
   const [first] = wave;
-  const isBack = (one: Recorded) => one.at >= first.waitUntil! - HERD_MS && one.at >= first.endedAt;
+  const isBack = (one: RequestRecord) => one.at >= first.waitUntil! - HERD_MS && one.at >= first.endedAt;
   const back = new Map<number, number>();
   for (const one of [...before, newest]) {
     if (isBack(one) && !back.has(one.connection)) back.set(one.connection, one.at);
@@ -92,9 +94,9 @@ const mostWithin = (moments: readonly number[], ms: number) =>
   Math.max(0, ...moments.map((from) => moments.filter((at) => at >= from && at <= from + ms).length));
 
 /** The newest refusals that told about the same time: one a connection, in the order of that time. */
-function newestWave(newest: Recorded, before: readonly Recorded[]): Recorded[] {
+function newestWave(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
   const told = before.filter((one) => isRefusal(one) && one.endedAt <= newest.at);
-  let wave: Recorded[] = [];
+  let wave: RequestRecord[] = [];
   for (const one of told.sort((a, b) => a.waitUntil! - b.waitUntil!)) {
     const goesOn = wave.length > 0 && one.waitUntil! <= wave.at(-1)!.waitUntil! + WAVE_MS;
     if (!goesOn && one.waitUntil! > newest.at + HERD_MS) break;

@@ -5,8 +5,8 @@ import { MAX_VIOLATIONS_NAMED } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
+import { columnsOf } from '../store/changes.ts';
 import { type NewPet, PET_STATUSES } from '../store/model.ts';
-import { columnsOf } from '../store/operations.ts';
 import { counted } from './output.ts';
 
 const { min, max } = NAME_LENGTH;

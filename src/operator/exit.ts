@@ -1,10 +1,10 @@
 /** How a command ends. */
 
 import { BoundError } from '../store/bounds.ts';
+import { VersionError } from '../store/change-json.ts';
 import { DamagedError } from '../store/file/format.ts';
 import { InUseError } from '../store/file/open.ts';
 import { StoreError } from '../store/model.ts';
-import { VersionError } from '../store/record.ts';
 import { PROGRAM } from './version.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;

@@ -38,7 +38,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions, me
       const at = store.unix();
       await Promise.all([
         content && store.write(() => ({ op: 'fill' as const, at, ...content })),
-        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
+        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, clockAdvanceMs: undefined } })),
         store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
       ]);
       counts.refill(key);

@@ -8,9 +8,9 @@ import { createReadStream, fstatSync, statSync } from 'node:fs';
 import { count } from '../digits.ts';
 import { visibleInLine } from '../quoting.ts';
 import { petJson } from '../shop/pets.ts';
+import { IMPORT_CALLER } from '../store/changes.ts';
 import type { Progress } from '../store/file/read.ts';
-import { type Ahead, type Once, type PetColumns, StoreError } from '../store/model.ts';
-import { IMPORT_CALLER } from '../store/operations.ts';
+import { type Ahead, type IdempotencyKey, type PetColumns, StoreError } from '../store/model.ts';
 import { readAnimal, readAnimals } from './animals.ts';
 import { type Context, command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -138,8 +138,8 @@ function broken(error: Error, { added, already }: { added: number; already: numb
   throw new CommandError(EXIT.failed, `${error.message}; ${sofar}; when that is mended, ${AGAIN}`);
 }
 
-function decideBatch(ahead: Ahead, pets: PetColumns, once: Once) {
-  const made = ahead.made('import', once);
+function decideBatch(ahead: Ahead, pets: PetColumns, once: IdempotencyKey) {
+  const made = ahead.firstResult('import', once);
   if (made !== undefined) return { op: 'again' as const, made };
   return { op: 'pets' as const, first: ahead.counters.nextPetId, once, ...pets };
 }

@@ -156,7 +156,7 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   return [
     family(BUILD, 'The program that runs: always 1.', 'gauge', [`${BUILD}{${BUILT_AS}} 1`]),
     ...counts.map(([name, value]) => figure(`petstore_${name}`, `How many ${name} there are.`, value)),
-    figure('petstore_idempotency_records', 'Idempotency-Keys that are kept.', engine.store.read.onces.size),
+    figure('petstore_idempotency_records', 'Idempotency-Keys that are kept.', engine.store.read.idempotency.size),
     figure('petstore_store_bytes', 'Memory that what is kept takes.', engine.store.read.bytes.total),
     figure('petstore_store_max_bytes', 'How much it may take.', engine.store.maxBytes),
     figure('petstore_event_loop_delay_max_seconds', 'Worst delay since the last scrape.', loopDelay),

@@ -1,4 +1,4 @@
-/** The first filling of a store, from one JSON file: one operation, all of it or nothing. */
+/** The first filling of a store, from one JSON file: one change, all of it or nothing. */
 import { readFile } from 'node:fs/promises';
 import type { Store } from '../store/model.ts';
 import { asset, DEMO } from '../web/assets.ts';

@@ -1,12 +1,12 @@
 /** The engine on PostgreSQL: every replica keeps one state in memory, and follows one log; limits lie in a table. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
+import { prove } from '../store/change-json.ts';
 import { realDisk } from '../store/file/disk.ts';
 import type { Progress } from '../store/file/read.ts';
 import { readBackup, writeBackup } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Proof, UNUSED } from '../store/model.ts';
-import { prove } from '../store/record.ts';
 import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
@@ -93,15 +93,15 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     metrics: () => metricsOf(journal, limiter),
     async advance({ id: key }, ms) {
       const usage = { key, ...UNUSED }; // it lies in the table of limits
-      const operation = { op: 'advance' as const, at: store.unix(), key, ms, usage };
-      await store.write(() => operation);
+      const change = { op: 'advance' as const, at: store.unix(), key, ms, usage };
+      await store.write(() => change);
     },
-    /** Both operations are accepted in one turn, and so become durable in one batch. */
+    /** Both changes are accepted in one turn, and so become durable in one batch. */
     async reset({ id, slot }, content) {
       const at = store.unix();
       await Promise.all([
         content && store.write(() => ({ op: 'fill' as const, at, ...content })),
-        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, ahead: undefined } })),
+        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, clockAdvanceMs: undefined } })),
       ]);
       await upkeep.rows({ text: REFILL, values: [slot] });
     },

@@ -9,9 +9,9 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EngineOptions } from '../engine.ts';
+import { encode } from '../store/change-json.ts';
 import { seal } from '../store/file/format.ts';
-import { type ApiKey, type Journal, type Operation, StoreError } from '../store/model.ts';
-import { encode } from '../store/record.ts';
+import { type ApiKey, type Change, type Journal, StoreError } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { DISK_FULL, type Link, LinkError, type Row, type Statement } from './link.ts';
 import { APPEND, BEGIN, COMMIT, FENCE_SLOT, LOCK_HEAD, TAIL_ROWS, TAKE } from './sql.ts';
@@ -26,9 +26,9 @@ const OUTCOME_MAX_MS = 10_000;
 interface Sent {
   place: Place;
   statement: Statement;
-  operations: Operation[];
+  changes: Change[];
   began: number;
-  resolve(others: Operation[] | undefined): void;
+  resolve(others: Change[] | undefined): void;
   reject(error: unknown): void;
 }
 
@@ -38,8 +38,8 @@ export class PostgresJournal implements Journal {
   /** The newest batch that memory has. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
-  /** Once everything that there was is read. */
-  #follower: ((operations: Operation[]) => void) | undefined;
+  /** IdempotencyKey everything that there was is read. */
+  #follower: ((changes: Change[]) => void) | undefined;
   /** Until its outcome is certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
@@ -58,16 +58,16 @@ export class PostgresJournal implements Journal {
     await this.catchUp();
   }
 
-  follow(follower: (operations: Operation[]) => void): void {
+  follow(follower: (changes: Change[]) => void): void {
     this.#follower = follower;
   }
 
-  async append(operations: Operation[]): Promise<Operation[] | undefined> {
+  async append(changes: Change[]): Promise<Change[] | undefined> {
     if (this.#sent) throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
     const place = { batch: this.at.batch + 1, id: newId() };
     const began = performance.now();
     return new Promise((resolve, reject) => {
-      this.#sent = { place, statement: this.#statement(operations, place), operations, began, resolve, reject };
+      this.#sent = { place, statement: this.#statement(changes, place), changes, began, resolve, reject };
       this.#send(this.#sent).catch((error) => {
         if (this.#sent?.place === place) this.#sent = undefined;
         reject(error.code === DISK_FULL ? new StoreError('full', error.message) : error);
@@ -128,7 +128,7 @@ export class PostgresJournal implements Journal {
         if (!isUnderWay || inDoubt) continue;
         this.counts.doubts++;
         inDoubt = setTimeout(() => {
-          sent.resolve = (others) => others ?? this.#follower?.(sent.operations);
+          sent.resolve = (others) => others ?? this.#follower?.(sent.changes);
           sent.reject(new StoreError('unknown', 'the database does not tell whether this was kept'));
         }, OUTCOME_MAX_MS);
       }
@@ -162,9 +162,9 @@ export class PostgresJournal implements Journal {
     const next = this.at.batch + 1;
     if (Number(batch) !== next) this.#end(`batch ${next} is missing`);
     try {
-      const operations = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Operation);
-      if (this.#follower) this.#follower(operations);
-      else this.#state.apply(operations);
+      const changes = [...decodeLines(body, `batch ${batch}`)].map(({ entry }) => entry as Change);
+      if (this.#follower) this.#follower(changes);
+      else this.#state.apply(changes);
     } catch (error) {
       if (!this.#follower) throw error;
       this.#end((error as Error).message);
@@ -178,17 +178,17 @@ export class PostgresJournal implements Journal {
     sent.resolve([]);
   }
 
-  /** With the limits that the operations change; of one key that is changed twice, the last. */
-  #statement(operations: Operation[], { batch, id }: Place): Statement {
+  /** With the limits that the changes alter; of a key with two changes, those of the last. */
+  #statement(changes: Change[], { batch, id }: Place): Statement {
     const limits = new Map<string, object>();
-    for (const operation of operations) {
-      const { op } = operation;
-      if (op === 'setKey') limits.set(operation.key.id, limitsOf(operation.key));
+    for (const change of changes) {
+      const { op } = change;
+      if (op === 'setKey') limits.set(change.key.id, limitsOf(change.key));
       if (op !== 'advance') continue;
-      const before = limits.get(operation.key) ?? limitsOf(this.#state.keys.get(operation.key) as ApiKey);
-      limits.set(operation.key, { ...before, ms: operation.ms }); // no batch goes on behind such an operation
+      const before = limits.get(change.key) ?? limitsOf(this.#state.keys.get(change.key) as ApiKey);
+      limits.set(change.key, { ...before, ms: change.ms }); // no batch goes on behind such a change
     }
-    const body = operations.map((operation) => seal(encode(operation))).join('');
+    const body = changes.map((change) => seal(encode(change))).join('');
     const values = [batch, id, body, this.at.id, JSON.stringify([...limits.values()])];
     return { name: 'append', text: APPEND, values };
   }

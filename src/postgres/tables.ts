@@ -3,8 +3,8 @@
  * beginning can go. One schema, one store.
  */
 import { randomBytes } from 'node:crypto';
+import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/change-json.ts';
 import { DamagedError, inPieces, isSealed, parsed, SEAL_BYTES, seal } from '../store/file/format.ts';
-import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/record.ts';
 import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
 import { BEGIN_READING, FENCE_SLOT, SERVER } from './sql.ts';

@@ -2,7 +2,7 @@
  * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
  * animal changed, or when there are too many; so a cached reply is never older than the durable state.
  */
-import { kept, type Reply } from '../http/reply.ts';
+import { prepared, type Reply } from '../http/reply.ts';
 
 const MAX_CACHED_REPLIES = 1_000;
 const MAX_CACHED_BYTES = 8 * 1024 * 1024;
@@ -18,7 +18,7 @@ export class ReplyCache {
       this.#clear();
       this.#version = version;
     }
-    return this.#replies.get(asked) ?? this.#add(asked, kept(make()));
+    return this.#replies.get(asked) ?? this.#add(asked, prepared(make()));
   }
 
   #add(asked: string, reply: Reply): Reply {

@@ -7,7 +7,7 @@ import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import type { Category } from '../store/model.ts';
 import { type Call, notFound, type ReadCall, type Shop } from './call.ts';
-import { pageReply, readPageRequest } from './pages.ts';
+import { pageReply, readPageRequest } from './paging.ts';
 import { NAME_LENGTH } from './pets.ts';
 
 export function listCategories(shop: Shop, call: ReadCall): Reply {

@@ -6,10 +6,10 @@ import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
-import { type Ahead, type Made, ORDER_STATUSES, type Order } from '../store/model.ts';
+import { type Ahead, type FirstResult, ORDER_STATUSES, type Order } from '../store/model.ts';
 import { type Call, idParam, notFound, type ReadCall, type Shop } from './call.ts';
-import { makeOnce, replayed } from './once.ts';
-import { firstAfter, pageReply, readPageRequest } from './pages.ts';
+import { makeIdempotently, replayed } from './idempotency.ts';
+import { firstAfter, pageReply, readPageRequest } from './paging.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
@@ -31,11 +31,11 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   refuseParameters(call.query);
   const petId = readNewOrder(shop, body);
   const placedAt = Math.floor(shop.clock.wall());
-  const again = (ahead: Ahead, { id }: Made) => {
+  const again = (ahead: Ahead, { id }: FirstResult) => {
     const order = ahead.orders.get(id);
     return order?.petId === petId && order;
   };
-  return makeOnce(shop, call, 'placeOrder', again, (ahead, once) => {
+  return makeIdempotently(shop, call, 'placeOrder', again, (ahead, once) => {
     const pet = typeof petId === 'number' ? ahead.pets.get(petId) : undefined;
     if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
     if (pet.status !== 'available') {

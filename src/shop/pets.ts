@@ -7,10 +7,10 @@ import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
-import { type Ahead, type Made, type NewPet, PET_STATUSES, type Pet, type Whole } from '../store/model.ts';
+import { type Ahead, type FirstResult, type NewPet, PET_STATUSES, type Pet, type Whole } from '../store/model.ts';
 import { type Call, idParam, notFound, type ReadCall, type Shop } from './call.ts';
-import { makeOnce, replayed } from './once.ts';
-import { firstAfter, pageReply, readPageRequest } from './pages.ts';
+import { makeIdempotently, replayed } from './idempotency.ts';
+import { firstAfter, pageReply, readPageRequest } from './paging.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
 
@@ -39,11 +39,11 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const wanted = readNewPet(shop, body);
-  const again = (ahead: Ahead, made: Made) => {
+  const again = (ahead: Ahead, made: FirstResult) => {
     const pet = asMade(ahead, made);
     return saysTheSame(pet, wanted) && pet;
   };
-  return makeOnce(shop, call, 'addPet', again, (ahead, once) => {
+  return makeIdempotently(shop, call, 'addPet', again, (ahead, once) => {
     if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
       throw new ApiError('invalid_body', noCategory(wanted.categoryId));
     }
@@ -52,12 +52,12 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
 }
 
 /** The animal as it was when it was made. */
-function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: Made): Pet {
+function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: FirstResult): Pet {
   return { ...(pets.get(id) as Pet), status: status as Pet['status'] };
 }
 
 export function getPet(shop: Shop, call: ReadCall): Reply {
-  if (shop.clock.wall() + (call.caller.ahead ?? 0) >= REMOVED_AT) {
+  if (shop.clock.wall() + (call.caller.clockAdvanceMs ?? 0) >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(call.query);

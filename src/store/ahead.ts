@@ -1,6 +1,6 @@
 /**
  * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
- * nothing: over each table of the state lies a layer of the rows that operations of the batch have changed.
+ * nothing: over each table of the state lies a layer of the rows that the batch has changed.
  */
 import type { Int64 } from '../json/int64.ts';
 import {
@@ -16,9 +16,21 @@ import {
   tooManyRecordsOf,
 } from './bounds.ts';
 import { Bytes, type Growth } from './bytes.ts';
+import { firstResultIn, IMPORT_CALLER, msLeft, perform, type Rows, type Tables } from './changes.ts';
 import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, Room } from './idempotency.ts';
-import type { Ahead, ApiKey, Category, Counters, Made, Once, OnceKind, Operation, Order, Pet, Usage } from './model.ts';
-import { IMPORT_CALLER, madeIn, msLeft, perform, type Rows, type Tables } from './operations.ts';
+import type {
+  Ahead,
+  ApiKey,
+  Category,
+  Change,
+  Counters,
+  FirstResult,
+  IdempotencyKey,
+  IdempotentKind,
+  Order,
+  Pet,
+  Usage,
+} from './model.ts';
 import type { State } from './state.ts';
 
 /** Rows that are decided but not durable, over those that are. */
@@ -59,7 +71,7 @@ export class StateAhead implements Ahead, Tables {
   readonly orders: Layer<number, Order>;
   readonly categories: Layer<Int64, Category>;
   readonly keys: Layer<string, ApiKey>;
-  readonly onces: Layer<string, Made>;
+  readonly idempotency: Layer<string, FirstResult>;
   /** No decision looks at it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
@@ -68,19 +80,19 @@ export class StateAhead implements Ahead, Tables {
   /** For idempotency records of this batch: of each caller, and, under no name, of all. */
   readonly #rooms = new Map<string, Room>();
   /** The records that stood before this batch, if nothing in it has cleared them. */
-  #records: Pick<State['onces'], 'all' | 'of'>;
+  #records: Pick<State['idempotency'], 'all' | 'of'>;
 
   constructor(state: State, maxBytes = Number.POSITIVE_INFINITY) {
     this.#state = state;
     this.#bytes = new Bytes(state.bytes);
     this.#maxBytes = maxBytes;
-    this.#records = state.onces;
+    this.#records = state.idempotency;
     this.counters = { ...state.counters };
     this.pets = new Layer(state.pets);
     this.orders = new Layer(state.orders);
     this.categories = new Layer(state.categories);
     this.keys = new Layer(state.keys);
-    this.onces = new Layer(state.onces);
+    this.idempotency = new Layer(state.idempotency);
   }
 
   allKeys(): Iterable<ApiKey> {
@@ -92,28 +104,28 @@ export class StateAhead implements Ahead, Tables {
     return nextPetId === 1 && nextOrderId === 1 && this.categories.size === 0;
   }
 
-  made(kind: OnceKind, once: Once): Made | undefined {
-    return madeIn(this, kind, once);
+  firstResult(kind: IdempotentKind, once: IdempotencyKey): FirstResult | undefined {
+    return firstResultIn(this, kind, once);
   }
 
   /** Refuses what there is no room for. */
-  apply(operation: Operation): void {
-    const { op } = operation;
-    if ('once' in operation && operation.once) this.#takeRoom(operation.once);
-    if (op === 'setCategory' && !this.categories.get(operation.category.id) && this.categories.size >= MAX_CATEGORIES) {
+  apply(change: Change): void {
+    const { op } = change;
+    if ('once' in change && change.once) this.#takeRoom(change.once);
+    if (op === 'setCategory' && !this.categories.get(change.category.id) && this.categories.size >= MAX_CATEGORIES) {
       throw tooMany('categories', MAX_CATEGORIES);
     }
-    if (op === 'setKey' && !this.keys.get(operation.key.id) && this.keys.size >= MAX_KEYS) {
+    if (op === 'setKey' && !this.keys.get(change.key.id) && this.keys.size >= MAX_KEYS) {
       throw tooMany('keys', MAX_KEYS);
     }
-    const growth = this.#bytes.after(operation, this);
-    this.#mustFit(operation, growth);
-    this.#bytes.count(operation, growth);
+    const growth = this.#bytes.after(change, this);
+    this.#mustFit(change, growth);
+    this.#bytes.count(change, growth);
     if (op === 'fill') {
       this.#records = new IdempotencyRecords();
       this.#rooms.clear();
     }
-    perform(operation, this);
+    perform(change, this);
   }
 
   /** Throws where memory is not what was decided on: a bug, and nothing more may be answered out of it. */
@@ -124,14 +136,14 @@ export class StateAhead implements Ahead, Tables {
   }
 
   /** What makes nothing larger is never refused; nor what is done to a key that there is: it may be its end. */
-  #mustFit(operation: Operation, { total, isLarger, share, by }: Growth): void {
-    if (!isLarger || (operation.op === 'setKey' && this.keys.get(operation.key.id))) return;
+  #mustFit(change: Change, { total, isLarger, share, by }: Growth): void {
+    if (!isLarger || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
     if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
     if (share > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
   }
 
   /** An import is the operator's: only the bound of all holds for it. */
-  #takeRoom({ caller, at }: Once): void {
+  #takeRoom({ caller, at }: IdempotencyKey): void {
     const left = ({ id, made }: IdempotencyRecord) => msLeft(id, made, at, this);
     const take = (name: string, max: number, queue: RecordQueue) => {
       const room = this.#rooms.get(name) ?? new Room(max, queue);

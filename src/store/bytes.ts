@@ -3,9 +3,9 @@
  * to 26 (test/store/bytes.test.ts measures again). They rest on content alone, so they are the same after a restart.
  */
 import type { Int64 } from '../json/int64.ts';
+import { idempotencyId, type Tables } from './changes.ts';
 import { callerOf } from './idempotency.ts';
-import type { ApiKey, Operation } from './model.ts';
-import { onceId, type Tables } from './operations.ts';
+import type { ApiKey, Change } from './model.ts';
 
 /** With its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
 const PET_BYTES = 68;
@@ -29,40 +29,39 @@ function int64Bytes(value: Int64): number {
 const petBytes = (name: string, categoryId: Int64) => PET_BYTES + textBytes(name) + int64Bytes(categoryId);
 const categoryBytes = ({ id, name }: { id: Int64; name: string }) => CATEGORY_BYTES + textBytes(name) + int64Bytes(id);
 const keyBytes = ({ name, secrets }: ApiKey) => KEY_BYTES + textBytes(name) + secrets.length * SECRET_BYTES;
-/** `id`: as `onceId` gives it. */
+/** `id`: as `idempotencyId` gives it. */
 const recordBytes = (id: string): number => RECORD_BYTES + textBytes(id);
 
-type Before = Pick<Tables, 'categories' | 'keys' | 'onces'>;
+type Before = Pick<Tables, 'categories' | 'keys' | 'idempotency'>;
 
 function columnsBytes({ names, categoryIds }: { names: string[]; categoryIds: Int64[] }): number {
   return names.reduce((sum, name, at) => sum + petBytes(name, categoryIds[at]), 0);
 }
 
 /** By how much animals, orders and categories grow; of keys, see below. `before`: what there is without it. */
-function contentGrowth(operation: Operation, before: Before): number {
-  const { op } = operation;
-  if (op === 'addPet') return petBytes(operation.pet.name, operation.pet.categoryId);
-  if (op === 'pets') return columnsBytes(operation);
+function contentGrowth(change: Change, before: Before): number {
+  const { op } = change;
+  if (op === 'addPet') return petBytes(change.pet.name, change.pet.categoryId);
+  if (op === 'pets') return columnsBytes(change);
   if (op === 'placeOrder') return ORDER_BYTES;
-  if (op === 'orders') return operation.petIds.length * ORDER_BYTES;
-  if (op === 'fill')
-    return columnsBytes(operation.pets) + operation.categories.reduce((n, one) => n + categoryBytes(one), 0);
+  if (op === 'orders') return change.petIds.length * ORDER_BYTES;
+  if (op === 'fill') return columnsBytes(change.pets) + change.categories.reduce((n, one) => n + categoryBytes(one), 0);
   if (op !== 'setCategory') return 0;
-  const old = before.categories.get(operation.category.id);
-  return categoryBytes(operation.category) - (old ? categoryBytes(old) : 0);
+  const old = before.categories.get(change.category.id);
+  return categoryBytes(change.category) - (old ? categoryBytes(old) : 0);
 }
 
-function keyGrowth(operation: Operation, { keys }: Before): number {
-  if (operation.op !== 'setKey') return 0;
-  const old = keys.get(operation.key.id);
-  return keyBytes(operation.key) - (old ? keyBytes(old) : 0);
+function keyGrowth(change: Change, { keys }: Before): number {
+  if (change.op !== 'setKey') return 0;
+  const old = keys.get(change.key.id);
+  return keyBytes(change.key) - (old ? keyBytes(old) : 0);
 }
 
 /** The ids of the idempotency records that come with it. */
-function newRecords(operation: Operation, { onces }: Before): string[] {
-  const ids = operation.op === 'onces' ? operation.onces.map(([id]) => id) : [];
-  if ('once' in operation && operation.once) ids.push(onceId(kindOf(operation.op), operation.once));
-  return ids.filter((id) => !onces.get(id));
+function newRecords(change: Change, { idempotency }: Before): string[] {
+  const ids = change.op === 'onces' ? change.onces.map(([id]) => id) : [];
+  if ('once' in change && change.once) ids.push(idempotencyId(kindOf(change.op), change.once));
+  return ids.filter((id) => !idempotency.get(id));
 }
 
 const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
@@ -105,17 +104,17 @@ export class Bytes {
     return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
   }
 
-  /** To be asked before the operation is performed. */
-  after(operation: Operation, before: Before): Growth {
-    const content = contentGrowth(operation, before);
-    const key = keyGrowth(operation, before);
-    const records = newRecords(operation, before);
+  /** To be asked before the change is performed. */
+  after(change: Change, before: Before): Growth {
+    const content = contentGrowth(change, before);
+    const key = keyGrowth(change, before);
+    const records = newRecords(change, before);
     const ofRecords = records.reduce((sum, id) => sum + recordBytes(id), 0);
     const growth = content + key + ofRecords;
-    const by = 'by' in operation ? operation.by : undefined;
+    const by = 'by' in change ? change.by : undefined;
     const own = by === undefined ? 0 : Math.max(0, this.addedBy(by) + content);
     return {
-      total: (operation.op === 'fill' ? this.#ofKeys : this.total) + growth,
+      total: (change.op === 'fill' ? this.#ofKeys : this.total) + growth,
       ofKeys: this.#ofKeys + key,
       isLarger: growth > 0,
       records,
@@ -125,17 +124,17 @@ export class Bytes {
     };
   }
 
-  /** Counts an operation; `growth` is what `after` has said of it. */
-  count(operation: Operation, { total, ofKeys, records, own, by }: Growth): void {
+  /** Counts a change; `growth` is what `after` has said of it. */
+  count(change: Change, { total, ofKeys, records, own, by }: Growth): void {
     [this.total, this.#ofKeys] = [total, ofKeys];
-    if (operation.op === 'fill') {
+    if (change.op === 'fill') {
       this.#added.clear();
       this.#records.clear();
       this.#below = undefined;
     }
     for (const id of records) this.#addToRecords(id, recordBytes(id));
     if (by !== undefined) this.#added.set(by, own);
-    if (operation.op === 'shares') for (const [key, bytes] of operation.shares) this.#added.set(key, bytes);
+    if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#added.set(key, bytes);
   }
 
   /** A record has ended. */

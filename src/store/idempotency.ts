@@ -2,18 +2,18 @@
  * Idempotency records, by id and from the oldest to the newest: of all, and of each caller. Linked lists, because a
  * record leaves from anywhere: in the lab time passes faster for one caller than for the others.
  */
-import type { Made } from './model.ts';
+import type { FirstResult } from './model.ts';
 
 /** A record is one link in each of two queues. */
 export class IdempotencyRecord {
   readonly id: string;
-  readonly made: Made;
+  readonly made: FirstResult;
   older: IdempotencyRecord | undefined;
   newer: IdempotencyRecord | undefined;
   callersOlder: IdempotencyRecord | undefined;
   callersNewer: IdempotencyRecord | undefined;
 
-  constructor(id: string, made: Made) {
+  constructor(id: string, made: FirstResult) {
     [this.id, this.made] = [id, made];
   }
 }
@@ -70,7 +70,7 @@ export class IdempotencyRecords {
     return this.all.size;
   }
 
-  get(id: string): Made | undefined {
+  get(id: string): FirstResult | undefined {
     return this.#byId.get(id)?.made;
   }
 
@@ -80,7 +80,7 @@ export class IdempotencyRecords {
   }
 
   /** As the newest. One of that id goes. */
-  set(id: string, made: Made): void {
+  set(id: string, made: FirstResult): void {
     this.delete(id);
     const record = new IdempotencyRecord(id, made);
     this.#byId.set(id, record);
@@ -108,7 +108,7 @@ export class IdempotencyRecords {
     this.all = new RecordQueue(OF_ALL);
   }
 
-  *[Symbol.iterator](): Generator<[id: string, made: Made]> {
+  *[Symbol.iterator](): Generator<[id: string, made: FirstResult]> {
     for (let record = this.all.oldest; record; record = record.newer) yield [record.id, record.made];
   }
 }

@@ -11,7 +11,7 @@
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
 import { BoundError, inMegabytes } from './bounds.ts';
-import { type Ahead, type Decided, type Journal, type Operation, type Store, StoreError } from './model.ts';
+import { type Ahead, type Change, type Decided, type Journal, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
 /** So many writes may wait, and become one batch. Beyond it, they are refused. */
@@ -26,7 +26,7 @@ const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 export interface MemoryStoreOptions {
   clock: Clock;
   /** Told of each batch of this process when it is durable, before it is applied, and before anybody is answered. */
-  onDurable?: (operations: readonly Operation[]) => void;
+  onDurable?: (changes: readonly Change[]) => void;
   /** Something the operator should read: a bound refuses writes. */
   onNotice?: (text: string) => void;
   /** What is kept may take so much of the heap; without it, any amount. */
@@ -62,7 +62,7 @@ export class MemoryStore implements Store {
   static async open(journal: Journal, options: MemoryStoreOptions): Promise<MemoryStore> {
     const state = new State();
     await journal.replay(state);
-    journal.follow?.((operations) => state.apply(operations));
+    journal.follow?.((changes) => state.apply(changes));
     return new MemoryStore(journal, state, options);
   }
 
@@ -77,7 +77,7 @@ export class MemoryStore implements Store {
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
-    this.#tellFilling();
+    this.#noticeFilling();
   }
 
   unix(): number {
@@ -123,26 +123,26 @@ export class MemoryStore implements Store {
   async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {
       const ahead = new StateAhead(this.read, this.maxBytes);
-      const operations = decideOn(ahead, batch);
-      for (const { refusal } of batch) if (refusal instanceof BoundError) this.#tell(refusal);
-      if (operations.length === 0) return true;
-      let others: Operation[] | undefined;
+      const changes = decideOn(ahead, batch);
+      for (const { refusal } of batch) if (refusal instanceof BoundError) this.#noticeRefusal(refusal);
+      if (changes.length === 0) return true;
+      let others: Change[] | undefined;
       try {
-        others = await this.#journal.append(operations);
+        others = await this.#journal.append(changes);
       } catch (error) {
         refuse(batch, error as StoreError);
         return false;
       }
-      if (others === undefined) this.#onDurable?.(operations);
-      this.read.apply(others ?? operations);
+      if (others === undefined) this.#onDurable?.(changes);
+      this.read.apply(others ?? changes);
       if (others === undefined) ahead.mustBe(this.read);
-      this.#tellFilling();
+      this.#noticeFilling();
       if (others === undefined) return true;
     }
   }
 
   /** Well before nothing more can be added. */
-  #tellFilling(): void {
+  #noticeFilling(): void {
     const percent = Math.floor((100 * this.read.bytes.total) / this.maxBytes);
     const mark = FILLING_PERCENT.filter((one) => one <= percent).length;
     const isMore = mark > this.#marksPassed;
@@ -153,7 +153,7 @@ export class MemoryStore implements Store {
     );
   }
 
-  #tell({ message, about }: BoundError): void {
+  #noticeRefusal({ message, about }: BoundError): void {
     this.#refusedSince++;
     if (this.#clock.now() - this.#boundTold < TELL_BOUND_EVERY_MS) return;
     const whose = about.caller === undefined ? '' : ` (${about.caller})`;
@@ -163,22 +163,22 @@ export class MemoryStore implements Store {
 }
 
 /** One after the other: each sees what those before it will have made. Gives what there is to write. */
-function decideOn(ahead: StateAhead, batch: Write[]): Operation[] {
-  const operations: Operation[] = [];
+function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
+  const changes: Change[] = [];
   for (const write of batch) {
     write.decided = write.refusal = undefined;
     try {
       const decided = write.decide(ahead);
       if (decided.op !== 'again') {
         ahead.apply(decided);
-        operations.push(decided);
+        changes.push(decided);
       }
       write.decided = decided;
     } catch (error) {
       write.refusal = error;
     }
   }
-  return operations;
+  return changes;
 }
 
 /** What the other answers rest on is not kept; if that is unknown, they at least are not. */

@@ -1,5 +1,5 @@
 /**
- * What is kept: the things, the operations that change them, and two seams: `Store`, which the rooms above use, and
+ * What is kept: the things, the changes to them, and two seams: `Store`, which the rooms above use, and
  * `Journal`, behind which an engine stands. No file, no process, no HTTP is known here.
  */
 import type { Int64 } from '../json/int64.ts';
@@ -63,8 +63,8 @@ export interface ApiKey {
   environment: Environment;
   createdAt: number;
   revokedAt?: number;
-  /** The lab: milliseconds that were let pass for this key alone. */
-  ahead?: number;
+  /** The lab: by how much this key's clock was advanced. */
+  clockAdvanceMs?: number;
   /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
   secrets: { digest: string; endsAt?: number }[];
 }
@@ -83,31 +83,31 @@ export interface Usage {
 export const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
 /** The `Idempotency-Key` of what was made: the caller's key id (or `import`), its text, the moment in store time. */
-export interface Once {
+export interface IdempotencyKey {
   caller: string;
   key: string;
   at: number;
 }
 
 /** The first result under an Idempotency-Key. `status`: what its status was when it was made. */
-export interface Made {
+export interface FirstResult {
   id: number;
   status: PetStatus | OrderStatus;
-  /** In store time, and as far ahead as the key of its caller was. */
+  /** In store time, advanced as far as the clock of its caller's key was. */
   at: number;
 }
 
-export type OnceKind = 'addPet' | 'placeOrder' | 'import';
+export type IdempotentKind = 'addPet' | 'placeOrder' | 'import';
 
 /**
- * One operation is one record, however many things it changes. Times (`at`) are store time. `by`: the id of the key that
+ * One change is one record, however many things it changes. Times (`at`) are store time. `by`: the id of the key that
  * asked for it, to whose share of the store it counts.
  */
-export type Operation =
-  | { op: 'addPet'; pet: Pet; once?: Once; by?: string }
+export type Change =
+  | { op: 'addPet'; pet: Pet; once?: IdempotencyKey; by?: string }
   /** A batch of an import, or a piece of a whole state: the ids are `first`, `first + 1`, … */
-  | ({ op: 'pets'; first: number; once?: Once } & PetColumns)
-  | { op: 'placeOrder'; order: Order; once?: Once; by?: string }
+  | ({ op: 'pets'; first: number; once?: IdempotencyKey } & PetColumns)
+  | { op: 'placeOrder'; order: Order; once?: IdempotencyKey; by?: string }
   | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
   | { op: 'setCategory'; category: Category; by?: string }
   /** Adds the key, or puts this in place of the one with the same id. Without `at` it tells no time. */
@@ -119,11 +119,11 @@ export type Operation =
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
   /** Pieces of a whole state, which is told in these and some of the others. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
-  | { op: 'onces'; onces: [id: string, made: Made][] }
+  | { op: 'onces'; onces: [id: string, made: FirstResult][] }
   | { op: 'shares'; shares: [key: string, bytes: number][] };
 
-/** What a decision comes to: an operation; or that it was done before, and nothing is to be written. */
-export type Decided = Operation | { op: 'again' };
+/** What a decision comes to: a change; or that it was done before, and nothing is to be written. */
+export type Decided = Change | { op: 'again' };
 
 export interface Page<T> {
   items: T[];
@@ -173,12 +173,12 @@ export interface Reading {
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
   /** Idempotency records. */
-  readonly onces: { readonly size: number };
+  readonly idempotency: { readonly size: number };
   /** How much of the heap all of this takes, by an estimate. */
   readonly bytes: { readonly total: number };
   counts(): Counts;
   /** What was made under this Idempotency-Key in the 24 h before `once.at`. */
-  made(kind: OnceKind, once: Once): Made | undefined;
+  firstResult(kind: IdempotentKind, once: IdempotencyKey): FirstResult | undefined;
 }
 
 /** What a decision rests on: the state as it will be when everything decided before is durable. */
@@ -191,7 +191,7 @@ export interface Ahead {
   allKeys(): Iterable<ApiKey>;
   /** Whether no animal, order or category was ever there, or not since the last `fill`. */
   isEmpty(): boolean;
-  made: Reading['made'];
+  firstResult: Reading['firstResult'];
 }
 
 /** The seam for the rooms above. */
@@ -200,7 +200,7 @@ export interface Store {
   /** What is kept may take so much of the heap. */
   readonly maxBytes: number;
   /**
-   * `decide` looks at the state as it will be and returns the operation to perform, or throws to refuse. **It may be
+   * `decide` looks at the state as it will be and returns the change to perform, or throws to refuse. **It may be
    * called several times**, each time on a newer state: it must rest on `ahead` alone (and a clock, by which a secret
    * ends) and have no effect of its own.
    *
@@ -217,15 +217,15 @@ export interface Store {
 /** The seam for engines: one list of batches, which several processes may share. */
 export interface Journal {
   /** Everything there is, into an empty state (state.ts). */
-  replay(state: Reading & { apply(operations: readonly Operation[]): void }): Promise<void>;
+  replay(state: Reading & { apply(changes: readonly Change[]): void }): Promise<void>;
   /**
-   * Resolves with undefined when the batch is durable; or with others' operations not already delivered to `follow`:
+   * Resolves with undefined when the batch is durable; or with others' changes not already delivered to `follow`:
    * then nothing of the batch was kept, and it is decided again on top of them. Rejects with a StoreError.
    * One at a time.
    */
-  append(batch: Operation[]): Promise<Operation[] | undefined>;
+  append(batch: Change[]): Promise<Change[] | undefined>;
   /** `follower` is told what others have written. An append that is under way then resolves with what else is new. */
-  follow?(follower: (operations: Operation[]) => void): void;
+  follow?(follower: (changes: Change[]) => void): void;
   close(): Promise<void>;
 }
 
@@ -233,7 +233,7 @@ export interface Journal {
  * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
  * unavailable: not kept, the database cannot be reached, or what it rests on is unknown. busy: not accepted, the queue
  * is full. closed: not accepted, the store is closed or has failed.
- * rejected: the operation itself is too large. quota: not accepted, its caller has as much as one may have.
+ * rejected: the change itself is too large. quota: not accepted, its caller has as much as one may have.
  */
 type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected' | 'quota';
 

@@ -1,19 +1,19 @@
 /**
- * The shape of every operation as it is kept. What stands in a file with the right checksum may still be nonsense: made
+ * The shape of every change as it is kept. What stands in a file with the right checksum may still be nonsense: made
  * by another program, or by a hand. It is looked at where it is read, so that nothing behind has to expect it.
  *
- * A member that is added to an operation and not here does not compile.
+ * A member that is added to a change and not here does not compile.
  */
 import { excerpt } from '../quoting.ts';
 import {
   type ApiKey,
   type Category,
+  type Change,
   type Counters,
   ENVIRONMENTS,
+  type FirstResult,
+  type IdempotencyKey,
   MAX_SLOTS,
-  type Made,
-  type Once,
-  type Operation,
   ORDER_STATUSES,
   type Order,
   PET_STATUSES,
@@ -111,7 +111,7 @@ const evenly = (...columns: unknown[][]): string | undefined =>
 const pet = shape<Pet>({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) });
 const order = { id, petId: id, placedAt: moment };
 const category = shape<Category>({ id: int64, name });
-const once = shape<Once>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
+const once = shape<IdempotencyKey>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
 const usage = shape<Usage>({ key: text, dayUsed: count, dayEndsAt: moment, banStep: count, banEndsAt: moment });
 /** As `check` does, many times as fast where all is well: of a million animals nobody is to wait for this. */
 const quickly =
@@ -154,35 +154,35 @@ const key = shape<ApiKey>(
     environment: oneOf(ENVIRONMENTS),
     createdAt: moment,
     revokedAt: maybe(moment),
-    ahead: maybe(moment),
+    clockAdvanceMs: maybe(moment),
     secrets: listOf(shape<ApiKey['secrets'][0]>({ digest: matching(/./), endsAt: maybe(moment) })),
   },
   ({ id, slot }) => (id === `k${slot + 1}` ? undefined : `.id is not k${slot + 1}, as its slot says`),
 );
 const counters = shape<Counters>({ nextPetId: id, nextOrderId: id, nextSlot: numberFrom(0, MAX_SLOTS) });
 const proof = shape<Proof>({ pets: count, orders: count, categories: count, keys: count, digest: text });
-const madePet = shape<Made>({ id, status: oneOf(PET_STATUSES), at: moment });
-const madeOrder = shape<Made>({ id, status: oneOf(['placed']), at: moment });
-const onceId = matching(/^(?:addPet|placeOrder|import)\n[^\n]+\n[^\n]+$/);
+const madePet = shape<FirstResult>({ id, status: oneOf(PET_STATUSES), at: moment });
+const madeOrder = shape<FirstResult>({ id, status: oneOf(['placed']), at: moment });
+const idempotencyId = matching(/^(?:addPet|placeOrder|import)\n[^\n]+\n[^\n]+$/);
 const pairOf =
   (first: Check, second: (first: string) => Check): Check =>
   (value) =>
     Array.isArray(value) && value.length === 2 ? (first(value[0]) ?? second(value[0])(value[1])) : ' is no pair';
-const onceEntry = pairOf(onceId, (id) => (id.startsWith('placeOrder') ? madeOrder : madePet));
+const onceEntry = pairOf(idempotencyId, (id) => (id.startsWith('placeOrder') ? madeOrder : madePet));
 
 const keyId = matching(/^k[1-9]\d*$/);
 const by = maybe(keyId);
 const share = pairOf(keyId, () => count);
 
-/** Around the operation, in a file. */
+/** Around the change, in a file. */
 const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
-const kind = <O extends Operation['op']>(
+const kind = <O extends Change['op']>(
   op: O,
-  members: Omit<Members<Extract<Operation, { op: O }>>, 'op'>,
-  more?: (operation: Extract<Operation, { op: O }>) => string | undefined,
+  members: Omit<Members<Extract<Change, { op: O }>>, 'op'>,
+  more?: (change: Extract<Change, { op: O }>) => string | undefined,
 ) => shape<object>({ ...LINE, op: oneOf([op]), ...members }, more as (whole: object) => string | undefined);
 
-const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
+const SHAPES: { [O in Change['op']]: Check } & { proof: Check } = {
   addPet: kind('addPet', { pet, once: maybe(once), by }),
   pets: kind('pets', { first: id, once: maybe(once), ...columns }, (some) =>
     some.names.length === 0 ? '.names is empty' : areEven(some),
@@ -208,9 +208,9 @@ const SHAPES: { [O in Operation['op']]: Check } & { proof: Check } = {
   proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
 };
 
-/** Throws where an operation has not the shape that it must have. `op` is one that this program knows. */
-export function mustFit(op: keyof typeof SHAPES, operation: unknown): void {
-  const wrong = SHAPES[op](operation);
+/** Throws where a change has not the shape that it must have. `op` is one that this program knows. */
+export function mustFit(op: keyof typeof SHAPES, change: unknown): void {
+  const wrong = SHAPES[op](change);
   if (wrong !== undefined) throw new Error(`${op}${wrong}`);
 }
 

@@ -1,8 +1,20 @@
 /** Everything that is kept, in memory; and what makes it again out of nothing. */
 import { Bytes } from './bytes.ts';
+import { columnsOf, firstResultIn, msLeft, perform, type Tables, timeOf } from './changes.ts';
 import { IdempotencyRecords } from './idempotency.ts';
-import type { ApiKey, Counters, Counts, Made, Once, OnceKind, Operation, Order, Pet, Reading, Usage } from './model.ts';
-import { columnsOf, madeIn, msLeft, perform, type Tables, timeOf } from './operations.ts';
+import type {
+  ApiKey,
+  Change,
+  Counters,
+  Counts,
+  FirstResult,
+  IdempotencyKey,
+  IdempotentKind,
+  Order,
+  Pet,
+  Reading,
+  Usage,
+} from './model.ts';
 import { Categories, Table } from './table.ts';
 
 /** Expired idempotency records are dropped a few at a time, so that no write pays for all of them. */
@@ -29,7 +41,7 @@ export class State implements Tables, Reading {
   readonly categories = new Categories();
   readonly keys = new Keys();
   readonly usage = new Map<string, Usage>();
-  readonly onces = new IdempotencyRecords();
+  readonly idempotency = new IdempotencyRecords();
   readonly bytes = new Bytes();
 
   counts(): Counts {
@@ -37,30 +49,30 @@ export class State implements Tables, Reading {
     return { pets: pets.size, orders: orders.size, categories: categories.size, keys: keys.size };
   }
 
-  made(kind: OnceKind, once: Once): Made | undefined {
-    return madeIn(this, kind, once);
+  firstResult(kind: IdempotentKind, once: IdempotencyKey): FirstResult | undefined {
+    return firstResultIn(this, kind, once);
   }
 
-  apply(operations: readonly Operation[]): void {
-    for (const operation of operations) {
-      this.bytes.count(operation, this.bytes.after(operation, this));
-      perform(operation, this);
-      const at = timeOf(operation);
-      if (at > 0) this.#passed(at, 'once' in operation ? operation.once?.caller : undefined);
+  apply(changes: readonly Change[]): void {
+    for (const change of changes) {
+      this.bytes.count(change, this.bytes.after(change, this));
+      perform(change, this);
+      const at = timeOf(change);
+      if (at > 0) this.#passed(at, 'once' in change ? change.once?.caller : undefined);
     }
   }
 
   /**
-   * Drops what has ended: of who has made one more, then of all. Time comes from the operations, never from a clock: a
+   * Drops what has ended: of who has made one more, then of all. Time comes from the changes, never from a clock: a
    * replay drops exactly what was dropped before.
    */
   #passed(at: number, caller = ''): void {
     this.time = Math.max(this.time, at);
     let drops = DROPS_PER_RECORD;
-    for (const whose of [() => this.onces.of(caller), () => this.onces.all]) {
+    for (const whose of [() => this.idempotency.of(caller), () => this.idempotency.all]) {
       for (let { oldest } = whose(); drops > 0 && oldest; { oldest } = whose()) {
         if (msLeft(oldest.id, oldest.made, this.time, this) > 0) break;
-        this.onces.delete(oldest.id);
+        this.idempotency.delete(oldest.id);
         this.bytes.forget(oldest.id);
         drops--;
       }
@@ -68,7 +80,7 @@ export class State implements Tables, Reading {
   }
 
   /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
-  *operations(): Generator<Operation> {
+  *changes(): Generator<Change> {
     for (const pets of pieces(this.pets.rows(), isNext)) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
     for (const orders of pieces(this.orders.rows(), isNext)) {
       const petIds = orders.map(({ petId }) => petId);
@@ -80,7 +92,7 @@ export class State implements Tables, Reading {
     const all = [...this.keys.keys()].flatMap((id) => this.usage.get(id) ?? []);
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);
     for (const entries of pieces(used)) yield { op: 'usage', at: 0, entries };
-    for (const onces of pieces(this.onces)) yield { op: 'onces', onces };
+    for (const onces of pieces(this.idempotency)) yield { op: 'onces', onces };
     for (const shares of pieces(this.bytes.shares())) yield { op: 'shares', shares };
   }
 
@@ -98,7 +110,7 @@ export class State implements Tables, Reading {
       if (placed.has(petId)) throw new Error(`pet ${petId}: two orders are placed`);
       placed.add(petId);
     }
-    for (const [id, made] of this.onces) {
+    for (const [id, made] of this.idempotency) {
       const [thing, rows] = id.startsWith('placeOrder') ? ['order', this.orders] : ['pet', this.pets];
       if (!rows.statusOf(made.id)) throw new Error(`an Idempotency-Key made ${thing} ${made.id}, which is not there`);
     }

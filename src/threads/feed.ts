@@ -6,8 +6,8 @@
  */
 import assert from 'node:assert/strict';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
-import { type Counters, type Counts, type Operation, type Reading, type Store, StoreError } from '../store/model.ts';
-import { decode, encode } from '../store/record.ts';
+import { decode, encode } from '../store/change-json.ts';
+import { type Change, type Counters, type Counts, type Reading, type Store, StoreError } from '../store/model.ts';
 import { State } from '../store/state.ts';
 import { PUBLISHED } from './memory.ts';
 
@@ -18,16 +18,16 @@ interface Whole {
   published: number;
 }
 
-const WRITERS_ALONE: ReadonlySet<string> = new Set<Operation['op']>(['usage', 'onces', 'shares']);
+const WRITERS_ALONE: ReadonlySet<string> = new Set<Change['op']>(['usage', 'onces', 'shares']);
 
 /** Only the changes that readers show: no reply to a GET rests on the usage of keys, or on Idempotency-Keys. */
-function forReaders(operation: Operation): Operation[] {
-  if (WRITERS_ALONE.has(operation.op)) return [];
-  return 'once' in operation ? [{ ...operation, once: undefined }] : [operation];
+function forReaders(change: Change): Change[] {
+  if (WRITERS_ALONE.has(change.op)) return [];
+  return 'once' in change ? [{ ...change, once: undefined }] : [change];
 }
 
 /** As in the log: an int64 is exact, and a text is handed over sooner than objects. */
-const textOf = (operations: Operation[]): string => `[${operations.map((one) => `{${encode(one)}`).join(',')}]`;
+const textOf = (changes: Change[]): string => `[${changes.map((one) => `{${encode(one)}`).join(',')}]`;
 
 export class Feed {
   readonly #words: Int32Array;
@@ -42,15 +42,15 @@ export class Feed {
     const post = (message: string | Whole) => {
       for (const port of ports) port.postMessage(message);
     };
-    for (const operation of state.operations()) for (const one of forReaders(operation)) post(textOf([one]));
+    for (const change of state.changes()) for (const one of forReaders(change)) post(textOf([one]));
     const published = Atomics.load(this.#words, PUBLISHED);
     post({ counters: state.counters, counts: state.counts(), published } satisfies Whole);
     this.#ports = ports;
   }
 
   /** To be called with each batch that is durable, before anybody is told of it. */
-  publish(operations: readonly Operation[]): void {
-    const batch = operations.flatMap(forReaders);
+  publish(changes: readonly Change[]): void {
+    const batch = changes.flatMap(forReaders);
     if (batch.length === 0 || this.#ports.length === 0) return;
     const text = textOf(batch);
     for (const port of this.#ports) port.postMessage(text);
@@ -112,6 +112,6 @@ export class Follower implements Store {
   }
 
   #apply(text: string): void {
-    this.#state.apply((JSON.parse(text) as Operation[]).map((one) => decode(one) as Operation));
+    this.#state.apply((JSON.parse(text) as Change[]).map((one) => decode(one) as Change));
   }
 }

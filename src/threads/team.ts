@@ -48,7 +48,7 @@ export class Team {
   /** By these the engine counts and tells for all threads. */
   readonly engine: Pick<EngineOptions, 'limiter' | 'onDurable'> = {
     limiter: (options) => new SharedLimiter(options, this.#memory),
-    onDurable: (operations) => this.#feed.publish(operations),
+    onDurable: (changes) => this.#feed.publish(changes),
   };
 
   /** Resolves when all threads have the whole state, and could answer. */

@@ -1,20 +1,20 @@
 /** A store on a simulated disk, worked on at random, with a photograph of the disk before and after every file call. */
 import assert from 'node:assert/strict';
+import { prove } from '../../src/store/change-json.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import type { Disk } from '../../src/store/file/disk.ts';
 import { LOCK } from '../../src/store/file/lock.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { recover } from '../../src/store/file/rewrite.ts';
-import { type Ahead, type NewPet, type Operation, StoreError } from '../../src/store/model.ts';
-import { columnsOf } from '../../src/store/operations.ts';
-import { prove } from '../../src/store/record.ts';
+import { type Ahead, type Change, type NewPet, StoreError } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { aKey } from '../store/opened.ts';
 import { DIR, type Random, SimDisk } from './sim-disk.ts';
 
-/** All operations that were accepted, in order. A refusal for want of room begins another one. */
+/** All changes that were accepted, in order. A refusal for want of room begins another one. */
 interface History {
-  operations: Operation[];
+  changes: Change[];
   digests: string[];
 }
 
@@ -40,11 +40,11 @@ export async function recovered(disk: Disk, dir = DIR): Promise<State> {
   return state;
 }
 
-/** The digest after each number of operations. */
+/** The digest after each number of changes. */
 export function digestsOf(history: History): string[] {
-  while (history.digests.length <= history.operations.length) {
+  while (history.digests.length <= history.changes.length) {
     const state = new State();
-    state.apply(history.operations.slice(0, history.digests.length));
+    state.apply(history.changes.slice(0, history.digests.length));
     history.digests.push(prove(state).digest);
   }
   return history.digests;
@@ -56,10 +56,10 @@ const WRITES_WITH_ROOM = 25;
 export async function work(random: Random, rounds: number): Promise<Moment[]> {
   const disk = new SimDisk();
   const moments: Moment[] = [];
-  let history: History = { operations: [], digests: [] };
+  let history: History = { changes: [], digests: [] };
   let acknowledged = 0;
   disk.onCall = (call) => {
-    moments.push({ disk: disk.copy(), history, acknowledged, sent: history.operations.length, call });
+    moments.push({ disk: disk.copy(), history, acknowledged, sent: history.changes.length, call });
     if (call !== 'write done' || acknowledged === 0 || random() * WRITES_WITH_ROOM >= 1) return;
     throw Object.assign(new Error('ENOSPC: simulated'), { code: 'ENOSPC' });
   };
@@ -68,15 +68,15 @@ export async function work(random: Random, rounds: number): Promise<Moment[]> {
     let place = 0;
     try {
       await store.write((ahead) => {
-        const operation = oneOperation(ahead, random);
-        place = history.operations.push(operation);
-        return operation;
+        const change = oneChange(ahead, random);
+        place = history.changes.push(change);
+        return change;
       });
       acknowledged = Math.max(acknowledged, place);
     } catch (error) {
       if (!(error instanceof StoreError && error.failure === 'full')) throw error;
-      if (history.operations.length > acknowledged) {
-        history = { operations: history.operations.slice(0, acknowledged), digests: [] };
+      if (history.changes.length > acknowledged) {
+        history = { changes: history.changes.slice(0, acknowledged), digests: [] };
       }
     }
   };
@@ -99,7 +99,7 @@ export async function work(random: Random, rounds: number): Promise<Moment[]> {
 
 const AT = Date.UTC(2026, 0, 1);
 
-export function oneOperation(ahead: Ahead, random: Random): Operation {
+export function oneChange(ahead: Ahead, random: Random): Change {
   const chance = random();
   const below = (n: number) => Math.floor(random() * n);
   const petId = 1 + below(ahead.counters.nextPetId - 1);

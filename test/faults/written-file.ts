@@ -1,7 +1,8 @@
 /** A store with a file of several batches, to be damaged in every way. */
+
+import { prove } from '../../src/store/change-json.ts';
 import { DamagedError } from '../../src/store/file/format.ts';
 import { LOCK } from '../../src/store/file/lock.ts';
-import { prove } from '../../src/store/record.ts';
 import { order, pet } from '../store/opened.ts';
 import { SimDisk } from './sim-disk.ts';
 import { openSim, recovered } from './workload.ts';

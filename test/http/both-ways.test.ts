@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ApiError } from '../../src/http/errors.ts';
 import { CAN_END_WHOLE } from '../../src/http/private.ts';
-import { jsonReply, kept } from '../../src/http/reply.ts';
+import { jsonReply, prepared } from '../../src/http/reply.ts';
 import { startService } from '../service.ts';
 
 const PET = '{"name":"Zoë 🐈","categoryId":9007199254740993}';
@@ -48,9 +48,9 @@ async function everyReply(): Promise<Record<string, string>> {
   const write = service.store.write.bind(service.store);
   service.store.write = (decide) =>
     write((ahead) => {
-      const operation = decide(ahead);
-      if (operation.op === 'setCategory') throw new Error('a fault of ours');
-      return operation;
+      const change = decide(ahead);
+      if (change.op === 'setCategory') throw new Error('a fault of ours');
+      return change;
     });
   const told: Record<string, string> = { whole: String(CAN_END_WHOLE) };
   const ask = async (name: string, version: string, authorization: string, words: string[]) => {
@@ -108,6 +108,6 @@ else {
   });
 
   test('a header that would not stay on its line is not made', () => {
-    assert.throws(() => kept(jsonReply(200, '', ['A', 'b\r\nc'])), /Invalid character/);
+    assert.throws(() => prepared(jsonReply(200, '', ['A', 'b\r\nc'])), /Invalid character/);
   });
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
 import { DRILL } from '../../src/lab/drill.ts';
 import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
-import type { Recorded } from '../../src/lab/recorded.ts';
+import type { RequestRecord } from '../../src/lab/request-record.ts';
 
 const { rules: RULES } = CHECKS.find(({ id }) => id === 'backoff')!;
 const DRILLS = 10_000;
@@ -33,7 +33,7 @@ const POLICIES: [name: string, wait: Policy, verdict: string, least: number][] =
 /** What the network and a busy machine add. */
 const added = () => 1 + 4 * random();
 
-function requestAt(at: number, same: string, status: number): Recorded {
+function requestAt(at: number, same: string, status: number): RequestRecord {
   const reply = { endedAt: at + 1, ms: 1, fault: null, code: undefined, isLost: false, isKept: true, bans: false };
   const request = { unix: at, method: 'GET', target: same, operation: 'listPets', requestId: same, connection: 1 };
   const marks = {
@@ -51,7 +51,7 @@ function requestAt(at: number, same: string, status: number): Recorded {
 /** One client in one drill: its rows of failures, each followed by the reply that ends it. */
 function drilled(wait: Policy): Grade {
   const tallies = new Tallies();
-  const history: Recorded[] = [];
+  const history: RequestRecord[] = [];
   let at = 0;
   for (const [row, failures] of ROWS.entries()) {
     let waited = BASE_MS;

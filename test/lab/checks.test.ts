@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
 import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
+import { KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/histories.ts';
 import { junitOf } from '../../src/lab/junit.ts';
-import { KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/record.ts';
-import type { Recorded } from '../../src/lab/recorded.ts';
+import type { RequestRecord } from '../../src/lab/request-record.ts';
 
 /** A request, of which a test says only what matters. */
-interface Told extends Partial<Omit<Recorded, 'at' | 'endedAt'>> {
+interface Told extends Partial<Omit<RequestRecord, 'at' | 'endedAt'>> {
   /** Seconds since the beginning; the reply took a millisecond unless `took` says more. */
   s: number;
   took?: number;
@@ -23,7 +23,7 @@ const OPEN = {};
  * Requests as a good client sends them; by default every one is another GET on connection 1. Each knows of connections
  * that were used before it.
  */
-function history(...rows: Told[]): Recorded[] {
+function history(...rows: Told[]): RequestRecord[] {
   let newestConnection = 0;
   return rows.map(({ s, took = 1, wait, method = 'GET', ...rest }, place) => {
     const at = Math.round(1_000 * s);
@@ -369,7 +369,7 @@ test('a warning is half', () => {
 });
 
 test('a record keeps its newest requests that have ended, and what they counted for longer', () => {
-  const { record } = new KeyStates().of('k1');
+  const { history: record } = new KeyStates().of('k1');
   const [outlived, ...others] = history(...range(MAX_REQUESTS + 11, (s) => get(s, { bans: s < 2 })));
   record.begin({ ...outlived, endedAt: Number.POSITIVE_INFINITY });
   assert.equal(record.ended().length, 0);
@@ -385,7 +385,7 @@ test('a record keeps its newest requests that have ended, and what they counted 
 });
 
 test('a POST that is forgotten by its client is told, though the record no longer holds it', () => {
-  const { record } = new KeyStates().of('k1');
+  const { history: record } = new KeyStates().of('k1');
   for (const one of history(post(0, lost), ...range(MAX_REQUESTS, (n) => get(n + 1)))) {
     record.begin(one);
     record.end(one);
@@ -394,7 +394,7 @@ test('a POST that is forgotten by its client is told, though the record no longe
 });
 
 test('how long a POST may still come again', () => {
-  const { record } = new KeyStates().of('k1');
+  const { history: record } = new KeyStates().of('k1');
   for (const one of history(post(0, lost))) {
     record.begin(one);
     record.end(one);
@@ -403,7 +403,7 @@ test('how long a POST may still come again', () => {
 });
 
 test('the last 4,096 pages that Links led to are known', () => {
-  const { links } = new KeyStates().of('k1').record;
+  const { links } = new KeyStates().of('k1').history;
   for (let page = 0; page <= MAX_LINKS; page++) links.add(page);
   links.add(7); // it is there already
   assert.deepEqual(

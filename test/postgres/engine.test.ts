@@ -4,8 +4,8 @@ import path from 'node:path';
 import { it } from 'node:test';
 import { restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import { backup, restore } from '../../src/store/file/tools.ts';
-import { columnsOf } from '../../src/store/operations.ts';
 import { program, temporary } from '../program.ts';
 import { order } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
@@ -113,7 +113,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const { limit, remaining } = (await limiter.look(key)).day;
     const counts = { pets: 1, orders: 0, categories: 0, keys: 3 };
     assert.deepEqual([store.read.counts(), limit - remaining], [counts, 0]);
-    assert.deepEqual([advanced.ahead, store.read.keys.get(key.id)!.ahead], [121_000, undefined]);
+    assert.deepEqual([advanced.clockAdvanceMs, store.read.keys.get(key.id)!.clockAdvanceMs], [121_000, undefined]);
   });
 
   it('of two restores into one schema at once one is done, and the other refused in words', async (t) => {

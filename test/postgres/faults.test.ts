@@ -6,7 +6,7 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { columnsOf } from '../../src/store/operations.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import { command, program, serving, temporary } from '../program.ts';
 import { checked, pet } from '../store/opened.ts';
 import { Database, missing } from './database.ts';

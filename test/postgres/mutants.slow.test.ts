@@ -44,7 +44,7 @@ const MUTANTS: [what: string, test: string, ...edits: Edit[]][] = [
   [
     'the look-up of an Idempotency-Key in the decision',
     'shop/shop: two services on one journal',
-    ['src/shop/once.ts', 'if (made === undefined) return make', 'if (true) return make'],
+    ['src/shop/idempotency.ts', 'if (made === undefined) return make', 'if (true) return make'],
   ],
 ];
 

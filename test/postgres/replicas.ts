@@ -29,7 +29,7 @@ export async function replica(t: Pick<TestContext, 'after'>, url: string) {
 export async function addPet(store: Store, name: string, once?: string): Promise<number> {
   const wanted = once === undefined ? undefined : { caller: 'k1', key: once, at: store.unix() };
   const decided = await store.write((ahead) => {
-    const made = wanted && ahead.made('addPet', wanted);
+    const made = wanted && ahead.firstResult('addPet', wanted);
     if (made) return { op: 'again', made };
     const pet = { id: ahead.counters.nextPetId, name, categoryId: 9007199254740993n, status: 'available' as const };
     return { op: 'addPet', pet, once: wanted };

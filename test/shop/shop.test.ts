@@ -4,12 +4,12 @@ import { test } from 'node:test';
 import { ENDPOINTS, placesOf } from '../../src/routes.ts';
 import { ReplyCache } from '../../src/shop/cache.ts';
 import type { Call, Handler, Shop } from '../../src/shop/call.ts';
-import { replayed } from '../../src/shop/once.ts';
+import { replayed } from '../../src/shop/idempotency.ts';
 import { createOrder, updateOrder } from '../../src/shop/orders.ts';
 import { createPet } from '../../src/shop/pets.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/model.ts';
-import { columnsOf } from '../../src/store/operations.ts';
 import { SetClock } from '../clock.ts';
 import { SharedList } from '../store/shared-journal.ts';
 

@@ -1,5 +1,5 @@
 /** For bytes.test.ts, with --expose-gc: by how many bytes of heap what is kept has grown, beside the estimate. */
-import { type Operation, ORDER_STATUSES } from '../../src/store/model.ts';
+import { type Change, ORDER_STATUSES } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 
 const ROWS = 40_000;
@@ -12,7 +12,7 @@ const pet = (i: number, name: string, categoryId: number | bigint = 1) => {
 };
 const about = { plan: 'pro' as const, perMinute: 300, perDay: 10_000, environment: 'production' as const };
 
-const CASES: Record<string, (i: number) => Operation> = {
+const CASES: Record<string, (i: number) => Change> = {
   'animals with short names': (i) => ({ op: 'addPet', pet: pet(i, own(`Rex ${i}`)) }),
   'animals with long names': (i) => ({ op: 'addPet', pet: pet(i, own(`${i}`.padStart(255, 'x'))) }),
   'animals with names of 255 four-byte characters': (i) => ({ op: 'addPet', pet: pet(i, wide(i)) }),
@@ -49,7 +49,7 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-const found = Object.entries(CASES).map(([name, operation]) => {
+const found = Object.entries(CASES).map(([name, change]) => {
   const state = new State();
   if (name === 'orders') {
     const columns = {
@@ -60,7 +60,7 @@ const found = Object.entries(CASES).map(([name, operation]) => {
     state.apply([{ op: 'pets', first: 1, ...columns }]);
   }
   const [heap, bytes] = [heapUsed(), state.bytes.total];
-  for (let i = 0; i < ROWS; i++) state.apply([operation(i)]);
+  for (let i = 0; i < ROWS; i++) state.apply([change(i)]);
   const grown = heapUsed() - heap;
   return [name, grown / ROWS, (state.bytes.total - bytes) / ROWS, state.counts().pets];
 });

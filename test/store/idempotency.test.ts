@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { BoundError } from '../../src/store/bounds.ts';
+import { prove } from '../../src/store/change-json.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { Made, Operation } from '../../src/store/model.ts';
-import { prove } from '../../src/store/record.ts';
+import type { Change, FirstResult } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
@@ -19,9 +19,9 @@ const OF_ALL = 1_000_000;
 const PIECE = 10_000;
 
 /** Records of a caller as a state is told, one made each millisecond from `at` on. */
-function* records(caller: string, count: number, at: number): Generator<Operation> {
+function* records(caller: string, count: number, at: number): Generator<Change> {
   for (let from = 0; from < count; from += PIECE) {
-    const onces = Array.from({ length: Math.min(PIECE, count - from) }, (_, i): [string, Made] => {
+    const onces = Array.from({ length: Math.min(PIECE, count - from) }, (_, i): [string, FirstResult] => {
       return [`addPet\n${caller}\nold-${from + i}`, { id: 1, status: 'available', at: at + from + i }];
     });
     yield { op: 'onces', onces };
@@ -42,7 +42,7 @@ async function start(t: TestContext, options?: ServiceOptions) {
     return { status: reply.status, headers: reply.headers, body: await reply.text() };
   };
   const fill = async (caller: string, count: number) => {
-    for (const operation of records(caller, count, store.unix())) await store.write(() => operation);
+    for (const change of records(caller, count, store.unix())) await store.write(() => change);
   };
   return { ...service, add, fill };
 }
@@ -76,7 +76,7 @@ test('all together have 1,000,000; then 503 with the time at which the oldest of
   const { add, fill, store, key } = await start(t, { engine, clock });
   await add('first');
   for (let caller = 0; caller < OF_ALL / OF_KEY; caller++) await fill(`other${caller}`, OF_KEY - Number(caller === 0));
-  assert.equal(store.read.onces.size, OF_ALL);
+  assert.equal(store.read.idempotency.size, OF_ALL);
   clock.advance(DAY_MS / 2);
   for (const once of ['a', 'b']) {
     const refused = await add(once, key);
@@ -96,7 +96,7 @@ test('all together have 1,000,000; then 503 with the time at which the oldest of
     [201, 201],
     'as soon as the first have ended',
   );
-  assert.ok(store.read.onces.size < OF_ALL);
+  assert.ok(store.read.idempotency.size < OF_ALL);
 });
 
 test('what the lab lets pass makes room too, for that key alone, and nothing that has ended stays', async () => {
@@ -125,10 +125,10 @@ test('what the lab lets pass makes room too, for that key alone, and nothing tha
   await add('k2');
   const usage = { key: 'k1', dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
   await store.write(() => ({ op: 'advance', at: 1_000_000, key: 'k1', ms: DAY_MS, usage }));
-  const before = store.read.onces.size;
+  const before = store.read.idempotency.size;
   await Promise.all(Array.from({ length: 100 }, () => add('k1')));
-  assert.equal(store.read.onces.size, before + 100 - 6_400, '64 of its own go with each that comes');
-  assert.ok(store.read.made('addPet', { caller: 'k2', key: 'old-0', at: 1_000_000 }));
+  assert.equal(store.read.idempotency.size, before + 100 - 6_400, '64 of its own go with each that comes');
+  assert.ok(store.read.firstResult('addPet', { caller: 'k2', key: 'old-0', at: 1_000_000 }));
 });
 
 test('a state is the same whether it was lived through or read back: so are its bounds', () => {
@@ -144,13 +144,13 @@ test('a state is the same whether it was lived through or read back: so are its 
     lived.apply([{ op: 'addPet', pet: pet(i + 1), once }]);
     if (i === 250) lived.apply([...records('k1', 3, 1)]);
   }
-  back.apply([...lived.operations()]);
+  back.apply([...lived.changes()]);
   Object.assign(back, { counters: lived.counters, time: lived.time });
   assert.equal(prove(back).digest, prove(lived).digest);
   assert.deepEqual(
-    ['k1', 'import', 'k2'].map((caller) => back.onces.of(caller).size),
-    ['k1', 'import', 'k2'].map((caller) => lived.onces.of(caller).size),
+    ['k1', 'import', 'k2'].map((caller) => back.idempotency.of(caller).size),
+    ['k1', 'import', 'k2'].map((caller) => lived.idempotency.of(caller).size),
   );
-  const sizes = ['k1', 'import'].map((caller) => back.onces.of(caller).size);
-  assert.equal(sizes[0] + sizes[1], back.onces.size);
+  const sizes = ['k1', 'import'].map((caller) => back.idempotency.of(caller).size);
+  assert.equal(sizes[0] + sizes[1], back.idempotency.size);
 });

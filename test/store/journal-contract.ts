@@ -4,9 +4,9 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { columnsOf } from '../../src/store/changes.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import type { Ahead } from '../../src/store/model.ts';
-import { columnsOf } from '../../src/store/operations.ts';
 import { seeded } from '../faults/sim-disk.ts';
 import { addKey, addPet, checked, order, pet } from './opened.ts';
 
@@ -82,7 +82,7 @@ export function testJournal({ name, stores: count, keep }: Contract): void {
       for (const other of stores) {
         await addPet(other);
         assert.deepEqual(other.read.pets.get(1), pet(1, 'one'));
-        assert.equal(other.read.keys.get('k1')?.ahead, 86_400_000);
+        assert.equal(other.read.keys.get('k1')?.clockAdvanceMs, 86_400_000);
         assert.deepEqual(other.read.usage.get('k1'), usage);
         const { orders, categories, keys } = checked(other);
         assert.deepEqual([orders, categories, keys], [0, 1, 1]);
@@ -117,7 +117,7 @@ function expected(error: Error): undefined {
 
 function addOnce(ahead: Ahead, key: string) {
   const once = { caller: 'k1', key, at: AT };
-  const made = ahead.made('addPet', once);
+  const made = ahead.firstResult('addPet', once);
   if (made) return { op: 'again' as const, made };
   return { op: 'addPet' as const, pet: pet(ahead.counters.nextPetId), once };
 }

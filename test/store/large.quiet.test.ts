@@ -4,8 +4,8 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { columnsOf } from '../../src/store/changes.ts';
 import { openStore } from '../../src/store/file/open.ts';
-import { columnsOf } from '../../src/store/operations.ts';
 import { command, program, serving, temporary } from '../program.ts';
 import { order, pet } from './opened.ts';
 

@@ -1,13 +1,15 @@
-/** The memory store: what is decided on what, what waits for what, its time, and random operations on it. */
+/** The memory store: what is decided on what, what waits for what, its time, and random changes on it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { decode } from '../../src/store/change-json.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import {
   type Ahead,
   type Category,
+  type Change,
+  type FirstResult,
   type Journal,
-  type Made,
-  type Operation,
   ORDER_STATUSES,
   type Order,
   PET_STATUSES,
@@ -16,42 +18,41 @@ import {
   type Reading,
   StoreError,
 } from '../../src/store/model.ts';
-import { columnsOf } from '../../src/store/operations.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { type Random, seeded } from '../faults/sim-disk.ts';
-import { oneOperation } from '../faults/workload.ts';
+import { oneChange } from '../faults/workload.ts';
 import { addKey, addPet, aKey, check, is, order, pet, withStore } from './opened.ts';
 import { SharedList } from './shared-journal.ts';
 
 /** As the store has it. */
 const MAX_WAITING_WRITES = 4096;
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** Of the random operations. */
+/** Of the random changes. */
 const SEED = Number(process.env.SEED ?? 11);
 const ROUNDS = 200;
 
 /** A journal that keeps nothing, and whose appends end when and as the test says. */
 class Held implements Journal {
-  batches: Operation[][] = [];
-  #end: { resolve(others?: Operation[]): void; reject(error: Error): void } | undefined;
-  take: (operations: Operation[]) => void = () => {};
+  batches: Change[][] = [];
+  #end: { resolve(others?: Change[]): void; reject(error: Error): void } | undefined;
+  take: (changes: Change[]) => void = () => {};
 
   async replay(): Promise<void> {}
   async close(): Promise<void> {}
 
-  append(batch: Operation[]): Promise<Operation[] | undefined> {
+  append(batch: Change[]): Promise<Change[] | undefined> {
     this.batches.push(batch);
     return new Promise((resolve, reject) => {
       this.#end = { resolve, reject };
     });
   }
 
-  follow(take: (operations: Operation[]) => void): void {
+  follow(take: (changes: Change[]) => void): void {
     this.take = take;
   }
 
-  async end(others?: Operation[] | Error): Promise<void> {
+  async end(others?: Change[] | Error): Promise<void> {
     while (!this.#end) await turn();
     const { resolve, reject } = this.#end;
     this.#end = undefined;
@@ -101,7 +102,7 @@ test('a refusal, or an answer given again, waits until what it rests on is durab
   const once = { caller: 'k1', key: 'a', at: 5 };
   const told: string[] = [];
   const tell = (what: string) => () => void told.push(what);
-  const again = (ahead: Ahead) => ({ op: 'again' as const, made: ahead.made('addPet', once) as Made });
+  const again = (ahead: Ahead) => ({ op: 'again' as const, made: ahead.firstResult('addPet', once) as FirstResult });
   const made = { id: 1, status: 'available', at: 5 };
   await assert.rejects(refuse(store), /refused/, 'where there is nothing to wait for');
   void store.write(() => ({ op: 'addPet', pet: pet(1), once })).then(tell('written'));
@@ -109,10 +110,10 @@ test('a refusal, or an answer given again, waits until what it rests on is durab
   void store.write(again).then(tell('again'));
   await turn();
   const later = store.write(again);
-  assert.deepEqual([told, store.read.made('addPet', once)], [[], undefined]);
+  assert.deepEqual([told, store.read.firstResult('addPet', once)], [[], undefined]);
   await journal.end();
   assert.deepEqual(told, ['written', 'refused', 'again']);
-  assert.deepEqual([(await later).made, store.read.made('addPet', once)], [made, made]);
+  assert.deepEqual([(await later).made, store.read.firstResult('addPet', once)], [made, made]);
   assert.equal(journal.batches.length, 1, 'nothing was written for that');
 });
 
@@ -173,12 +174,12 @@ test('what rests on a batch that failed goes with it; what waits is decided on w
   }
 });
 
-test('an operation that cannot be is refused before it is written, and one too large', () =>
+test('a change that cannot be is refused before it is written, and one too large', () =>
   withStore({}, async ({ store }) => {
     await addPet(store);
     const usage = { key: 'k9', dayUsed: 1, dayEndsAt: 1, banStep: 0, banEndsAt: 0 };
     const huge = columnsOf([{ ...pet(2), name: 'x'.repeat(5_000_000) }]);
-    const impossible: Operation[] = [
+    const impossible: Change[] = [
       { op: 'addPet', pet: pet(5) },
       { op: 'pets', first: 1, ...columnsOf([pet(1)]) },
       { op: 'pets', first: 5, ...columnsOf([pet(5)]), once: { caller: 'import', key: 'a:0', at: 1 } },
@@ -187,11 +188,11 @@ test('an operation that cannot be is refused before it is written, and one too l
       { op: 'usage', at: 1, entries: [usage] },
       { op: 'advance', at: 1, key: 'k9', ms: 1, usage },
     ];
-    const tooLarge: Operation[] = [
+    const tooLarge: Change[] = [
       { op: 'pets', first: 2, ...huge },
       { op: 'fill', at: 1, categories: [], pets: huge },
     ];
-    const write = (operation: Operation) => store.write(() => operation);
+    const write = (change: Change) => store.write(() => change);
     for (const one of impossible) await assert.rejects(write(one), /pet|order|key|usage/);
     for (const one of tooLarge) await assert.rejects(write(one), is('rejected'));
     const large = columnsOf([{ ...pet(1), name: 'x'.repeat(1_000_000) }]);
@@ -234,7 +235,7 @@ test('what was made under an Idempotency-Key is known for 24 hours of store time
     const made = (caller: string, at: number) =>
       opened.store
         .write((ahead) => {
-          throw new Error(JSON.stringify(ahead.made('addPet', { ...once, caller, at }) ?? 'nothing'));
+          throw new Error(JSON.stringify(ahead.firstResult('addPet', { ...once, caller, at }) ?? 'nothing'));
         })
         .catch((error) => JSON.parse(error.message));
     await opened.store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.counters.nextPetId), once }));
@@ -254,7 +255,7 @@ test('expired idempotency records go a few at a time, the oldest first; one that
   const add = (key: number, at: number) => {
     const once = { caller: 'k1', key: `${key}`, at };
     state.apply([{ op: 'addPet', pet: pet(state.counters.nextPetId), once }]);
-    return state.onces.size;
+    return state.idempotency.size;
   };
   for (let key = 0; key < 200; key++) add(key, key);
   const at = DAY_MS + 200;
@@ -296,38 +297,38 @@ class Plain {
     }
   }
 
-  apply(operation: Operation): void {
+  apply(change: Change): void {
     const petOf = (id: number) => this.pets.find((pet) => pet.id === id)!;
-    if (operation.op === 'addPet') this.pets.push({ ...operation.pet });
-    if (operation.op === 'placeOrder') {
-      this.orders.push({ ...operation.order });
-      petOf(operation.order.petId).status = 'pending';
+    if (change.op === 'addPet') this.pets.push({ ...change.pet });
+    if (change.op === 'placeOrder') {
+      this.orders.push({ ...change.order });
+      petOf(change.order.petId).status = 'pending';
     }
-    if (operation.op === 'closeOrder') {
-      const order = this.orders.find(({ id }) => id === operation.id)!;
-      order.status = operation.status;
-      petOf(order.petId).status = operation.status === 'delivered' ? 'sold' : 'available';
+    if (change.op === 'closeOrder') {
+      const order = this.orders.find(({ id }) => id === change.id)!;
+      order.status = change.status;
+      petOf(order.petId).status = change.status === 'delivered' ? 'sold' : 'available';
     }
-    if (operation.op === 'setCategory') {
-      this.categories = this.categories.filter(({ id }) => id !== operation.category.id);
-      this.categories.push(operation.category);
+    if (change.op === 'setCategory') {
+      this.categories = this.categories.filter(({ id }) => id !== change.category.id);
+      this.categories.push(change.category);
       this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
     }
-    if (operation.op === 'pets') this.#add(operation.first, operation);
-    if (operation.op === 'fill') {
-      [this.pets, this.orders, this.categories] = [[], [], operation.categories];
-      this.#add(1, operation.pets);
+    if (change.op === 'pets') this.#add(change.first, change);
+    if (change.op === 'fill') {
+      [this.pets, this.orders, this.categories] = [[], [], change.categories];
+      this.#add(1, change.pets);
     }
   }
 }
 
-function decide(ahead: Ahead, random: Random): Operation {
+function decide(ahead: Ahead, random: Random): Change {
   const below = (n: number) => Math.floor(random() * n);
   const some = (max: number) =>
     Array.from({ length: 1 + below(max) }, (_, i) => ({ ...pet(0, `i${i}`, PET_STATUSES[below(3)]), categoryId: i }));
   if (random() < 0.05) return { op: 'pets', first: ahead.counters.nextPetId, ...columnsOf(some(900)) };
   if (random() < 0.003) return { op: 'fill', at: 1, categories: [], pets: columnsOf(some(3000)) };
-  return oneOperation(ahead, random);
+  return oneChange(ahead, random);
 }
 
 function compare(read: Reading, plain: Plain, random: Random): void {
@@ -347,7 +348,7 @@ function compare(read: Reading, plain: Plain, random: Random): void {
   assert.deepEqual(read.categories.page(from, limit), pageOf(wanted));
 }
 
-test('random operations leave what a plain model holds, through crashes, closes and compactions', (t) => {
+test('random changes leave what a plain model holds, through crashes, closes and compactions', (t) => {
   t.diagnostic(`seed ${SEED}`);
   const random = seeded(SEED);
   const plain = new Plain();
@@ -355,7 +356,7 @@ test('random operations leave what a plain model holds, through crashes, closes 
     for (let round = 0; round < ROUNDS; round++) {
       const write = () => opened.store.write((ahead) => decide(ahead, random));
       const writes = Array.from({ length: 1 + Math.floor(random() * 6) }, write);
-      for (const operation of await Promise.all(writes)) plain.apply(operation);
+      for (const change of await Promise.all(writes)) plain.apply(change);
       compare(opened.store.read, plain, random);
       const chance = random();
       if (chance < 0.03) await opened.crash();
@@ -366,4 +367,10 @@ test('random operations leave what a plain model holds, through crashes, closes 
     const { pets, orders, categories } = opened.store.read.counts();
     assert.deepEqual([pets, orders, categories], [plain.pets.length, plain.orders.length, plain.categories.length]);
   });
+});
+
+test('a key that an earlier version kept with an advanced clock is read with it', () => {
+  const key = { id: 'k1', slot: 0, name: 'x', plan: 'free', perMinute: 1, perDay: 1, environment: 'production' };
+  const line = { op: 'setKey', key: { ...key, createdAt: 1, secrets: [], ahead: 90_000 } };
+  assert.deepEqual(decode(line), { op: 'setKey', key: { ...key, createdAt: 1, secrets: [], clockAdvanceMs: 90_000 } });
 });

@@ -9,7 +9,7 @@ import { openReadOnly } from '../../src/operator/file-engine.ts';
 import { encodeFile, seal } from '../../src/store/file/format.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { readStore, restore } from '../../src/store/file/tools.ts';
-import type { ApiKey, Operation } from '../../src/store/model.ts';
+import type { ApiKey, Change } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { unlocked } from '../faults/sim-disk.ts';
@@ -77,6 +77,7 @@ const keys = [
   ]),
   ...[-1, 'x', null].flatMap((value) => [
     { ...KEY, revokedAt: value },
+    { ...KEY, clockAdvanceMs: value },
     { ...KEY, ahead: value },
   ]),
 ];
@@ -146,7 +147,7 @@ const OPERATIONS: object[] = [
   ...[...pairs.map((pair) => [pair]), ...NO_LIST].map((list) => ({ op: 'onces', onces: list })),
 ];
 
-/** Whole lines, where none of an operation is to stand. `B`: the number of the next batch. */
+/** Whole lines, where none of a change is to stand. `B`: the number of the next batch. */
 const LINES = [
   'null',
   'true',
@@ -254,7 +255,7 @@ test(`sealed nonsense behind a good batch: ${STRANGE.length + OPERATIONS.length 
     const lines = [
       ...STRANGE.map((line) => place + line),
       ...LINES.map((line) => line.replace(/\bB\b/, batch)),
-      ...OPERATIONS.map((operation) => JSON.stringify({ batch, n: 0, last: true, ...operation }).slice(1)),
+      ...OPERATIONS.map((change) => JSON.stringify({ batch, n: 0, last: true, ...change }).slice(1)),
     ];
     for (const line of lines) {
       writeFileSync(path, whole);
@@ -341,7 +342,7 @@ test('a sealed store that contradicts itself, its proof right, is refused', asyn
     mkdirSync(dir, { mode: 0o700 });
     const state = new State();
     for (const [at, status] of (['pending', 'available', 'available'] as const).entries()) {
-      state.apply([{ op: 'addPet', pet: pet(at + 1, 'x', status) } satisfies Operation]);
+      state.apply([{ op: 'addPet', pet: pet(at + 1, 'x', status) } satisfies Change]);
     }
     state.counters.nextOrderId = 9;
     state.counters.nextSlot = 9;

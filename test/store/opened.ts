@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { prove } from '../../src/store/change-json.ts';
 import type { Disk } from '../../src/store/file/disk.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
 import { openStore } from '../../src/store/file/open.ts';
@@ -10,14 +11,13 @@ import { readStore } from '../../src/store/file/tools.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
 import {
   type ApiKey,
-  type Operation,
+  type Change,
   type Pet,
   type PetStatus,
   type Proof,
   type Store,
   StoreError,
 } from '../../src/store/model.ts';
-import { prove } from '../../src/store/record.ts';
 import { SetClock } from '../clock.ts';
 import { unlocked } from '../faults/sim-disk.ts';
 
@@ -77,7 +77,7 @@ export const is = (failure: string) => (error: unknown) => error instanceof Stor
 
 export const filesIn = (dir: string): string[] => readdirSync(dir).filter((name) => name !== 'LOCK');
 
-type OperationOf<K extends Operation['op']> = Extract<Operation, { op: K }>;
+type OperationOf<K extends Change['op']> = Extract<Change, { op: K }>;
 
 export function addPet(store: Store, name = 'Rex', status: PetStatus = 'available'): Promise<OperationOf<'addPet'>> {
   return store.write((ahead) => ({ op: 'addPet', pet: pet(ahead.counters.nextPetId, name, status) }));

@@ -2,19 +2,19 @@
  * One list of batches in memory that several stores share, and collide on: a journal as a database would be, without the
  * database. Nothing is handed on by reference.
  */
-import type { Journal, Operation } from '../../src/store/model.ts';
+import type { Change, Journal } from '../../src/store/model.ts';
 
 export class SharedList {
-  readonly batches: Operation[][] = [];
+  readonly batches: Change[][] = [];
   readonly #followers = new Set<() => void>();
 
   journal(): Journal {
     let seen = 0;
     let look = () => {};
     const unseen = () => {
-      const operations = this.batches.slice(seen).flat();
+      const changes = this.batches.slice(seen).flat();
       seen = this.batches.length;
-      return structuredClone(operations);
+      return structuredClone(changes);
     };
     return {
       replay: async (state) => state.apply(unseen()),
@@ -29,8 +29,8 @@ export class SharedList {
       },
       follow: (take) => {
         look = () => {
-          const operations = unseen();
-          if (operations.length > 0) take(operations);
+          const changes = unseen();
+          if (changes.length > 0) take(changes);
         };
         this.#followers.add(look);
       },

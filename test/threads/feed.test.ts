@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { StateAhead } from '../../src/store/ahead.ts';
-import type { Operation } from '../../src/store/model.ts';
+import type { Change } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { Feed, Follower } from '../../src/threads/feed.ts';
 import { newMemory, PUBLISHED } from '../../src/threads/memory.ts';
 import { seeded } from '../faults/sim-disk.ts';
-import { oneOperation } from '../faults/workload.ts';
+import { oneChange } from '../faults/workload.ts';
 
 /** Until the test ends, however it does: an open port would keep the process. */
 function feeding(t: TestContext, state = new State(), published = 0) {
@@ -23,7 +23,7 @@ function feeding(t: TestContext, state = new State(), published = 0) {
   return { state, words, feed, follower };
 }
 
-const pet = (id: number): Operation => ({
+const pet = (id: number): Change => ({
   op: 'addPet',
   pet: { id, name: 'Rex', categoryId: 2n ** 62n, status: 'available' },
 });
@@ -40,13 +40,13 @@ function shown({
   return [pets.page(0, all).items, orders.page(0, all).items, categories.page().items, [...keys.values()]];
 }
 
-test('random operations, before and after it follows: it shows what the writer shows', async (t) => {
+test('random changes, before and after it follows: it shows what the writer shows', async (t) => {
   const random = seeded(7);
   const state = new State();
   const next = () => {
-    const operation = oneOperation(new StateAhead(state), random);
-    state.apply([operation]);
-    return operation;
+    const change = oneChange(new StateAhead(state), random);
+    state.apply([change]);
+    return change;
   };
   for (let i = 0; i < 400; i++) next();
   const { feed, follower } = feeding(t, state);
@@ -86,8 +86,8 @@ test('what keys have used, and Idempotency-Keys, are nothing to a reader', async
   feed.publish([{ op: 'usage', at: 1, entries: [] }]);
   assert.equal(Atomics.load(words, PUBLISHED), 0);
   const once = { caller: 'k1', key: 'a', at: 1 };
-  feed.publish([{ ...(pet(1) as Operation & { op: 'addPet' }), once }]);
+  feed.publish([{ ...(pet(1) as Change & { op: 'addPet' }), once }]);
   assert.equal(follower.read.counts().pets, 1);
-  assert.equal(follower.read.made('addPet', once), undefined);
+  assert.equal(follower.read.firstResult('addPet', once), undefined);
   await assert.rejects(follower.write());
 });

@@ -2,7 +2,7 @@
  * The one kind of data file, `store-000007.jsonl` (docs/formats.md): JSON lines, to be read with less and jq. The first
  * line is a header. The first batch is the state as it was when the file was begun, and ends with its counts and
  * digest; each further batch is what became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and an
- * operation: `n` counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that
+ * change: `n` counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that
  * member up to the end of the line.
  *
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
@@ -12,8 +12,8 @@ import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
 import { shellWord } from '../../quoting.ts';
-import { type Counters, type Operation, StoreError } from '../model.ts';
-import { encode, encodeState, VersionError } from '../record.ts';
+import { encode, encodeState, VersionError } from '../change-json.ts';
+import { type Change, type Counters, StoreError } from '../model.ts';
 import { isCounters } from '../shape.ts';
 import type { State } from '../state.ts';
 
@@ -105,18 +105,18 @@ export function isSealed(line: Buffer): boolean {
   return line.length > SEAL_BYTES && line.toString('latin1', 0, SEAL_BYTES) === checksum(line.subarray(SEAL_BYTES));
 }
 
-/** What stands before an operation. */
+/** What stands before a change. */
 const placeOf = (batch: number, n: number, isLast: boolean): string =>
   `"batch":${digits(batch)},"n":${n},${isLast ? '"last":true,' : ''}`;
 
 /** `close`: the store was closed, and everything is durable that stands before. */
-export function encodeBatch(batch: number, operations: readonly (Operation | { op: 'close' })[]): Buffer {
+export function encodeBatch(batch: number, changes: readonly (Change | { op: 'close' })[]): Buffer {
   let text = '';
-  for (const [n, operation] of operations.entries()) {
-    const body = operation.op === 'close' ? '"op":"close"}' : encode(operation);
-    const line = seal(placeOf(batch, n, n === operations.length - 1) + body);
+  for (const [n, change] of changes.entries()) {
+    const body = change.op === 'close' ? '"op":"close"}' : encode(change);
+    const line = seal(placeOf(batch, n, n === changes.length - 1) + body);
     if (3 * line.length > MAX_LINE_BYTES && Buffer.byteLength(line) > MAX_LINE_BYTES) {
-      throw new StoreError('rejected', 'the operation is too large for one record');
+      throw new StoreError('rejected', 'the change is too large for one record');
     }
     text += line;
     if (3 * text.length > MAX_BATCH_BYTES) throw new StoreError('busy', 'too much is written at once');

@@ -15,7 +15,7 @@
  * written meanwhile is copied behind it, a last piece of it while a batch waits; durable; its name; the name durable;
  * `LOCK` says that no older file counts; only then the old file goes. After a crash the higher number counts, whole.
  */
-import { type Journal, type Operation, StoreError } from '../model.ts';
+import { type Change, type Journal, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
 import { Compactions } from './compactions.ts';
 import { dropOthers, type Home, newStoreId } from './directory.ts';
@@ -87,7 +87,7 @@ export class FileJournal implements Journal {
     });
   }
 
-  append(batch: Operation[]): Promise<undefined> {
+  append(batch: Change[]): Promise<undefined> {
     return this.#inTurn(async () => {
       const current = await this.#writable();
       const bytes = encodeBatch(this.#batch + 1, batch);

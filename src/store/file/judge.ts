@@ -1,5 +1,5 @@
 /** What stands at the first bad place of a file: torn, as a crash may leave it, or damaged. */
-import { decode, VersionError } from '../record.ts';
+import { decode, VersionError } from '../change-json.ts';
 import { isSealed, LINE_FEED, MAX_BATCH_BYTES, parsed } from './format.ts';
 
 const SECTOR_BYTES = 512;

@@ -1,6 +1,7 @@
 /** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
-import type { Operation } from '../model.ts';
-import { decode, loaderOf, VersionError } from '../record.ts';
+
+import { decode, loaderOf, VersionError } from '../change-json.ts';
+import type { Change } from '../model.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
@@ -40,7 +41,7 @@ class Reader {
   readonly #onHeader: ReadFileOptions['onHeader'];
   /** Of the batch that is not whole yet. */
   #lines = 0;
-  #operations: Operation[] = [];
+  #changes: Change[] = [];
 
   constructor(path: string, state: State | undefined, onHeader: ReadFileOptions['onHeader']) {
     [this.#path, this.#state, this.#load, this.#onHeader] = [path, state, loaderOf(state), onHeader];
@@ -79,16 +80,16 @@ class Reader {
       const entry = decode(line);
       const isProof = entry.op === 'proof';
       if (isProof !== (isLast && found.length === 0)) throw new Error('the proof is not the last of the first batch');
-      if (found.length > 0) this.#operations.push(entry as Operation);
+      if (found.length > 0) this.#changes.push(entry as Change);
       else this.#load(entry, bytes.subarray(bytes.indexOf('"op"')));
-      if (isLast) this.#state?.apply(this.#operations);
+      if (isLast) this.#state?.apply(this.#changes);
     } catch (error) {
       if (error instanceof VersionError) throw error;
       throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
     }
     this.#lines++;
     if (!isLast) return;
-    [this.#lines, this.#operations] = [0, []];
+    [this.#lines, this.#changes] = [0, []];
     [found.batch, found.length] = [found.batch + 1, offset + bytes.length + 1];
   }
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
+import { prove } from '../../../src/store/change-json.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { LOCK } from '../../../src/store/file/lock.ts';
 import { repair } from '../../../src/store/file/tools.ts';
-import { prove } from '../../../src/store/record.ts';
 import { addPet, pet } from '../../store/opened.ts';
 import type { Report, Row } from '../row.ts';
 import { DIR, type Random, SimDisk, seeded } from '../sim-disk.ts';
@@ -30,7 +30,7 @@ function digestOn(disk: SimDisk, known: Known): Promise<string> {
   return digest;
 }
 
-/** The states that may be found: after some operation that was sent, with all that were acknowledged. */
+/** The states that may be found: after some change that was sent, with all that were acknowledged. */
 const allowedAt = ({ history, acknowledged, sent }: Moment) => digestsOf(history).slice(acknowledged, sent + 1);
 
 async function judge(moment: Moment, disk: SimDisk, known: Known): Promise<string> {
@@ -38,7 +38,7 @@ async function judge(moment: Moment, disk: SimDisk, known: Known): Promise<strin
   if (allowedAt(moment).includes(digest)) return digest;
   const { acknowledged, sent, history } = moment;
   const found = digestsOf(history).indexOf(digest);
-  throw new Error(`recovered the state after ${found}, not after ${acknowledged} to ${sent} operations`);
+  throw new Error(`recovered the state after ${found}, not after ${acknowledged} to ${sent} changes`);
 }
 
 /** Where a write was ever acknowledged, a file that is gone is missed. */

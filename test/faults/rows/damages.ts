@@ -1,13 +1,13 @@
+import { prove } from '../../../src/store/change-json.ts';
+import { columnsOf } from '../../../src/store/changes.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { LOCK } from '../../../src/store/file/lock.ts';
 import { repair } from '../../../src/store/file/tools.ts';
-import { columnsOf } from '../../../src/store/operations.ts';
-import { prove } from '../../../src/store/record.ts';
 import type { State } from '../../../src/store/state.ts';
 import { addPet, pet } from '../../store/opened.ts';
 import type { Row } from '../row.ts';
 import { DIR, type Random, SECTOR_BYTES, SimDisk, seeded } from '../sim-disk.ts';
-import { oneOperation, openSim, recovered } from '../workload.ts';
+import { oneChange, openSim, recovered } from '../workload.ts';
 import { damaged, outcome } from '../written-file.ts';
 
 const DAMAGES = 500;
@@ -29,12 +29,12 @@ async function build(random: Random, known?: number): Promise<Store> {
   const { store, journal } = await openSim(disk);
   const animals = Array.from({ length: 1_500 }, () => pet(0));
   await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf(animals) }));
-  for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneOperation(ahead, random));
+  for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneChange(ahead, random));
   await journal.compact();
   const digests = [prove(store.read).digest];
   const marks = [disk.bytes(LOCK)];
   for (let i = 0; i < OPERATIONS; i++) {
-    await store.write((ahead) => oneOperation(ahead, random));
+    await store.write((ahead) => oneChange(ahead, random));
     digests.push(prove(store.read).digest);
     await new Promise((resolve) => setImmediate(resolve)); // the mark comes behind the batch
     marks.push(disk.bytes(LOCK));

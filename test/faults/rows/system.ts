@@ -2,9 +2,9 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { prove } from '../../../src/store/change-json.ts';
 import { realDisk } from '../../../src/store/file/disk.ts';
 import { openStore } from '../../../src/store/file/open.ts';
-import { prove } from '../../../src/store/record.ts';
 import { whyNoStrace } from '../../program.ts';
 import { addPet } from '../../store/opened.ts';
 import { bundle } from '../bundle.ts';
@@ -55,7 +55,7 @@ async function judge(data: string, life: Life): Promise<string | undefined> {
   if (lost.length > 0) return `acknowledged and lost: ${lost}`;
   const invented = ids.filter((id) => !life.sent.includes(id));
   if (invented.length > 0) return `never sent: ${invented}`;
-  const bare = ids.filter((id) => state.onces.get(`addPet\nk1\nonce-${id}`)?.id !== id);
+  const bare = ids.filter((id) => state.idempotency.get(`addPet\nk1\nonce-${id}`)?.id !== id);
   if (bare.length > 0) return `without idempotency record: ${bare}`;
   for (const isLast of [false, true]) {
     const { store } = await openStore(data, { disk: unlocked() });
@@ -73,7 +73,7 @@ interface Fault {
   check?(life: Life): string | undefined;
 }
 
-/** Made once for a row. */
+/** FirstResult once for a row. */
 function driverIn(root: string): string | Promise<string> {
   const made = join(root, 'driver.mjs');
   return existsSync(made) ? made : bundle(join(import.meta.dirname, '../driver.ts'), made);

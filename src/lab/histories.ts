@@ -1,7 +1,7 @@
 /** What is remembered of each key: its newest requests, what the checks have counted, its faults. All has a maximum. */
 import { Faults } from './faults.ts';
 import { type Grade, gradeOf, Tallies } from './grade.ts';
-import type { Recorded } from './recorded.ts';
+import type { RequestRecord } from './request-record.ts';
 
 export const MAX_REQUESTS = 256;
 export const MAX_KEYS = 1_024;
@@ -24,13 +24,13 @@ class Links {
   }
 }
 
-class KeyRecord {
+class History {
   readonly links = new Links();
   /** In order of arrival. */
-  readonly #requests: Recorded[] = [];
+  readonly #requests: RequestRecord[] = [];
   readonly #tallies = new Tallies();
 
-  begin(request: Recorded): void {
+  begin(request: RequestRecord): void {
     if (this.#requests.length === MAX_REQUESTS) {
       // What is forgotten can no longer be judged later.
       if (this.#requests[0].method === 'POST') this.#tallies.settle(this.#requests, request.at);
@@ -40,13 +40,13 @@ class KeyRecord {
   }
 
   /** A request has ended: now it can be judged. One that outlived 256 others is beyond that. */
-  end(request: Recorded): void {
+  end(request: RequestRecord): void {
     const place = this.#requests.lastIndexOf(request);
     if (place !== -1) this.#tallies.count(request, this.#requests.slice(0, place));
   }
 
   /** Those that have ended, oldest first. */
-  ended(): Recorded[] {
+  ended(): RequestRecord[] {
     return this.#requests.filter(({ endedAt }) => Number.isFinite(endedAt));
   }
 
@@ -58,7 +58,7 @@ class KeyRecord {
 }
 
 export class KeyState {
-  readonly record = new KeyRecord();
+  readonly history = new History();
   readonly faults = new Faults();
   /** A ban has begun; the request that brought it is about to be told. */
   hasBanBegun = false;

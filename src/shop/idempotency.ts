@@ -1,7 +1,7 @@
 /** Asking again under the same `Idempotency-Key`: the first reply, again. */
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Ahead, Made, Once, OnceKind, Operation } from '../store/model.ts';
+import type { Ahead, Change, FirstResult, IdempotencyKey, IdempotentKind } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
@@ -21,7 +21,7 @@ const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
 const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
 /** The header's key, a structured string or bare; undefined where none was sent. */
-function onceOf(store: Shop['store'], call: Call): Once | undefined {
+function idempotencyKeyOf(store: Shop['store'], call: Call): IdempotencyKey | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
   const isString = sent.startsWith('"');
@@ -38,16 +38,16 @@ function onceOf(store: Shop['store'], call: Call): Once | undefined {
  * Creates a thing, or finds the one that was created under the caller's Idempotency-Key before: `again` gives that one
  * if the body says the same. While the first request is under way, others are refused at once.
  */
-export function makeOnce<D extends Operation, R>(
+export function makeIdempotently<D extends Change, R>(
   { store, underWay }: Shop,
   call: Call,
-  kind: OnceKind,
-  again: (ahead: Ahead, made: Made) => R | false | undefined,
-  make: (ahead: Ahead, once: Once | undefined) => D,
+  kind: IdempotentKind,
+  again: (ahead: Ahead, made: FirstResult) => R | false | undefined,
+  make: (ahead: Ahead, once: IdempotencyKey | undefined) => D,
 ): Promise<D | { op: 'again'; row: R }> {
-  const once = onceOf(store, call);
+  const once = idempotencyKeyOf(store, call);
   const decide = (ahead: Ahead) => {
-    const made = once && ahead.made(kind, once);
+    const made = once && ahead.firstResult(kind, once);
     if (made === undefined) return make(ahead, once);
     const row = again(ahead, made);
     if (row) return { op: 'again' as const, row };
@@ -55,7 +55,7 @@ export function makeOnce<D extends Operation, R>(
   };
   if (once === undefined) return call.write(decide);
   const id = `${kind} ${once.caller} ${once.key}`;
-  if (underWay.has(id) && !store.read.made(kind, once)) {
+  if (underWay.has(id) && !store.read.firstResult(kind, once)) {
     throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
   }
   underWay.add(id);

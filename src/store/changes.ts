@@ -1,15 +1,15 @@
-/** What each operation changes: said once, for the state as it is and as it will be. */
+/** What each change does: said once, for the state as it is and as it will be. */
 import type { Int64 } from '../json/int64.ts';
 import { callerOf } from './idempotency.ts';
 import type {
   ApiKey,
   Category,
+  Change,
   Counters,
-  Made,
+  FirstResult,
+  IdempotencyKey,
+  IdempotentKind,
   NewPet,
-  Once,
-  OnceKind,
-  Operation,
   Order,
   Pet,
   PetColumns,
@@ -29,7 +29,7 @@ interface RowsById<R extends { status: string }> extends Rows<number, R> {
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void;
 }
 
-/** What operations change. */
+/** What changes alter. */
 export interface Tables {
   readonly counters: Counters;
   readonly pets: RowsById<Pet>;
@@ -37,19 +37,19 @@ export interface Tables {
   readonly categories: Rows<Int64, Category>;
   readonly keys: Rows<string, ApiKey>;
   readonly usage: Rows<string, Usage>;
-  readonly onces: Rows<string, Made>;
+  readonly idempotency: Rows<string, FirstResult>;
 }
 
 /** A kind that is missing here does not compile. */
-const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void } = {
+const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   addPet({ pet, once }, to) {
     give('pet', pet.id, 1, to);
     to.pets.set(pet.id, pet);
     remember('addPet', once, pet, to);
   },
-  pets(operation, to) {
-    const { first, once, statuses } = operation;
-    addPets(first, operation, to, once === undefined);
+  pets(change, to) {
+    const { first, once, statuses } = change;
+    addPets(first, change, to, once === undefined);
     remember('import', once, { id: first, status: statuses[0] }, to);
   },
   placeOrder({ order, once }, to) {
@@ -83,14 +83,14 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     for (const usage of entries) setUsage(usage, to);
   },
   fill({ categories, pets }, to) {
-    for (const table of [to.pets, to.orders, to.categories, to.onces]) table.clear();
+    for (const table of [to.pets, to.orders, to.categories, to.idempotency]) table.clear();
     Object.assign(to.counters, { nextPetId: 1, nextOrderId: 1 });
     for (const category of categories) to.categories.set(category.id, category);
     addPets(1, pets, to);
   },
   advance({ key: id, ms, usage }, to) {
     const key = to.keys.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
-    to.keys.set(id, { ...key, ahead: (key.ahead ?? 0) + ms });
+    to.keys.set(id, { ...key, clockAdvanceMs: (key.clockAdvanceMs ?? 0) + ms });
     setUsage(usage, to);
   },
   orders({ first, petIds, statuses, placedAts }, to) {
@@ -99,19 +99,19 @@ const CHANGES: { [O in Operation as O['op']]: (operation: O, to: Tables) => void
     to.orders.load(first, statuses, orderAt);
   },
   onces({ onces }, to) {
-    for (const [id, made] of onces) to.onces.set(id, made);
+    for (const [id, made] of onces) to.idempotency.set(id, made);
   },
   shares() {}, // counted where all bytes are
 };
 
-/** Throws where the operation cannot follow on what went before: then it is a mistake in this program, or damage. */
-export const perform = (operation: Operation, to: Tables): void =>
-  (CHANGES[operation.op] as (operation: Operation, to: Tables) => void)(operation, to);
+/** Throws where the change cannot follow on what went before: then it is a mistake in this program, or damage. */
+export const perform = (change: Change, to: Tables): void =>
+  (CHANGES[change.op] as (change: Change, to: Tables) => void)(change, to);
 
-/** The store time that an operation tells; 0: it tells none. */
-export function timeOf(operation: Operation): number {
-  if ('at' in operation) return operation.at ?? 0;
-  return ('once' in operation && operation.once?.at) || 0;
+/** The store time that a change tells; 0: it tells none. */
+export function timeOf(change: Change): number {
+  if ('at' in change) return change.at ?? 0;
+  return ('once' in change && change.once?.at) || 0;
 }
 
 /** Their ids, if they have any, are left out. */
@@ -121,24 +121,29 @@ export const columnsOf = (pets: NewPet[]): PetColumns => ({
   statuses: pets.map(({ status }) => status),
 });
 
-export const isOperation = (op: string): boolean => Object.hasOwn(CHANGES, op);
+export const isChange = (op: string): boolean => Object.hasOwn(CHANGES, op);
 
 /** Store time as it is for a caller: the lab may have let more pass for its key. An import has none. */
 const ownTime = (caller: string, at: number, { keys }: Pick<Tables, 'keys'>): number =>
-  at + (keys.get(caller)?.ahead ?? 0);
+  at + (keys.get(caller)?.clockAdvanceMs ?? 0);
 
-/** For how long a record still counts; 0 or less: it has ended. `id`: as `onceId` gives it. */
-export const msLeft = (id: string, made: Made, at: number, to: Pick<Tables, 'keys'>): number =>
+/** For how long a record still counts; 0 or less: it has ended. `id`: as `idempotencyId` gives it. */
+export const msLeft = (id: string, made: FirstResult, at: number, to: Pick<Tables, 'keys'>): number =>
   ONCE_MS - (ownTime(callerOf(id), at, to) - made.at);
 
-export function madeIn(to: Pick<Tables, 'onces' | 'keys'>, kind: OnceKind, once: Once): Made | undefined {
-  const id = onceId(kind, once);
-  const made = to.onces.get(id);
+export function firstResultIn(
+  to: Pick<Tables, 'idempotency' | 'keys'>,
+  kind: IdempotentKind,
+  once: IdempotencyKey,
+): FirstResult | undefined {
+  const id = idempotencyId(kind, once);
+  const made = to.idempotency.get(id);
   return made && msLeft(id, made, once.at, to) > 0 ? made : undefined;
 }
 
 /** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
-export const onceId = (kind: OnceKind, { caller, key }: Once): string => `${kind}\n${caller}\n${key}`;
+export const idempotencyId = (kind: IdempotentKind, { caller, key }: IdempotencyKey): string =>
+  `${kind}\n${caller}\n${key}`;
 
 function impossible(what: string): never {
   throw new Error(what);
@@ -168,6 +173,11 @@ function setUsage(one: Usage, { keys, usage }: Tables): void {
   usage.set(one.key, one);
 }
 
-function remember(kind: OnceKind, once: Once | undefined, { id, status }: Omit<Made, 'at'>, to: Tables): void {
-  if (once) to.onces.set(onceId(kind, once), { id, status, at: ownTime(once.caller, once.at, to) });
+function remember(
+  kind: IdempotentKind,
+  once: IdempotencyKey | undefined,
+  { id, status }: Omit<FirstResult, 'at'>,
+  to: Tables,
+): void {
+  if (once) to.idempotency.set(idempotencyId(kind, once), { id, status, at: ownTime(once.caller, once.at, to) });
 }

@@ -1,12 +1,12 @@
 /**
- * Operations as JSON: what both engines keep, so that one proof holds for both. An int64 beyond 2^53 is written as a
+ * Changes as JSON: what both engines keep, so that one proof holds for both. An int64 beyond 2^53 is written as a
  * decimal string: any JSON reader reads it without loss.
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
 import { excerpt } from '../quoting.ts';
-import type { Counters, Once, Operation, Pet, Proof, Whole } from './model.ts';
-import { isOperation } from './operations.ts';
+import { isChange } from './changes.ts';
+import type { Change, Counters, IdempotencyKey, Pet, Proof, Whole } from './model.ts';
 import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
@@ -18,7 +18,7 @@ interface End {
   proof: Proof;
 }
 
-export type Entry = Operation | End;
+export type Entry = Change | End;
 
 /** Written by another program, most often a newer one: it is not damaged, and this one must leave it as it is. */
 export class VersionError extends Error {
@@ -44,7 +44,11 @@ export function encode(entry: Entry): string {
 }
 
 /** By a template, in a third of the time: most of what is written is this. */
-function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, once?: Once, by?: string): string {
+function addPetJson(
+  whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>,
+  once?: IdempotencyKey,
+  by?: string,
+): string {
   const { id, name, categoryId, status } = whole;
   const category = typeof categoryId === 'bigint' ? `"${categoryId}"` : categoryId;
   const pet = `"id":${id},"name":${JSON.stringify(name)},"categoryId":${category},"status":"${status}"`;
@@ -55,10 +59,11 @@ function addPetJson(whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>, 
 /** Takes what JSON.parse made of a line, throws where that is nonsense, and revives each int64 in place. */
 export function decode(line: object): Entry {
   const { op } = line as { op?: unknown };
-  if (typeof op !== 'string') throw new Error('it tells no operation');
-  if (!isOperation(op) && op !== 'proof') {
+  if (typeof op !== 'string') throw new Error('it tells no change');
+  if (!isChange(op) && op !== 'proof') {
     throw new VersionError(`it holds ${excerpt(op)}, which this program does not know`);
   }
+  if (op === 'setKey') nameAdvance((line as { key?: OldKey }).key);
   mustFit(op as Entry['op'], line);
   const entry = line as Entry;
   if (entry.op === 'addPet') entry.pet.categoryId = revived(entry.pet.categoryId);
@@ -69,14 +74,23 @@ export function decode(line: object): Entry {
   return entry;
 }
 
+type OldKey = { ahead?: number; clockAdvanceMs?: number } | null;
+
+/** Before 1.0.0 a lab key's clock was kept under another name. */
+function nameAdvance(key: OldKey | undefined): void {
+  if (typeof key?.ahead !== 'number') return;
+  key.clockAdvanceMs = key.ahead;
+  delete key.ahead;
+}
+
 const isText = (value: unknown) => typeof value === 'string';
 const revived = (value: Int64 | string): Int64 => (typeof value === 'string' ? BigInt(value) : value);
 
 /** The whole state, line by line; the last one is the proof. */
 export function* encodeState(state: State): Generator<string> {
   const hash = createHash('sha256');
-  for (const operation of state.operations()) {
-    const text = encode(operation);
+  for (const change of state.changes()) {
+    const text = encode(change);
     hash.update(text);
     yield text;
   }

@@ -5,7 +5,7 @@ import type { FaultKind } from './faults.ts';
 const MAX_SHOWN_TARGET_CHARS = 200;
 const MARK_BYTES = 12;
 
-export interface Recorded {
+export interface RequestRecord {
   /** Moments in ms of the key's own clock: where time was let pass for the key, it has passed here too. */
   at: number;
   /** When its reply had left or was lost; Infinity while it is under way. */
@@ -51,9 +51,9 @@ export interface Recorded {
 
 /** What a rule says of one request, and the request that showed it. `hidden`: it cannot be seen. */
 export interface Judgement {
-  of: Recorded;
+  of: RequestRecord;
   is: 'good' | 'bad' | 'hidden';
-  by: Recorded;
+  by: RequestRecord;
 }
 
 /** Tells two texts apart and gives neither away. */
