@@ -1,8 +1,8 @@
 /**
- * Conditional requests (RFC 9110, 13). What a GET gives has a strong ETag, made of its content: after a restart, and at
- * another replica, the same content has the same. `If-None-Match` spares whoever has it the body; `If-Match` and
- * `If-None-Match` keep a write from overwriting what its caller has not seen. Nothing has a date of modification: so
- * `If-Modified-Since` and `If-Unmodified-Since` are passed over, as the RFC says.
+ * Conditional requests (RFC 9110, 13). A reply to GET has a strong ETag, made of its content: the same content has the
+ * same tag after a restart, and at another replica. `If-None-Match` spares a client the body that it has already;
+ * `If-Match` and `If-None-Match` keep a write from overwriting a state that its caller has not seen. No resource has a
+ * date of modification, so `If-Modified-Since` and `If-Unmodified-Since` are ignored, as the RFC says.
  */
 import { hash } from 'node:crypto';
 import { excerpt } from '../quoting.ts';
@@ -16,21 +16,21 @@ const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
 /** Elements of a list may be empty. Nothing in it can be read in two ways, so no text takes long. */
 const LIST = new RegExp(`^[ \\t]*(?:${TAG.source}[ \\t]*)?(?:,[ \\t]*(?:${TAG.source}[ \\t]*)?)*$`);
 
-/** The headers that hold conditions. Of several lines of one a list was made. */
+/** The headers that hold conditions. Several lines of one header were joined to one list. */
 export type ConditionHeaders = Partial<Pick<RequestHeaders, 'if-match' | 'if-none-match'>>;
 
-/** Tags as they were sent, or any. */
+/** The tags as they were sent; `*`: any tag. */
 type Tags = '*' | readonly string[];
 
 export const etagOf = (content: string): string => `"${hash('sha256', content, 'base64url').slice(0, TAG_CHARS)}"`;
 
-/** A reply to GET. `link`: the tag stands for it too, so that no 304 hides that a next page has come or gone. */
+/** A reply to GET. `link` is part of the tag's content: so a 304 never hides that a next page has come or gone. */
 export function taggedReply(text: string, headers: string[] = [], link = ''): Reply {
   const etag = etagOf(text + link);
   return { ...jsonReply(200, text, [...headers, 'ETag', etag]), etag };
 }
 
-/** The reply to a GET under the request's conditions: itself, or a 304 in its place. Throws 412. */
+/** The reply to a GET under the request's conditions: `reply`, or a 304 in its place. Throws 412. */
 export function underConditions(headers: ConditionHeaders, reply: Reply): Reply {
   const { 'if-match': match, 'if-none-match': noneMatch } = headers;
   if (match !== undefined) preconditionOf({ 'if-match': match })(reply.etag);
@@ -40,8 +40,9 @@ export function underConditions(headers: ConditionHeaders, reply: Reply): Reply 
 }
 
 /**
- * The conditions of a write, to be asked inside its `decide`, with the ETag of what is there then (undefined: nothing
- * is). It throws 412 where one does not hold, and 400 at once where one cannot be read.
+ * The conditions of a write, as a function to be called inside its `decide` with the present ETag (undefined: there is
+ * no such resource). That function throws 412 if a condition does not hold; this one throws 400 at once if it cannot
+ * read one.
  */
 export function preconditionOf(headers: ConditionHeaders): (etag: string | undefined) => void {
   const tagsOf = (name: string, text: string | undefined) => (text === undefined ? undefined : readTags(name, text));
@@ -54,7 +55,7 @@ export function preconditionOf(headers: ConditionHeaders): (etag: string | undef
   };
 }
 
-/** Throws where it is neither `*` nor a list of ETags: a condition that was misread would be worse than none. */
+/** Throws if the text is neither `*` nor a list of ETags: a condition that was misread would be worse than none. */
 function readTags(name: string, text: string): Tags {
   if (text === '*') return text;
   if (LIST.test(text)) return text.match(TAG) ?? [];
@@ -62,7 +63,7 @@ function readTags(name: string, text: string): Tags {
   throw new ApiError('bad_request', `${name}: ${must} (got ${excerpt(text)})`);
 }
 
-/** Weakly compared, a tag and its weak form are one: proxies that compress make tags weak. */
+/** Weak comparison takes a tag and its weak form as one: proxies that compress make tags weak. */
 function isNamed(tags: Tags, etag: string | undefined, how: 'strongly' | 'weakly'): boolean {
   if (etag === undefined) return false;
   return tags === '*' || tags.includes(etag) || (how === 'weakly' && tags.includes(`W/${etag}`));

@@ -1,23 +1,23 @@
-/** All connections of a server together: the bounds that hold for all, who is refused one, and how all of them end. */
+/** All connections of a server: the bounds that hold for all, the choice of connections to refuse, and the drain. */
 import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { type Body, Connection, type Outgoing } from './connection.ts';
 
-/** Unless the process has descriptors for fewer. */
+/** The maximum, unless the process has fewer descriptors. */
 export const MAX_CONNECTIONS = 10_000;
 /**
- * Connections that the kernel has for us before we take them (the backlog). When they are more it drops whoever comes,
- * who asks again a second later: a crowd is refused sooner than that, and keeps nobody else waiting so long.
+ * The listen backlog: connections that the kernel holds until we accept them. Beyond it the kernel drops a client,
+ * which asks again a second later: a crowd is refused sooner than that, and keeps no other client waiting so long.
  */
 export const MAX_WAITING_CONNECTIONS = 4_096;
-/** Of one address, as those are told apart where requests without a key are counted. */
+/** Connections of one address; addresses are told apart as for requests without a key. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
-/** Where there are fewer in all, the part of them that one address can have. */
+/** If the maximum is smaller, the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
 /**
- * With more than this part of them open, each new one ends the oldest on which no good key was shown in so long; with
- * more than the second part, the oldest whatever its age.
+ * With more than this share of the maximum open, each new connection ends the oldest without a valid key that is older
+ * than `PRESSURE_MS`; with more than `CROWD`, the oldest without one at any age.
  */
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
@@ -25,22 +25,22 @@ const CROWD = 0.9;
 /** Beyond one of these no connection may have a second request waiting, and none may stop reading. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
-/** Memory of all bodies that have not come whole. Beyond it the one that has been coming for longest is given up. */
+/** Memory of all incomplete bodies. Beyond it the body that began first is given up. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 
-/** A client that does not read what it asked for holds its connection no longer than this. */
+/** A client that does not read its replies holds its connection no longer than this. */
 const UNREAD_REPLY_MS = 30_000;
 const LOOKED_AT_EVERY_MS = 2_000;
-/** How often, at most, it is told that connections were refused. */
+/** The shortest time between two notices of refused connections. */
 const TOLD_EVERY_MS = 60_000;
 /**
  * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
- * closing under it would cost its sender the reply. Until then whoever asks gets a refusal, and `Connection: close`.
+ * closing under it would cost its sender the reply. A request in that time gets a refusal, and `Connection: close`.
  */
 const IDLE_GRACE_MS = 300;
 const DRAIN_POLL_MS = 20;
 
-/** Connections that were not to be had, by the bound that was reached. */
+/** Refused connections, counted by the bound that was reached. */
 export interface Refused {
   maximum: number;
   address: number;
@@ -53,13 +53,13 @@ export interface Refused {
 export interface ConnectionOptions {
   begin(res: Outgoing): void;
   now(): number;
-  /** How many there can be at once. */
+  /** The most connections that are open at once. */
   maxConnections: number;
-  /** Of so many threads this is one: each has its part of what is bounded in all. */
+  /** The number of threads: each has its share of the bounds that hold for all. */
   threads?: number;
-  /** What a socket's address counts as; undefined: all may be one proxy's, and are not told apart. */
+  /** The name under which a socket's address is counted; undefined: all may be one proxy's, and are not told apart. */
   addressOf?(socketAddress: string | undefined): string;
-  /** Some were refused, so many since the start. */
+  /** Called when connections were refused, with the counts since the start. */
   onRefused?(refused: Refused): void;
   unreadMs?: number;
 }
@@ -72,10 +72,10 @@ export class Connections {
   unsent = 0;
   bodyBytes = 0;
   readonly #options: ConnectionOptions;
-  /** Those on which no good key was shown, the oldest first. */
+  /** Connections without a valid key so far, the oldest first. */
   readonly #strangers = new Set<Connection>();
   readonly #ofAddress = new Map<string, number>();
-  /** What each body takes, the oldest first. */
+  /** The memory of each body, in bytes, the oldest first. */
   readonly #bodies = new Map<Body, number>();
   #count = 0;
   #reported = { refused: 0, at: Number.NEGATIVE_INFINITY };
@@ -83,7 +83,7 @@ export class Connections {
 
   /**
    * Looks now and then for clients that have stopped reading. `server.timeout` would end them too, but sets a timer
-   * anew for every request, which costs each of them two hundredths of its time.
+   * anew for every request, which costs two hundredths of a request's time.
    */
   constructor(server: Server, options: ConnectionOptions) {
     this.server = server;
@@ -118,7 +118,7 @@ export class Connections {
 
   #take(socket: Socket): void {
     const { addressOf, maxConnections, now } = this.#options;
-    const connection = new Connection(++this.#count, socket, this, now()); // node:http will ask for it in any case
+    const connection = new Connection(++this.#count, socket, this, now()); // also for a refused one: node:http may ask
     const address = addressOf?.(socket.remoteAddress);
     if (address !== undefined && !this.#enter(address, socket)) {
       this.refused.address++;
@@ -130,7 +130,7 @@ export class Connections {
     this.#strangers.add(connection);
   }
 
-  /** Whether the address can have one more. */
+  /** True if the address may have one more connection, which is then counted. */
   #enter(address: string, socket: Socket): boolean {
     const before = this.#ofAddress.get(address) ?? 0;
     if (before >= Math.min(MAX_CONNECTIONS_OF_ADDRESS, SHARE_OF_ADDRESS * this.#options.maxConnections)) return false;
@@ -145,7 +145,7 @@ export class Connections {
     else this.#ofAddress.set(address, left);
   }
 
-  /** Of those opened by then the oldest that waits for no reply; if all do, the oldest. */
+  /** Ends a connection without a valid key, opened by then: the oldest that waits for no reply, else the oldest. */
   #endStranger(openedBy: number): void {
     let ended: Connection | undefined;
     for (const stranger of this.#strangers) {
@@ -161,7 +161,7 @@ export class Connections {
     ended.socket.resetAndDestroy();
   }
 
-  /** A good key was shown on it. */
+  /** A valid key was shown on this connection. */
   trust(connection: Connection): void {
     connection.isTrusted = true;
     this.#strangers.delete(connection);
@@ -172,13 +172,13 @@ export class Connections {
     this.#strangers.delete(connection);
   }
 
-  /** A body takes so many bytes now. */
+  /** A body now takes so many bytes. Beyond the bound the oldest bodies are given up. */
   hold(body: Body, bytes: number): void {
     this.bodyBytes += bytes - (this.#bodies.get(body) ?? 0);
     this.#bodies.set(body, bytes);
     for (const [oldest] of this.#bodies) {
       if ((this.#options.threads ?? 1) * this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
-      oldest.giveUp(); // which lets go
+      oldest.giveUp(); // which calls `letGo`
     }
   }
 
@@ -195,28 +195,28 @@ export class Connections {
     this.#options.onRefused?.(this.refused);
   }
 
-  /** On those that are left no request is under way, or one whose head has not come whole: that is told so. */
+  /** Closes idle connections, and refuses half a request head. Connections with replies to send are left. */
   #endIdle(refuse: (connection: Connection) => void): void {
     this.server.closeIdleConnections();
     for (const connection of this.open) {
       const { socket, pending, isEnding, early, refusal } = connection;
       if (socket.bytesRead === 0)
-        socket.destroy(); // for node:http none of the idle ones: it waits for a request
+        socket.destroy(); // node:http does not count it as idle: it waits for a request
       else if (pending.length + socket.writableLength > 0 || isEnding || early?.complete === false) continue;
       else if (!socket.destroyed && refusal === 'none') refuse(connection);
     }
   }
 
   /**
-   * Ends the server: no new connections, what is under way is finished, at most `maxMs` in all. `refuse` answers where
-   * half a request head has come, and no more within the grace of idle connections: nothing was begun.
+   * Ends the server: no new connections, requests under way are finished, at most `maxMs` in all. `refuse` answers half
+   * a request head that did not become whole within the grace of idle connections: nothing of it was begun.
    */
   async drain(maxMs: number, refuse: (connection: Connection) => void): Promise<void> {
     const began = performance.now();
-    // A flood leaves timers no turn: the end is looked at wherever bytes come in, too.
+    // A flood leaves timers no turn: so the deadline is looked at wherever bytes come in, too.
     this.#overdueAt = began + maxMs;
     for (const connection of this.open) connection.keepWaiting();
-    // Whoever has connected by now is accepted first, one in each turn: closing would reset the connection.
+    // Clients that have connected by now are accepted first, one in each turn: closing would reset them.
     await immediate();
     const most = this.#count + MAX_WAITING_CONNECTIONS;
     const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;
@@ -227,7 +227,7 @@ export class Connections {
       // A connection becomes idle when its last reply is done, so this is asked again until none is left.
       else if (ms >= IDLE_GRACE_MS) this.#endIdle(refuse);
     }, DRAIN_POLL_MS);
-    // node:http's own close() cuts idle connections at once; net's only stops listening.
+    // node:http's own close() cuts idle connections at once; that of net only stops listening.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
     clearInterval(poll);
   }

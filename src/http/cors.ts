@@ -1,4 +1,4 @@
-/** Pages of another origin may use the service only where the operator said so; then they are told all they need. */
+/** CORS: pages of another origin may use the service only if the operator allowed it, and then see all its headers. */
 import type { Incoming } from './messages.ts';
 import type { Reply } from './reply.ts';
 import { checkDemands, JSON_TYPE } from './request.ts';
@@ -15,7 +15,7 @@ export function corsHeaders(origin: string | undefined): string[] {
   return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED, ...vary];
 }
 
-/** The reply to OPTIONS, whoever asks. */
+/** The reply to OPTIONS, with or without a key. */
 export function preflight(req: Incoming, allow: string, origin: string | undefined): Reply {
   checkDemands(req);
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];

@@ -1,4 +1,4 @@
-/** Bodies that are sent compressed to whoever takes that (RFC 9110, 12.5.3): compressed once, not for each request. */
+/** Content negotiation of gzip (RFC 9110, 12.5.3): a text is compressed once, not for each request. */
 import { gzipSync } from 'node:zlib';
 import { etagOf } from './conditions.ts';
 import { prepared, type Reply, withBody } from './reply.ts';
@@ -15,13 +15,13 @@ function wanted(header: string, coding: string): number | undefined {
   return any;
 }
 
-/** Whether gzip is what the client would rather have. One that says nothing may not know it; identity all take. */
+/** True if the client prefers gzip. A client without the header may not know it; identity is known to all. */
 function prefersGzip(header: string | undefined): boolean {
   const gzip = wanted(header ?? '', 'gzip') ?? 0;
   return gzip > 0 && gzip >= (wanted(header ?? '', 'identity') ?? 0);
 }
 
-/** A reply in both forms, each with an ETag of its own: they are different bytes. By the `Accept-Encoding`. */
+/** A reply in both forms, chosen by the `Accept-Encoding`. Each has an ETag of its own: they are different bytes. */
 export function inBothForms(type: string, text: string, headers: string[] = []): (accept: string | undefined) => Reply {
   const varying = [...headers, 'Vary', 'Accept-Encoding'];
   const tagged = (reply: Reply, etag: string) =>

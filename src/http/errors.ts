@@ -1,6 +1,6 @@
 /**
- * The one kind of error that reaches a client, and the catalogue of all of them.
- * Whoever finds a fault throws one, or an error of its room, which `faults.ts` makes one of; `app.ts` catches all.
+ * The one kind of error that reaches a client, and the catalogue of all of them. A step that refuses a request throws
+ * one, or an error of its own room, which `api-errors.ts` translates; `app.ts` catches all.
  */
 export const CATALOGUE = {
   invalid_json: 400,
@@ -54,7 +54,7 @@ export function methodNotAllowed(allow: string): ApiError {
 }
 
 export const MAX_BODY_BYTES = 65_536;
-/** Chunks or packets in which a body may come. All that has a meaning here can come byte by byte. */
+/** The most chunks or packets of one body. Any request that means something here can come byte by byte. */
 export const MAX_BODY_PIECES = 4_096;
 
 export const MAX_HEADER_BYTES = 8_192;
@@ -73,7 +73,9 @@ export function bodyInTooManyPieces(): ApiError {
   return new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`);
 }
 
-/** Node 26 does not tell whether the bytes are too many or the headers, nor whether those are trailers. */
+/**
+ * One message for three causes: Node 26 does not tell too many bytes from too many headers, nor a head from trailers.
+ */
 export function headersTooLarge(): ApiError {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
   const why = `the head of a request may have ${most}, and so may the trailers behind its body`;

@@ -1,13 +1,13 @@
 /**
- * The headers of a request that mean something here, read in one pass into an object of one shape. node:http keeps all
- * of them, in objects whose shape depends on the names that were sent: for `If-None-Match` alone that takes longer than
- * the body which it spares takes to send.
+ * The headers of a request that this service reads, in one pass into an object of one shape. node:http keeps all of
+ * them, in objects whose shape depends on the names sent: for `If-None-Match` alone that takes longer than sending the
+ * body that it spares.
  */
 type Value = string | undefined;
 
-/** Of several lines of one name the values are joined, as of a list. */
+/** Several lines of one name are joined to a list. */
 export class RequestHeaders {
-  /** The name of one that must not be there twice, and is. */
+  /** The name of a header that must not be repeated, and was. */
   sentTwice: Value;
   te: Value; // asked for by node:http, of HTTP/1.0
   via: Value;
@@ -27,7 +27,7 @@ export class RequestHeaders {
   'transfer-encoding': Value;
 }
 
-/** Headers that must not be there twice: two readers of the same bytes may take different ones. The first is kept. */
+/** Headers that must not be repeated: two readers of the same bytes may take different values. The first is kept. */
 const ONCE = new Map<string, string>(
   ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'].map((name) => [name.toLowerCase(), name]),
 );
@@ -38,7 +38,7 @@ const MOST_CHARS = Math.max(...NAMES.map(({ length }) => length));
 const NONE: readonly string[] = [];
 const BY_LENGTH = Array.from({ length: MOST_CHARS + 1 }, (_, length) => NAMES.filter((name) => name.length === length));
 
-/** Of names and values in turn. */
+/** `raw`: names and values in turn. */
 export function readHeaders(raw: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
   for (let i = 0; i < raw.length; i += 2) {

@@ -1,15 +1,15 @@
 /**
- * Which names a listener on loopback answers to. A page in a browser may make a name of its own lead to this machine
- * (DNS rebinding), and then ask whatever listens here as if it were its own server. An address, `localhost` and a name
- * without a dot it cannot own; other names must be those that the operator gave.
+ * The protection of a listener on loopback against DNS rebinding. A page in a browser may let a name of its own resolve
+ * to this machine, and then talk to a local server as to its own. It cannot own an address, `localhost` or a name
+ * without a dot; any other name must be one that the operator gave.
  */
 import { isIP } from 'node:net';
 import { badRequest } from './errors.ts';
 
-/** Looks at a `Host`, which may be missing in HTTP/1.0. */
+/** Throws on a foreign `Host`; the header may be missing in HTTP/1.0. */
 export type HostCheck = (host: string | undefined) => void;
 
-/** `names`: of the operator's own addresses; without them any host is taken. */
+/** `names`: the hosts of the operator's own addresses; undefined: any host is taken. */
 export function hostCheck(names: readonly string[] | undefined): HostCheck {
   if (names === undefined) return () => {};
   let good: string | undefined; // the newest: most requests name one host

@@ -20,21 +20,21 @@ const LEAST_GROWTH_BYTES = 1_024;
 const nobodyWaits = () => {};
 
 /**
- * A request whose body is gathered as the parser finds it. A stream costs every request three microseconds, also where
- * there is no body, and would end up in one Buffer all the same.
+ * A request whose body is gathered as the parser finds it. A stream would cost every request three microseconds, also
+ * without a body, and would end up in one Buffer all the same.
  */
 export class Incoming extends IncomingMessage {
   readonly from: Connection;
   #headers: RequestHeaders | undefined;
-  /** What has come of the body, and how many of its bytes are that. */
+  /** The body so far, in a buffer with room to grow; `#bytes` of it are filled. */
   #body: Uint8Array = NOTHING;
   #bytes = 0;
   #pieces = 0;
-  /** Why the body is not taken. */
+  /** The error with which the body is refused. */
   #refusal: ApiError | undefined;
-  /** Nobody will ask for the body: it is answered without. */
+  /** The request is answered without its body. */
   #isUnwanted = false;
-  /** Lets whoever waits for the body know how it stands with it. */
+  /** Resolves or rejects the promise of `body()` if the body is whole, refused or lost. */
   #settleBody = nobodyWaits;
 
   constructor(from: Connection) {
@@ -66,21 +66,21 @@ export class Incoming extends IncomingMessage {
     return new Promise((resolve, reject) => {
       this.#settleBody = () => {
         if (this.#refusal !== undefined) reject(this.#refusal);
-        // The client is gone, or node:http has answered in its own way: nobody is left to read what is said here.
+        // The client is gone, or node:http has answered by itself: nobody will read this error.
         else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
-        // Where it was refused while it came (408), it must not be done any more.
+        // After a 408 in the middle of the body, the request must not be executed.
         else if (this.complete && this.from.refusal !== 'sent') resolve(this.#take());
       };
       this.#settleBody();
     });
   }
 
-  /** Whether the rest of it is not read. */
+  /** True if the rest of the body is not read. */
   get isCutShort(): boolean {
     return this.#refusal !== undefined;
   }
 
-  /** It is answered before all of it has come: nobody will ask for the body, and what still comes of it is not kept. */
+  /** The request is answered before all of its body has come: the rest is read and dropped. */
   discard(): void {
     this.from.early = this;
     this.#isUnwanted = true;
@@ -95,10 +95,12 @@ export class Incoming extends IncomingMessage {
     return true;
   }
 
-  /** A chunk may hold one byte: a list of what comes would take hundreds of times the memory of the body. */
+  /**
+   * Into one buffer: a chunk may hold one byte, and a list of chunks would take hundreds of times the body's memory.
+   */
   #add(part: Uint8Array): void {
     if (this.from.all.isOverdue) return void this.from.socket.destroy();
-    if (this.#refusal !== undefined) return; // what is left of the packet
+    if (this.#refusal !== undefined) return; // the rest of the same packet
     const bytes = this.#bytes + part.length;
     if (bytes > MAX_BODY_BYTES) this.#refuse(bodyTooLarge());
     else if (++this.#pieces > MAX_BODY_PIECES) this.#refuse(bodyInTooManyPieces());
@@ -119,7 +121,7 @@ export class Incoming extends IncomingMessage {
     this.from.all.hold(this, this.#body.length);
   }
 
-  /** Too much is under way, and this for longer than all the rest. */
+  /** Called for the oldest of all bodies when their memory reaches its bound. */
   giveUp(): void {
     this.#refuse(new ApiError('unavailable', 'too many request bodies are under way just now', ['Retry-After', '1']));
     this.#settleBody();
@@ -132,7 +134,7 @@ export class Incoming extends IncomingMessage {
     else this.from.throwAwayRest();
   }
 
-  /** What is taken is no longer held here. */
+  /** Gives the body and lets go of its memory. */
   #take(): Uint8Array {
     if (this.#bytes === 0) return NOTHING;
     const body = this.#body.subarray(0, this.#bytes);
@@ -142,7 +144,7 @@ export class Incoming extends IncomingMessage {
     return body;
   }
 
-  /** Its reply is decided: nobody asks for its body any more, and what waited behind it may begin. */
+  /** The reply is decided: the body is let go of, and requests that waited behind this one may begin. */
   decide(res: Outgoing): void {
     this.#take();
     if (this.isCutShort) this.from.endWith(res);
@@ -151,14 +153,14 @@ export class Incoming extends IncomingMessage {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#settleBody();
-    this.from.all.letGo(this); // one that came whole is done all the same
+    this.from.all.letGo(this); // also if the request is complete
     super._destroy(error, done);
   }
 }
 
 /**
- * Stands for every message of a connection that has asked for too much. As an upgrade to another protocol it makes
- * node:http read no further, or no further than what has come already, and hand the connection over.
+ * Stands for every message of a connection beyond its bounds. As an upgrade to another protocol it makes node:http stop
+ * reading, at the latest behind the bytes that have come already, and hand the connection over.
  */
 const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new Socket()), {
   upgrade: { get: () => true, set: () => {} },
@@ -167,7 +169,9 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
   complete: { get: () => true, set: () => {} },
 });
 
-/** What node:http makes of a message. Refused only in a handler, a flood would cost a request and a response each. */
+/**
+ * Called by node:http for each message. A flood that was refused only in a handler would cost two objects a message.
+ */
 function make(socket: Socket): object {
   const from = connectionOf(socket);
   return from.isFull ? FLOOD : new Incoming(from);

@@ -1,16 +1,16 @@
 /**
- * What is leaned on of node:http that it does not document: three fields, each for speed alone. Without them every
- * reply has the same bytes, as test/http/both-ways.test.ts shows. That fails on a Node without one of the first two,
- * test/http/bodies.test.ts on one without the third.
+ * The undocumented parts of node:http that this program uses: three fields, each for speed alone. Without them every
+ * reply has the same bytes, as test/http/both-ways.test.ts shows. That test fails on a Node without one of the first
+ * two, test/http/bodies.test.ts on one without the third.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 
 interface Internals {
-  /** Somebody reads the body. Where nobody does, node:http reads it to its end as a stream, after the reply. */
+  /** The body has a reader. A body without one node:http reads to its end as a stream, after the reply. */
   _consuming: boolean;
-  /** The head, as it will be sent: `end` then adds nothing to it. `writeHead` looks at every header again. */
+  /** The head as it will be sent: `end` then adds nothing to it. `writeHead` would look at every header again. */
   _header: string | null;
 }
 
@@ -24,7 +24,7 @@ export function endWhole(res: ServerResponse, text: string): void {
   res.end();
 }
 
-/** Whether this Node still sends what `endWhole` is given, and nothing else. */
+/** True if this Node still sends exactly the text given to `endWhole`. */
 export const CAN_END_WHOLE = isSentWhole();
 
 function isSentWhole(): boolean {
@@ -39,23 +39,23 @@ function isSentWhole(): boolean {
   return String(wire.read()) === 'head and body';
 }
 
-/** The parser of a connection; `kOnBody` is the index at which it finds whom to tell of each piece of a body. */
+/** The parser of a connection; `kOnBody` is the index of its callback for each piece of a body. */
 interface Parser {
   constructor: { kOnBody?: number };
   [at: number]: unknown;
 }
 
 /**
- * What still comes of a body in the packet that is being parsed is told to nobody: a packet may hold ten thousand
- * pieces. Gives back what undoes it, which must be called before the parser serves another connection.
+ * Stops the callback for pieces of a body: the packet that is being parsed may hold ten thousand of them. Gives the
+ * function that undoes it, which must be called before the parser serves another connection.
  */
-export function tellNoBody(socket: Socket): () => void {
+export function muteBody(socket: Socket): () => void {
   const parser = (socket as { parser?: Parser | null }).parser;
   const at = parser?.constructor.kOnBody;
   if (parser === null || parser === undefined || at === undefined) return () => {};
-  const told = parser[at];
+  const callback = parser[at];
   parser[at] = undefined;
   return () => {
-    parser[at] = told;
+    parser[at] = callback;
   };
 }

@@ -1,4 +1,4 @@
-/** Writes every response but what the lab breaks: through node:http or, where node gave up on a request, raw. */
+/** Writes every response but those that the lab breaks: through node:http or, after a parse error, to the socket. */
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
 import type { Connection, Outgoing } from './connection.ts';
 import { type ApiError, CATALOGUE, MAX_BODY_BYTES } from './errors.ts';
@@ -8,34 +8,34 @@ import { expectOf, isEmpty } from './request.ts';
 
 export interface Reply {
   status: number;
-  /** Those of its own. Flat: name, value, name, value. */
+  /** Headers of this reply alone. Flat: name, value, name, value. */
   headers: string[];
-  /** The bytes of the body, a character each: as `latin1` head and body leave as one string. */
+  /** The body, one character a byte (`latin1`), so that head and body leave as one string. */
   body: string;
-  /** Its own headers as they are sent: of a reply that is `prepared`. */
+  /** The text of `headers`, if the reply is `prepared`. */
   lines?: string;
-  /** Of a reply that may be stored by its caller, who then asks whether this is still its ETag. */
+  /** The ETag of a reply that its caller may store, and revalidate with it. */
   etag?: string;
-  /** The 304 in its place, once one was asked for. */
+  /** The 304 in its place, made when it is first needed. */
   unchanged?: Reply;
 }
 
-/** What is told about the request in the reply to it. */
+/** The parts of a reply's head that depend on the request. */
 export interface About {
   id: string;
-  /** The lines that tell the caller's limits, as they are sent. */
+  /** The header lines of the caller's limits, as they are sent. */
   limits: string;
   date: string;
-  /** FirstResult by `staysFor`. */
+  /** The end of the head, made by `staysFor`. */
   stays: string;
-  /** More headers, for instance of the operation. */
+  /** More headers, for instance those of the endpoint. */
   extra: readonly string[];
 }
 
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
-/** The end of a head: the client may go on, and may leave the connection unused for so long. */
+/** The end of a head: the connection stays open, unused for at most so many seconds. */
 export const staysFor = (seconds: number): string => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
 
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
@@ -62,20 +62,20 @@ export function prepared(reply: Reply): Reply {
   return reply;
 }
 
-/** The head of a reply but for what is about the connection. */
+/** The head of a reply without the headers of the connection. */
 function headOf({ status, headers, lines, etag }: Reply, { id, limits, date, extra }: About): string {
   const safety = etag === undefined ? NOT_STORED : STORED;
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
 ${limits}${safety}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
-/** The same for `writeHead`, by which whatever is not sent as one string goes. */
+/** The same as a list for `writeHead`, which sends every reply that is not sent as one string. */
 export function headersOf(reply: Reply, about: About): string[] {
   const [, ...lines] = headOf(reply, about).trimEnd().split('\r\n');
   return lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
 }
 
-/** Throws, as `writeHead` does, where a value would not stay on its line. */
+/** Throws, as `writeHead` does, on a value that would not stay on its line (response splitting). */
 function linesOf(headers: readonly string[]): string {
   let lines = '';
   for (let i = 0; i < headers.length; i += 2) {
@@ -85,10 +85,10 @@ function linesOf(headers: readonly string[]): string {
   return lines;
 }
 
-/** Whether this is the reply: not if `sendRaw` has given one. The client may be gone, and the reply in vain. */
+/** False if `sendRaw` has answered already. True otherwise, even if the client is gone and the reply in vain. */
 export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): boolean {
   if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
-  if (res.destroyed || req.from.socket.destroyed) return true; // what is sent now nobody counts off again
+  if (res.destroyed || req.from.socket.destroyed) return true; // `finish` will not come, so no bytes may be counted
   const body = req.method === 'HEAD' ? '' : reply.body;
   const isEarly = (!req.complete && !isEmpty(req)) || req.isCutShort;
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
@@ -108,22 +108,22 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   return true;
 }
 
-/** Most replies: the connection goes on behind them, and nobody waits for anything but the reply. */
+/** True for most replies: the connection stays open, and the client waits for nothing but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   const isExpecting = req.headers.expect !== undefined;
   return res.shouldKeepAlive && req.httpVersionMinor === 1 && !isExpecting && !reply.headers.includes('Connection');
 }
 
 /**
- * Whether what still comes of a body is more than is read only to be thrown away (or, after an `Expect`, may never
- * come): then the connection ends. Else it is read to its end, and the connection kept.
+ * True if the unread body is too large to drain, or may never come (`Expect`): then the connection ends. Otherwise the
+ * body is read to its end, and the connection kept.
  */
 function isRestUnwanted(req: Incoming): boolean {
   const length = Number(req.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   return length > MAX_BODY_BYTES || expectOf(req) !== undefined;
 }
 
-/** Answers on a connection of which node's parser has given up; nothing more can be read from it. */
+/** Answers on a connection after a parse error, where nothing more can be read, and ends it. */
 export function sendRaw(connection: Connection, reply: Reply, about: About): void {
   const close = reply.headers.includes('Connection') ? '' : 'Connection: close\r\n';
   connection.refusal = 'sent';

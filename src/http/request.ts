@@ -1,17 +1,17 @@
-/** What is read of a request: its target, its query, its body. And the checks node:http leaves to us. */
+/** Reads the target, the query and the body of a request, and makes the checks that node:http leaves to us. */
 import { excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
 import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import type { Incoming } from './messages.ts';
 
 /**
- * Beyond so many node:http drops what comes, so that two thousand of the shortest do not become hundred times their
- * bytes in objects. It is more than is taken: of a request that is served none was dropped.
+ * node:http drops headers beyond this number, so that two thousand of the shortest do not become a hundred times their
+ * bytes in objects. It is above our own maximum: no request that is served lost one.
  */
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
 const MAX_TARGET_CHARS = 2_048;
 
-/** OPTIONS is answered before any endpoint is asked. */
+/** Methods of endpoints; OPTIONS is answered before an endpoint is looked for. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'] as const;
 export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 const CONTINUE = '100-continue';
@@ -19,7 +19,10 @@ const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 export const JSON_TYPE = 'application/json';
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
-/** Refuses what node:http lets pass though two readers of the same bytes may understand them differently. */
+/**
+ * Prevents request smuggling: refuses messages that node:http accepts, though two readers of the same bytes may
+ * understand them differently.
+ */
 export function checkMessage(req: Incoming): void {
   if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
   if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
@@ -52,7 +55,7 @@ export function originForm(req: Incoming): string {
   return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
 }
 
-/** What stands to be refused once the caller is known and within its limits. */
+/** Checks made only after the key and the limits. */
 export function checkDemands(req: Incoming): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
@@ -65,13 +68,13 @@ export function uriTooLong(): ApiError {
   return new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
 }
 
-/** What the client waits for. `100-continue` a server must pass over in HTTP/1.0 (RFC 9110, 10.1.1). */
+/** The `Expect` header. In HTTP/1.0 a server must ignore `100-continue` (RFC 9110, 10.1.1). */
 export function expectOf(req: Incoming): string | undefined {
   const { expect } = req.headers;
   return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
 }
 
-/** The whole body, as bytes; refused as soon as it is known to be too long. */
+/** The whole body, as bytes. Throws, or rejects, as soon as it is known to be too long. */
 export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined)
@@ -83,7 +86,7 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   return req.body();
 }
 
-/** Whether it has no body. Then no type is missed: that nothing is no JSON either, the reader says. */
+/** True without a body. Then the type is not checked: the JSON reader will refuse the empty text. */
 export function isEmpty({ headers }: Incoming): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
@@ -93,7 +96,7 @@ function unsupported({ method }: Incoming, why: string, more: string[] = []): Ap
   return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
 }
 
-/** A query's parameters. All that is wrong with them is told at once, by `end`. */
+/** A query's parameters. Faults are gathered, and `end` throws them all at once. */
 export class Query {
   readonly #parameters = new Map<string, string>();
   readonly #faults: string[] = [];
@@ -112,7 +115,7 @@ export class Query {
     }
   }
 
-  /** What `convert` makes of a parameter; undefined where it was not sent, or is not what it must be. */
+  /** The parameter, converted; undefined if it was not sent or is wrong (`convert` gave undefined). */
   read<T>(name: string, convert: (text: string) => T | undefined, mustBe: string): T | undefined {
     const text = this.#parameters.get(name);
     const value = text === undefined ? undefined : convert(text);
@@ -120,7 +123,7 @@ export class Query {
     return value;
   }
 
-  /** How many items are wanted, from 1 on. */
+  /** The `limit` parameter: from 1 to `max`. */
   readLimit(max: number, fallback: number): number {
     const convert = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
     return this.read('limit', convert, `a whole number from 1 to ${max}`) ?? fallback;
@@ -131,7 +134,7 @@ export class Query {
   }
 }
 
-/** For operations without parameters. */
+/** For endpoints without parameters. */
 export function refuseParameters(query: string): void {
   if (query !== '') new Query(query, []).end();
 }

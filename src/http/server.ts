@@ -1,4 +1,4 @@
-/** node:http with every setting said, and a reply of ours in each place where it would answer by itself. */
+/** The HTTP server: node:http with every setting explicit, and a reply of ours wherever it would answer by itself. */
 import http, { type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
@@ -9,16 +9,16 @@ import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
-/** How late a time-out may be found out; node's own 30 s would let a dripping client outlive the limits by far. */
+/** The delay with which a time-out is noticed; node's own 30 s would let a slow client outlive the limits by far. */
 const CHECKING_INTERVAL_MS = 2_000;
-/** A head that never ends is told so after this at the latest. */
+/** The longest time until a head that never ends gets its 408. */
 export const MAX_HEAD_MS = HEADERS_TIMEOUT_MS + CHECKING_INTERVAL_MS;
 export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
 
 interface ServerOptions extends Omit<Partial<ConnectionOptions>, 'begin'> {
-  /** Answers a request that node:http could read. */
+  /** Answers a request that node:http could parse. */
   handle(req: Incoming, res: Outgoing): void;
-  /** Answers on a connection on which was none, or half of one. */
+  /** Answers on a connection without a request that could be parsed, or with half of one. */
   refuse(connection: Connection, error: ApiError): void;
   /** How long a client may leave a connection unused. */
   keepAliveSeconds?: number;
@@ -40,18 +40,18 @@ export function createServer(options: ServerOptions): Connections {
   });
   const begin = (res: Outgoing) => {
     const req = res.req as unknown as Incoming;
-    // What follows in the same packet node:http drops as another protocol's; what comes later it would read as HTTP.
+    // node:http drops the rest of the packet as another protocol's; further packets it would parse as HTTP.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
     handle(req, res);
   };
   const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
-  // Before node:http looks at a connection.
+  // Its listener runs before node:http parses any bytes of a connection.
   const connections = new Connections(server, { ...options, begin, now, maxConnections });
   server.timeout = 0; // see Connections
   server.maxRequestsPerSocket = 0;
   server.maxHeadersCount = MAX_PARSED_HEADERS;
-  // A client that has said all it has to say still gets its reply. (Not in the types, but in node:http since ever.)
+  // A client that half-closes still gets its reply. (Not in the types, but in node:http since ever.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const onRequest = (req: Incoming, res: Outgoing) => {
     if (req.from.addPending(res)) begin(res);
@@ -71,7 +71,7 @@ export function createServer(options: ServerOptions): Connections {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** A fault in what follows a request must not cost that request its reply: wait for it, and never write into one. */
+/** An error behind a request must not cost that request its reply: wait for it, and never write into one. */
 function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
   const { socket, pending } = connection;
   const [current] = pending;
