@@ -13,7 +13,7 @@ export const RARE_EVERY = 40;
 const EVERY_REPLY_HAS = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'x-request-id'];
 
 export interface Operation {
-  /** FirstResult with the key that the service gave out; peers are sent the same. */
+  /** Made with the key that the service gave out; peers are sent the same. */
   calls(key: string): Call[];
   /** Looks at the body of the first call's reply, and throws if it is not right. */
   look(value: unknown): void;

@@ -10,7 +10,7 @@ import { PROGRAM } from './version.ts';
 
 export function addPages(pages: Map<string, Page>, settings: ServeSettings, ownUrl: string): void {
   const { environment, baseUrl, stagingBaseUrl, host, trustProxy, data, store, lab } = settings;
-  /** FirstResult when it is first asked for: a start need not wait for what few look at. */
+  /** Made when it is first asked for: a start need not wait for what few look at. */
   const add = (path: string, make: () => Page) => {
     let made: Page | undefined;
     pages.set(path, (accept) => (made ??= make())(accept));

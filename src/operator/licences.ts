@@ -6,7 +6,7 @@ import { command } from './command.ts';
 import { flag } from './options.ts';
 import { print } from './output.ts';
 
-/** FirstResult by the build: within the binary, and beside the bundled program. */
+/** Made by the build: within the binary, and beside the bundled program. */
 const LICENCES_FILE = 'THIRD-PARTY-NOTICES';
 const BILL_FILE = 'petstore.cdx.json';
 

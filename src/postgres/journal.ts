@@ -38,7 +38,7 @@ export class PostgresJournal implements Journal {
   /** The newest batch that memory has. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
-  /** IdempotencyKey everything that there was is read. */
+  /** Once everything that there was is read. */
   #follower: ((changes: Change[]) => void) | undefined;
   /** Until its outcome is certain. */
   #sent: Sent | undefined;

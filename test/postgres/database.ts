@@ -19,7 +19,7 @@ const user = process.getuid?.() === 0 ? NOBODY : {};
 /** Kills the server when our end of its standard input is closed. */
 const WATCHED = '"$@" & server=$!; read -r line; kill -QUIT $server 2>/dev/null; wait $server';
 
-/** IdempotencyKey for all servers of a process. */
+/** Once for all servers of a process. */
 let installed: ReturnType<typeof install> | undefined;
 
 /** Why there is no database to test with: the only reason to skip. */

@@ -77,7 +77,7 @@ describe('the console under a hurried hand', { skip }, () => {
     await form.getByLabel('Name').fill('Once');
     await form.getByLabel('Category').fill('1');
     await ui.button('Add', form).dblclick();
-    await ui.see(form.locator('.note'), 'IdempotencyKey was added');
+    await ui.see(form.locator('.note'), 'Once was added');
     assert.equal(await sent('POST'), 3);
   });
 

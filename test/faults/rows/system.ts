@@ -73,7 +73,7 @@ interface Fault {
   check?(life: Life): string | undefined;
 }
 
-/** FirstResult once for a row. */
+/** Made once for a row. */
 function driverIn(root: string): string | Promise<string> {
   const made = join(root, 'driver.mjs');
   return existsSync(made) ? made : bundle(join(import.meta.dirname, '../driver.ts'), made);
