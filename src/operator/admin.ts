@@ -22,7 +22,7 @@ interface Serving {
   log: Log;
 }
 
-/** Only for whoever holds the lock of the store: a socket that is there already was left behind by a kill. */
+/** The caller must hold the lock of the store: a socket that is there already was left behind by a kill. */
 export async function openAdmin(dir: string, serving: Serving): Promise<{ close(): Promise<void> }> {
   const path = adminSocket(dir);
   try {
@@ -44,7 +44,7 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
 
 /**
  * Each line of the answer is `{"line"}`, or the last: `{"result"}` or `{"error"}`. Its head leaves at once, so that
- * whoever asks knows that we live. A caller that is stopped holds its connection, and nothing else.
+ * the caller knows that the server lives. A caller that is stopped holds its connection, and nothing else.
  */
 async function answer(req: IncomingMessage, res: ServerResponse, { context, calls, log }: Serving): Promise<void> {
   res.writeHead(200).flushHeaders();
@@ -54,7 +54,7 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
   const gone = new Promise((resolve) => res.once('close', resolve));
   const tell = async (line: string) => {
     await (say({ line }) ? new Promise(setImmediate) : Promise.race([once(res, 'drain'), gone]));
-    if (res.destroyed) throw new Error('whoever asked went away');
+    if (res.destroyed) throw new Error('the caller went away');
   };
   try {
     const command = calls.find(({ name }) => name === call);
@@ -71,6 +71,6 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
     say({ error: { exit, message } });
   }
-  finished(req, () => res.end()); // who is still sending would not read the answer
+  finished(req, () => res.end()); // a caller that is still sending would not read the answer
   req.resume();
 }

@@ -17,7 +17,7 @@ const name = v.pipe(
   v.check((text) => /\P{White_Space}/u.test(text) && countCharacters(text) <= max, NAME_RULE),
 );
 
-/** What the reader makes of an integral JSON number within 64 bits; of any other number it makes something else. */
+/** An integral JSON number within 64 bits: the reader gives a number or a bigint only for these. */
 const int64 = v.custom<Int64>(
   (value) => typeof value === 'number' || typeof value === 'bigint',
   'must be a 64-bit integer',

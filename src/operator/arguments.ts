@@ -15,17 +15,17 @@ export type Variables = Readonly<Record<string, string | undefined>>;
 /** How an option was given, as `--ban-after` or PETSTORE_BAN_AFTER; undefined: it was not. */
 export type Given = (key: string) => string | undefined;
 
-/** What `--help` tells of a command. */
+/** The description of a command: name, help text and options. */
 export interface Spec<O extends Options = Options> {
   name: string;
   does: string;
   more?: string;
   options: O;
-  /** What no option alone can tell: returns what is wrong. */
+  /** Checks options against each other; returns the fault, in words. */
   check?(values: Values<O>, given: Given): string | undefined;
 }
 
-/** The values of all options, or a refusal that names what is wrong and what would be right. */
+/** The values of all options, or a refusal that names the fault and the values that would be right. */
 export function read<O extends Options>(spec: Spec<O>, words: readonly string[], variables: Variables): Values<O> {
   const refusal = (message: string) =>
     new CommandError(EXIT.usage, `petstore ${spec.name}: ${message}\nSee ${PROGRAM} ${spec.name} --help`);
@@ -36,8 +36,8 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
     if (is === 'optional' && !said.has(key)) continue;
     if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    const what = isSecret ? 'what was given' : excerpt(withoutSecrets(text));
-    if (!success) throw refusal(`${as} cannot be ${what}: give ${allowed}`);
+    const shownText = isSecret ? 'the given value' : excerpt(withoutSecrets(text));
+    if (!success) throw refusal(`${as} cannot be ${shownText}: give ${allowed}`);
     values[key] = output;
   }
   const given: Given = (key) => said.get(key)?.as;
@@ -49,7 +49,7 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
   return values as Values<O>;
 }
 
-/** What was said for each option, and how. An option wins over its variable; an empty variable counts as not set. */
+/** The text given for each option, and its source. An option wins over its variable; an empty variable is not set. */
 function saidIn(options: Options, words: readonly string[], variables: Variables, refusal: (message: string) => Error) {
   const said = new Map<string, { text: string; as: string }>();
   const places = Object.keys(options).filter((key) => options[key].is === 'placed');
@@ -88,7 +88,7 @@ export function didYouMean(typed: string, known: readonly string[]): string {
   return near.length > 0 && near[0].slips <= MAX_MISTYPED_SLIPS ? `; did you mean ${near[0].word}?` : '';
 }
 
-/** A variable that is none of ours may be meant for others; one that is nearly ours is told. */
+/** Messages about variables that are nearly one of ours. Other unknown variables may be meant for other programs. */
 export function mistyped(options: Options, variables: Variables): string[] {
   const known = Object.keys(options).map(variableOf);
   const others = Object.keys(variables).filter((name) => name.startsWith('PETSTORE_') && !known.includes(name));

@@ -1,4 +1,4 @@
-/** A command: what it takes, what it does where the store is, and how its result is told. */
+/** A command: its options, its call where the store is, and the way its result is printed. */
 import { Readable } from 'node:stream';
 import { type Clock, systemClock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
@@ -11,19 +11,19 @@ import { type Options, type Place, shownPlace, type Values } from './options.ts'
 import { inWords, isDiscarded, print } from './output.ts';
 import { askServer, type Io } from './reach.ts';
 
-/** What the call of a command is given: in the running server, and without one. */
+/** The first argument of the call of a command, in the running server and without one. */
 export interface Context {
   engine: Engine;
   clock: Clock;
-  /** Which keys the server accepts; for a store without a server: production. */
+  /** The environment whose keys the server accepts; for a store without a server: production. */
   environment: Environment;
   /** How the client of a key behaved, where a lab is served. */
   lab?: Pick<Lab, 'grade' | 'evidence'>;
 }
 
-/** `A`: what its call gives; `R`: what is told of that. `command` is there only so that all three are inferred. */
+/** `A`: the result of its call; `R`: the result printed. The function `command` lets all three types be inferred. */
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
-  /** What is done where the store is: the same function in the running server and without one. */
+  /** The work in the process that has the store: the same function in the running server and without one. */
   call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;
   /** Its call changes nothing: it works on a read-only mount. */
   reads?: boolean;
@@ -33,11 +33,11 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   isForServer?: boolean;
   /** Its call begins a store where there is none. */
   makes?: boolean;
-  /** What to do where nobody knows whether it was done. */
+  /** Advice for when it is unknown whether the call was done. */
   unsure?: string;
-  /** Of a command whose result is printed once: what is lost where nobody could read that, and what to do. */
+  /** For a result that is printed only once: the loss if nobody could read it, and the advice. */
   unread?(result: A): string;
-  /** What is done in the process of the command; if not given, its call alone. `ask` does the call. */
+  /** The work in the process of the command; if not given, its call alone. `ask` does the call. */
   run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
   /** The result for people, where its members under each other will not do. `--json` prints it as it is. */
   words?(result: R): string;
@@ -63,13 +63,13 @@ export async function perform(command: Command, words: readonly string[], variab
       return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
-  // It is told that it was not done; of a server that does it we can only say nothing.
+  // A call in this process reports that it was not done; about a call in the server nothing is known.
   const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : process.exit(EXIT.failed));
   if (command.isGivenUp) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, giveUp);
   try {
     await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true);
   } catch (error) {
-    await close().catch(() => {}); // why it failed is what is told
+    await close().catch(() => {}); // the first failure is reported, not this one
     throw asCommandError(error, shownPlace(place)) ?? error;
   }
   await close().catch((error) => {
@@ -78,7 +78,7 @@ export async function perform(command: Command, words: readonly string[], variab
   });
 }
 
-/** Before the store is closed: whether that goes well or not, what was done is told. */
+/** Runs before the store is closed, so that the result is printed even if closing fails. */
 async function tellResult(
   { words = inWords, unread, unsure }: Command,
   result: unknown,

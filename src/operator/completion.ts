@@ -7,7 +7,7 @@ import { print } from './output.ts';
 
 const SHELLS = { bash: bashScript, zsh: zshScript, fish: fishScript };
 
-/** `specs`: asked when it is needed, for this command is one of them. */
+/** `specs` is a function, since the list contains this command itself. */
 export const completionCommand = (specs: () => readonly Spec[]) =>
   command({
     name: 'completion',
@@ -29,7 +29,7 @@ const HELP = { is: 'switch', help: 'show the options' } as Option<unknown>;
 
 const isFile = ({ allowed }: Option<unknown>): boolean => allowed === path.allowed;
 
-/** What can follow a text of whole words: each next word of a command that begins so. */
+/** For each beginning of a command, in whole words: the words that may come next. */
 function nextWords(specs: readonly Spec[]): Map<string, Set<string>> {
   const next = new Map<string, Set<string>>();
   for (const { name } of specs) {
@@ -42,7 +42,7 @@ function nextWords(specs: readonly Spec[]): Map<string, Set<string>> {
   return next;
 }
 
-/** For shells with `case`: the flags whose value can be completed, and what can be typed at each place. */
+/** For shells with `case`: the flags whose values can be completed, and the words possible at each place. */
 function cases(specs: readonly Spec[], give: (words: string[]) => string, files: string): [string, string] {
   const values = new Map<string, string>();
   for (const [flag, option] of specs.flatMap(flagsOf)) {

@@ -1,4 +1,4 @@
-/** What the server shows outside `/v1`. */
+/** The console page and the OpenAPI document, as pages of the server. */
 import { inBothForms } from '../http/encoding.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import type { Page } from '../pages.ts';
@@ -10,7 +10,7 @@ import { PROGRAM } from './version.ts';
 
 export function addPages(pages: Map<string, Page>, settings: ServeSettings, ownUrl: string): void {
   const { environment, baseUrl, stagingBaseUrl, host, trustProxy, data, store, lab } = settings;
-  /** Made when it is first asked for: a start need not wait for what few look at. */
+  /** Made at the first request, so that the start of the server does not wait for pages that few people open. */
   const add = (path: string, make: () => Page) => {
     let made: Page | undefined;
     pages.set(path, (accept) => (made ??= make())(accept));

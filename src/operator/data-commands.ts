@@ -37,7 +37,7 @@ export const DATA_COMMANDS = [
   }),
   command({
     name: 'compact',
-    does: 'write the store anew, without what was overtaken',
+    does: 'write the store anew, without changes that later ones have replaced',
     options: { ...place, json },
     isGivenUp: true,
     call: async ({ engine }) => {
@@ -83,7 +83,7 @@ export const DATA_COMMANDS = [
   }),
 ];
 
-/** A file is read beside whoever writes it; a database is opened. */
+/** A file is read while a server may be writing it; a database is opened. */
 async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | 'backup'>) => Promise<R>) {
   const { data, store } = at;
   if (store === undefined) return withProgress(`reading ${data}`, (progress) => work(upkeepOf(data, progress)));
@@ -91,14 +91,14 @@ async function withUpkeep<R>(at: Place, work: (upkeep: Pick<Upkeep, 'verify' | '
   return work(engine.upkeep).finally(() => engine.close());
 }
 
-/** The backup is good whoever was told of it. */
+/** The backup is good even if the server could not be told of it. */
 const withoutMetrics = ({ message }: Error) =>
   told(`petstore: the running server's metrics do not show this backup: ${message}\n`);
 
-/** So many keys are named in a sentence. */
+/** Most keys named in a sentence; the others are counted. */
 const MAX_NAMED_KEYS = 20;
 
-/** The refusal of a damaged store, with what a repair would come to. */
+/** The refusal of a damaged store, with the result that a repair would have. */
 async function withForesight({ data, store }: Place, error: unknown): Promise<never> {
   const isOurs = error instanceof DamagedError && store === undefined;
   const found = isOurs
@@ -116,20 +116,20 @@ async function withForesight({ data, store }: Place, error: unknown): Promise<ne
   const lines = [
     message,
     `repair would keep all up to batch ${batch}: ${things(kept.pets, kept.orders)}, ${others}`,
-    `repair would lose ${gone}; what can still be read there made ${things(lost.pets, lost.orders)}`,
+    `repair would lose ${gone}; the readable part of them made ${things(lost.pets, lost.orders)}`,
     `repair would revoke ${ended}`,
   ];
   throw new CommandError(exit, lines.join('\n'));
 }
 
-/** Another try would only hear that there is nothing left to do. */
+/** Refuses in words of its own: a second run of the command would find nothing left to do. */
 const mayNotLast = (data: string, failure: Error, done: string, advice = '') =>
   new Error(`${data}: ${reasonOf(failure)}; ${done} may not outlast a crash of the machine${advice}`);
 
 async function repairFile(data: string, onProgress: Progress) {
   mustHoldStore(data);
   const { damage, kept, proof, nextSlot, ...done } = await repair(data, { onProgress, isAlive: () => isServed(data) });
-  // Not its message: that advises what has just been done.
+  // Not the message of the error, which advises to run repair.
   const where = damage && `${damage.file}, offset ${damage.offset}: ${damage.what}`;
   return { damage: where ?? null, keptBeside: kept ?? null, ...done, nextKeyId: `k${nextSlot + 1}`, ...proof };
 }

@@ -1,6 +1,6 @@
 /**
- * `petstore doctor`: what is wrong with how the service is set up. It takes what serve takes, looks, and changes nothing.
- * A finding is `wrong` where a promise does not hold, and `note` where it may be meant so; it says what to do.
+ * `petstore doctor`: finds faults in the setup of the service. It takes the options of serve, and changes nothing.
+ * A finding is `wrong` if a promise does not hold, and `note` if the setup may be intended; each gives advice.
  */
 import { existsSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
@@ -20,7 +20,7 @@ const ROOM_PER_BYTE = 2;
 const MIN_ROOM_BYTES = 100_000_000;
 /** 10,000 connections, and room for files. */
 const WANTED_DESCRIPTORS = 16_384;
-/** No clock that is right stands before this program was written. */
+/** A clock that shows an earlier time than this program's own year is wrong. */
 const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const MAX_AHEAD_MS = 60_000;
 const OLDEST_MAINTAINED_NODE = 22;
@@ -29,7 +29,7 @@ const { host, data, store, trustProxy, metrics, baseUrl } = SERVE_OPTIONS;
 const options = { host, data, store, trustProxy, metrics, baseUrl, json };
 type Settings = Values<typeof options>;
 
-/** What is looked at, in the order in which it is told. None found: there is nothing to look at here. */
+/** The checks, in the order in which they are printed. An empty list of findings: the check does not apply here. */
 const CHECKS: Record<string, (settings: Settings) => Found[] | Promise<Found[]>> = {
   'owner and modes': ({ data, store }) => (store === undefined ? [owner(data)] : []),
   'free disk': ({ data, store }) => (store === undefined ? [room(data)] : []),
@@ -85,7 +85,7 @@ function openAbove(dir: string): string | undefined {
   return above === path.dirname(above) ? undefined : openAbove(above);
 }
 
-/** Free, for this user; beside what is used already. */
+/** Free space for this user, compared with the size of the store. */
 function room(dir: string): Found {
   const there = existsSync(dir) ? dir : nearest(dir);
   const { bavail, bsize } = statfsSync(there);
@@ -147,7 +147,7 @@ function figures(host: string | undefined): Found {
   return ['note', `whoever reaches ${host} reads them: they are not for the public`];
 }
 
-/** As the system has it for this process; a service manager may have others for the server. */
+/** The limits of this process; a service manager may set others for the server. */
 function cores(): Found[] {
   const limit = softLimit('core file size');
   if (limit === undefined) return [];

@@ -1,4 +1,4 @@
-/** How a command ends. */
+/** Exit statuses, and errors in words for the operator. */
 
 import { BoundError } from '../store/bounds.ts';
 import { VersionError } from '../store/change-json.ts';
@@ -9,7 +9,7 @@ import { PROGRAM } from './version.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;
 
-/** Ends the program with a sentence for the operator and an exit status, without a stack. A plain Error does with 1. */
+/** Ends the program with a message for the operator and an exit status, without a stack. Of a plain Error it is 1. */
 export class CommandError extends Error {
   readonly exit: number;
 
@@ -22,7 +22,7 @@ export class CommandError extends Error {
 const NO_ROOM = 'make room there, and try again';
 const NO_DESCRIPTORS = 'no file descriptors are left: close other programs, or raise the limit (ulimit -n)';
 
-/** What failed, as it is told to the operator; undefined: a bug. `place`: where it was, if the error does not say. */
+/** The error for the operator; undefined: a bug. `place`: the file or store to name if the error names none. */
 export function asCommandError(error: unknown, place: string): CommandError | undefined {
   const { message, constructor: kind, path: at = place } = error as NodeJS.ErrnoException;
   if (error instanceof CommandError) return error;

@@ -68,7 +68,7 @@ function metricsOf({ bytes, compactions: { counts } }: FileJournal, backedUpMs: 
   const metric = (type: Metric['type'], name: string, help: string, value: number): Metric => {
     return { name: `petstore_${name}`, help, type, value };
   };
-  const backup = 'When the server last heard of a backup (Unix); 0: not since its start.';
+  const backup = 'Time of the newest backup that the server was told of (Unix); 0: none since its start.';
   return [
     metric('gauge', 'store_file_bytes', 'Size of the file that the store is in.', bytes),
     metric('counter', 'compactions_total', 'Compactions that were done.', done),
@@ -78,7 +78,7 @@ function metricsOf({ bytes, compactions: { counts } }: FileJournal, backedUpMs: 
   ];
 }
 
-/** The file as it lies there: beside whoever writes it, without the lock, and on a read-only mount. */
+/** The file as it is now: without the lock, also while a server writes it, and on a read-only mount. */
 export async function openReadOnly(dir: string, options: EngineOptions): Promise<Engine> {
   const { onProgress } = options;
   mustHoldStore(dir);
@@ -91,25 +91,25 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
   return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options, () => []);
 }
 
-/** A mistyped directory must not become a new store by being asked about. */
+/** Throws if there is no store: a mistyped directory must not become a new one. */
 export function mustHoldStore(dir: string): void {
   if (!holdsStore(realDisk, dir)) throw new Error(`there is no store in ${dir}`);
   refuseOthers(realDisk, dir);
 }
 
-/** What reads the file itself. */
+/** The upkeep that only reads the file. */
 export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'verify' | 'backup'> {
   return {
     async verify() {
       const { proof, notices } = await readStore(dir, { onProgress });
-      // What is not whole at the end of a file that is served is being written.
+      // If a server runs, an incomplete end of the file is a write under way.
       return { ...proof, notices: notices.length > 0 && (await isServed(dir)) ? [] : notices };
     },
     backup: (file) => backup(dir, file, { onProgress, disk: tidyDisk() }),
   };
 }
 
-/** The disk as it is; but of the file that is being made nothing stays behind if somebody ends us. */
+/** The real disk, except that an unfinished file is removed if a signal ends the process. */
 function tidyDisk(): Disk {
   const create = (path: string) => {
     const tidy = () => {
@@ -122,7 +122,7 @@ function tidyDisk(): Disk {
   return { ...realDisk, create };
 }
 
-/** Names of callers and digests of keys are inside, and the admin socket. */
+/** Makes the directory private: it holds names of callers, digests of keys, and the admin socket. */
 export function makePrivate(dir: string): void {
   if ((statSync(dir).mode & 0o077) !== 0) chmodSync(dir, 0o700);
 }

@@ -1,4 +1,4 @@
-/** What a server prints when it is ready, and the first key, which is printed there or written into a file. */
+/** The lines that a server prints when it is ready, and the first key: printed with them, or written into a file. */
 import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { shellWord } from '../quoting.ts';
 import type { Context } from './command.ts';
@@ -12,11 +12,11 @@ import { PROGRAM } from './version.ts';
 interface FirstKey {
   id: string;
   key: string;
-  /** Where it was written, and so is not printed: standard output may be a log that many read. */
+  /** The file that it was written into. It is then not printed: standard output may be a log that many read. */
   file?: string;
 }
 
-/** What is printed below the first line. */
+/** The lines below the first one. */
 export type FirstSteps = (origin: string, first: FirstKey | undefined) => string[];
 
 /** A new key stands alone on its line, and then in a line to paste. */
@@ -32,7 +32,7 @@ export const firstSteps: FirstSteps = (origin, first) => {
   return [...lines, `The key ${id} is in ${file}, which its owner alone can read.`, curl];
 };
 
-/** Creates a key if there is no active one. The file is made first: no key is made that nobody could be told. */
+/** Creates a key if there is no active one. The file is made first, so that the key cannot be made and then be lost. */
 export async function giveFirstKey(context: Context, settings: ServeSettings): Promise<FirstKey | undefined> {
   const { firstKey: plan, firstKeyFile: file } = settings;
   if (plan === undefined || hasActiveKey(context)) return undefined; // the file is there since the first start
@@ -48,7 +48,7 @@ export async function giveFirstKey(context: Context, settings: ServeSettings): P
   }
 }
 
-/** No link is followed, and nothing that is there is written over. */
+/** Creates the file: follows no link, overwrites nothing. */
 function openNew(file: string): number {
   try {
     return openSync(file, 'wx', 0o600);

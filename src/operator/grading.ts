@@ -1,4 +1,4 @@
-/** `petstore grade`: how the client of a key behaved, for people and for CI. */
+/** `petstore grade`: the grade of a key's client, for people and for CI. */
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Grade } from '../lab/grade.ts';
@@ -9,7 +9,7 @@ import { id } from './keys.ts';
 import { json, oneOf, optional, path, place } from './options.ts';
 import { facts, print, table, told } from './output.ts';
 
-/** A POST that was told to wait for longer is not waited for. */
+/** The command does not wait for a POST that was told to wait longer than this. */
 const MAX_WAIT_MS = 120_000;
 
 interface Graded {
@@ -69,7 +69,7 @@ async function asked(ask: () => Promise<Graded>): Promise<Graded> {
       await told(`a POST that failed may still come again within ${seconds} s: this grade does not wait for it\n`);
       return answer;
     }
-    await told(`waiting ${seconds} s for a POST that failed and may still come again\n`);
+    await told(`waiting ${seconds} s: a POST that failed may still come again\n`);
     await delay(openMs);
     leftMs -= openMs;
   }

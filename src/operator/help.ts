@@ -1,4 +1,4 @@
-/** The table of commands → what `--help` prints. */
+/** The text of `--help`, from the table of commands. */
 import { flagOf, type Spec, variableOf } from './arguments.ts';
 import { type Option, path } from './options.ts';
 import { PROGRAM } from './version.ts';
@@ -33,7 +33,7 @@ export function overview(specs: readonly Spec[]): string {
   ].join('\n');
 }
 
-/** What stands behind a command without an option. */
+/** The positional arguments of a command. */
 export const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
 const usageOf = (spec: Spec) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
 
@@ -53,6 +53,6 @@ function section(title: string, rows: Row[]): string[] {
   return ['', title, ...lines];
 }
 
-/** A word that is longer than a line, as a path may be, has one of its own. */
+/** A word longer than a line, such as a path, gets a line of its own. */
 const wrap = (text: string, width = MAX_HELP_LINE_CHARS): string[] =>
   (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

@@ -1,6 +1,6 @@
 /**
- * `petstore import`. All lines are checked first, in the process of the command; the good ones wait there, as short as
- * they can be written. Then they are added batch by batch, each under an idempotency record made of the input's digest
+ * `petstore import`. All lines are checked first, in the process of the command; the good ones are kept there in their
+ * shortest form. Then they are added batch by batch, each under an idempotency record made of the input's digest
  * and the batch's number: run again, the command goes on where it ended, and adds nothing twice.
  */
 import { createHash } from 'node:crypto';
@@ -21,13 +21,13 @@ import type { Io } from './reach.ts';
 
 const READ_BYTES = 262_144;
 const BLANK = /^[ \t\r]*$/;
-/** Fields and nothing of JSON: the head of a table. */
+/** Fields without any JSON: the heading of a CSV file. */
 const CSV = /^[^{}[\]:]+$/;
 const SEPARATED = /.[,;\t]/;
 const EXAMPLE = 'import takes JSON lines such as {"name":"Rex","categoryId":1}';
 const AGAIN = 'run the command again: it completes the import, and adds nothing twice';
 
-/** What is added at once, while requests wait: a few milliseconds of work. As a line it is one that a server takes. */
+/** One batch, for which requests wait a few milliseconds. Written as a line it is within `MAX_INPUT_LINE_BYTES`. */
 const MAX_BATCH_ANIMALS = 250;
 const MAX_BATCH_CHARS = 16_384;
 
@@ -69,7 +69,7 @@ same command: for 24 hours the same input adds nothing twice.`,
   },
 });
 
-/** The same lines make the same digest and the same batches, whenever they come. */
+/** The same lines always make the same digest and the same batches. */
 async function check(file: string, onBad: (line: number, reason: string) => Promise<void>, at: Progress) {
   const found = file === '-' ? fstatSync(0) : statSync(file);
   if (found.isDirectory()) throw new Error(`${file} is a directory`);
@@ -103,10 +103,10 @@ async function check(file: string, onBad: (line: number, reason: string) => Prom
   return { good, bad, digest: hash.digest('hex'), batches };
 }
 
-/** Of a fault in JSON its place is told; here the line is told already. */
+/** A JSON error names its line and column; here the message begins with the line already. */
 const withoutLine = (reason: string): string => reason.replace(/\(line 1, (column \d+)\)$/, '($1)');
 
-/** For the call: a line a batch, with its name in front. */
+/** The input of the call: one line a batch, with the batch's name in front. */
 async function* named(batches: Buffer[], digest: string, at: Progress): AsyncGenerator<Buffer> {
   for (const [number, batch] of batches.entries()) {
     at(number, batches.length);
@@ -118,7 +118,7 @@ async function* named(batches: Buffer[], digest: string, at: Progress): AsyncGen
 async function addBatches({ engine: { store } }: Context, _: unknown, { input }: Io) {
   const done = { added: 0, already: 0, firstId: null as number | null, lastId: null as number | null };
   for await (const line of input as AsyncIterable<Buffer>) {
-    await new Promise(setImmediate); // the batch before was taken in in this turn
+    await new Promise(setImmediate); // the batch before was applied in this turn
     const cut = line.indexOf(' ');
     const pets = readAnimals(line.subarray(cut));
     const once = { caller: IMPORT_CALLER, key: line.toString('latin1', 0, cut), at: store.unix() };
@@ -131,7 +131,7 @@ async function addBatches({ engine: { store } }: Context, _: unknown, { input }:
   return done;
 }
 
-/** Of a StoreError is told that nothing was changed: here only the last batch was not. */
+/** A StoreError says that nothing was changed, but that is true of the last batch alone. */
 function broken(error: Error, { added, already }: { added: number; already: number }): never {
   if (!(error instanceof StoreError) || added + already === 0) throw error;
   const sofar = `${counted(added + already, 'animal')} of this input imported so far`;

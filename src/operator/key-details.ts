@@ -12,7 +12,7 @@ export function keyOf({ keys }: { keys: Pick<Reading['keys'], 'get'> }, id: stri
   return key;
 }
 
-/** Never its secret, nor what is kept of that. */
+/** Everything but the secrets and their digests. */
 export function infoOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
   const revoked = revokedAt === undefined ? null : isoTime(revokedAt);
   return { id, name, plan, perMinute, perDay, environment, createdAt: isoTime(createdAt), revokedAt: revoked };
@@ -20,22 +20,22 @@ export function infoOf({ id, name, plan, perMinute, perDay, environment, created
 
 export type KeyDetails = ReturnType<typeof detailsOfLook>;
 
-/** Looks, and takes nothing. What is looked up here is told at once: of a million keys none waits for a turn. */
+/** Looks, and takes nothing. A limiter in this process answers at once: a list of a million keys awaits no promise. */
 export const detailsOf = (context: Context, key: ApiKey): KeyDetails | Promise<KeyDetails> =>
   after(context.engine.limiter.look(key), (looked) => detailsOfLook(context, key, looked));
 
-/** Times as the replies tell them. */
+/** Times as the API's replies give them. */
 function detailsOfLook(context: Context, key: ApiKey, { verdict, minute, day, strikes, bans, banEndsAt }: Looked) {
   const { store } = context.engine;
   const isActive = key.revokedAt === undefined;
   const timeOf = (moment: number) => isoTime(Math.ceil(moment / 1_000) * 1_000);
-  /** A window that is not open has no reset: it opens at the next request. */
+  /** A window that is full has no reset: it opens at the next request. */
   const windowOf = ({ limit, remaining, endsAt }: WindowState) => {
     return { limit, remaining, resetsAt: remaining < limit ? timeOf(endsAt) : null };
   };
   const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.unix() ? endsAt : []));
   const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt } = infoOf(key);
-  // Member by member: to spread one object into another takes many times as long, and here a million wait for it.
+  // Member by member: spreading an object takes many times as long, and a list may have a million keys.
   return {
     id,
     name,
@@ -45,19 +45,19 @@ function detailsOfLook(context: Context, key: ApiKey, { verdict, minute, day, st
     environment,
     createdAt,
     revokedAt,
-    /** As X-RateLimit-Remaining tells it: during a ban nothing is admitted. */
+    /** The value of X-RateLimit-Remaining: 0 during a ban. */
     remaining: isActive && verdict !== 'banned' ? Math.min(minute.remaining, day.remaining) : 0,
     minute: windowOf(minute),
     day: windowOf(day),
     strikes,
     bannedUntil: verdict === 'banned' ? timeOf(banEndsAt) : null,
     bans,
-    /** When the secrets that were rotated out stop working. */
+    /** The moments at which older secrets stop working. */
     graceEndsAt: graceEnds.map((end) => endOf(context, end)),
   };
 }
 
-/** A secret ends in store time, which may be another than the machine's. */
+/** The end of a secret is kept in store time; this is the same moment on the machine's clock. */
 export const endOf = ({ engine, clock }: Context, end: number): string =>
   isoTime(end - engine.store.unix() + clock.wall());
 

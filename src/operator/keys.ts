@@ -1,4 +1,4 @@
-/** `petstore keys …`: what each command takes, and what it does where the store is. */
+/** `petstore keys …`: the options of each command, and its call where the store is. */
 import { digestOf, makeKey } from '../access/keys.ts';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
 import { count } from '../digits.ts';
@@ -16,7 +16,7 @@ import { PROGRAM } from './version.ts';
 const MAX_KEY_SECRETS = 5;
 const MAX_NAME_CHARS = 100;
 const MAX_GRACE_DAYS = 30;
-/** Told at once by `keys list`; others have their turn between. */
+/** Keys that `keys list` prints at once; requests are served in between. */
 const KEYS_IN_BLOCK = 250;
 
 /** Fit to be printed in a table: no control characters, no line breaks. */
@@ -51,7 +51,7 @@ function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): strin
   return perMinute > perDay ? `${named[0]} ${perMinute} is more than ${named[1]} ${perDay} allows` : undefined;
 }
 
-/** Of an enterprise key they are given: `limitsFitPlan` has seen to that. */
+/** An enterprise key has both limits: `limitsFitPlan` has checked that. */
 const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
   plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 
@@ -60,7 +60,7 @@ export const KEY_COMMANDS = [
     name: 'keys create',
     does: 'create an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
-    unsure: `look with ${PROGRAM} keys list: a new key there that nobody has is best revoked`,
+    unsure: `look with ${PROGRAM} keys list: if a new key is there, revoke it, since its secret was not shown`,
     unread: (made) => `the key ${made?.id} is lost: end it with ${PROGRAM} keys revoke ${made?.id}, and create another`,
     options: {
       plan: needed(plan, 'PLAN', 'its limits'),
@@ -77,14 +77,14 @@ export const KEY_COMMANDS = [
   }),
   command({
     name: 'keys list',
-    does: 'list all keys, with what is used of both windows, and bans',
+    does: 'list all keys, with the used part of both windows, and bans',
     options: { ...place, json },
     reads: true,
     call: listKeys,
   }),
   command({
     name: 'keys show',
-    does: 'show what a key has left, its strikes and its ban, spending nothing',
+    does: 'show the requests left to a key, its strikes and its ban, spending none',
     options: { id, ...place, json },
     reads: true,
     call: (context, { id }) => detailsOf(context, keyOf(context.engine.store.read, id)),
@@ -101,8 +101,8 @@ export const KEY_COMMANDS = [
   command({
     name: 'keys rotate',
     does: 'give a key a new secret and print it, once',
-    more: `The id, the plan and what is used stay. Each older secret works until the grace of this rotation ends, or \
-that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets work at a time.`,
+    more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
+now or an earlier one, whichever is sooner. At most ${MAX_KEY_SECRETS} secrets work at a time.`,
     unsure: 'a new secret may be in force: rotate the key again',
     unread: ({ id }) => `the new secret of ${id} is lost: rotate the key again`,
     options: {
@@ -125,7 +125,7 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
   }),
   command({
     name: 'keys plan',
-    does: 'put a key on another plan; what it has used stays used',
+    does: 'put a key on another plan; its used requests stay used',
     options: { id, plan: placed(plan, 'PLAN', 'the new plan'), ...customLimits, ...place, json },
     check: limitsFitPlan,
     call: (context, { id, ...limits }) =>
@@ -133,10 +133,10 @@ that of an earlier one, whichever is sooner; at most ${MAX_KEY_SECRETS} secrets 
   }),
 ];
 
-/** What a decision comes to that finds nothing left to do. */
+/** The decision if nothing is left to do. */
 export const DONE_BEFORE: Decided = { op: 'again' };
 
-/** Block by block, and so of a million as of ten: text for people, or the parts of one JSON list. */
+/** Prints block by block, so that a million keys take no more memory than ten: a table, or parts of one JSON list. */
 async function listKeys(context: Context, { json }: { json: boolean }, { tell }: Io): Promise<void> {
   const inTable = tableInBlocks();
   const inJson = (block: KeyDetails[]) => block.map((one) => `  ${JSON.stringify(one)}`).join(',\n');

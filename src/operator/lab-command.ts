@@ -9,14 +9,14 @@ import { SERVE_OPTIONS } from './options.ts';
 import { serve } from './serve.ts';
 import { PROGRAM } from './version.ts';
 
-/** Its key is of a plan whose minute does not end while a client is tried. */
+/** The plan of its key is so large that a client under trial does not reach the limit a minute by itself. */
 const WORDS = ['--lab', '--environment', 'staging', '--seed', 'demo', '--first-key', 'business'];
 
 export const labCommand = (calls: Calls) =>
   command({
     name: 'lab',
     does: 'try a client: the service with its lab, the built-in example and a key',
-    more: 'Its store is in a directory of its own, which goes when it ends. It prints the key and what to type next.',
+    more: 'Its store is in a directory of its own, removed at the end. It prints the key and the lines to type next.',
     options: { port: SERVE_OPTIONS.port },
     run: async ({ port }) => {
       const data = mkdtempSync(join(tmpdir(), 'petstore-lab-'));

@@ -1,4 +1,4 @@
-/** `petstore licences`: what of others is bundled, and under which terms. */
+/** `petstore licences`: the licences of bundled packages. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 import { getAsset, isSea } from 'node:sea';
@@ -12,7 +12,7 @@ const BILL_FILE = 'petstore.cdx.json';
 
 export const LICENCES = command({
   name: 'licences',
-  does: 'print the licences of what is bundled',
+  does: 'print the licences of the bundled packages',
   options: { json: flag('print the bill of materials (CycloneDX), for programs') },
   run: ({ json }) => {
     const file = json ? BILL_FILE : LICENCES_FILE;
@@ -24,7 +24,5 @@ function beside(script: string, name: string): string {
   const folder = path.dirname(realpathSync(script));
   const file = [folder, path.join(folder, '../dist')].map((one) => path.join(one, name)).find(existsSync);
   if (file !== undefined) return readFileSync(file, 'utf8');
-  throw new Error(
-    'nothing is bundled here: what is used lies in node_modules, and npm run build collects its licences',
-  );
+  throw new Error('nothing is bundled here: packages are in node_modules, and npm run build collects their licences');
 }

@@ -3,7 +3,7 @@ const LINE_FEED = 10;
 /** The longest line of an import. */
 export const MAX_INPUT_LINE_BYTES = 65_536;
 
-/** Each line without its end, the last also where it has none. One that is too long is undefined, and is not kept. */
+/** Each line without its line feed; the last need not have one. A line that is too long is undefined, not buffered. */
 export async function* linesOf(
   chunks: AsyncIterable<Buffer>,
   maxBytes = Number.POSITIVE_INFINITY,

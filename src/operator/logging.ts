@@ -1,6 +1,6 @@
 /**
- * JSON lines on stderr. Nobody who logs ever waits for whoever reads: lines wait in a stream. What does not fit into
- * its bounded buffer is dropped and counted, and the count is logged.
+ * JSON lines on stderr. Logging never waits for the reader: lines wait in a stream. Lines that do not fit into its
+ * bounded buffer are dropped and counted, and the count is logged.
  */
 import { fstatSync, write } from 'node:fs';
 import { Writable } from 'node:stream';
@@ -14,7 +14,7 @@ type Fields = Record<string, unknown>;
 const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
 const STDERR = 2;
-/** Anybody can send requests without a key: so many in a second have a line each, the others are summed up. */
+/** Anybody can send requests without a key: so many a second are logged one by one, the others as a sum. */
 const MAX_KEYLESS_LINES_PER_SECOND = 100;
 const MAX_TARGET_CHARS = 512;
 const SECOND_MS = 1_000;
@@ -22,8 +22,8 @@ const SECOND_MS = 1_000;
 /** A key must never be read in a log, not even one that the operator put into a name. */
 const SECRET = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
 /**
- * Nor one that a client put into an address, whole or cut, percent-encoded or not: runs as long as no id and no word of
- * an address is.
+ * The same for a key that a client put into an address, whole or cut, percent-encoded or not: any run of letters and
+ * digits longer than an id or a word of an address.
  */
 const RUN = /(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2}){20,}/g;
 const HIDDEN = '[hidden]';
@@ -56,7 +56,7 @@ export class Logger implements Log {
     this.#add('access', 'request', { ...fields, target: cut });
   }
 
-  /** Whether a request without a key comes when there were too many in this second already. */
+  /** True if this second has had too many requests without a key: then this one is only counted. */
   #isSummedUp(): boolean {
     const keyless = this.#keyless;
     const second = Math.floor(this.#clock.now() / SECOND_MS);
@@ -75,7 +75,7 @@ export class Logger implements Log {
     if (requests > 0) this.#add('access', 'requests without a key, summed up', { requests });
   }
 
-  /** For the end of the process: resolves when all is written, or when whoever reads had his moment. */
+  /** For the end of the process: resolves when all is written, or when the reader has had `MAX_LAST_LINES_MS`. */
   async close(): Promise<void> {
     this.#sumUp();
     const written = new Promise((resolve) => this.#out.write('', resolve)); // after all that waits before it
@@ -96,20 +96,20 @@ export class Logger implements Log {
     setImmediate(() => this.#out.uncork());
     const dropped = this.#dropped;
     this.#dropped = 0;
-    if (dropped > 0) this.#add('warn', 'log lines were dropped: whoever reads the log is too slow', { dropped });
+    if (dropped > 0) this.#add('warn', 'log lines were dropped: the reader of the log is too slow', { dropped });
     this.#out.write(text);
   }
 }
 
-/** What JSON.stringify cannot write as it is. */
+/** Replaces values that JSON.stringify cannot write: bigints and errors. */
 function plain(_name: string, value: unknown): unknown {
   if (typeof value === 'bigint') return value.toString();
   return value instanceof Error ? (value.stack ?? value.message) : value;
 }
 
 /**
- * Whoever reads stderr may stop, and must not stop us. Node writes to a pipe or a socket without waiting; to a terminal
- * it would wait. A file takes what it is given, or has no room: then that is lost, and the next line may be luckier.
+ * The reader of stderr may stop, and must not stop us. Node writes to a pipe or a socket without waiting; to a terminal
+ * it would wait. A file takes a line, or has no room: then the line is lost, and the next may find room.
  */
 export function stderrWithoutWaiting(): Writable {
   const kind = fstatSync(STDERR);
@@ -121,7 +121,7 @@ export function stderrWithoutWaiting(): Writable {
   });
 }
 
-/** Of Node's own terminal, which libuv opens anew: others that share it still wait. */
+/** Node's own handle of the terminal, which libuv opens anew: other processes that share the terminal still wait. */
 interface Terminal {
   _handle?: { setBlocking(isBlocking: boolean): void };
 }

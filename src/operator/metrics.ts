@@ -1,6 +1,6 @@
 /**
- * What is counted, at the price of a few additions a request, and told in Prometheus' text format on a listener of its
- * own: it is not for the public.
+ * Metrics in Prometheus' text format, on a listener of their own, since they are not for the public. Counting costs a
+ * few additions a request.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
@@ -27,23 +27,23 @@ const BUILD = 'petstore_build_info';
 const BUILT_AS = `version="${VERSION}",commit="${COMMIT}",runtime="${RUNTIME}"`;
 const BATCH = 'petstore_log_batch_duration_seconds';
 
-/** Plain data, as threads hand it to each other. One count more than there are bounds: of what is slower than all. */
+/** Plain data, which threads can pass to each other. The last count, without a bound, is for the slowest requests. */
 interface Histogram {
   counts: Float64Array;
   sumMs: number;
 }
 
-/** By endpoint: those are few, and what a client chose is none. */
+/** By endpoint: there are few, and a client cannot add one. */
 type Routes = Map<string, { latency: Histogram; statuses: Map<number, number> }>;
 
-/** What one thread has counted. */
+/** The counts of one thread. */
 export interface Figures {
   routes: Routes;
-  /** Worst delay of its event loop since it was asked before, in seconds. */
+  /** Worst delay of its event loop since the scrape before, in seconds. */
   loopDelay: number;
-  /** Connections to it that were not to be had. */
+  /** Connections that it refused or ended, by the bound that was reached. */
   refused: Partial<Refused>;
-  /** Connections to it that are open. */
+  /** Its open connections. */
   open: number;
 }
 
@@ -102,12 +102,12 @@ export class Metrics {
     add(latency, ms);
   }
 
-  /** What the service counts by itself. */
+  /** Connections are counted by the service itself: they are read from there. */
   watch(connections: Connections): void {
     this.#connections = connections;
   }
 
-  /** What the engine tells of each batch that became durable. */
+  /** Called by the engine for each batch that became durable. */
   readonly batch = (ms: number): void => add(this.#batches, ms);
 
   figures(): Figures {
@@ -117,7 +117,7 @@ export class Metrics {
     return { routes: this.#routes, loopDelay, refused, open: open?.size ?? 0 };
   }
 
-  /** `threads`: what each has counted, this one too. */
+  /** `threads`: the counts of each thread, this one included. */
   text(threads: Figures[]): string {
     const requests: string[] = [];
     const latencies: string[] = [];
@@ -137,7 +137,7 @@ export class Metrics {
       family(REFUSED, 'Connections refused or ended, by the bound that was reached.', 'counter', refusals),
       family(REQUESTS, 'Requests answered, by operation and status.', 'counter', requests),
       family(DURATION, 'Time from the head of a request to its reply, by operation.', 'histogram', latencies),
-      family(BATCH, 'Time to make a batch of operations durable.', 'histogram', linesOf(this.#batches, BATCH)),
+      family(BATCH, 'Time to make a batch of changes durable.', 'histogram', linesOf(this.#batches, BATCH)),
     ].join('');
   }
 }
@@ -148,7 +148,7 @@ const family = (name: string, help: string, type: string, lines: string[]): stri
 const figure = (name: string, help: string, value: number, type: Metric['type'] = 'gauge'): string =>
   family(name, help, type, [`${name} ${value}`]);
 
-/** What is looked up at a scrape. */
+/** Gauges that are read at each scrape. */
 function figuresOf(engine: Engine, loopDelay: number): string[] {
   const { userCPUTime, systemCPUTime } = process.resourceUsage();
   const { pets: animals, ...others } = engine.store.read.counts();
@@ -157,8 +157,8 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
     family(BUILD, 'The program that runs: always 1.', 'gauge', [`${BUILD}{${BUILT_AS}} 1`]),
     ...counts.map(([name, value]) => figure(`petstore_${name}`, `How many ${name} there are.`, value)),
     figure('petstore_idempotency_records', 'Idempotency-Keys that are kept.', engine.store.read.idempotency.size),
-    figure('petstore_store_bytes', 'Memory that what is kept takes.', engine.store.read.bytes.total),
-    figure('petstore_store_max_bytes', 'How much it may take.', engine.store.maxBytes),
+    figure('petstore_store_bytes', 'Memory taken by the stored data.', engine.store.read.bytes.total),
+    figure('petstore_store_max_bytes', 'Most memory that the stored data may take.', engine.store.maxBytes),
     figure('petstore_event_loop_delay_max_seconds', 'Worst delay since the last scrape.', loopDelay),
     figure('process_resident_memory_bytes', 'Memory held by the process.', process.memoryUsage.rss()),
     figure('process_cpu_seconds_total', 'Processor time used.', (userCPUTime + systemCPUTime) / 1e6, 'counter'),
@@ -167,7 +167,7 @@ function figuresOf(engine: Engine, loopDelay: number): string[] {
   ];
 }
 
-/** A page in a browser may make a name of its own lead here (DNS rebinding); an address or our own name it cannot. */
+/** Against DNS rebinding: a web page can make a name of its own lead here, but not an address or our own name. */
 function isOurs(host: string, listened: string): boolean {
   const name = nameIn(host);
   return isIP(name) !== 0 || ['localhost', listened.toLowerCase(), hostname().toLowerCase()].includes(name);
@@ -177,7 +177,7 @@ interface Scraped {
   metrics: Metrics;
   engine: Engine;
   log: Log;
-  /** What the other threads have counted. */
+  /** The counts of the other threads. */
   others: () => Promise<Figures[]>;
 }
 
@@ -205,7 +205,7 @@ export async function openMetrics(
   return server;
 }
 
-/** What is done with every request that was answered; nothing at all where nobody wants to know. */
+/** The listener for answered requests; undefined if neither metrics nor the access log are on. */
 export function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
   if (metrics === undefined && !accessLog) return undefined;
   return ({ route, method, target, status, ms, requestId, keyId: key, address }: Answered) => {

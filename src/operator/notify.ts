@@ -1,6 +1,6 @@
 /**
- * Tells systemd that the service is ready (`Type=notify`). Node has no datagrams on Unix sockets, so the program that
- * systemd has for it is asked, once: a watchdog would ask it every few seconds, and there is none.
+ * Tells systemd that the service is ready (`Type=notify`), by systemd's own program, since Node has no datagrams on
+ * Unix sockets. There is no watchdog: it would start that program every few seconds.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import type { Log } from '../engine.ts';
 const NOTIFIER = 'systemd-notify';
 const MAX_NOTIFY_MS = 10_000;
 
-/** Nobody waits for it where nobody has asked (`NOTIFY_SOCKET`). */
+/** Does nothing unless systemd has asked for it (`NOTIFY_SOCKET`). */
 export async function tellReady(log: Log): Promise<void> {
   if (!process.env.NOTIFY_SOCKET) return;
   const child = spawn(NOTIFIER, ['--ready'], { stdio: 'ignore', timeout: MAX_NOTIFY_MS });

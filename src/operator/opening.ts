@@ -1,4 +1,4 @@
-/** Opens what a place names: the engine on a file, or the one on a database, which is loaded only then. */
+/** Opens the store at a place: the engine on a file, or the one on a database, which is loaded only then. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock as clock } from '../clock.ts';
@@ -10,13 +10,13 @@ import { openFileEngine, openReadOnly } from './file-engine.ts';
 import type { Place } from './options.ts';
 import { told, withProgress } from './output.ts';
 
-/** Another command has the store for a moment only. */
+/** Longest wait for the store while another command has it. */
 const MAX_IN_USE_WAIT_MS = 3_000;
 const IN_USE_RETRY_MS = 100;
 
-/** Of the heap so much is for the program and young objects, of which newer Nodes keep more, whatever is kept. */
+/** Heap for the program and for young objects, of which newer Nodes keep more; it does not grow with the store. */
 const OF_PROGRAM_MB = 96;
-/** The rest of what is not kept is for requests, and to collect what they leave behind. */
+/** Shares of the remaining heap for the stored data. The rest is for requests, and for the garbage that they leave. */
 const KEPT_BY_DEFAULT = 1 / 2;
 const KEPT_AT_MOST = 3 / 4;
 const MEGABYTE = 2 ** 20;
@@ -24,10 +24,10 @@ const MEGABYTE = 2 ** 20;
 const heapMb = () => Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE);
 const megabytesOf = (share: number) => Math.max(1, Math.floor(share * (heapMb() - OF_PROGRAM_MB)));
 
-/** How much of the heap what is kept may take. */
+/** The most bytes of the heap that the stored data may take. */
 export const maxBytesOf = (maxStoreMb = megabytesOf(KEPT_BY_DEFAULT)): number => maxStoreMb * MEGABYTE;
 
-/** Why a store of that size might not be read again at the next start. */
+/** The reason why a store of that size might not be readable at the next start; undefined if it is small enough. */
 export function whyTooLarge(maxStoreMb: number | undefined, name: string): string | undefined {
   const most = megabytesOf(KEPT_AT_MOST);
   if (maxStoreMb === undefined || maxStoreMb <= most) return undefined;
@@ -36,7 +36,7 @@ export function whyTooLarge(maxStoreMb: number | undefined, name: string): strin
 
 export const postgres = () => import('../postgres/engine.ts');
 
-/** For a server: it hears by `onFatal` of what it cannot go on from. */
+/** For a server. `onFatal` is called for a failure after which it cannot go on. */
 export async function openEngine({ data, store }: Place, options: EngineOptions): Promise<Engine> {
   if (store === undefined) return openFileEngine(data, options);
   const env = { ...process.env, PETSTORE_STORE: store };
@@ -44,8 +44,8 @@ export async function openEngine({ data, store }: Place, options: EngineOptions)
 }
 
 /**
- * For a command, in its own process. What it should know of the opening is told on stderr. Only a command that adds
- * something (`makes`) has a bound: the others work on whatever a server has taken.
+ * For a command, in its own process. Notices about the opening go to stderr. Only a command that adds something
+ * (`makes`) has a bound: the others work on any store that a server could open.
  */
 export async function openHere(
   { data, store, maxStoreMb }: Place & { maxStoreMb?: number },
@@ -67,7 +67,7 @@ export async function openHere(
   });
 }
 
-/** Tries again for a while where another process has the store. `isInVain`: that is a server, which keeps it. */
+/** Tries again for a while if another process has the store. `isInVain`: it is a server, which will keep it. */
 export async function triedWhileInUse<R>(work: () => Promise<R>, isInVain = async () => false): Promise<R> {
   for (const end = performance.now() + MAX_IN_USE_WAIT_MS; ; await wait(IN_USE_RETRY_MS)) {
     try {

@@ -1,4 +1,4 @@
-/** What options are, how the text of one becomes a value, and those that `serve` or several commands take. */
+/** Options: their kinds, how a text becomes a value, and the options that `serve` or several commands take. */
 import * as v from 'valibot';
 import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
@@ -12,10 +12,10 @@ const MAX_STORE_MEGABYTES = 1_000_000;
 const MAX_THREADS = 64;
 const MAX_KEEP_ALIVE_SECONDS = 3_600;
 
-/** How a text becomes a value; `allowed` says in words which texts do. */
+/** How a text becomes a value; `allowed` names the texts that do, in words. */
 interface Kind<T> {
   allowed: string;
-  /** All of them, where those are few. */
+  /** All allowed texts, if they are few. */
   values?: readonly string[];
   schema: v.GenericSchema<string, T>;
 }
@@ -23,10 +23,10 @@ interface Kind<T> {
 export interface Option<T> extends Kind<T> {
   /** `placed`: an argument with a place of its own (`keys revoke ID`). `switch`: its name alone turns it on. */
   is: 'defaulted' | 'optional' | 'needed' | 'placed' | 'switch';
-  /** What stands for the value in `--help`. */
+  /** The placeholder of the value in `--help`. */
   shown: string;
   help: string;
-  /** What holds where nothing is said: a text as it could be said, of an optional one in words for `--help`. */
+  /** The default: a text that could be given; for an optional one, words for `--help`. */
   fallback?: string;
   /** No message repeats its value. */
   isSecret?: boolean;
@@ -62,7 +62,7 @@ export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
 }
 
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
-/** Not an address of a database, which is for `--store`: its password would be the name of a file. */
+/** Not the address of a database, which belongs to `--store`: its password would become part of a file's name. */
 export const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
 const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
 export const hostPort = kind(
@@ -75,7 +75,7 @@ export const hostPort = kind(
   ({ port }) => port <= 65_535,
 );
 
-/** URLs take more for a host than a host may be, such as `*`. */
+/** Stricter than URLs, which allow hosts such as `*`. */
 const WEB = 'https?://(?:[a-z0-9._-]+|\\[[0-9a-f:.]+\\])(?::\\d+)?';
 const origin = kind(
   'an origin such as https://shop.example, or *',
@@ -102,7 +102,7 @@ export const duration = (maxDays: number) =>
 
 const storeUrl = text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
 
-/** Where the store is: of every command that needs it. Where `store` is given, `data` says nothing. */
+/** The place of the store, an option of every command that needs it. With `store`, `data` has no meaning. */
 export const place = {
   data: option(path, 'DIR', 'directory of the store', 'data'),
   store: { ...optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'), isSecret: true },
@@ -111,7 +111,7 @@ export const json = flag('print JSON, for programs');
 
 export type Place = Values<typeof place>;
 
-/** As it may be logged: nothing of `--store`, since any part of it may be of a password. */
+/** The place as it may be logged: nothing of `--store`, since any part of it may belong to a password. */
 export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : 'the database');
 
 export const baseUrls = {
@@ -122,8 +122,8 @@ export const baseUrls = {
 const budget = (help: string) => ({
   maxStoreMb: optional(integer(1, MAX_STORE_MEGABYTES), 'MB', help, 'half of the heap'),
 });
-/** Of a command that adds something: where no server runs, the store is opened as that server opens it. */
-export const ownBudget = budget('memory for what is kept, where no server runs');
+/** For a command that adds something: without a running server, it opens the store with the same bound. */
+export const ownBudget = budget('memory for the stored data, if no server runs');
 
 const strikes = integer(0, MAX_BAN_AFTER_STRIKES);
 const PUBLISHED = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
@@ -143,11 +143,11 @@ export const SERVE_OPTIONS = {
   keepAlive: option(
     integer(1, MAX_KEEP_ALIVE_SECONDS),
     'SECONDS',
-    'how long a connection may stay unused; longer than what a proxy in front uses',
+    'how long a connection may stay idle; make it longer than that of a proxy in front',
     String(DEFAULT_KEEP_ALIVE_SECONDS),
   ),
   banAfter: optional(strikes, 'N', 'ban a key after so many refusals in a minute, 0 for never', '5 times its limit'),
-  ...budget('memory for what is kept; a key alone fills half of it'),
+  ...budget('memory for the stored data; one key can fill half of it at most'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
   metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),

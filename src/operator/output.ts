@@ -1,4 +1,4 @@
-/** What commands print, and how they show on a terminal how far they are. */
+/** The output of commands, and the progress bar on a terminal. */
 import { fstatSync, statSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { count } from '../digits.ts';
@@ -11,8 +11,8 @@ const BAR_CHARS = 24;
 const MIN_MOMENT_CHARS = '2026-01-31T12:00:00.0Z'.length;
 
 /**
- * Resolves when it was taken, so that what waits to be read stays little. Whoever reads our output may stop, as
- * `petstore export | head` does: then we are done, and there is nothing to say.
+ * Resolves when the text was taken, so that little output waits in memory. A reader that goes away, as in
+ * `petstore export | head`, ends the command without a message.
  */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -24,12 +24,12 @@ export function print(text: string): Promise<void> {
   });
 }
 
-/** Whether our output goes nowhere: Node opens the null device in the place of an output that is closed. */
+/** Whether nobody reads our output: in place of a closed output, Node opens the null device. */
 export function isDiscarded(): boolean {
   return fstatSync(process.stdout.fd).rdev === statSync(devNull).rdev;
 }
 
-/** The same for stderr. Whoever reads our messages may stop as well; what was asked for is still done. */
+/** The same for stderr. A reader of messages that goes away does not stop the command. */
 export function told(text: string): Promise<void> {
   return new Promise((resolve) => process.stderr.write(visible(text), () => resolve()));
 }
@@ -89,7 +89,7 @@ function textOf(value: unknown): string {
   if (typeof value !== 'object') return when(String(value));
   const words = ([name, member]: [string, unknown]) => `${spaced(name)} ${textOf(member)}`;
   return Object.entries(value)
-    .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // such a window is not open
+    .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // all are left
     .join(', ');
 }
 
@@ -104,7 +104,7 @@ export const when = (text: string): string =>
     ? `${text.slice(0, 10)} ${text.slice(11, 19)} UTC`
     : text;
 
-/** Shows how far `work` is until it ends: by a bar on stderr, when a person watches it there. */
+/** Shows the progress of `work` by a bar on stderr, if that is a terminal. */
 export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
   let drawnAt = 0;
   const at: Progress = (done, total) => {

@@ -1,4 +1,4 @@
-/** `petstore probe gateway` and `probe service`: what a gateway changes. The probe is loaded here alone, when it is asked for. */
+/** `petstore probe gateway` and `probe service`: the changes that a gateway makes. Only these load the probe. */
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Run } from '../probe/report.ts';
 import { didYouMean } from './arguments.ts';
@@ -14,16 +14,16 @@ const ids = text('ids with commas between', /^[\w-]+(?:,[\w-]+)*$/);
 export const PROBE_COMMANDS = [
   command({
     name: 'probe gateway',
-    does: 'tell, case by case and by rule, what a gateway changes of HTTP; exit 1 if anything breaks',
+    does: 'find the changes that a gateway makes to HTTP, case by case; exit 1 if one breaks a rule',
     more: 'Point the gateway at HOST:PORT: the probe is its origin there, asks through URL, and sees both ends.',
     options: {
       listen: needed(hostPort, 'HOST:PORT', 'where the probe listens as the origin'),
       through,
       only: optional(ids, 'ID,…', 'only these cases'),
-      slow: flag('also what must wait: idle for 61 s, a reply after 25 s, one that drips'),
-      accept: optional(path, 'FILE', 'ids that may break, a line each, with # remarks'),
-      save: optional(path, 'FILE', 'keep what was found there, as JSON'),
-      against: optional(path, 'FILE', 'show what differs from a kept run; only that decides the exit status'),
+      slow: flag('also the slow cases: idle for 61 s, a reply after 25 s, one that drips'),
+      accept: optional(path, 'FILE', 'ids of cases that may break, a line each, with # remarks'),
+      save: optional(path, 'FILE', 'write the report there, as JSON'),
+      against: optional(path, 'FILE', 'show differences from a saved report; only they decide the exit status'),
       junit,
       json,
     },
@@ -42,7 +42,7 @@ export const PROBE_COMMANDS = [
   }),
   command({
     name: 'probe service',
-    does: 'tell what a gateway changes of a running petstore; exit 1 if anything breaks',
+    does: 'find the changes that a gateway makes to a running petstore; exit 1 if one breaks a rule',
     more: 'Uses up the minute of the key and makes a few animals: give it a key of its own small plan.',
     options: {
       direct: placed(webUrl, 'DIRECT', 'the service without the gateway'),
@@ -72,7 +72,7 @@ interface Telling {
   before?: Run;
 }
 
-/** What was found is told and kept, whatever it is; a failure too: a program always finds a report to read. */
+/** Prints and saves the report. A run that failed has one as well, so that programs always find a report to read. */
 async function tell(running: Promise<Run>, { through, json, junit, save, ...settings }: Telling): Promise<void> {
   const { failedRun, report } = await import('../probe/probe.ts');
   let failure: unknown;
@@ -100,5 +100,5 @@ function kept(file: string, content: string): Run {
     if (run.cases.every(({ id, verdict, why }) => [id, verdict, why].every((one) => typeof one === 'string')))
       return run;
   } catch {}
-  throw new Error(`${file} is no run that probe gateway --save or --json has written`);
+  throw new Error(`${file} is not a report of probe gateway --save or --json`);
 }

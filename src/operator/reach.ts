@@ -12,21 +12,21 @@ import { adminSocket, isNobodyThere, ourSocket } from './sockets.ts';
 /** A server that has our connection but does not answer is stopped or starting. */
 const MAX_ANSWER_WAIT_MS = 3_000;
 
-/** What the process of a command gives to its call, and is told by it: lines in, lines out; the result is the last. */
+/** The input and output of a call, in the process of its command: lines in, lines out; the result comes last. */
 export interface Io {
-  /** Each line, with or without its end; undefined where one is too long. */
+  /** Each line, with or without its line feed; undefined for a line that is too long. */
   input: AsyncIterable<Buffer | undefined>;
-  /** Resolves when it was taken, and lets others have a turn when much is told. */
+  /** Resolves when the line was taken; other work has its turn in between. */
   tell(line: string): Promise<void>;
 }
 
-/** What a command was started with: the server checks it anew. */
+/** The words and variables of a command: the server checks them anew. */
 export interface Said {
   words: readonly string[];
   variables: Variables;
 }
 
-/** Undefined: nobody listens there. `unsure`: what to do where nobody knows whether it was done. */
+/** Undefined: nobody listens there. `unsure`: advice for when it is unknown whether the call was done. */
 export async function askServer(
   dir: string,
   { name, unsure = 'look before you repeat it' }: { name: string; unsure?: string },
@@ -40,7 +40,7 @@ export async function askServer(
   req.setTimeout(MAX_ANSWER_WAIT_MS, () => req.destroy(silent(dir)));
   const [res]: IncomingMessage[] = await once(req, 'response').catch((error) => notAsked(dir, error));
   if (res === undefined) return undefined;
-  // Only now: a server that was stopped would do it later, when it was told that it does not answer.
+  // Sent only now: a server that was stopped would do the call later, after the operator was told that it is silent.
   req.write(`${JSON.stringify({ words, variables: Object.fromEntries(ours) } satisfies Said)}\n`);
   req.setTimeout(0).on('error', () => {}); // the answer breaks off as well
   pipeline(Readable.from(input), req).catch(() => {});
@@ -67,13 +67,13 @@ const answer = v.union([
   v.strictObject({ error: failure }),
 ]);
 
-/** What answers there may be another program, or another version of this one: nothing of it is taken unseen. */
+/** Checks every answer: the listener may be another program, or another version of this one. */
 function answerIn(text: Buffer | undefined, dir: string): { line?: string; result?: unknown; error?: Failure } {
   try {
     const said = JSON.parse(String(text));
     if (!Array.isArray(said)) return v.parse(answer, said);
   } catch {} // told below
-  throw new Error(`${adminSocket(dir)}: what answers there is not a server of this version`);
+  throw new Error(`${adminSocket(dir)}: the program that answers there is no server of this version`);
 }
 
 const silent = (dir: string) =>

@@ -1,4 +1,4 @@
-/** `petstore ready`: for who has neither curl nor a shell, such as the health check of a container. */
+/** `petstore ready`: for places that have neither curl nor a shell, such as the health check of a container. */
 import { get } from 'node:http';
 import { command } from './command.ts';
 import { SERVE_OPTIONS } from './options.ts';

@@ -24,9 +24,9 @@ import { seedOf, seedStore } from './seed.ts';
 import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf, ownNames } from './sockets.ts';
 import { VERSION } from './version.ts';
 
-/** Many who stop a service kill it 10 s later (Docker does): usage is to be written by then. */
+/** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
 const MAX_DRAIN_MS = 8_000;
-/** After the disk failed: long enough for the replies that say so. */
+/** After the disk failed: time for the replies that say so. */
 const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
@@ -34,7 +34,7 @@ const BUG = 'a bug ended the process';
 /** Logs why, and ends the process with a status that is not 0. */
 type EndNow = (message: string) => (error: unknown) => void;
 
-/** `calls`: what commands may ask of the running server. */
+/** `calls`: the commands that a running server performs. */
 export const serveCommand = (calls: Calls) =>
   command({
     name: 'serve',
@@ -60,7 +60,7 @@ export async function serve(settings: ServeSettings, calls: Calls, steps: FirstS
   };
   process.on('uncaughtException', endNow(BUG)); // rejections that nobody handles come here too
   try {
-    // One that comes during the start is heeded after it; its repeat, as of Ctrl-C under `npm start`, is the same wish.
+    // A signal during the start takes effect after it. A repeated one, as of Ctrl-C under `npm start`, changes nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
     const stop = await start(settings, { calls, log, endNow, steps });
     log.info('stopping', { signal: await signal });
@@ -81,7 +81,7 @@ interface Around {
   steps: FirstSteps;
 }
 
-/** Serves until what it returns is called. */
+/** Starts to serve, and returns the function that stops. */
 async function start(settings: ServeSettings, { calls, log, endNow, steps }: Around) {
   const { environment, seed, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
@@ -96,7 +96,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
 
-  // The port is open before the store recovers: who asks is told to come back. Of two failures the store's is told.
+  // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.
   const at = { host: settings.host, port: settings.port };
   const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
   const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start tells what was kept`;
@@ -126,14 +126,14 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     void tellReady(log);
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
-      engine.upkeep.giveUp?.(); // who asked for a compaction is to hear of it
+      engine.upkeep.giveUp?.(); // a command that waits for a compaction is told that it was given up
       await Promise.all([admin?.close(), drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    // So that the next start finds it clean. Why this start failed is not to be hidden by a store that does not close.
+    // So that the next start finds it clean. A failure to close must not hide the failure of this start.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
@@ -152,13 +152,13 @@ async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   return new Lab(engine, clock, content, VERSION);
 }
 
-/** A store that takes no more is served all the same. */
+/** A store at its bound is served all the same. */
 function withoutKey(error: Error, log: Logger): undefined {
   if (!(error instanceof BoundError)) throw error;
   log.warn(`no first key was made: ${error.message}`);
 }
 
-/** Why the service cannot be on several threads, where it cannot. */
+/** The reason why the service cannot run on several threads; undefined if it can. */
 function whyOneThread({ lab, store }: ServeSettings, given: Given): string | undefined {
   const threads = given('threads');
   for (const [key, value] of Object.entries({ lab, store })) {

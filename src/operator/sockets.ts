@@ -1,4 +1,4 @@
-/** What a server listens on, and the socket in its data directory on which it answers commands. */
+/** The addresses that a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
@@ -11,30 +11,30 @@ import { realDisk } from '../store/file/disk.ts';
 import { hasNoDescriptor } from './exit.ts';
 import type { ServeSettings } from './options.ts';
 
-/** What fits into sun_path, with its closing NUL. */
+/** The length of sun_path without its closing NUL. */
 const MAX_PATH_BYTES = 107;
 /** Descriptors that are not connections to the service: those of the runtime, files, commands, scrapers, a database. */
 const MAX_OTHER_DESCRIPTORS = 128;
 const TOLD_EVERY_MS = 60_000;
 
-/** As it stands in an address: `[::1]:8080`. */
+/** The form in a URL: `[::1]:8080`. */
 function hostAndPort(host: string, port: number): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${port}`;
 }
 
-/** Where a program on this machine reaches the server: one that listens on all addresses also does so on loopback. */
+/** The origin by which a program on this machine reaches the server: on loopback, if it listens on all addresses. */
 export function originOf(server: Pick<Server, 'address'>): string {
   const { address, port } = server.address() as AddressInfo;
   return `http://${reachable(address, port)}`;
 }
 
-/** An address that stands for all of this machine's is none to connect to: loopback is one of them. */
+/** The wildcard addresses are none to connect to: loopback stands in for them. */
 export function reachable(address: string, port: number): string {
   const host = /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
   return hostAndPort(host, port);
 }
 
-/** Where other threads are to listen. A name may stand for several addresses: they take the one that was found. */
+/** The address for other threads to listen on. If the host is a name, it is the address that was found for it. */
 export function addressOf(server: Pick<Server, 'address'>, host: string): Address {
   const { address, port } = server.address() as AddressInfo;
   return { host: isIP(host) ? host : address, port };
@@ -55,7 +55,7 @@ export async function listen(server: Server, at: Address | { path: string }, log
     const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;
     throw new Error(`${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
   }
-  // Later it is one connection that could not be taken, for want of memory or descriptors: no reason to end.
+  // A later error is one connection that was not accepted, for want of memory or descriptors: no reason to end.
   let toldAt = Number.NEGATIVE_INFINITY;
   server.on('error', (error) => {
     if (performance.now() - toldAt < TOLD_EVERY_MS) return;
@@ -64,7 +64,7 @@ export async function listen(server: Server, at: Address | { path: string }, log
   });
 }
 
-/** A limit of the system for this process; undefined where it does not tell. */
+/** A limit of the system for this process; undefined if unknown. */
 export function softLimit(name: string): string | undefined {
   try {
     return new RegExp(`^Max ${name} +(\\S+)`, 'm').exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
@@ -74,8 +74,8 @@ export function softLimit(name: string): string | undefined {
 }
 
 /**
- * How many connections the process has descriptors for, beside its files and other sockets. Without this bound the
- * system would close what it has none for unseen, and the store could open no file.
+ * The number of connections for which the process has descriptors, beside its files and other sockets. Without this
+ * bound the system would close further connections unseen, and the store could open no file.
  */
 export function connectionsThatFit(log: Log): number {
   const limit = softLimit('open files') ?? 'unlimited';
@@ -87,7 +87,7 @@ export function connectionsThatFit(log: Log): number {
   return fitting;
 }
 
-/** Where other threads will listen as well, but no other program, which the system would let. */
+/** For an address on which other threads will listen too. Refuses if another program does, which the system allows. */
 export async function listenShared(server: Server, at: Address, log: Log): Promise<void> {
   if (at.port !== 0) {
     const alone = createServer();
@@ -103,7 +103,7 @@ export function adminSocket(dir: string): string {
   throw new Error(`${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
 }
 
-/** Of somebody else's nothing is believed. */
+/** The socket, if its directory is ours alone: an answer from somebody else's cannot be trusted. */
 export function ourSocket(dir: string): string {
   refuseForeign(realDisk, dir);
   refuseOthers(realDisk, dir);
@@ -113,7 +113,7 @@ export function ourSocket(dir: string): string {
 export const isNobodyThere = ({ code = '' }: NodeJS.ErrnoException): boolean =>
   /^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code);
 
-/** Whether a process listens there, be it one that answers or not. */
+/** Whether a process listens there, even if it does not answer. */
 export function isServed(dir: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(ourSocket(dir), () => resolve(true))
@@ -122,10 +122,10 @@ export function isServed(dir: string): Promise<boolean> {
   });
 }
 
-/** Whether only this machine reaches what listens there. */
+/** Whether only this machine reaches a listener there. */
 export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|localhost$)/.test(host);
 
-/** Names a listener on loopback answers to beside its own. Undefined: any: others reach it, or a proxy has looked. */
+/** Host names a listener on loopback accepts beside its own. Undefined: any, if others reach it or a proxy checks. */
 export function ownNames({
   host,
   trustProxy,

@@ -1,11 +1,11 @@
-/** What keys have used of their day, and bans: written down once a second, so that a restart gives none of it back. */
+/** The requests that keys used of their day, and bans: recorded once a second, so that a restart gives none back. */
 import { SlotLimiter } from '../access/limiter.ts';
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
 import type { EngineOptions, Log } from '../engine.ts';
 import type { Store, Usage } from '../store/model.ts';
 
 const RECORD_EVERY_MS = 1_000;
-/** About a megabyte of log; more keys than that are written in several records. */
+/** About a megabyte of log; more keys are written in several records. */
 const MAX_RECORD_KEYS = 10_000;
 
 export class RecordedLimiter implements Limiter {
@@ -34,19 +34,19 @@ export class RecordedLimiter implements Limiter {
     return this.counts.look(caller);
   }
 
-  /** Only what is durable is lifted: on a full disk nothing is changed. */
+  /** The ban ends only once that is durable: on a full disk nothing is changed. */
   async lift(caller: Limited): Promise<void> {
     await this.#write([{ ...this.#usageOf(caller.slot), banStep: 0, banEndsAt: 0 }]);
     this.counts.lift(caller);
   }
 
-  /** What has changed since the last time, which on a slow disk is waited for. */
+  /** Records the changes since the last record, after that one is done: on a slow disk records wait for each other. */
   record(failed: string): Promise<void> {
     this.#underWay = this.#underWay.then(() => this.#writeChanged(failed));
     return this.#underWay;
   }
 
-  /** The last of it, when no request comes any more. */
+  /** The last record, when no request comes any more. */
   stop(): Promise<void> {
     clearInterval(this.#timer);
     return this.record('the last usage could not be written: the next start counts it as unused');

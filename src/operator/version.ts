@@ -13,10 +13,10 @@ export const VERSION: string = typeof PETSTORE_VERSION === 'string' ? PETSTORE_V
 export const COMMIT = typeof PETSTORE_COMMIT === 'string' ? PETSTORE_COMMIT : 'source tree';
 export const RUNTIME = `Node ${process.version}, ${process.platform} ${process.arch}`;
 
-/** What to type to run this program again: in front of every command that is printed. */
+/** The command line that runs this program again: it begins every command that is printed. */
 export const PROGRAM = isSea() ? shellWord(process.argv0) : typed(process.argv[1] ?? 'petstore');
 
-/** What has no ending is a link that npm made, and in the PATH. */
+/** A script without an extension is a link that npm made, and in the PATH. */
 function typed(script: string): string {
   const name = shellWord(path.relative('', script));
   if (script.endsWith('.ts')) return `npx tsx ${name}`;

@@ -220,7 +220,7 @@ test('whoever answers on the socket is believed only what a server says', async 
     answer = said;
     const { exit, stdout, stderr } = await run('keys list');
     assert.deepEqual([exit, stdout], [1, ''], said);
-    assert.match(stderr, /^\S+admin\.sock: what answers there is not a server of this version\n$/, said);
+    assert.match(stderr, /^\S+admin\.sock: the program that answers there is no server of this version\n$/, said);
   }
   if (!isRoot) return t.diagnostic('that a socket of another user is not asked was not tried: only root can make one');
   const before = asked;
