@@ -1,4 +1,4 @@
-/** What calls give: the thing itself, and on request what its reply says; lists page by page. */
+/** Results of calls: the data, on request with the facts of its reply; lists page by page. */
 import { parseInt64 } from '../json/int64.ts';
 import type { Done } from './calls.ts';
 import { PetstoreError } from './errors.ts';
@@ -10,17 +10,17 @@ export interface Answer<T> {
   status: number;
   headers: Headers;
   requestId: string | undefined;
-  /** For `ifMatch`, and to ask for a page again. */
+  /** For `ifMatch`, and for asking again for a page. */
   etag: string | undefined;
   limits: Limits | undefined;
-  /** Whether the try that was answered made the thing: false of a replay, also of an own earlier try. */
+  /** Whether the answered try made the thing: false for a replay, also of an earlier try of the same call. */
   isNew: boolean;
   /** Whether it is the reply to an earlier request under the same Idempotency-Key. */
   isReplay: boolean;
   tries: number;
 }
 
-/** A promise of what was asked for, which can tell of the reply too. */
+/** A promise of the data; `withResponse()` gives the facts of the reply too. */
 export interface Call<T> extends Promise<T> {
   withResponse(): Promise<Answer<T>>;
 }
@@ -35,7 +35,7 @@ export function answerTo<T>({ reply: { status, headers, json }, tries }: Done): 
 export function callOf<T>(answer: Promise<Answer<T>>): Call<T> {
   const data = answer.then(({ data }) => data);
   const withResponse = () => {
-    data.catch(() => {}); // who asks for the answer hears of the error there
+    data.catch(() => {}); // a caller of withResponse gets the error there
     return answer;
   };
   return Object.assign(data, { withResponse });
@@ -50,7 +50,7 @@ export interface Page<T> {
 
 type Query = Record<string, string> & { after: string };
 
-/** Of all things, one by one (`for await`), or of pages. It may be read more than once: each time it asks anew. */
+/** A list, read thing by thing (`for await`) or by pages. It may be read more than once: each time it asks anew. */
 export class Listing<T> implements AsyncIterable<T> {
   readonly #ask: (query?: Query, etag?: string) => Promise<Answer<T[]>>;
 
@@ -73,7 +73,7 @@ export class Listing<T> implements AsyncIterable<T> {
     }
   }
 
-  /** The first page. Given the `etag` of an earlier reply: undefined while that is still how it is. */
+  /** The first page. Given the `etag` of an earlier reply: undefined if the page has not changed since. */
   async page(): Promise<Page<T>>;
   async page(etag: string): Promise<Page<T> | undefined>;
   async page(etag?: string): Promise<Page<T> | undefined> {
@@ -87,7 +87,7 @@ function pageOf<T>(response: Answer<T[]>, next: Query | undefined): Page<T> {
   return { items: response.data, after: next && readId(next.after), response };
 }
 
-/** Only the query of the link is taken: so a proxy may serve all under a prefix, and the key goes nowhere else. */
+/** Takes only the query of the link: so a proxy may serve under a prefix, and the key is sent to no other host. */
 function nextQuery(response: Answer<unknown>): Query | undefined {
   const links = response.headers.get('link') ?? '';
   const next = links.split('<').find((link) => relationsOf(link).includes('next'));
@@ -99,14 +99,14 @@ function nextQuery(response: Answer<unknown>): Query | undefined {
   return { ...Object.fromEntries(query), after };
 }
 
-/** Of `/v1/pets?after=9>; rel="next last"`: next and last. */
+/** The relations of a link: next and last, in `/v1/pets?after=9>; rel="next last"`. */
 function relationsOf(link: string): string[] {
   const parameters = link.slice(link.indexOf('>')).split(';');
   const rel = parameters.map((one) => one.split('=')).find(([name]) => name.trim().toLowerCase() === 'rel');
   return (rel?.[1] ?? '').toLowerCase().split(/[\s",]+/);
 }
 
-/** The list goes by ascending id: so no chain of pages has no end. */
+/** Lists go by ascending id: a link that goes back would make a chain of pages without an end. */
 function badLink({ status, requestId, tries }: Answer<unknown>, where: string): PetstoreError {
   return new PetstoreError('bad_reply', `the link to the next page leads ${where}`, { status, requestId, tries });
 }

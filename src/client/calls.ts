@@ -1,8 +1,8 @@
 /**
  * When to send again, and when to stop.
  *
- * Sent again is only what is safe to repeat: GET; POST, which goes under an Idempotency-Key; PUT, which sets what it
- * sets. PATCH (closing an order) only while it is sure that nothing was done. `turns.ts` says when it is a call's turn.
+ * Only requests that are safe to repeat are sent again: GET; POST, under its Idempotency-Key; PUT, which is idempotent;
+ * PATCH (closing an order) only if it is certain that nothing was done. `turns.ts` decides when it is a call's turn.
  */
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
 import { type Asked, endOf, exchange, type Fetch, type Limits, limitsIn, type Reply, requestIdIn } from './exchange.ts';
@@ -10,7 +10,7 @@ import type { CallOptions, ClientOptions } from './options.ts';
 import { ALL, MAX_IN_FLIGHT, type Timing, type Turn, Turns } from './turns.ts';
 
 const BACKOFF_BASE_MS = 200;
-/** The service tells of no longer wait than a day. Who tells of more is obeyed for the budget of one call. */
+/** The service asks for no longer wait than a day. A longer one, say of a proxy, holds for the budget of one call. */
 const MAX_TOLD_MS = 25 * 3_600_000;
 
 /** One more millisecond, as a timer may fire a fraction early. Beyond 2^31 it would fire at once. */
@@ -22,7 +22,7 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 }
 const REAL: Timing = { now: () => performance.now(), sleep };
 
-/** A call on its way: what is asked, and what has become of it so far. */
+/** A call on its way: the request, and its state so far. */
 type Ongoing = Asked & Turn & { budgetMs: number; timeoutMs: number; retries: number; outcomeUnknown: boolean };
 
 export type Done = { reply: Reply; tries: number };
@@ -37,7 +37,7 @@ export class Calls {
   readonly #timing: Timing;
   readonly #turns: Turns;
   #calls = 0;
-  /** How each call that is not over is ended. */
+  /** A function to end it, for each call that is not over. */
   readonly #open = new Set<(code: ClientCode, why: string) => void>();
   #isClosed = false;
 
@@ -48,8 +48,8 @@ export class Calls {
   }
 
   /**
-   * What comes of the call, unless its time is over, or it is stopped: then what is under way is told, and not waited
-   * for. Not by AbortSignal.any: each one leaves something behind in a signal that lives long.
+   * The result of the call. If its time is over or it is stopped, the try under way is aborted, and not waited for.
+   * AbortSignal.any is not used: each use would leave something behind in a signal that lives long.
    */
   async run(asked: Asked, { signal, ...own }: CallOptions): Promise<Done> {
     const { budgetMs = 90_000, timeoutMs = 15_000, retries = 5 } = { ...this.#options, ...own };
@@ -60,7 +60,7 @@ export class Calls {
     const end = (code: ClientCode, why: string, cause?: unknown) =>
       whole.abort(new PetstoreError(code, why, { cause }));
     const ended = endOf(whole.signal);
-    const timer = setTimeout(end, budgetMs, 'timeout', `nothing came of it within ${budgetMs} ms`);
+    const timer = setTimeout(end, budgetMs, 'timeout', `no result within ${budgetMs} ms`);
     const forget = signal && onAbort(signal, () => end('aborted', 'the signal fired', signal.reason));
     this.#open.add(end);
     try {
@@ -99,7 +99,7 @@ export class Calls {
     }
   }
 
-  /** One try. Throws only where the whole call is over. */
+  /** One try. Throws only if the whole call is over. */
   async #send(call: Ongoing, whole: AbortSignal): Promise<Reply> {
     whole.throwIfAborted();
     const changes = call.method !== 'GET';
@@ -112,7 +112,7 @@ export class Calls {
     return reply;
   }
 
-  /** What a reply says to the calls after it: a 429 to all of them, another refusal to those of its operation. */
+  /** Holds later calls as a reply demands: after a 429 all of them, after another refusal those of its operation. */
   #heed({ operation, tries, budgetMs }: Ongoing, { headers, fault }: Reply): void {
     const hold = (concerned: string, ms: number, fault: PetstoreError) =>
       this.#turns.hold(concerned, ms > MAX_TOLD_MS ? budgetMs : ms, fault);
@@ -122,7 +122,7 @@ export class Calls {
     if (limits === undefined && this.limits !== undefined) return;
     this.limits = limits;
     const windows = limits === undefined ? [] : [limits.minute, limits.day];
-    // A proxy may leave out what the service says of its windows, or all that it says of limits.
+    // A proxy may drop the headers of the two windows, or all headers about limits.
     const told = Number(headers.get('x-ratelimit-remaining') ?? MAX_IN_FLIGHT);
     const least = Math.min(MAX_IN_FLIGHT, ...(limits ? windows.map(({ remaining }) => remaining) : [told || 0]));
     this.#turns.size = Math.max(1, least);
@@ -137,7 +137,7 @@ export class Calls {
     try {
       this.#options.onExchange?.(told);
     } catch (error) {
-      // Not the call's fault: it goes where errors go that nobody catches.
+      // An error of the caller's function is not the call's: it becomes an uncaught error.
       queueMicrotask(() => {
         throw error;
       });
@@ -145,7 +145,7 @@ export class Calls {
   }
 }
 
-/** As told; else exponential, the last quarter random, so that who failed together does not come back together. */
+/** Retry-After; else exponential, the last quarter random, so that calls that failed together return apart. */
 function waitFor({ retryAfter }: PetstoreError, tries: number): number {
   if (retryAfter) return retryAfter * 1_000;
   return (0.75 + 0.25 * Math.random()) * BACKOFF_BASE_MS * 2 ** (tries - 1);
@@ -156,7 +156,7 @@ function stopAll(this: AbortSignal): void {
   for (const stop of stopsOf.get(this) ?? []) stop();
 }
 
-/** Until what it returns is called. One listener a signal, however many calls it stops: Node warns of more than ten. */
+/** Returns a function to undo it. A signal gets one listener for all its calls: Node warns of more than ten. */
 function onAbort(signal: AbortSignal, stop: () => void): () => void {
   const stops = stopsOf.get(signal) ?? new Set();
   stopsOf.set(signal, stops.add(stop));

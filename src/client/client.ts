@@ -34,21 +34,21 @@ export interface NewPet {
   status?: PetStatus | undefined;
 }
 
-/** What the service keeps, as its JSON tells it. */
+/** A thing of the service, in the types of its JSON. */
 type Told<T> = { [Name in keyof T]: T[Name] extends Int64 ? Id : T[Name] };
 export type Pet = Told<model.Pet>;
 export type Category = Told<model.Category>;
 /** `placedAt`: RFC 3339, UTC. */
 export type Order = Told<Omit<model.Order, 'placedAt'>> & { placedAt: string };
 
-/** Put in place by what builds the package. */
+/** Set by the build of the package. */
 declare const PETSTORE_VERSION: string | undefined;
 const VERSION = typeof PETSTORE_VERSION === 'undefined' ? 'source' : PETSTORE_VERSION;
-/** Not in a browser, which has one of its own, and would ask the service whether it takes another. */
+/** Undefined in a browser, which has a User-Agent of its own, and would need a CORS preflight for another. */
 const isBrowser = 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
 const AGENT = isBrowser ? undefined : `petstore-client/${VERSION}`;
 
-/** By the names that the OpenAPI document has: method, path, and the options beside those of all calls. */
+/** By operationId of the OpenAPI document: method, path, and the options beside those of all calls. */
 const OPERATIONS = {
   listPets: ['GET', 'pets', 'limit', 'after', 'status'],
   createPet: ['POST', 'pets', 'idempotencyKey'],
@@ -62,7 +62,7 @@ const OPERATIONS = {
 } as const;
 type Operation = keyof typeof OPERATIONS;
 
-/** Made within the call, so that whatever is wrong with its arguments rejects as all else does. */
+/** Called within the call, so that a wrong argument rejects the promise, as all other errors do. */
 type Wanted = () => {
   id?: string;
   query?: Record<string, string | undefined>;
@@ -71,8 +71,8 @@ type Wanted = () => {
 };
 
 /**
- * Every method rejects with a PetstoreError, and with nothing else; `withResponse()` of what it returns tells the reply
- * too. Lists are asked for while they are read.
+ * Every method rejects with a PetstoreError, and with nothing else; `withResponse()` of its result gives the reply's
+ * facts too. Lists are asked for while they are read.
  */
 export class PetstoreClient {
   readonly #base: URL;
@@ -88,7 +88,7 @@ export class PetstoreClient {
     this.#calls = new Calls(calls);
   }
 
-  /** Both windows of the key's limits, as the newest reply told them. */
+  /** Both windows of the key's limits, from the newest reply. */
   get limits(): Limits | undefined {
     return this.#calls.limits;
   }
@@ -101,7 +101,7 @@ export class PetstoreClient {
   /** Tried under one Idempotency-Key: however often it is sent, one animal is made. */
   createPet(pet: NewPet, options: CreateOptions = {}): Call<Pet> {
     return this.#call('createPet', options, () => {
-      const { categoryId, ...others } = pet; // the service refuses by name whatever else there is
+      const { categoryId, ...others } = pet; // the service refuses unknown members by name
       const written = JSON.stringify({ ...others, name: pet.name ?? null }).slice(1);
       return { body: `{"categoryId":${writeId(categoryId, 'categoryId')},${written}` };
     });
@@ -135,12 +135,12 @@ export class PetstoreClient {
     return this.#call('createOrder', options, () => ({ body: `{"petId":${writeId(petId, 'petId')}}` }));
   }
 
-  /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows what became of it. */
+  /** Not sent again once it may have been done: after `outcomeUnknown`, `getOrder` shows the status of the order. */
   updateOrder(id: AnyId, status: 'delivered' | 'cancelled', options: ChangeOptions = {}): Call<Order> {
     return this.#call('updateOrder', options, () => ({ id: writeId(id, 'id'), body: JSON.stringify({ status }) }));
   }
 
-  /** Ends what is under way, with code `closed`. Idle connections are fetch's own: they end soon, and hold no process. */
+  /** Ends calls under way, with code `closed`. Idle connections are fetch's own: they end soon, and hold no process. */
   async close(): Promise<void> {
     this.#calls.close();
   }
@@ -150,7 +150,7 @@ export class PetstoreClient {
   }
 
   #list<T>(operation: Operation, options: ListOptions & { status?: string }): Listing<T> {
-    const own = Object(options) === options ? { ...options } : options; // each page is asked for with what was meant
+    const own = Object(options) === options ? { ...options } : options; // for all pages alike
     const first = () => {
       const { limit = 100, after, status } = own;
       return { limit: String(limit), status, after: after === undefined ? undefined : writeId(after, 'after') };

@@ -1,4 +1,4 @@
-/** What goes wrong with a call: told by the service, or found by the client itself (`ClientCode`). */
+/** The errors of calls: those of the service, and those of the client itself (`ClientCode`). */
 import type { ErrorCode } from '../http/errors.ts';
 
 export type ClientCode =
@@ -7,9 +7,9 @@ export type ClientCode =
   | 'aborted' // the signal fired
   | 'closed' // the client was closed
   | 'bad_reply' // a reply that is not the service's: a proxy's page, say
-  | 'invalid_argument'; // an argument or option that cannot be meant, or not be sent exactly
+  | 'invalid_argument'; // an argument or option that is out of range, or cannot be sent exactly
 
-/** The service's codes, the client's, and what a newer service may say. */
+/** The service's codes, the client's, and further ones of a newer service. */
 export type PetstoreErrorCode = ErrorCode | ClientCode | (string & {});
 
 /** The one error that calls reject with. */
@@ -20,13 +20,13 @@ export class PetstoreError extends Error {
   readonly status: number = 0;
   /** Names the last reply in the service's log. Without one, the reply was not the service's. */
   readonly requestId?: string | undefined;
-  /** Seconds until the service wants to be asked again, where it said so. */
+  /** Retry-After in seconds, if the service sent one. */
   readonly retryAfter?: number | undefined;
   /** How often the call was sent. */
   readonly tries: number = 0;
-  /** True when the service may have done what was asked: of one of the tries it is not known. */
+  /** True if the service may have done the request: the outcome of one of the tries is unknown. */
   readonly outcomeUnknown: boolean = false;
-  /** What all tries went under: to call again with it cannot make the thing twice (for 24 h). */
+  /** The key of all tries: a call with the same one cannot make the thing twice (for 24 h). */
   readonly idempotencyKey?: string | undefined;
 
   constructor(code: PetstoreErrorCode, message: string, facts: Partial<PetstoreError> = {}) {
@@ -42,7 +42,7 @@ export class PetstoreError extends Error {
 
 export const invalid = (message: string, cause?: unknown) => new PetstoreError('invalid_argument', message, { cause });
 
-/** Any value in words: also a symbol, and what String() throws at. */
+/** Any value in words, also symbols and objects at which String() throws. */
 export function shown(value: unknown): string {
   try {
     return String(value);
@@ -52,8 +52,8 @@ export function shown(value: unknown): string {
 }
 
 /**
- * Why nothing was sent, by what fetch says of it in Node, Deno and Bun; and whether that may pass by itself. Only what
- * can happen before the request alone: a certificate that the server refuses is told when the request is on its way.
+ * Errors of fetch in Node, Deno and Bun that prove that nothing was sent, each with words, and whether it may pass by
+ * itself. Only errors from before the request: a server refuses a client's certificate when it is on its way already.
  */
 const NEVER_SENT: [pattern: RegExp, why: string, passes: boolean][] = [
   [/EAI_AGAIN|Temporary failure in name/, 'the host name cannot be looked up just now', true],
@@ -78,13 +78,13 @@ function* causesOf(error: unknown, depth = 0): Generator<Told> {
   for (const one of Array.isArray(errors) ? errors.slice(0, 5) : []) yield* causesOf(one, depth + 1);
 }
 
-/** `ENOTFOUND getaddrinfo ENOTFOUND x` and what else an error and its causes say. */
+/** The codes and messages of an error and its causes, such as `ENOTFOUND getaddrinfo ENOTFOUND x`. */
 export function saidBy(error: unknown): string {
   const said = [...causesOf(error)].map(({ code = '', message }) => `${shown(code)} ${shown(message)}`.trim());
   return said.join(' ') || shown(error);
 }
 
-/** Why nothing of the request left this machine; undefined where it may have. */
+/** The reason why nothing of the request left this machine; undefined if something may have. */
 export function whyNotSent(error: unknown): { why: string; passes: boolean } | undefined {
   for (const { syscall } of causesOf(error))
     if (typeof syscall === 'string' && !/^(?:connect|getaddrinfo|query\w+)$/.test(syscall)) return undefined;
@@ -93,10 +93,10 @@ export function whyNotSent(error: unknown): { why: string; passes: boolean } | u
   return found && { why: found[1], passes: found[2] };
 }
 
-/** Of a reply that did not come whole, or that says to come again. */
+/** Codes of replies that were incomplete, or that ask to come again. */
 const MAY_SETTLE = /^(?:network|timeout|idempotency_in_flight)$/;
 
-/** Whether it is worth sending again: by status, whether the service gave it or what stands between, or by code. */
+/** Whether it is worth sending again: by the status, of the service or of a gateway, or by the code. */
 export function isPassing({ code, status, cause }: PetstoreError): boolean {
   if (status === 0 && code === 'network') return whyNotSent(cause)?.passes ?? true;
   const isServers = [500, 502, 503, 504].includes(status) || (status >= 520 && status <= 529);
@@ -104,12 +104,12 @@ export function isPassing({ code, status, cause }: PetstoreError): boolean {
 }
 
 /**
- * Whether the service may have done what was asked all the same. Only the service itself can say that it has not: a
- * reply without an X-Request-Id, or in another form than its own, proves nothing, whatever its status is.
+ * Whether the service may have done the request in spite of the error. Only the service itself can deny it: a reply
+ * without an X-Request-Id, or in another form than its own, proves nothing, not even by its status.
  */
 export function mayBeDone({ code, status, cause, requestId }: PetstoreError): boolean {
   if (status === 0) return code !== 'invalid_argument' && whyNotSent(cause) === undefined;
   if (requestId === undefined || code === 'bad_reply') return true;
-  if (status === 409) return MAY_SETTLE.test(code); // which conflict it is, its body tells
+  if (status === 409) return MAY_SETTLE.test(code); // the body tells which conflict it is
   return status < 400 || (status >= 500 && code !== 'unavailable' && code !== 'storage_full');
 }

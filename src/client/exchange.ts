@@ -1,8 +1,8 @@
-/** One request and what its reply says, or why there is none. */
+/** One request and its reply, or the reason why there is none. */
 import { PetstoreError, type PetstoreErrorCode, saidBy, whyNotSent } from './errors.ts';
 import { parseJson } from './ids.ts';
 
-/** `globalThis.fetch`, or what is called as it is. */
+/** `globalThis.fetch`, or a function of the same kind. */
 export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
 type FetchInit = { method: string; headers: Headers; body?: string; signal: AbortSignal; redirect: 'manual' };
 
@@ -14,15 +14,15 @@ export interface Asked {
   body: string | undefined;
 }
 
-/** With a `fault` it is not what was asked for. `json`: undefined where it is still what the caller has (304). */
+/** `fault`: the reply is an error, or not the expected one. `json`: undefined if the caller's copy is current (304). */
 export type Reply = { status: number; headers: Headers; json?: unknown; fault?: PetstoreError };
 
-/** A page of 100 animals with the longest names, every character escaped, is well below. */
+/** A page of 100 animals with the longest names, every character escaped, is well below this. */
 export const MAX_REPLY_BYTES = 1_048_576;
 
 /**
- * Never rejects. What the head said is told also where the body broke off: a 429 is to be obeyed all the same. It ends
- * with `whole` or after `timeoutMs`, whether the fetch that was given ends then or not.
+ * Never rejects. The head counts even if the body broke off: a 429 is to be obeyed all the same. It ends with `whole`
+ * or after `timeoutMs`, even if the caller's fetch does not.
  */
 export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, timeoutMs: number): Promise<Reply> {
   const seen: Reply = { status: 0, headers: new Headers() };
@@ -33,10 +33,10 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
   const timer = setTimeout(late, timeoutMs);
   try {
     const bytes = await Promise.race([endOf(attempt.signal), receive(send, asked, attempt.signal, seen)]);
-    await new Promise((go) => setTimeout(go)); // until its connection is free again: else the next call opens another
+    await new Promise((go) => setTimeout(go)); // until the connection is free again: else the next call opens another
     return judge(asked, seen, bytes);
   } catch (error) {
-    attempt.abort(); // what is still under way is of no use to anybody
+    attempt.abort(); // ends a fetch that is still under way
     if (error instanceof PetstoreError) return failed(seen, error.code, error.message);
     return failed(seen, 'network', reasonOf(asked.url, seen, error), error);
   } finally {
@@ -45,7 +45,7 @@ export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, ti
   }
 }
 
-/** Rejects with why the signal fired. */
+/** Rejects with the reason of the signal, when it fires. */
 export function endOf(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
@@ -60,18 +60,19 @@ function reasonOf({ origin }: URL, { status }: Reply, error: unknown): string {
 
 async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Reply): Promise<Uint8Array> {
   const { method, url, body } = asked;
-  const headers = new Headers(asked.headers); // whoever sends them may change them
+  const headers = new Headers(asked.headers); // a copy, since the caller's fetch may change them
   const init = { method, headers, signal, redirect: 'manual' as const, ...(body !== undefined && { body }) };
   const reply: Partial<Response> = Object(await send(url.href, init));
   if (!isResponse(reply)) {
-    const what = reply.type === 'opaqueredirect' ? 'a redirect' : 'what is no Response'; // a browser hides where to
-    throw new PetstoreError('bad_reply', `${what} from ${method} ${url.origin}${url.pathname}`);
+    // A browser does not tell where a redirect leads.
+    const got = reply.type === 'opaqueredirect' ? 'a redirect' : 'a value that is no Response';
+    throw new PetstoreError('bad_reply', `${got} from ${method} ${url.origin}${url.pathname}`);
   }
   Object.assign(seen, { status: reply.status, headers: new Headers(reply.headers) });
   const chunks: Uint8Array[] = [];
   let size = 0;
   const reader = reply.body?.getReader();
-  // It may be a stream of the caller's, which heard nothing of it, and may have no such method.
+  // A stream made by the caller's fetch does not know the signal, and may have no such method.
   const letGo = endOf(signal).catch(() => reader?.cancel());
   letGo.catch(() => {});
   for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
@@ -86,7 +87,7 @@ async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Rep
   return bytes;
 }
 
-/** A caller's fetch may give anything, and a Response of another making than this runtime's. */
+/** Checked by its members: the caller's fetch may give anything, also a Response of another library. */
 function isResponse({ status = 0, headers, body }: Partial<Response>): boolean {
   const isHead = Number.isInteger(status) && status >= 200 && typeof headers?.get === 'function';
   return isHead && (body === null || body === undefined || typeof body.getReader === 'function');
@@ -105,7 +106,7 @@ function judge(asked: Asked, seen: Reply, bytes: Uint8Array): Reply {
   } catch (error) {
     return failed(seen, 'bad_reply', `${told}, not the service's`, error);
   }
-  // What is asked with a query is a list.
+  // Requests with a query are those for lists.
   const isRight = url.search === '' ? isThing(json) : Array.isArray(json) && json.every(isThing);
   if (isRight && status >= 200 && status < 300) return { ...seen, json };
   const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
@@ -121,10 +122,10 @@ function failed(seen: Reply, code: PetstoreErrorCode, message: string, cause?: u
   return { ...seen, fault: new PetstoreError(code, message, facts) };
 }
 
-/** An empty one names nothing: a proxy may have made it of none. */
+/** An empty X-Request-Id counts as none: a proxy may have added it. */
 export const requestIdIn = (headers: Headers): string | undefined => headers.get('x-request-id') || undefined;
 
-/** Seconds, also of a date, which is held against the date that the reply bears: clocks may differ. */
+/** Seconds, also for a date, which is compared with the Date of the reply: clocks may differ. */
 function retryAfterIn(headers: Headers): number | undefined {
   const told = headers.get('retry-after') ?? '';
   if (/^\d+$/.test(told)) return Math.min(Number(told), Number.MAX_SAFE_INTEGER);
@@ -136,10 +137,10 @@ function retryAfterIn(headers: Headers): number | undefined {
 /** One window of the key's limits, and how long until it is full again. */
 type Window = { limit: number; remaining: number; resetsInSeconds: number };
 
-/** Both windows as a reply told them, and when it came by this machine's clock. */
+/** Both windows in a reply, and the moment it came by this machine's clock. */
 export type Limits = { minute: Window; day: Window; at: Date };
 
-/** Out of `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
+/** Read from `RateLimit-Policy: "minute";q=60;w=60, "day";…` and `RateLimit: "minute";r=59;t=60, "day";…`. */
 export function limitsIn(headers: Headers): Limits | undefined {
   const [minute, day] = ['minute', 'day'].map((name) => {
     const numbers = ['ratelimit-policy', 'ratelimit'].map((header) => numbersOf(headers.get(header) ?? '', name));

@@ -9,7 +9,7 @@ import { invalid, shown } from './errors.ts';
  */
 export type Id = number | string;
 
-/** What is taken for an id: also a bigint. A number beyond 2^53 − 1 is refused, for it may be rounded already. */
+/** An id as an argument: also a bigint. A number beyond 2^53 − 1 is refused, for it may be rounded already. */
 export type AnyId = Id | bigint;
 
 export function writeId(id: AnyId, name: string): string {
@@ -22,7 +22,7 @@ export function writeId(id: AnyId, name: string): string {
 
 export const readId = (digits: string): Id => (Number.isSafeInteger(Number(digits)) ? Number(digits) : digits);
 
-/** A string, also one that never ends, or a number. What it has begun with it takes: so no character is seen twice. */
+/** A string, closed or not, or a number. A match never fails after its first character: so none is read twice. */
 const STRING_OR_NUMBER = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|-?\d[\d.eE+-]*/g;
 const LONG = /^-?\d{16,}$/;
 

@@ -1,20 +1,20 @@
-/** What a client and a call may be told, and that it can be meant. */
+/** The options of a client and of a call, and their checks. */
 import { environmentOf } from '../access/key-form.ts';
 import { invalid, shown } from './errors.ts';
 import type { Fetch, Limits } from './exchange.ts';
 import type { AnyId } from './ids.ts';
 import type { Timing } from './turns.ts';
 
-/** What each call may be told; of the client, it holds for all calls that are told nothing else. */
+/** The options of every call. Those given to the client are the defaults of its calls. */
 export interface CallOptions {
   signal?: AbortSignal | null | undefined;
   /** How long the call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
   budgetMs?: number | undefined;
   /** How long one try may take, to the last byte of its reply. Default 15,000. */
   timeoutMs?: number | undefined;
-  /** How often it is sent again, at most. Default 5. */
+  /** The most times that a call is sent again. Default 5. */
   retries?: number | undefined;
-  /** Beside the client's own, which are refused here by name; User-Agent may be another. */
+  /** Further headers. Those that the client sets itself are refused by name, except User-Agent. */
   headers?: Record<string, string> | Headers | undefined;
 }
 
@@ -24,21 +24,21 @@ export interface CreateOptions extends CallOptions {
 }
 
 export interface ChangeOptions extends CallOptions {
-  /** An `etag` that a reply told: it is changed only while it is still as that reply said, else `precondition_failed`. */
+  /** The `etag` of an earlier reply: the thing is changed only if it is unchanged since; else `precondition_failed`. */
   ifMatch?: string | undefined;
 }
 
 export interface ListOptions extends CallOptions {
-  /** 1 to 100 things a page. Without it 100, as every page costs one request. Who stops reading asks for no more. */
+  /** 1 to 100 things a page. Default 100, as each page costs a request. Pages that are not read are not asked for. */
   limit?: number | undefined;
   /** Begin behind this id. */
   after?: AnyId | undefined;
 }
 
 export interface ClientOptions extends Omit<CallOptions, 'signal'> {
-  /** Where the service is, with `/v1` at its end or without. */
+  /** The address of the service, with `/v1` at its end or without. */
   baseUrl: string | URL;
-  /** `ps_live_…` or `ps_test_…`. One that was mistyped is refused here, by its checksum. */
+  /** `ps_live_…` or `ps_test_…`. A mistyped key is refused here, by its checksum. */
   key: string;
   /** In place of the built-in one: to use a proxy, a certificate authority, or a client certificate. */
   fetch?: Fetch | undefined;
@@ -46,7 +46,7 @@ export interface ClientOptions extends Omit<CallOptions, 'signal'> {
   onExchange?: ((exchange: Exchange) => void) | undefined;
 }
 
-/** One try: what was asked, what came, and what the client does next. */
+/** One try: the request, its reply, and the wait before the next try. */
 export interface Exchange {
   operation: string;
   method: string;
@@ -54,11 +54,11 @@ export interface Exchange {
   tries: number;
   /** 0: there was no reply. */
   status: number;
-  /** What was wrong; undefined: nothing. */
+  /** The code of the error; undefined: the try succeeded. */
   code: string | undefined;
   requestId: string | undefined;
   ms: number;
-  /** How long the client waits before it sends this again, at least; undefined: it does not. */
+  /** The least time until the client sends this again; undefined: it does not. */
   waitMs: number | undefined;
   limits: Limits | undefined;
 }
@@ -79,7 +79,7 @@ const VISIBLE: Rule = [
 const isSignal = (value: Partial<AbortSignal> | null) =>
   value === null || (typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function');
 
-/** What is right for each option, but for those whose form is looked at where they are read: after, baseUrl, key. */
+/** The rule of each option, except for after, baseUrl and key, which are checked where they are read. */
 const RULES: Record<string, Rule> = {
   signal: [isSignal, 'an AbortSignal'],
   budgetMs: whole(1, MAX_MS),
@@ -106,8 +106,8 @@ export function check(name: string, value: unknown): void {
 type Checked<T> = Omit<T, 'headers'> & { headers: Headers };
 
 /**
- * The options without what is there, but undefined. Refuses by name what is unknown, or cannot be meant. `takes`: what
- * the operation takes beside those of all calls.
+ * The options without those that are undefined. Refuses options that are unknown or break their rule, by name.
+ * `takes`: the options of the operation beside those of all calls.
  */
 export function checkOptions<T extends Pick<CallOptions, 'headers'>>(
   given: T,
@@ -140,7 +140,7 @@ function headersIn(given: Headers | Record<string, string>): Headers {
 /** The options of a client, with its base: a URL whose path ends in `/v1/`, below which all operations are. */
 export function checkClient(options: ClientOptions) {
   if (typeof options !== 'object' || options === null) throw new TypeError('the client needs { baseUrl, key }');
-  const { timing, ...given } = options as ClientOptions & { timing?: Partial<Timing> }; // which tests have
+  const { timing, ...given } = options as ClientOptions & { timing?: Partial<Timing> }; // `timing`: for tests
   let told: Checked<ClientOptions>;
   try {
     told = checkOptions(given, [], OF_CLIENT);
@@ -151,8 +151,8 @@ export function checkClient(options: ClientOptions) {
   const kind = typeof key === 'string' ? environmentOf(key) : 'malformed';
   if (kind === 'malformed') throw new TypeError('key must be ps_live_ or ps_test_ and 36 letters or digits');
   if (kind === 'mistyped') throw new TypeError('key was mistyped: its checksum is wrong');
-  if (typeof fetch !== 'function') throw new TypeError('fetch must be a function, where there is none built in');
-  const send: Fetch = (url, init) => fetch(url, init); // a browser's refuses to be a method
+  if (typeof fetch !== 'function') throw new TypeError('fetch must be given: this runtime has none built in');
+  const send: Fetch = (url, init) => fetch(url, init); // a browser's fetch throws if it is called as a method
   return { base: baseOf(shown(baseUrl)), key, headers, calls: { ...others, timing, fetch: send } };
 }
 

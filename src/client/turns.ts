@@ -1,25 +1,25 @@
 /**
- * Whose turn it is. The calls of one client stand in one queue, in the order in which they were made; each goes when it
- * is its time and fewer are under way than may be. A refusal holds all calls that it concerns until the time that it
- * told, and then they come back one after the other, slowly at first, whether they were sent before or not: many that
- * were refused together, or waited together, do not return together.
+ * A queue with a throttle. The calls of one client stand in one queue, in the order in which they were made; each is
+ * sent when it is its time and fewer calls are under way than allowed. A refusal holds all calls that it concerns until
+ * the time that it gave. Then they come back one after the other, slowly at first, whether they were sent before or
+ * not: calls that were refused together, or waited together, do not return together.
  */
 import { PetstoreError } from './errors.ts';
 
-/** The most that are under way, whatever remains. */
+/** The most calls under way, however many requests remain. */
 export const MAX_IN_FLIGHT = 16;
-/** Until the service has said how many requests remain: so one slow call does not hold up all others. */
+/** The most before a reply says how many requests remain; above 1, so that a slow call does not hold up the others. */
 const FIRST_IN_FLIGHT = 4;
-/** Between two calls that failed before, and between the first that come back when a hold ends. */
+/** The time between two calls that failed before, and between the first calls after a hold. */
 const SPACING_MS = 120;
-/** So many come back at this distance, as many again at half of it, then at a third, … */
+/** Calls that come back at this distance; as many again come at half of it, then at a third, … */
 const RETURNING_AT_A_PACE = 16;
-/** … which takes some 5 s: then all that still wait go as they can. */
+/** … which takes some 5 s: then the rest goes without spacing. */
 const MAX_RETURNING = 8 * RETURNING_AT_A_PACE;
-/** What is added to a time that was told is up to this, at random: other clients were told the same. */
+/** The most that is added, at random, to a time that the service gave: other clients were given the same. */
 const MAX_SPREAD_MS = 1_000;
 
-/** How time passes: tests have another. */
+/** The clock of a client: tests set another. */
 export interface Timing {
   now(): number;
   sleep(ms: number, signal: AbortSignal): Promise<unknown>;
@@ -31,19 +31,19 @@ export interface Turn {
   readonly operation: string;
   readonly deadline: number; // by the clock of `Timing`, as is the next
   notBefore: number;
-  /** How often it was sent. */
+  /** The number of times it was sent. */
   tries: number;
   go?(): void;
   refuse?(reason: PetstoreError): void;
 }
 
 /**
- * `told`: the time that a refusal named; `until`: with what was added to it; `fault`: what it said. Behind it `returned`
- * calls have come back, and the next may at `nextAt`.
+ * `told`: the time that a refusal gave; `until`: the same with its random addition; `fault`: the refusal. Since then
+ * `returned` calls have come back, and the next may at `nextAt`.
  */
 type Hold = { told: number; until: number; fault: PetstoreError; returned: number; nextAt: number };
 
-/** In place of an operation's name: it holds all. */
+/** In place of an operation's name: all operations. */
 export const ALL = '';
 
 export class Turns {
@@ -53,14 +53,14 @@ export class Turns {
   readonly #queue: Turn[] = [];
   readonly #holds = new Map<string, Hold>();
   readonly #timing: Timing;
-  /** The one sleep, until the first that waits for its time has it. */
+  /** The one timer, until the first waiting call has its time. */
   #alarm = { at: Number.POSITIVE_INFINITY, ended: new AbortController() };
 
   constructor(timing: Timing) {
     this.#timing = timing;
   }
 
-  /** Resolves when it is the call's turn, which `release` ends; rejects with what holds it beyond its deadline. */
+  /** Resolves when it is the call's turn, which `release` ends; rejects if a refusal holds it beyond its deadline. */
   take(turn: Turn): Promise<void> {
     return new Promise((go, refuse) => {
       if (this.#queue.length === 0) this.#forgetHolds();
@@ -70,7 +70,7 @@ export class Turns {
     });
   }
 
-  /** It waits no more, if it did. */
+  /** Takes the call out of the queue, if it is there. */
   leave(turn: Turn): void {
     const at = this.#queue.indexOf(turn);
     if (at !== -1) this.#queue.splice(at, 1);
@@ -82,7 +82,7 @@ export class Turns {
     this.#next();
   }
 
-  /** Nothing of this operation, or of all, is sent before so many milliseconds are over. */
+  /** Holds the calls of this operation, or of all, for so many milliseconds. */
   hold(operation: string, ms: number, fault: PetstoreError): void {
     const told = this.#timing.now() + ms;
     if (told <= (this.#holds.get(operation)?.told ?? 0)) return;
@@ -91,14 +91,14 @@ export class Turns {
     for (const turn of [...this.#queue]) this.#isTooLate(turn);
   }
 
-  /** Refuses what is held for too long. */
+  /** Refuses a call that is held beyond its deadline. */
   #isTooLate(turn: Turn): boolean {
     const hold = this.#holdsOn(turn).find(({ told }) => told > turn.deadline);
     if (hold === undefined) return false;
     this.leave(turn);
     const { code, status, message } = hold.fault;
     const retryAfter = Math.ceil((hold.told - this.#timing.now()) / 1_000);
-    turn.refuse?.(new PetstoreError(code, `not sent, as was said before: ${message}`, { status, retryAfter }));
+    turn.refuse?.(new PetstoreError(code, `not sent, after an earlier refusal: ${message}`, { status, retryAfter }));
     return true;
   }
 
@@ -112,12 +112,12 @@ export class Turns {
   }
 
   #timeOf(turn: Turn): number {
-    const isInHaste = ({ until }: Hold) => turn.deadline < until + MAX_SPREAD_MS; // no time for more than was told
+    const isInHaste = ({ until }: Hold) => turn.deadline < until + MAX_SPREAD_MS; // no time for the random addition
     const times = this.#holdsOn(turn).map((hold) => Math.max(isInHaste(hold) ? hold.told : hold.until, hold.nextAt));
     return Math.max(turn.notBefore, turn.tries > 0 ? this.#nextRetryAt : 0, ...times);
   }
 
-  /** Those behind it that the same holds concern, or that failed too, leave it a while. */
+  /** Keeps a distance before the next call under the same holds, and before the next that failed too. */
   #spaceBehind(turn: Turn, now: number): void {
     if (turn.tries > 0) this.#nextRetryAt = now + SPACING_MS;
     for (const hold of this.#holdsOn(turn)) {

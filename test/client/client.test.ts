@@ -136,7 +136,7 @@ test('no call is sent before the time that a refusal told; one that cannot wait 
   time.advance(20_500);
   const held = await failure(all(client.listPets()));
   assert.deepEqual([held.code, held.status, held.retryAfter, held.tries], ['key_banned', 429, 100, 0]);
-  assert.equal(held.message, 'not sent, as was said before: because of key_banned');
+  assert.equal(held.message, 'not sent, after an earlier refusal: because of key_banned');
   assert.deepEqual([waits, front.asked.length], [[], 1]);
   time.advance(9_499);
   assert.equal((await failure(client.createPet(newPet))).tries, 0, 'a millisecond beyond the budget');
