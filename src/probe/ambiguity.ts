@@ -1,18 +1,18 @@
-/** F: what two readers could understand differently. Whoever does not refuse it must make it plain. */
+/** F: ambiguous messages (request smuggling). A gateway must refuse them, or pass them on with one meaning only. */
 import { nothing } from './judgement.ts';
 import { allowed, breaks, JSON_TYPE, PET, type Row, row, type Sender, same } from './row.ts';
 import { headerOf, markOf, shown, statusOf, targetOf } from './wire.ts';
 
-/** How long what is hidden may take to arrive. */
+/** The time in which a hidden request may arrive. */
 const HIDDEN_MS = 500;
 
-/** `mends`: the RFC lets a recipient make it plain; otherwise it must refuse it. `may`: the bodies that it then can have. */
+/** `mends`: the RFC lets a recipient make it unambiguous, else it must refuse. `may`: the bodies it then can have. */
 const ambiguous = (id: string, rule: string, send: Row['send'], mends = false, may?: string[]): Row =>
   row(id, rule, send, { isAmbiguous: true }, (seen) => {
     const { arrived, finals, isDirect } = seen;
     const passed = arrived.filter((one) => one.isWhole || one.faults.length > 0);
     if (passed.some((one) => targetOf(one).endsWith('/smuggled'))) {
-      return breaks('what stood in the body of a request arrived as a request of its own', '9112 11.2');
+      return breaks('the body of a request arrived as a request of its own', '9112 11.2');
     }
     if (isDirect) return same('nothing stands between');
     const faults = [...new Set(passed.flatMap((one) => one.faults))];
@@ -23,7 +23,7 @@ const ambiguous = (id: string, rule: string, send: Row['send'], mends = false, m
     const own = finals.find((one) => markOf(one) === undefined && statusOf(one) < 400);
     if (own !== undefined)
       return breaks(`the gateway itself answers ${shown(own.line)}: it is neither refused nor passed on`);
-    const refused = finals.filter((one) => statusOf(one) >= 400); // what had arrived by then is chance
+    const refused = finals.filter((one) => statusOf(one) >= 400); // how much had arrived by then is chance
     if (refused.length === finals.length)
       return same(`refused${refused.length > 0 ? ` with ${statusOf(refused[0])}` : ''}`);
     const body = passed.map((one) => one.body).find((one) => may && !may.includes(one));

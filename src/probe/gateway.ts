@@ -17,12 +17,12 @@ import { type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
 
 const MAX_RUN_MS = 45_000;
 const MAX_SLOW_RUN_MS = 105_000;
-/** A gateway that has just been started, or that waits for the health of its origin, may take so long. */
+/** The wait for a gateway that has just been started, or that waits for the health of its origin. */
 const MAX_HELLO_MS = 5_000;
 const CASES_AT_ONCE = 8;
-/** In which what should not come behind a reply, or a second request, has come. */
+/** Time for bytes to arrive that should not come behind a reply, or for a second request. */
 const SETTLED_MS = 100;
-/** In which a gateway notices that a connection has ended. */
+/** Time for a gateway to notice that a connection has ended. */
 const NOTICED_MS = 50;
 
 const ROWS: readonly Row[] = [...REQUESTS, ...TARGETS, ...METHODS, ...REPLIES, ...TIME, ...AMBIGUITY];
@@ -31,7 +31,7 @@ export const CASES: readonly string[] = ROWS.map(({ id }) => id);
 interface Settings {
   listen: { host: string; port: number };
   through: string;
-  /** Undefined: all, but those that are slow. */
+  /** Ids of cases; undefined: all that are not slow. */
   only?: readonly string[];
   slow: boolean;
 }
@@ -56,7 +56,7 @@ export async function probeGateway(
     const others = rows.filter((row) => !row.isIdle && !row.isAlone);
     const idle = rows.filter((row) => row.isIdle).map((row) => work([row]));
     const all = Promise.all([...idle, ...Array.from({ length: CASES_AT_ONCE }, () => work(others))]);
-    await Promise.race([all, probe.lost]); // nobody waits a minute for a gateway that is gone
+    await Promise.race([all, probe.lost]); // ends the run if the gateway is gone
     for (const row of rows.filter((one) => one.isAlone)) {
       probe.origin.endAll(); // a gateway may try again on each connection that it has kept
       await live(NOTICED_MS);
@@ -75,12 +75,12 @@ const HELLO = row('hello', '', get());
 
 class Probe {
   readonly origin: Origin;
-  /** Why the gateway, which was there, is so no longer; and when that is known. */
+  /** The reason why the gateway is gone, and a promise that resolves when it is. */
   gone?: string;
   readonly lost: Promise<void>;
-  /** Cases in which a byte came to one end or the other. */
+  /** The number of cases in which a byte came to one end or the other. */
   seen = 0;
-  /** With which the tokens of this run begin: nobody else can guess it. */
+  /** The beginning of all tokens of this run: nobody else can guess it. */
   readonly #run = `probe-${randomBytes(6).toString('hex')}`;
   readonly #listen: Settings['listen'];
   readonly #address: Address;
@@ -104,14 +104,14 @@ class Probe {
     for (const talk of this.#talks) talk.close();
   }
 
-  /** Throws, in words, where no request reaches the origin at all. */
+  /** Throws, in words, if no request reaches the origin at all. */
   async hello(): Promise<void> {
     const { url } = this.#address;
     for (const overAt = performance.now() + MAX_HELLO_MS; ; await wait(250)) {
       const { arrived, reply, talks } = await this.#exchange(HELLO);
       if (arrived.length > 0 && reply !== undefined) return;
       if (performance.now() < overAt) continue;
-      if (arrived.length > 0) throw new Error(`${url} reaches the probe, but brings no reply of it back`);
+      if (arrived.length > 0) throw new Error(`${url} reaches the probe, but does not pass its reply back`);
       if (reply === undefined || statusOf(reply) === 0) throw new Error(unreachable(url, talks[0]));
       const { host, port } = this.#listen;
       const to = `${host.includes(':') ? `[${host}]` : host}:${port}`;
@@ -132,7 +132,7 @@ class Probe {
     return resultOf(row, breaks(`not reached: ${why}`));
   }
 
-  /** Asks after it, where a case has seen nothing at either end: it may be that case, or all of them from now on. */
+  /** Called after a case in which no byte came to either end: is the gateway gone, or was it this case alone? */
   #isGone(): Promise<void> {
     this.#look ??= this.hello()
       .catch((error: Error) => {
@@ -196,7 +196,7 @@ function resultOf(row: Row, judged: Judgement, seen?: Seen): Result {
   };
 }
 
-/** Each head of a reply is marked as its request is, so that one that comes to another is known. */
+/** Each head of a reply carries the mark of its request, so that a reply to another request is noticed. */
 function exchangeOf({ answer: said = OK }: Row, token: string): Exchange {
   const answer = (arrival: Arrival) => {
     const given = typeof said === 'function' ? said(arrival) : typeof said === 'string' ? { parts: [said] } : said;

@@ -3,19 +3,19 @@ import { keepsAll, keepsRequest } from './kept.ts';
 import { allowed, breaks, type Judgement, type Row, type Seen } from './row.ts';
 import { type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
 
-/** Of what a case asks nothing: a gateway may not change it all the same. */
+/** The rule for parts of a message that no case names: a gateway may not change them either. */
 const UNCHANGED = '9110 7.7';
 
 export const times = (count: number): string => ['never', 'once', 'twice'][count] ?? `${count} times`;
 const nameOf = (reply: Message) => statusOf(reply) || shown(reply.line);
 export const inPlace = (reply: Message, of: string): Judgement => breaks(`${nameOf(reply)} came in place of ${of}`);
 
-/** That no whole reply came, and how that ended. */
+/** The words for a reply that did not come whole, and for the end of its connection. */
 export function nothing({ talks: [{ ended, rest }] }: Seen): string {
   const code = ended === 'closed' ? '' : ` (${ended})`;
   const told =
     ended === undefined ? 'no whole reply came in time' : `the connection ended${code} without a whole reply`;
-  return rest === '' ? told : `${told}: what came is ${shown(rest)}`;
+  return rest === '' ? told : `${told}; the bytes that came: ${shown(rest)}`;
 }
 
 const isSafeAgain = (request: Message) => /^(?:GET|HEAD|OPTIONS|PUT|DELETE|QUERY)$/.test(methodOf(request));
@@ -48,7 +48,7 @@ function notReached(seen: Seen): Judgement | undefined {
   return isMissing ? breaks(`not reached: on ${silent} of ${talks.length} connections nothing came`) : undefined;
 }
 
-/** Undefined where each request has arrived whole and the origin has answered it; of raw rows only the first must. */
+/** Undefined if each request arrived whole and was answered by the origin; in raw rows only the first must be. */
 function beforehand({ mayRefuse, isRaw }: Row, seen: Seen): Judgement | undefined {
   const faults = [...new Set(seen.arrived.flatMap((one) => one.faults))];
   for (const { arrival, reply } of isRaw ? [{ arrival: seen.request, reply: seen.reply }] : seen.pairs) {
@@ -68,7 +68,7 @@ function beforehand({ mayRefuse, isRaw }: Row, seen: Seen): Judgement | undefine
   }
 }
 
-/** Each request and each reply as it was sent: what is another breaks the case's own rule, if it is about that end. */
+/** Compares each request and reply with the sent one. A change breaks the case's own rule, if that is about its end. */
 function keptIn({ isAmbiguous, answer, rule, own, may }: Row, { arrived, finals, pairs, to }: Seen): Judgement[] {
   const [isOfRequest, isOfReply] = [answer === undefined, answer !== undefined];
   const by = (isOwn: boolean, judged: Judgement): Judgement =>
@@ -97,10 +97,10 @@ function repeated({ isCounted, isAmbiguous }: Row, { arrived, pairs, talks }: Se
   if (isCounted || arrived.length <= sent) return [];
   const told = sent === 1 ? `it arrived ${times(arrived.length)}` : `${sent} requests arrived as ${arrived.length}`;
   if (isSafeAgain(arrived[0])) return [allowed(`${told}, and a service charges it so often`, '9110 9.2.2')];
-  return [breaks(`${told}: what it asks for is done again`, '9110 9.2.2')];
+  return [breaks(`${told}: a service does it again`, '9110 9.2.2')];
 }
 
-/** What comes behind the last reply is taken for the reply to the next request, whose ever that is. */
+/** Bytes behind the last reply are taken for the reply to the next request, which may be another client's. */
 function surplus({ isAmbiguous }: Row, { talks }: Seen): Judgement[] {
   const texts = talks.map((talk) => talk.surplus(isAmbiguous ? 1 : talk.requests.length)).filter((text) => text !== '');
   return texts.map((text) =>

@@ -1,17 +1,17 @@
-/** What a message must keep on its way: headers and body, and the evidence where it does not. */
+/** Headers and body, which a message must keep on its way: the comparison, and the evidence of a change. */
 import { allowed, breaks, type Judgement, same } from './row.ts';
 import { codingOf, decoded, headerOf, linesOf, type Message, methodOf, shown, targetOf } from './wire.ts';
 
-/** For one hop, of those on the way, or with a case of its own: RFC 9110 7.6.1, 6.6.1, 7.6.3, 10.2.4, 9111 5.1. */
+/** Headers that hops may change, or that have a case of their own: RFC 9110 7.6.1, 6.6.1, 7.6.3, 10.2.4, 9111 5.1. */
 const BY_RULE = new RegExp(
   '^(?:connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|content-length|content-encoding|host|via|' +
     'expect|forwarded|x-forwarded-.*|accept-encoding|date|server|age)$',
 );
-/** Which a coding changes with the body. */
+/** Headers that change with the coding of the body. */
 const OF_CODING = /^(?:etag|vary|accept-ranges|content-md5|(?:repr-|content-)?digest)$/;
 const NEAR_CHARS = 24;
 
-/** Where two texts part. */
+/** The place where two texts begin to differ, in words. */
 function unlike(found: string, sent: string): string {
   let at = 0;
   while (at < sent.length && found[at] === sent[at]) at++;
@@ -24,7 +24,7 @@ export const keepsBody = (found: string, sent: string): Judgement =>
 
 const namesIn = ({ headers }: Message) => [...new Set(headers.map(([name]) => name))];
 
-/** Lines of one name may become one: RFC 9110 5.3. But for Set-Cookie. Who codes bodies adds to Vary. */
+/** Lines of one name may become one (RFC 9110 5.3), except Set-Cookie. A gateway that codes bodies adds to Vary. */
 function isAsSent(sent: Message, found: Message, name: string): boolean {
   const [was, is] = [linesOf(sent, name), linesOf(found, name)];
   const list = (lines: string[]) => lines.join(',').replace(/\s*,\s*/g, ',');
@@ -34,7 +34,7 @@ function isAsSent(sent: Message, found: Message, name: string): boolean {
   return was.join('\n') === is.join('\n') || (mayJoin && list(was) === list(is));
 }
 
-/** `own`: at what a case looks itself. `isHead`: it answers a HEAD. */
+/** `own`: the headers, or `body`, that the case checks itself. `isHead`: it answers a HEAD. */
 export function keepsAll(sent: Message, found: Message, own = /^$/, isHead = false): Judgement {
   const isCoded = codingOf(sent) !== codingOf(found);
   const named = (headerOf(sent, 'connection') ?? '').toLowerCase().split(/ *, */);
@@ -56,14 +56,14 @@ export function keepsAll(sent: Message, found: Message, own = /^$/, isHead = fal
   return allowed(codingOf(found) === '' ? 'the gateway decodes the body' : 'the gateway codes the body', '9110 7.7');
 }
 
-/** Of a reply without a body. */
+/** For a reply without a body. */
 function keepsLength(sent: Message, found: Message): Judgement {
   const [was, is] = [headerOf(sent, 'content-length'), headerOf(found, 'content-length')];
   if (is === was) return same();
   return is === undefined ? allowed('the reply tells no length') : breaks(`Content-Length is ${shown(is)}`);
 }
 
-/** Method and target, and all else. `may`: what may stand behind the token instead. */
+/** Method, target, headers and body. `may`: other targets that are allowed, from behind the token on. */
 export function keepsRequest(
   sent: Message,
   found: Message,
@@ -83,13 +83,13 @@ export function keepsRequest(
   return is === was ? same() : allowed(`${told}, which means the same`);
 }
 
-/** What the reply has that the origin did not send, as far as that is not by rule. */
+/** Headers of the reply that the origin did not send, except those that hops may add by rule. */
 export const addedTo = (sent: Message, found: Message): [name: string, value: string][] =>
   namesIn(found)
     .filter((name) => !BY_RULE.test(name.toLowerCase()) && headerOf(sent, name) === undefined)
     .map((name) => [name, headerOf(found, name) ?? '']);
 
-/** A trailer may be dropped, but neither changed nor made a header. */
+/** A trailer may be dropped, but not be changed, nor become a header. */
 export function trailerIn({ headers, trailers }: Message, without: string): Judgement {
   const [line, value] = [{ headers }, { headers: trailers }].map((part) => headerOf(part, 'x-trailer'));
   if (line !== undefined) return breaks('the trailer is among the headers');

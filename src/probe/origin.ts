@@ -4,16 +4,16 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { lived, SLICE_MS } from './lived.ts';
 import { headerOf, isInterim, type Message, methodOf, readMessage, readMessages, shown, targetOf } from './wire.ts';
 
-/** As long as node:http keeps an idle connection; in lived time, so that it does not overtake a patient client. */
+/** The time that node:http keeps an idle connection; in lived time, as the client's waits are. */
 export const IDLE_MS = 5_000;
 const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
 const MAX_CONNECTIONS = 1_000;
 
 /** A request as it arrived. */
 export interface Arrival extends Message {
-  /** The port from which it came: the probe's own client, where nothing stands between. */
+  /** The port from which it came: that of the probe's own client, if there is no gateway. */
   port: number;
-  /** The final reply that it was given. */
+  /** The final reply to it. */
   answered?: Message;
 }
 
@@ -22,13 +22,13 @@ export interface Answer {
   parts: string[];
   gapMs?: number;
   afterMs?: number;
-  /** At the end of the head, before the body has come; the connection ends with it. */
+  /** Sent at the end of the head, before the body has come; the connection ends with it. */
   isEarly?: boolean;
   /** How the connection ends behind it: in order, or at once. */
   end?: 'closed' | 'lost';
 }
 
-/** What one case expects at the origin. */
+/** The origin's part of one case: its answers, and the requests that arrived. */
 export interface Exchange {
   answer(arrival: Arrival): Answer;
   arrived: Arrival[];
@@ -42,7 +42,7 @@ export class Origin {
   /** Requests that no case has sent. */
   strangers = 0;
   readonly #exchanges = new Map<string, Exchange>();
-  /** Of each connection: it ends if it is idle. */
+  /** Each connection, with a function that ends it if it is idle. */
   readonly #sockets = new Map<net.Socket, () => void>();
   readonly #token: RegExp;
   readonly #idling = setInterval(() => {
@@ -50,7 +50,7 @@ export class Origin {
   }, SLICE_MS).unref();
   readonly #server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#serve(socket));
 
-  /** `run`: how the marks of this run's requests begin, which nobody else knows. */
+  /** `run`: the beginning of the marks of this run's requests, which nobody else knows. */
   constructor(run: string) {
     this.#token = new RegExp(`${run}-\\d+`);
     this.#server.maxConnections = MAX_CONNECTIONS;
@@ -84,7 +84,7 @@ export class Origin {
     let usedAt = lived();
     let arrival: Arrival | undefined;
     let last: Arrival | undefined;
-    /** `isBehind`: the bytes were there before the request before them was answered. */
+    /** `isBehind`: the bytes came before the request in front of them was answered. */
     const take = (isBehind = false): void => {
       if (last !== undefined && !isBusy && this.#isSurplus(text, isBehind)) {
         last.faults.push(`bytes behind it that are no request of anybody: ${shown(text)}`);
@@ -133,14 +133,14 @@ export class Origin {
     });
   }
 
-  /** A request of somebody else may follow on the same connection, but only after the reply. */
+  /** Another client's request may follow on the same connection, but only after the reply. */
   #isSurplus(text: string, isBehind: boolean): boolean {
     const begins = text.trimStart();
     if (begins === '' || this.#token.test(text)) return false;
     return isBehind || !/^[A-Z]{1,20}(?: |$)/.test(begins);
   }
 
-  /** A balancer may ask for health, at the service's own addresses; anybody else is told that this is not for them. */
+  /** Answers health checks of a balancer, at the service's own addresses. All other strangers get 421. */
   #refuse(socket: net.Socket, message: Message): void {
     const isHealth = methodOf(message) === 'GET' && /^\/(?:readyz|healthz)$/.test(targetOf(message));
     if (!isHealth) this.strangers++;

@@ -16,7 +16,7 @@ const kept = (id: string, rule: string, status: string, lines: string[], send = 
 const error = (status: string, rule: string, send = get()): Row =>
   kept(`reply-${status.slice(0, 3)}`, rule, status, ['Content-Type: application/json; charset=utf-8'], send);
 
-/** Where the head of a reply is too large: the settings by which a gateway is known to bound it. */
+/** Settings by which gateways are known to bound the head of a reply. */
 const BOUNDS: [RegExp, string][] = [
   [/nginx|openresty/i, 'nginx: proxy_buffer_size'],
   [/varnish/i, 'Varnish: http_resp_size, http_resp_hdr_len, http_max_hdr'],
@@ -50,7 +50,7 @@ const RATES = [
   ...['RateLimit-Policy: "minute";q=60;w=60, "day";q=1000;w=86400', 'RateLimit: "minute";r=0;t=30, "day";r=9;t=80000'],
 ];
 
-/** Of what a client keeps, follows, sends again or takes for the service's own. */
+/** Headers that make a client store, follow or repeat something, or that it takes for the service's own. */
 const TELLING = new RegExp(
   '^(?:set-cookie|cache-control|expires|pragma|etag|last-modified|location|refresh|link|retry-after|allow|' +
     'www-authenticate|clear-site-data|access-control-.*|content-(?!security-policy).*)$',
@@ -61,7 +61,7 @@ const DESCRIBED = [
   ...['Cache-Control: no-store', 'Expires: 0', 'Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT', 'ETag: "a"'],
   ...['Vary: Accept', 'Set-Cookie: a=1; Path=/', 'Set-Cookie: b=2; Path=/', 'Access-Control-Allow-Origin: *'],
 ];
-/** A reply with nearly no header, and one with many: what is added shows in one, and what is taken in the other. */
+/** A reply with nearly no header, and one with many: the one shows added headers, the other removed ones. */
 const described = (arrival: Arrival) =>
   targetOf(arrival).endsWith('/plain') ? OK : { parts: [reply('200 OK', DESCRIBED, ERROR)] };
 const manner = (to: Sender) => async (talk: Talk) => {

@@ -1,4 +1,4 @@
-/** What a run has found: in words, against a run before, and what it means for the exit status. */
+/** The report of a run, as a table, as JSON and as JUnit; the comparison with an earlier run; the ids that fail it. */
 import { type JunitCase, junit } from '../junit.ts';
 import type { Judgement } from './row.ts';
 
@@ -8,7 +8,7 @@ export interface Result extends Judgement {
   sent: string;
   arrived: string;
   came: string;
-  /** Where it differs from the run it is compared with: what it was there. */
+  /** The verdict in the run it is compared with, if that differs. */
   changed?: string;
 }
 
@@ -19,23 +19,23 @@ export interface Run {
   seconds: number;
   /** Requests at the listener that were none of the probe's. */
   strangers: number;
-  /** Why there are no cases, or why some were not reached. */
+  /** The reason why there are no cases, or why some were not reached. */
   error?: string;
 }
 
 interface Settings {
   /** Ids that may break. */
   accepted: readonly string[];
-  /** Where what has changed since then decides, and that alone. */
+  /** An earlier run: then only the changes since decide. */
   before?: Pick<Run, 'cases'>;
 }
 
-/** Where none came about: what a program is told in place of cases. */
+/** The run for programs if no case could be tried: an error in place of cases. */
 export const failedRun = (through: string, error: string): Run => {
   return { through, at: new Date().toISOString(), cases: [], seconds: 0, strangers: 0, error };
 };
 
-/** The run as JSON, in words and as JUnit, and the ids for which it is no good. */
+/** The run as JSON, as a table and as JUnit, and the ids that make it fail. */
 export function report(run: Run, { accepted, before }: Settings) {
   const cases = before === undefined ? run.cases : compare(run.cases, before.cases);
   const failed = failing(cases, accepted, before !== undefined);
@@ -59,7 +59,7 @@ function junitOf(
   return { id, outcome: failed.includes(id) ? 'fail' : verdict === 'same' ? 'pass' : 'told', message };
 }
 
-/** Bytes differ in every run, and what breaks may do so in other words. A case that one run lacks says nothing. */
+/** Compares verdicts, and for `allowed` the words: bytes always differ. A case that one run lacks is no change. */
 function compare(cases: readonly Result[], before: readonly Result[]): Result[] {
   return cases.map((one) => {
     const other = before.find(({ id }) => id === one.id) ?? one;
@@ -70,7 +70,7 @@ function compare(cases: readonly Result[], before: readonly Result[]): Result[] 
 
 const inWords = ({ verdict, why }: Judgement) => (why === '' ? verdict : `${verdict}: ${why}`);
 
-/** Ids, a line each; what stands behind a `#` is a remark. */
+/** Ids, one a line; remarks begin with `#`. */
 export const idsIn = (text: string): string[] =>
   text
     .split('\n')
@@ -87,7 +87,7 @@ function inShort(arrived: string, came: string): string[] {
   return [line.slice(0, MAX_SHORT_CHARS) || 'nothing', statuses.join('+') || 'nothing'];
 }
 
-/** A line a case, with what arrived and came in short; below those that are not the same, the bytes. */
+/** One line a case, with the request and the reply in short; below cases that are not the same, the bytes. */
 function tableOf({ cases, strangers }: Run, accepted: readonly string[]): string {
   const rows = cases.map(({ id, verdict, sent, arrived, came }) => [
     id,
@@ -119,7 +119,7 @@ function tableOf({ cases, strangers }: Run, accepted: readonly string[]): string
   ].join('\n');
 }
 
-/** The ids that decide: what has changed, if there is a run to compare with; else what breaks and is not accepted. */
+/** The ids that decide: with a run to compare with, the changed cases; else those that break and are not accepted. */
 function failing(cases: readonly Result[], accepted: readonly string[], isCompared: boolean): string[] {
   const isBad = ({ id, verdict, changed }: Result) =>
     isCompared ? changed !== undefined : verdict === 'breaks' && !accepted.includes(id);

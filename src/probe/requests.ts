@@ -12,7 +12,7 @@ const body = (id: string, bytes: number): Row =>
 const CHUNKED = [JSON_TYPE, 'Transfer-Encoding: chunked'];
 const chunkOf = (text: string, extension = '') => `${text.length.toString(16)}${extension}\r\n${text}\r\n`;
 
-/** A body in chunks: what matters is the content; whoever forwards it may frame it anew. */
+/** A body in chunks: the content must stay; a gateway may change the framing. */
 function chunked(id: string, rule: string, chunks: string[]): Row {
   const send = (to: Sender) => `${to.ask('POST', CHUNKED)}${chunks.join('')}0\r\n\r\n`;
   return row(id, rule, send, { mayRefuse: /^411$/, allowed: '9112 6.3' }, ({ request }) => {
@@ -21,7 +21,7 @@ function chunked(id: string, rule: string, chunks: string[]): Row {
   });
 }
 
-/** Who sent it, as those on the way say: the last to write is believed, so what the client wrote may not stand last. */
+/** The sender's address, from proxies. Services believe the last entry, so a claim of the client must not be last. */
 const forwarded = (id: string, rule: string, name: string, claim: string): Row =>
   row(id, rule, get([`${name}: ${claim}`]), {}, ({ request }) => {
     const value = headerOf(request, name);
@@ -29,10 +29,10 @@ const forwarded = (id: string, rule: string, name: string, claim: string): Row =
     if (value === claim) return allowed('kept as the client wrote it: a service must not believe it');
     if (value.startsWith(claim)) return same('the gateway adds to it');
     if (!value.includes(claim)) return allowed('the gateway replaces it');
-    return breaks(`${shown(value)}: what the client claims stands last, and is believed`);
+    return breaks(`${shown(value)}: the claim of the client stands last, and services believe it`);
   });
 
-/** What is for one hop alone is not passed on; where the gateway says it anew, `Connection` names it. */
+/** A hop-by-hop header is not passed on; a gateway that sends its own names it in `Connection`. */
 const hop = (id: string, rule: string, name: string, line: string, mayBeOwn = true): Row =>
   row(id, rule, get([`Connection: ${name}`, line]), {}, ({ request, isDirect }) => {
     if (isDirect || headerOf(request, name) === undefined) return same();
@@ -97,7 +97,7 @@ export const REQUESTS: Row[] = [
   hop('header-upgrade', '9110 7.8', 'Upgrade', 'Upgrade: probe/1'),
   row('header-via', '9110 7.6.3', get(['Via: 1.1 probe']), {}, ({ request }) => {
     const value = headerOf(request, 'via') ?? 'gone';
-    return /^1\.1 probe\b/.test(value) ? same() : breaks(`those before it are no longer told: Via is ${shown(value)}`);
+    return /^1\.1 probe\b/.test(value) ? same() : breaks(`earlier proxies are no longer named: Via is ${shown(value)}`);
   }),
   forwarded('header-x-forwarded-for', '7239 7.4', 'X-Forwarded-For', '203.0.113.7'),
   forwarded('header-forwarded', '7239 8.1', 'Forwarded', 'for=203.0.113.7'),

@@ -1,9 +1,9 @@
-/** A case is a row: what is sent, what the origin answers, and what is expected of both ends. */
+/** A case is a row: the request to send, the answer of the origin, and the expectation at both ends. */
 import type { Answer, Arrival } from './origin.ts';
 import type { Talk } from './talk.ts';
 import type { Message } from './wire.ts';
 
-/** What a case has come to. */
+/** The result of a case. */
 export interface Judgement {
   verdict: 'same' | 'allowed' | 'breaks';
   why: string;
@@ -14,55 +14,55 @@ export interface Judgement {
 export const same = (why = ''): Judgement => ({ verdict: 'same', why });
 /** A change that the RFC allows; `why` also says whom it may surprise. */
 export const allowed = (why: string, rule?: string): Judgement => ({ verdict: 'allowed', why, rule });
-/** One that it does not, or that harms a client or a service; `why` says how. */
+/** A change that the RFC forbids, or that harms a client or a service; `why` says how. */
 export const breaks = (why: string, rule?: string): Judgement => ({ verdict: 'breaks', why, rule });
 
-/** The bytes of one request, or what is said one after the other; the result of that is `Seen.mark`. */
+/** The bytes of one request, or a dialogue, whose result becomes `Seen.mark`. */
 type Send = (to: Sender) => string | ((talk: Talk) => Promise<unknown>);
 
 interface Unusual {
   /** By default 200 and a small body; a text: the bytes of a reply. */
   answer?: string | Answer | ((arrival: Arrival) => Answer);
-  /** The rule by which a gateway may do otherwise; by default the same that says what must be. */
+  /** The rule that allows another behaviour; by default `rule`. */
   allowed?: string;
   /** The statuses with which a gateway may refuse such a request itself. */
   mayRefuse?: RegExp;
-  /** What may stand behind the token in place of what was sent there. */
+  /** Other targets that may arrive, from behind the token on. */
   may?: string[];
-  /** The headers, or `body`, at which only `expect` looks. */
+  /** The headers, or `body`, that `expect` alone checks. */
   own?: RegExp;
-  /** `expect` also looks at a reply that is none of the origin's, or is not whole. */
+  /** `expect` also judges replies that are not the origin's, or are not whole. */
   isRaw?: boolean;
-  /** What is sent has no one meaning: it may be refused or made plain, and need not arrive as it was sent. */
+  /** The request is ambiguous: it may be refused or be made unambiguous, and need not arrive as it was sent. */
   isAmbiguous?: boolean;
-  /** `expect` says how often what may arrive. */
+  /** `expect` judges the number of arrivals itself. */
   isCounted?: boolean;
-  /** It waits for nothing but time, and takes no turn from others meanwhile. */
+  /** The case only waits for time to pass, so it runs beside the others and takes no place of theirs. */
   isIdle?: boolean;
-  /** No other case runs beside it: it depends on which connection a gateway takes. */
+  /** No other case runs beside it: the result depends on the connection that the gateway chooses. */
   isAlone?: boolean;
   isSlow?: boolean;
 }
 
 export interface Row extends Unusual {
   id: string;
-  /** Which RFC and section says what must be: `9110 5.3`. */
+  /** RFC and section of the rule that it tests: `9110 5.3`. */
   rule: string;
   send: Send;
   expect(seen: Seen): Judgement;
 }
 
-/** `expect`: what is asked beyond the laws of every case, such as that no header and no byte of a body is another. */
+/** `expect`: judges beyond the laws of all cases, by which no header and no byte of a body may change. */
 export const row = (id: string, rule: string, send: Send, unusual: Unusual = {}, expect = (_: Seen) => same()): Row => {
   return { id, rule, send, ...unusual, expect };
 };
 
-/** What was seen at both ends. */
+/** The observations at both ends. */
 export interface Seen {
   to: Sender;
   talks: readonly Talk[];
   arrived: readonly Arrival[];
-  /** The first that arrived, and the first final reply: only rows that are raw may find none. */
+  /** The first request that arrived, and the first final reply: undefined only in raw rows. */
   request: Arrival;
   reply: Message;
   finals: readonly Message[];
@@ -70,9 +70,9 @@ export interface Seen {
   came: readonly Message[];
   /** Each request as it was sent, as it arrived, and its reply. */
   pairs: readonly { sent: Message; arrival?: Arrival; reply?: Message }[];
-  /** Headers that the gateway has added to replies so far in this run, each with a value. */
+  /** Headers that the gateway added to replies so far in this run, each with a value. */
   added: ReadonlyMap<string, string>;
-  /** Nothing stands between: the probe was sent through itself. */
+  /** There is no gateway: the probe was sent through itself. */
   isDirect: boolean;
   mark: unknown;
 }
@@ -80,7 +80,7 @@ export interface Seen {
 export const PET = '{"name":"Rex","categoryId":3}';
 export const JSON_TYPE = 'Content-Type: application/json';
 
-/** The requests of one case: the token in target and header tells the origin which it is; each has a number, too. */
+/** Makes the requests of one case. Target and header have its token, by which the origin knows them, and a number. */
 export class Sender {
   readonly token: string;
   readonly authority: string;

@@ -1,9 +1,12 @@
-/** `petstore probe service` (G): what a gateway changes of a running petstore. Each promise is looked at through it; where it fails, also without it. */
+/**
+ * `petstore probe service` (G): the changes that a gateway makes to a running petstore. Each promise is tested through
+ * the gateway; if it fails, also without it.
+ */
 import type { Result, Run } from './report.ts';
 import { addressOf, Talk, unreachable } from './talk.ts';
 import { headerOf, linesOf, shown, statusOf } from './wire.ts';
 
-/** What the cases before the last take of the minute, also where each is asked again without the gateway. */
+/** The most requests that the cases before the last take, if each is tried again without the gateway. */
 const COST_REQUESTS = 40;
 /** The last case uses the minute up: a key with more would keep the service busy. */
 const MAX_PER_MINUTE = 1_000;
@@ -11,7 +14,7 @@ const MAX_SAFE_PLUS_2 = '9007199254740993';
 
 type Answered = Awaited<ReturnType<typeof ask>>;
 type Ask = (method: string, path: string, lines?: string[], body?: string) => Promise<Answered>;
-/** Undefined where all is as it should be; else what is not. */
+/** The fault, in words; undefined if there is none. */
 type Check = (ask: Ask, direct: Ask) => Promise<string | undefined>;
 
 /** One request on a connection of its own. */
@@ -122,7 +125,7 @@ interface ServiceSettings {
   key: string;
 }
 
-/** `announce` says what will be spent and made, before it is. */
+/** `announce` is called before requests are spent and animals made. */
 export async function probeService(
   { direct, through, key }: ServiceSettings,
   announce: (words: string) => Promise<void>,
@@ -151,7 +154,7 @@ export async function probeService(
     const isAlways =
       wrong !== undefined && id !== 'tokens' && (await look(asking(direct), asking(direct))) !== undefined;
     const verdict = wrong === undefined || isAlways ? 'same' : 'breaks';
-    const why = isAlways ? `so it is without the gateway: ${wrong}` : (wrong ?? '');
+    const why = isAlways ? `the same without the gateway: ${wrong}` : (wrong ?? '');
     cases.push({ id, verdict, rule, sent: '', arrived: '', came: '', why });
     onProgress(cases.length, CHECKS.length);
   }

@@ -1,10 +1,10 @@
-/** The client: one raw connection to a gateway or a service, what was written on it, and all replies that came. */
+/** The client: one raw connection to a gateway or a service, with the requests written on it and all replies. */
 import net from 'node:net';
 import tls from 'node:tls';
 import { lived, SLICE_MS } from './lived.ts';
 import { isInterim, type Message, methodOf, readMessages, shown, statusOf } from './wire.ts';
 
-/** For one connection, and for one reply, where no case says otherwise. */
+/** The longest wait for a connection or a reply, unless a case sets another. */
 const WAIT_MS = 3_000;
 const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 
@@ -13,9 +13,9 @@ export interface Address {
   host: string;
   port: number;
   isTls: boolean;
-  /** As it stands in Host. */
+  /** The value of Host. */
   authority: string;
-  /** The path before every target; mostly empty. */
+  /** The path in front of every target; mostly empty. */
   prefix: string;
 }
 
@@ -27,28 +27,28 @@ export function addressOf(text: string): Address {
   return { url: text, host: bare, port: Number(port) || (isTls ? 443 : 80), isTls, authority: host, prefix };
 }
 
-/** The end of a loopback connection is nobody else's, whatever certificate it shows. */
+/** On loopback no certificate is needed: nobody else can be at the other end. */
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
 const bytesOf = (messages: readonly Message[]) => messages.reduce((sum, { bytes }) => sum + bytes, 0);
 
 export class Talk {
-  /** The requests, as far as they are written. */
+  /** The requests written so far. */
   requests: Message[] = [];
   /** The replies in order, those of 1xx among them; the last may not be whole. */
   replies: Message[] = [];
-  /** What came behind them, and is not even the head of a reply. */
+  /** Bytes behind them that are not the head of a reply. */
   rest = '';
   /** How the connection ended: `closed`, or the code of the error. */
   ended?: string;
-  /** The local port: the origin sees it where nothing stands between. */
+  /** The local port: the origin sees it if there is no gateway. */
   port = 0;
   readonly #socket: net.Socket;
   #sent = '';
   #text = '';
   #heard = () => {};
 
-  /** `mayTrustAll`: nothing secret is sent. */
+  /** `mayTrustAll`: any certificate will do, since nothing secret is sent. */
   constructor({ host, port, isTls }: Address, mayTrustAll: boolean) {
     const rejectUnauthorized = !mayTrustAll && !isLoopback(host);
     const servername = net.isIP(host) === 0 ? host : undefined;
@@ -88,7 +88,7 @@ export class Talk {
     if (this.#socket.writable) this.#socket.write(text, 'latin1');
   }
 
-  /** Whether it came to be so; false once this process has lived so long, or when the connection has ended. */
+  /** Resolves with true as soon as `isSo`; with false after `ms` of lived time, or when the connection has ended. */
   async until(isSo: () => boolean, ms = WAIT_MS): Promise<boolean> {
     for (const overAt = lived() + ms; !isSo() && this.ended === undefined && lived() < overAt; ) {
       await new Promise<void>((resolve) => {
@@ -102,7 +102,7 @@ export class Talk {
     return isSo();
   }
 
-  /** Until so many final replies are whole. */
+  /** Waits until so many final replies are whole. */
   whole(count: number, ms?: number): Promise<boolean> {
     return this.until(() => this.finals.filter(({ isWhole }) => isWhole).length >= count, ms);
   }
@@ -112,8 +112,8 @@ export class Talk {
   }
 
   /**
-   * The bytes behind so many final replies, which no reader can take for anything but a reply to what nobody asked. A
-   * server may say 408 before it closes an idle connection: RFC 9110 15.5.9.
+   * The bytes behind so many final replies, which a reader must take for a reply to a request that nobody sent. A
+   * server may send 408 before it closes an idle connection (RFC 9110 15.5.9).
    */
   surplus(count: number): string {
     const last = this.finals[count - 1];
@@ -134,13 +134,13 @@ export class Talk {
   }
 }
 
-/** Why nobody answers, as the connection ended, or by what came in place of HTTP. */
+/** The reason why there is no answer: the end of the connection, or bytes that are not HTTP. */
 export function unreachable(
   url: string,
   { ended = 'no answer came in time', rest, replies }: Pick<Talk, 'ended' | 'rest' | 'replies'>,
 ): string {
   const other = `${replies.find((one) => statusOf(one) === 0)?.head ?? ''}${rest}`;
-  if (other !== '') return `cannot reach ${url}: what comes is no HTTP: ${shown(other)}`;
+  if (other !== '') return `cannot reach ${url}: the answer is not HTTP: ${shown(other)}`;
   const closed = 'it closes the connection without a reply';
   const reasons: Record<string, string> = {
     ECONNREFUSED: 'connection refused',

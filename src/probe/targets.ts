@@ -6,7 +6,7 @@ import { targetOf } from './wire.ts';
 const SYNTAX = '3986 6.2.2.3';
 const REFUSED = { mayRefuse: /^4/ };
 
-/** It must arrive as it was sent, or as one of `may`; a prefix before it is the gateway's business. */
+/** The target must arrive as it was sent, or as one of `may`; a prefix in front of it is free. */
 const target = (id: string, rule: string, tail: string, may: string[] = [], unusual: Partial<Row> = {}): Row =>
   row(id, rule, get([], tail), { ...unusual, may });
 

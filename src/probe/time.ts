@@ -23,29 +23,29 @@ import {
 import type { Talk } from './talk.ts';
 import { headerOf, shown, statusOf, targetOf } from './wire.ts';
 
-/** How long a client holds its body back for a reply. */
+/** The longest time that a client holds its body back for a reply. */
 const HELD_MS = 1_500;
-/** The end of a body, which is held back. */
+/** Length of the end of a body, which is held back. */
 const HELD_BYTES = 1_000;
-/** How long behind 100 the body is held back: a refusal may follow. */
+/** The time after a 100 for which the body is held back: a refusal may follow. */
 const INVITED_MS = 500;
-/** A second try comes at once, or not at all. */
+/** The wait for a second try, which comes at once or not at all. */
 const SECOND_TRY_MS = 150;
-/** How long replies wait for each other, so that each has a connection of its own. */
+/** The delay of replies, by which each request gets a connection of its own. */
 const TOGETHER_MS = 50;
-/** In which a gateway passes on that the origin has ended a connection. */
+/** Time for a gateway to pass on that the origin has ended a connection. */
 const TOLD_MS = 250;
-/** In which the client reads what has come, such as the end of its connection. */
+/** Time for the client to read bytes that have come, or the end of its connection. */
 const SEEN_MS = 50;
 
-/** Where the reply is not the origin's. */
+/** The judgement if the reply is not the origin's. */
 function other(seen: Seen, status: string, at = 0): Judgement | undefined {
   const reply: Seen['reply'] | undefined = seen.finals[at];
   if (reply === undefined) return breaks(nothing(seen));
   return statusOf(reply) === Number(status.slice(0, 3)) ? undefined : inPlace(reply, `the origin's ${status}`);
 }
 
-/** Sends a head and part of a body, and the rest after a reply, or when patience is over: whether it came. */
+/** Sends a head and part of a body, and the rest after a reply or after a time-out. Tells which replies came. */
 const holding = (lines: string[], first: string, second: string) => (to: Sender) => async (talk: Talk) => {
   talk.write(to.ask('POST', [JSON_TYPE, ...lines, `Content-Length: ${first.length + second.length}`]) + first);
   if (lines.length > 0) await talk.until(() => talk.replies.length > 0, HELD_MS);
@@ -59,7 +59,7 @@ type Held = { isInvited: boolean; isRefused: boolean };
 
 const refusal = (status: string) => ({ isRaw: true, answer: { parts: [reply(status, [], PET)], isEarly: true } });
 
-/** A refusal that does not wait for the body: nor may whoever passes it on. */
+/** A refusal that does not wait for the body: a gateway may not wait for it either. */
 const early = (id: string, rule: string, status: string, lines: string[], bytes: number): Row =>
   row(id, rule, holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)), refusal(status), (seen) => {
     const { isInvited, isRefused } = seen.mark as Held;
@@ -70,8 +70,8 @@ const early = (id: string, rule: string, status: string, lines: string[], bytes:
   });
 
 /**
- * No reply to a request on a connection that was used before: what is not safe to repeat may not be sent again. `most`: how
- * often it may arrive; `kept`: how many connections the gateway can have kept, each of which may be tried.
+ * No reply to a request on a connection that was used before: an unsafe request may not be sent again. `most`: the
+ * number of times it may arrive; `kept`: the number of connections that the gateway can have kept, and may try.
  */
 const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row => {
   const isWarm = (target: string) => target.endsWith('/warm');
@@ -96,9 +96,9 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
   return row(id, '9110 9.2.2', talking, unusual, ({ arrived, pairs, mark }) => {
     const count = arrived.filter((one) => !isWarm(targetOf(one))).length;
     if (pairs.some(({ arrival, reply }) => reply && statusOf(reply) < 400 && !arrival?.answered))
-      return breaks('a good reply came, of nobody');
+      return breaks('a good reply came, which the origin did not send');
     if (count === 0) return breaks('it did not arrive');
-    if (!mark) return breaks('the client is told nothing');
+    if (!mark) return breaks('the client got neither a reply nor the end of its connection');
     const told = `it arrived ${times(count)}`;
     if (count > most) return breaks(`${told}: ${most > 1 ? 'a try that failed is tried again' : 'it is done again'}`);
     return count === 1 ? same() : allowed(`${told}: a service that counts requests charges it twice`);
@@ -106,8 +106,8 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
 };
 
 /**
- * A connection that was idle for a while may have been closed, but then before anything is sent on it. The gateway goes
- * by the clock on the wall, the origin by lived time: where the origin is to end its connection, both are waited for.
+ * A connection that was idle for a while may be closed, but only before the next request is sent on it. The gateway
+ * goes by the wall clock, the origin by lived time: if the origin is to end its connection, the case waits for both.
  */
 const idle = (seconds: number): Row => {
   const unusual = { isRaw: true, isIdle: true, isSlow: seconds > 10 };
@@ -132,7 +132,7 @@ const idle = (seconds: number): Row => {
   });
 };
 
-/** A reply cut off must not look whole. */
+/** A truncated reply must not look complete. */
 const cut = (id: string, bytes: string): Row =>
   row(id, '9112 8', get(), { isRaw: true, answer: { parts: [bytes], end: 'closed' } }, ({ reply, talks }) => {
     if (reply && statusOf(reply) >= 500) return same();

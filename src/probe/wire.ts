@@ -1,4 +1,4 @@
-/** HTTP/1.1 as it stands on the wire: bytes to messages, with all that two readers could understand differently. */
+/** HTTP/1.1 on the wire: bytes to messages, with all faults that two readers could understand differently. */
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 
 type Header = readonly [name: string, value: string];
@@ -14,9 +14,9 @@ export interface Message {
   body: string;
   trailers: Header[];
   isWhole: boolean;
-  /** How many bytes it has so far. */
+  /** The number of its bytes so far. */
   bytes: number;
-  /** Why two readers could see different messages in it. */
+  /** Faults for which two readers could see different messages in it. */
   faults: string[];
 }
 
@@ -28,7 +28,7 @@ const parsedLine = (line: string): Header => {
 /** The values of a header, one for each of its lines. */
 export const linesOf = ({ headers }: Pick<Message, 'headers'>, name: string): string[] =>
   headers.filter(([other]) => other.trimEnd().toLowerCase() === name.toLowerCase()).map(([, value]) => value);
-/** They as the one list that they are: RFC 9110 5.3. */
+/** The same, joined to one list: RFC 9110 5.3. */
 export const headerOf = (message: Pick<Message, 'headers'>, name: string): string | undefined =>
   linesOf(message, name).join(', ') || (linesOf(message, name).length > 0 ? '' : undefined);
 
@@ -37,10 +37,10 @@ export const statusOf = ({ line }: Pick<Message, 'line'>): number =>
 export const isInterim = (message: Message): boolean => Math.floor(statusOf(message) / 100) === 1;
 export const methodOf = ({ line }: Message): string => line.split(' ')[0];
 export const targetOf = ({ line }: Message): string => line.split(' ')[1] ?? '';
-/** Which request of the run it is, or which one it answers. */
+/** The mark of the request, or of the request that a reply answers. */
 export const markOf = (message: Message): string | undefined => headerOf(message, 'x-probe');
 
-/** The message with which the bytes begin, as far as it is there; undefined before the end of its head. */
+/** The message at the beginning of the bytes, whole or not; undefined before the end of its head. */
 export function readMessage(text: string, asked?: string): Message | undefined {
   const start = /^(?:\r?\n)*/.exec(text)![0].length; // empty lines before a request: RFC 9112 2.2
   const end = /\r?\n\r?\n/g;
@@ -63,7 +63,7 @@ export function readMessage(text: string, asked?: string): Message | undefined {
   return { ...message, body: text.slice(from, bytes), isWhole, bytes };
 }
 
-/** All with which the bytes of a connection begin; the last may not be whole. `methods`: for replies, of the requests. */
+/** The messages of a connection; the last may not be whole. `methods`: those of the requests, if these are replies. */
 export function readMessages(text: string, methods?: readonly string[]): Message[] {
   const messages: Message[] = [];
   for (let finals = 0, rest = text; rest !== ''; ) {
@@ -107,7 +107,7 @@ function faultsOf(head: string, line: string, headers: Header[], isReply: boolea
   return faults.filter(([isSo]) => isSo).map(([, fault]) => fault);
 }
 
-/** A chunked body, and into `faults` what is wrong with it. */
+/** Reads a chunked body; its faults are added to `faults`. */
 function readChunks(text: string, at: number, faults: string[]) {
   for (let body = ''; ; ) {
     const end = text.indexOf('\n', at);
@@ -118,7 +118,7 @@ function readChunks(text: string, at: number, faults: string[]) {
     if (size === undefined) return rest;
     const next = end + 1 + Number.parseInt(size, 16);
     if (next === end + 1) {
-      const last = text.slice(end - 1).search(/\r\n\r\n/); // where there are no trailers, at the last chunk's own end
+      const last = text.slice(end - 1).search(/\r\n\r\n/); // without trailers, at the last chunk's own end
       const lines = text.slice(end + 1, end - 1 + last).split('\r\n');
       const trailers = lines.filter((line) => line !== '').map(parsedLine);
       return last === -1 ? rest : { body, trailers, isWhole: true, bytes: end + 3 + last };
@@ -135,7 +135,7 @@ const MAX_DECODED_BYTES = 16 * 1024 * 1024;
 const DECODERS = { gzip: gunzipSync, 'x-gzip': gunzipSync, deflate: inflateSync, br: brotliDecompressSync };
 export const codingOf = (message: Message): string => headerOf(message, 'content-encoding')?.toLowerCase() ?? '';
 
-/** The body without its content coding; undefined where it is not so coded, or with one unknown here. */
+/** The body without its content coding; undefined if it is not coded so, or if the coding is unknown here. */
 export function decoded(message: Message): string | undefined {
   const coding = codingOf(message);
   if (coding === '') return message.body;
@@ -150,7 +150,7 @@ export function decoded(message: Message): string | undefined {
 
 const MAX_SHOWN_CHARS = 600;
 
-/** Bytes as evidence on one line: nothing in it that a terminal would obey, long runs and texts cut. */
+/** Bytes as evidence on one line: control characters escaped, long runs and texts cut. */
 export function shown(text: string): string {
   const one = text
     .replace(/(?:\r\n)+$/, '')

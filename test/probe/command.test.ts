@@ -99,7 +99,7 @@ test('wrong words and files: exit 2 and 1, in one sentence', async (t) => {
     '2 petstore probe gateway: there is no case header-hots; did you mean header-host?',
   );
   assert.match(await told('--accept', join(dir, 'none')), /^1 .*none: no such file or directory$/);
-  assert.match(await told('--against', file), /^1 .*file is no run that probe gateway/);
+  assert.match(await told('--against', file), /^1 .*file is not a report of probe gateway/);
   const missing = await program(['probe', 'gateway', '--listen', '127.0.0.1:1']);
   assert.match(`${missing.exit} ${missing.stderr}`, /^2 petstore probe gateway: --through is missing/);
   const unknown = await probe(port, itself, '--only', 'lost-gte');
@@ -129,8 +129,8 @@ test('a gateway that is not there, answers by itself, closes at once or says not
     ],
     [closes, /^cannot reach http:\S+: it closes the connection without a reply\n$/],
     [silent, /^cannot reach http:\S+: no answer came in time\n$/],
-    [banner, /^cannot reach http:\S+: what comes is no HTTP: SSH-2\.0-OpenSSH_9\.2\n$/],
-    [farewell, /^cannot reach http:\S+: what comes is no HTTP: 220 mail ready\n$/],
+    [banner, /^cannot reach http:\S+: the answer is not HTTP: SSH-2\.0-OpenSSH_9\.2\n$/],
+    [farewell, /^cannot reach http:\S+: the answer is not HTTP: 220 mail ready\n$/],
   ];
   const tried = cases.map(async ([through, message]) => {
     const { exit, stdout, stderr } = await probe(await freePort(), through);
