@@ -1,14 +1,14 @@
-/** What the client asks for again, what it leaves undone, and which connections, pages and paths it takes. */
+/** Checks of repeated requests, of unfinished ones, and of the use of connections, pages and paths. */
 import type { Judgement, RequestRecord } from './request-record.ts';
 import { isFailure } from './waiting.ts';
 
 const AGAIN_MS = 60_000;
-/** A POST that failed, or whose time to wait is over, is given so long to come again. */
+/** The time that a failed POST has to come again, counted from its failure or from the end of its wait. */
 const FORGOTTEN_AFTER_MS = 5_000;
 const HOPELESS = [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431];
 const HOPELESS_TIMES = 3;
 const REUSE_MS = 5_000;
-/** Who lets a connection go after so long does so before the service would, which is no waste. */
+/** A client that closes a connection after so long an idle time does not waste it: the service would soon close it. */
 const LET_GO_MS = 1_000;
 /** Idle connections that a client may keep. */
 const MAX_POOL = 16;
@@ -16,7 +16,7 @@ export const REDUNDANT_MS = 250;
 
 const one = (is: Judgement['is'], newest: RequestRecord): Judgement[] => [{ of: newest, is, by: newest }];
 
-/** Only the latest of the same counts: behind a reply that came, the same POST is a new wish. */
+/** Only the latest equal POST counts: after a reply that came, the same POST is a new intention. */
 export function judgeIdempotency(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   if (newest.method !== 'POST') return [];
   const last = before.findLast(({ same }) => same === newest.same);
@@ -25,7 +25,7 @@ export function judgeIdempotency(newest: RequestRecord, before: readonly Request
   return one(newest.key !== undefined && newest.key === last.key ? 'good' : 'bad', newest);
 }
 
-/** The first 422 may be a mistake; from the second on, one key stands for different wishes. */
+/** The first 422 may be a mistake; from the second on, the client uses one key for different intentions. */
 export function judgeOneKeyForAll(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const isReused = ({ method, status }: RequestRecord) => method === 'POST' && status === 422;
   return isReused(newest) && before.some(isReused) ? one('bad', newest) : [];
@@ -38,8 +38,8 @@ interface Wish {
 }
 
 /**
- * Each POST that failed, by its first failure: good once it was answered, bad when it has not come again for too long.
- * `openUntil`: when the last of those that may still come again is judged. Moments are of the key's own clock.
+ * Judges each POST that failed, under its first failure: good once it was answered, bad if it did not come again in
+ * time. `openUntil`: the moment at which the last open one will be judged. Moments are of the key's own clock.
  */
 export function judgeFinished(
   history: readonly RequestRecord[],
@@ -68,7 +68,7 @@ export function judgeFinished(
 
 const hasFailed = (post: RequestRecord) => isFailure(post) || post.status === 429;
 
-/** The same POST at the same time is another's wish, unless it has the same Idempotency-Key. */
+/** An equal POST at the same time is another intention, unless it has the same Idempotency-Key. */
 const isTryOf = ({ last }: Wish, post: RequestRecord) =>
   post.at >= last.endedAt || (post.key !== undefined && post.key === last.key);
 
@@ -83,8 +83,8 @@ export function judgeHopeless(newest: RequestRecord, before: readonly RequestRec
 }
 
 /**
- * A new connection is a fault where an idle one was let go for it, or where too many are idle. It is none while
- * all others are busy, in place of one that was lost, nor as one of a few that stay open: a pool begins so.
+ * A new connection is a fault if an idle one was closed for it, or if too many are idle. It is none while all others
+ * are busy, in place of a lost one, or as one of a few that stay open: a pool begins so.
  */
 export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const latest = new Map(before.map((other) => [other.connection, other]));
@@ -121,7 +121,7 @@ export function judgeRedundant(newest: RequestRecord, before: readonly RequestRe
   return one(isRepeated ? 'bad' : 'good', newest);
 }
 
-/** Every whole reply of that operation says so. */
+/** Bad after a whole reply of that operation: each says that it is deprecated. */
 export function judgeDeprecated(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const asks = ({ operation }: RequestRecord) => operation === 'getPet';
   if (!asks(newest)) return [];

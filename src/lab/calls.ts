@@ -1,4 +1,4 @@
-/** What can be asked under `/lab`, one row each: everything is about the key that asks, `reset` aside. */
+/** The endpoints under `/lab`, one row each. All but `reset` concern the key of the request alone. */
 import { DAY_MS } from '../access/limits.ts';
 import { durationMs } from '../clock.ts';
 import type { Engine } from '../engine.ts';
@@ -18,18 +18,18 @@ import { clockAdvanceOf } from './recorder.ts';
 import { shown } from './tries.ts';
 
 const ENDPOINT_NAMES = ENDPOINTS.map(({ name }) => name);
-/** How far a key's clock may be ahead in all: ten years. */
+/** The most that a key's clock may be ahead in all: ten years. */
 const MAX_AHEAD_DAYS = 3_650;
 
 export type Content = NonNullable<Parameters<Engine['reset']>[1]>;
 
-/** What the calls are about. */
+/** The lab, as its calls see it. */
 interface Place {
   readonly engine: Engine;
-  /** What `reset` makes of the store: this start's `--seed`. */
+  /** The content of the store after `reset`: this start's `--seed`. */
   readonly content: Content;
   readonly version: string;
-  /** Forgets what was recorded of a key, and what was to go wrong with it. */
+  /** Forgets the recorded requests of a key, and its faults. */
   forget(key: ApiKey): void;
   grade(id: string): Grade & { openMs: number };
 }
@@ -39,9 +39,9 @@ interface LabCall {
   key: ApiKey;
   state: KeyState;
   query: string;
-  /** The last segment of the path, where it is a parameter. */
+  /** The last segment of the path, if it is a parameter. */
   param: string | undefined;
-  /** Undefined where none was sent. */
+  /** Undefined if none was sent. */
   body: JsonValue | undefined;
 }
 
@@ -53,7 +53,7 @@ type Handlers = Readonly<Record<string, LabHandler>>;
 interface Row {
   path: string;
   handlers: Handlers;
-  /** By method, as `GET /lab` tells it. */
+  /** By method: the text for `GET /lab`. */
   does: Readonly<Record<string, string>>;
 }
 
@@ -99,7 +99,7 @@ function describe(): Reply {
   return reply(200, { first: FIRST, calls: calls.map(([method, path, does]) => ({ method, path, does })) });
 }
 
-/** A request says all that it has to say by its path: a body is left out or `{}`. */
+/** For requests without arguments: the body is absent or `{}`. */
 function bare(handler: LabHandler): LabHandler {
   return (call) => {
     refuseParameters(call.query);
@@ -122,7 +122,7 @@ function readClock({ lab, key }: LabCall): Reply {
   return reply(200, { ahead: clockAdvanceOf(lab.engine.store.read, key) / 1_000 });
 }
 
-/** One after the other: two at once might pass the most that is allowed. */
+/** Advances wait for each other: two at once might exceed the most that is allowed. */
 async function advanceClock(call: WithBody): Promise<Reply> {
   const { lab, key, state } = call;
   const members = new Members(call.body);
@@ -175,7 +175,7 @@ async function reset({ lab, key, query, body }: LabCall): Promise<Reply> {
   return NO_CONTENT;
 }
 
-/** In place of what was armed. */
+/** Replaces all armed faults. */
 function armDrill({ state }: LabCall): Reply {
   state.faults.disarm();
   state.faults.arm(DRILL.flatMap(({ fault }) => fault ?? []));

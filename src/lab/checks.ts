@@ -1,6 +1,6 @@
 /**
- * What a good client does, as a table of checks. Each rests on pure functions: what the newest request says about its
- * client, in view of those that arrived before it. The answers are counted, so that they outlive the requests.
+ * The behaviour of a good client, as a table of checks. Each rests on pure functions, which judge the newest request in
+ * view of those that arrived before it. The judgements are counted, so that they outlive the requests.
  */
 import * as asking from './asking.ts';
 import type { Judgement, RequestRecord } from './request-record.ts';
@@ -8,14 +8,14 @@ import * as waiting from './waiting.ts';
 
 export interface Rule {
   judge?(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[];
-  /** For what shows as time passes: looks at all, when the grade is asked for. */
+  /** For faults that show only as time passes: judges the whole history, when the grade is asked for. */
   settle?(history: readonly RequestRecord[], now: number): { judged: Judgement[]; openUntil: number };
-  /** What was judged and what a bad one did, for `why`: "3 of 12 requests … came …". */
+  /** The judged things, and the fault of a bad one, for `why`: "3 of 12 requests … came …". */
   judged: string;
   bad: string;
-  /** How much of what was judged may be bad; nothing, if absent. */
+  /** The share that may be bad; none, if absent. */
   share?: number;
-  /** What comes later may make a bad one good; otherwise a bad one stays so. */
+  /** A later request can turn a bad judgement into a good one; otherwise it stays bad. */
   revises?: boolean;
   /** It warns and never fails. */
   warns?: boolean;
@@ -24,12 +24,12 @@ export interface Rule {
 export interface Check {
   id: string;
   weight: number;
-  /** The best grade that is left when it fails. */
+  /** The best grade if it fails. */
   cap?: 'C' | 'D' | 'F';
-  /** The best grade that is left while nothing of it was seen. */
+  /** The best grade while it is unseen. */
   capUnseen?: 'B';
   rules: readonly Rule[];
-  /** What the client would have to do for it to be seen. */
+  /** The behaviour by which the check would be seen. */
   toSee?: string;
 }
 

@@ -1,13 +1,13 @@
 /** The drill: a fixed script of faults, by which a client that lists, pages, adds and orders meets every check. */
 import type { NewFault } from './faults.ts';
 
-/** 2 seconds and no more: a connection outlives that wait, whatever its client keeps in reserve. */
+/** No more than 2 seconds: a connection outlives that wait, also if its client closes idle ones early. */
 const TOLD_SECONDS = 2;
 const ROW_OF_FAILURES = 5;
 const LONGER = 'Ask again, and wait longer each time.';
 const SAME_KEY = 'Send it again under the same Idempotency-Key.';
 
-/** What goes wrong, how a good client takes it, and what is seen by that; the fault, where one is needed. */
+/** The failure, the behaviour of a good client, and the checks that see it; the fault, if one is needed. */
 type Step = [does: string, right: string, checks: string, fault?: Partial<NewFault> & Pick<NewFault, 'kind'>];
 
 const list = { operation: 'listPets' };

@@ -1,4 +1,4 @@
-/** What is to go wrong for one key: a list in order of arrival, of which each request uses up at most one, once. */
+/** The faults of one key: a list in order of arrival, of which each request uses up at most one, once. */
 import { randomInt } from 'node:crypto';
 import { ApiError } from '../http/errors.ts';
 import { Members } from '../json/members.ts';
@@ -14,7 +14,7 @@ const MAX_RETRY_AFTER_SECONDS = 3_600;
 const MAX_SEED = 2 ** 32 - 1;
 const STATUSES = [429, 500, 502, 503, 504] as const;
 
-/** The members that belong to some kinds alone: of each kind, which. */
+/** The members that belong to some kinds only, by kind. */
 const OWN = {
   delay: ['ms'],
   unavailable: ['seconds', 'as'],
@@ -31,16 +31,16 @@ const FAULT_KINDS = Object.keys(OWN) as FaultKind[];
 
 export interface NewFault {
   kind: FaultKind;
-  /** The one operation that it is for; any, if absent. */
+  /** The operation whose requests it meets; any, if absent. */
   operation?: string;
-  /** How many requests it is for, behind how many that it lets pass. */
+  /** The number of requests that it meets, after `skip` others that it lets pass. */
   times: number;
   skip: number;
-  /** Which share of those that fit it meets, by a generator of that seed; all, if absent. */
+  /** The share of fitting requests that it meets, by a generator of that seed; all, if absent. */
   rate?: number;
   seed?: number;
   ms?: number;
-  /** What its Retry-After tells; none, if absent. */
+  /** The value of its Retry-After; no such header, if absent. */
   seconds?: number;
   as?: 'seconds' | 'date';
   status?: number;
@@ -88,7 +88,7 @@ export class Faults {
     return this.#armed.map(({ draw: _, ...fault }) => fault);
   }
 
-  /** All of them or none. */
+  /** Arms all of them or none. */
   arm(wanted: readonly NewFault[]): Fault[] {
     const room = MAX_FAULTS - this.#armed.length;
     if (wanted.length > room) {
@@ -101,14 +101,14 @@ export class Faults {
     return added;
   }
 
-  /** All of them, or the one of that id; whether there was one. */
+  /** Disarms all faults, or the one of that id; tells whether there was one. */
   disarm(id?: number): boolean {
     const before = this.#armed.length;
     this.#armed = id === undefined ? [] : this.#armed.filter((fault) => fault.id !== id);
     return this.#armed.length < before;
   }
 
-  /** What goes wrong with this request: the first fault that fits is used up by it. One that lets it pass counts it. */
+  /** The fault for this request, which it uses up: the first that fits. One that lets it pass counts it. */
   useUp(operation: string): Fault | undefined {
     for (const fault of this.#armed) {
       if (fault.operation !== undefined && fault.operation !== operation) continue;

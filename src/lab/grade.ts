@@ -1,4 +1,4 @@
-/** From what was counted to a grade that one can argue about. */
+/** The counts of a key's client, and the grade that follows from them, with its evidence. */
 import { CHECKS, type Check, type Rule } from './checks.ts';
 import type { Judgement, RequestRecord } from './request-record.ts';
 
@@ -14,7 +14,7 @@ type CheckResult = {
   id: string;
   weight: number;
   verdict: Verdict;
-  /** How often it went wrong, and the newest requests with which it did. */
+  /** The number of bad judgements, and the newest requests with one. */
   count: number;
   requestIds: string[];
   why: string;
@@ -24,14 +24,14 @@ export interface Grade {
   grade: (typeof GRADES)[number] | null;
   /** Percent of the weight that was seen. */
   score: number;
-  /** Of all weight, which is 100. */
+  /** The weight of the checks that were seen, of 100. */
   seen: number;
-  /** What the client would have to do for more to be seen; empty where all was. */
+  /** The behaviour by which more would be seen; empty if all was. */
   next: string;
   checks: CheckResult[];
 }
 
-/** What one rule has counted of one key. */
+/** The counts of one rule for one key. */
 interface Tally {
   good: number;
   bad: number;
@@ -39,7 +39,7 @@ interface Tally {
   requestIds: string[];
 }
 
-/** What all rules have counted of one key. Each request is judged once by each. */
+/** The counts of all rules for one key. Each rule judges a request once. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
   readonly #judged = new Map<Rule, WeakMap<RequestRecord, Judgement['is']>>();
@@ -50,12 +50,12 @@ export class Tallies {
     return tally;
   }
 
-  /** Counts what the newest request says, in view of those before it. */
+  /** Counts the judgements on the newest request, in view of those before it. */
   count(newest: RequestRecord, before: readonly RequestRecord[], rules: readonly Rule[] = RULES): void {
     for (const rule of rules) for (const one of rule.judge?.(newest, before) ?? []) this.#add(rule, one);
   }
 
-  /** Counts what shows as time passes. Gives back until when some may still turn out well. */
+  /** Counts faults that show as time passes. Returns the moment until which an open one may still turn out well. */
   settle(history: readonly RequestRecord[], now: number): number {
     let openUntil = now;
     for (const rule of RULES) {

@@ -5,7 +5,7 @@ import { triesOf } from './tries.ts';
 
 const UNKNOWN = -1;
 
-/** `host`: where the requests were sent. They are told in order of arrival; a reply that never came has status 0. */
+/** `host`: the host that the requests named. They come in order of arrival; a reply that never came has status 0. */
 export function harOf(requests: readonly RequestRecord[], host: string, version: string): object {
   const entries = triesOf(requests).map(({ one, again, waited }) => ({
     startedDateTime: new Date(one.unix).toISOString(),

@@ -1,14 +1,14 @@
-/** What is remembered of each key: its newest requests, what the checks have counted, its faults. All has a maximum. */
+/** The lab's memory of each key: its newest requests, the counts of the checks, its faults. All have a maximum. */
 import { Faults } from './faults.ts';
 import { type Grade, gradeOf, Tallies } from './grade.ts';
 import type { RequestRecord } from './request-record.ts';
 
 export const MAX_REQUESTS = 256;
 export const MAX_KEYS = 1_024;
-/** Pages that Links have led to. */
+/** Pages named by Links, a key. */
 export const MAX_LINKS = 4_096;
 
-/** The newest pages that Links have led to, as numbers: a key has many. */
+/** The newest pages named by Links; as numbers, to save memory, since a key has many. */
 class Links {
   readonly #pages: number[] = [];
   #next = 0;
@@ -32,25 +32,25 @@ class History {
 
   begin(request: RequestRecord): void {
     if (this.#requests.length === MAX_REQUESTS) {
-      // What is forgotten can no longer be judged later.
+      // Judged now: a request that is forgotten cannot be judged later.
       if (this.#requests[0].method === 'POST') this.#tallies.settle(this.#requests, request.at);
       this.#requests.shift();
     }
     this.#requests.push(request);
   }
 
-  /** A request has ended: now it can be judged. One that outlived 256 others is beyond that. */
+  /** Judges a request that has ended. One that outlived 256 others is forgotten already. */
   end(request: RequestRecord): void {
     const place = this.#requests.lastIndexOf(request);
     if (place !== -1) this.#tallies.count(request, this.#requests.slice(0, place));
   }
 
-  /** Those that have ended, oldest first. */
+  /** The requests that have ended, oldest first. */
   ended(): RequestRecord[] {
     return this.#requests.filter(({ endedAt }) => Number.isFinite(endedAt));
   }
 
-  /** At a moment of the key's own clock. `openMs`: how long a POST that failed may still come again. */
+  /** `now`: a moment of the key's own clock. `openMs`: the time in which a failed POST may still come again. */
   grade(now: number): Grade & { openMs: number } {
     const openMs = this.#tallies.settle(this.#requests, now) - now;
     return { ...gradeOf(this.#tallies), openMs };
@@ -60,15 +60,15 @@ class History {
 export class KeyState {
   readonly history = new History();
   readonly faults = new Faults();
-  /** A ban has begun; the request that brought it is about to be told. */
+  /** A ban has begun; the request that brought it is the next to be recorded. */
   hasBanBegun = false;
-  /** When the last change of its clock is done. */
+  /** Resolves when the last change of its clock is done. */
   clockTurn: Promise<void> = Promise.resolve();
-  /** Where its newest request was sent, as it said. */
+  /** The Host of its newest request. */
   host = 'localhost';
 }
 
-/** Of too many keys, the one that was silent for longest is forgotten. */
+/** The keys in memory. Beyond the maximum, the one that was silent for longest is forgotten. */
 export class KeyStates {
   readonly #states = new Map<string, KeyState>();
 

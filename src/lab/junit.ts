@@ -4,7 +4,7 @@ import type { Grade } from './grade.ts';
 
 const OUTCOMES = { pass: 'pass', warn: 'told', fail: 'fail', unseen: 'skipped' } as const;
 
-/** `at`: Unix ms; `seconds`: how long the client was watched. */
+/** `at`: Unix ms; `seconds`: the time that the client was watched. */
 export function junitOf(
   key: string,
   { grade, score, seen, next, checks }: Grade,

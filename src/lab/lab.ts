@@ -1,6 +1,6 @@
 /**
- * The lab: faults, a record, a clock and a grade for each key, for those who try a client. It stands beside the way of
- * a request, which knows it by one optional hook; without `--lab` nothing of this room is loaded.
+ * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. The way of a request
+ * knows it by one optional hook; without `--lab` nothing of this room is loaded.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { SlotLimiter } from '../access/limiter.ts';
@@ -32,7 +32,7 @@ export class Lab implements LabHook {
   readonly #states = new KeyStates();
   readonly #recorder: Recorder;
 
-  /** `content`: what `reset` makes of the store. */
+  /** `content`: the content of the store after `reset`. */
   constructor(engine: Engine, clock: Clock, content: Content, version = '0') {
     this.engine = engine;
     this.content = content;
@@ -81,7 +81,7 @@ export class Lab implements LabHook {
       : operate();
   }
 
-  /** As long as anybody waits. */
+  /** Waits until the time is over, or nobody waits for the reply any more. */
   #silence(exchange: Exchange, ms: number): Promise<void> {
     return delay(ms, undefined, { signal: this.#recorder.signalOf(exchange) }).catch(() => {});
   }
@@ -100,7 +100,7 @@ export class Lab implements LabHook {
   readonly grade = (id: string): Grade & { openMs: number } =>
     this.#states.of(id).history.grade(this.#recorder.now({ id }));
 
-  /** For `petstore grade`: the same for programs that watch tests, and those that show requests. */
+  /** For `petstore grade`: the grade as JUnit, for CI, and the requests as HAR, for browsers. */
   readonly evidence = (id: string, grade: Grade, isGoodEnough: boolean): { junit: string; har: string } => {
     const { history: record, host } = this.#states.of(id);
     const requests = record.ended();
@@ -114,8 +114,8 @@ export class Lab implements LabHook {
 }
 
 /**
- * The same limit for every key, and no bans. It is this process's own: what others have written comes with no take of
- * it, and is asked for.
+ * The same limit for every key, and no bans. It is counted in this process, so a take brings no news of other replicas:
+ * `fresh` asks for them first.
  */
 function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
   const slots = new SlotLimiter({ clock, banAfter: 0, unix: () => store.unix() });
@@ -130,7 +130,7 @@ function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
   };
 }
 
-/** It is done at once, and told late: so does a service that is slow. */
+/** Does the work at once and replies late, as a slow service does. */
 async function late(operate: () => Reply | Promise<Reply>, ms: number): Promise<Reply> {
   const reply = await operate();
   await delay(ms);

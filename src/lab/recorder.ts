@@ -1,4 +1,4 @@
-/** Watches each request of a key from its arrival until its reply has left, and hands it to the key's record. */
+/** Watches each request of a key from its arrival until its reply has left, and adds it to the key's history. */
 import type { Clock } from '../clock.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Connection } from '../http/connection.ts';
@@ -21,7 +21,7 @@ interface UnderWay {
   state: KeyState;
   beganMs: number;
   page?: number;
-  /** Aborted when it has ended. */
+  /** Aborted when the request has ended. */
   ended: AbortController;
 }
 
@@ -29,7 +29,7 @@ export class Recorder {
   readonly #clock: Clock;
   readonly #read: Reading;
   readonly #underWay = new WeakMap<Exchange, UnderWay>();
-  /** What is under way on each connection, and when it was last in use. */
+  /** The requests under way on each connection, and the moment it was last in use. */
   readonly #connections = new WeakMap<Connection, { underWay: Set<Exchange>; line: Line }>();
   #newestConnection = 0;
 
@@ -38,7 +38,7 @@ export class Recorder {
     this.#read = read;
   }
 
-  /** Whether nothing was asked on this connection before. */
+  /** True for the first request on a connection, which is watched from then on. */
   sees(connection: Connection): boolean {
     if (this.#connections.has(connection)) return false;
     const underWay = new Set<Exchange>();
@@ -50,7 +50,7 @@ export class Recorder {
       over();
       for (const exchange of underWay) this.#end(exchange, true);
     });
-    // A client that sends nothing more may still read; but not for as long as the lab lets it wait.
+    // A client that has ended its side may still read, but does not wait as long as the lab lets it.
     connection.socket.once('end', () => {
       over();
       for (const exchange of underWay) if (WAITS.includes(exchange.fault?.kind)) this.#end(exchange, true);
@@ -78,7 +78,7 @@ export class Recorder {
       isLinked: page === undefined ? undefined : state.history.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
       bans: state.hasBanBegun,
-      // Until it is known:
+      // Not known yet:
       same: '',
       ms: 0,
       fault: null,
@@ -97,12 +97,12 @@ export class Recorder {
     this.#connections.get(req.from)!.underWay.add(exchange);
   }
 
-  /** Told when nobody waits for a reply any more. */
+  /** Aborted when nobody waits for the reply any more. */
   signalOf(exchange: Exchange): AbortSignal | undefined {
     return this.#underWay.get(exchange)?.ended.signal;
   }
 
-  /** The reply is about to leave, or what is sent in its place. */
+  /** Called when the reply, or a fault in its place, is about to leave. */
   answers(exchange: Exchange, reply: Reply): void {
     const underWay = this.#underWay.get(exchange);
     if (underWay === undefined) return;
@@ -118,7 +118,7 @@ export class Recorder {
     if (NEVER_ARRIVES.includes(fault)) req.from.socket.once('finish', () => end(true));
     else res.once('finish', () => end(false));
     if (res.closed || req.destroyed) end(true);
-    else for (const either of [req, res]) either.once('close', () => end(true)); // a reply that waits does not close
+    else for (const either of [req, res]) either.once('close', () => end(true)); // a waiting reply does not close
   }
 
   #end(exchange: Exchange, isLost: boolean): void {
@@ -144,7 +144,7 @@ export class Recorder {
     underWay.ended.abort();
   }
 
-  /** A 429 tells the end of its window in two ways, each rounded up by itself: who kept to either has waited. */
+  /** A 429 gives the end of its window in two headers, each rounded up by itself: a client may keep to either. */
   #waitUntil(exchange: Exchange, reply: Reply): number | undefined {
     const told = headerOf(reply, 'Retry-After');
     if (told === undefined) return undefined;
@@ -154,19 +154,19 @@ export class Recorder {
     return this.now(exchange.caller as ApiKey) + Math.min(ms, resetsAt * 1_000 - wall);
   }
 
-  /** On the key's own clock. */
+  /** The moment on the key's own clock. */
   now(key: Pick<ApiKey, 'id'>): number {
     return this.#clock.now() + clockAdvanceOf(this.#read, key);
   }
 }
 
-/** The client ends the connection, which it could have kept; otherwise the service does, as for an `Upgrade`. */
+/** True if the client itself ends the connection; otherwise the service does, as for an `Upgrade`. */
 function endsByItself({ rawHeaders, httpVersionMinor }: Exchange['req']): boolean {
   const told = rawHeaders.filter((_, at) => at % 2 === 1 && rawHeaders[at - 1].toLowerCase() === 'connection').join();
   return httpVersionMinor === 0 ? !/\bkeep-alive\b/i.test(told) : /\bclose\b/i.test(told);
 }
 
-/** How far ahead a key's clock is now. */
+/** The advance of a key's clock now. */
 export function clockAdvanceOf(read: Reading, { id }: Pick<ApiKey, 'id'>): number {
   return read.keys.get(id)?.clockAdvanceMs ?? 0;
 }

@@ -1,4 +1,4 @@
-/** How a reply is sent that is to arrive broken, slowly or not at all. */
+/** Sends replies that are to arrive broken, slowly or not at all. */
 import type { Exchange } from '../exchange.ts';
 import type { ErrorCode } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
@@ -6,7 +6,7 @@ import type { Fault, FaultKind } from './faults.ts';
 
 type Send = (exchange: Exchange, reply: Reply, headers: string[], ms: number) => void;
 
-/** Where there is none the reply is sent as every other. A kind that is missing here does not compile. */
+/** Undefined: the reply is sent as usual. A kind that is missing here does not compile. */
 const SENDERS: Record<FaultKind, Send | undefined> = {
   delay: undefined,
   unavailable: undefined,
@@ -23,10 +23,10 @@ export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']
   return send && ((exchange, reply, headers) => send(exchange, reply, headers, ms));
 }
 
-/** What a gateway adds to the catalogue of errors has the code of that which it stands for. */
+/** The `code` of a status; the statuses of gateways alone, 502 and 504, have that of a 503. */
 const CODES: Record<number, ErrorCode> = { 429: 'rate_limited', 500: 'internal_error' };
 
-/** Nothing is done, and the client is told so. */
+/** The reply of a fault in whose place nothing is done. */
 export function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): Reply {
   const told = as === 'date' ? dateIn(seconds!, wall) : String(seconds);
   const message = `the lab answers so, as it was asked to${seconds === undefined ? '' : `; ask again in ${seconds} s`}`;
@@ -34,10 +34,10 @@ export function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): R
   return jsonReply(status, body, seconds === undefined ? [] : ['Retry-After', told]);
 }
 
-/** The first whole second that is no earlier: a date tells no fractions. */
+/** Rounded up to a whole second: an HTTP-date has no fractions. */
 const dateIn = (seconds: number, wall: number) => new Date(1_000 * Math.ceil(wall / 1_000 + seconds)).toUTCString();
 
-/** Replies to what was asked before on the connection go first. */
+/** Ends the connection once the replies to earlier requests on it have left. */
 function drop(exchange: Exchange): void {
   const { req, res } = exchange;
   req.from.endGently();
@@ -45,12 +45,12 @@ function drop(exchange: Exchange): void {
   else res.once('socket', () => setImmediate(end, exchange));
 }
 
-/** What was sent so far still arrives. */
+/** Ends the connection; bytes already sent still arrive. */
 function end({ req }: Exchange): void {
   req.from.socket.destroySoon();
 }
 
-/** Sends the head, and gives back the body that it announces. */
+/** Sends the head, and returns the body that it announces. */
 function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string {
   if (!res.shouldKeepAlive) req.from.isEnding = true;
   res.writeHead(reply.status, headers).flushHeaders();

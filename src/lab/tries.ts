@@ -1,15 +1,15 @@
-/** Which recorded requests are the same again, and how long their client waited before it came again. */
+/** Repeated requests in a history, and the time that their client waited before each. */
 import type { RequestRecord } from './request-record.ts';
 
 interface Try {
   one: RequestRecord;
-  /** The request id of the try before; null: it is the first, or the one before went well. */
+  /** The request id of the try before; null if it is the first, or if the one before went well. */
   again: string | null;
-  /** Milliseconds between the end of that one and this one, on the key's own clock. */
+  /** Milliseconds from the end of that try to this one, on the key's own clock. */
   waited: number | null;
 }
 
-/** In order of arrival, as they are given. */
+/** Takes and returns the requests in order of arrival. */
 export function triesOf(requests: readonly RequestRecord[]): Try[] {
   const latest = new Map<string, RequestRecord>();
   return requests.map((one) => {
@@ -22,7 +22,7 @@ export function triesOf(requests: readonly RequestRecord[]): Try[] {
   });
 }
 
-/** As `GET /lab/requests` shows them, newest first. */
+/** The form of `GET /lab/requests`, newest first. */
 export function shown(requests: readonly RequestRecord[], limit: number): object[] {
   const tries = triesOf(requests).reverse().slice(0, limit);
   return tries.map(({ one, again, waited }) => {

@@ -1,7 +1,7 @@
-/** Does the client wait: as it was told, longer each time where it was not, and apart from others? */
+/** Checks of waits: as long as told; otherwise longer each time; and not in step with other connections. */
 import type { Judgement, RequestRecord } from './request-record.ts';
 
-/** A connection opened so long after a refusal is no try that was under way when the refusal came. */
+/** A request on a connection opened so long after a refusal was not under way already when the refusal came. */
 const KNOWN_TO_ALL_MS = 1_000;
 /** Timers fire a fraction early. */
 const TIMER_SLACK_MS = 5;
@@ -10,7 +10,7 @@ const NO_WAIT_MS = 50;
 const GROWTH = 1.5;
 export const HERD_CONNECTIONS = 8;
 export const HERD_MS = 100;
-/** Refusals that told about the same time are one wave. */
+/** Refusals that gave about the same time are one wave. */
 const WAVE_MS = 1_000;
 
 export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
@@ -23,8 +23,8 @@ const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
   status === 429 || newest.operation === operation;
 
 /**
- * Whether who sends the newest request can know of the refusal: it asks the same again, or on the connection that was
- * told, or on one that was opened afterwards. Another process, on an older connection of its own, was never told.
+ * Whether the sender of the newest request can know of the refusal: it is the same request again, or it is on the same
+ * connection, or on one opened afterwards. Another process, on an older connection of its own, was never told.
  */
 function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
   if (newest.at < told.endedAt) return false;
@@ -32,13 +32,13 @@ function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
   return newest.connection > told.newestConnection && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
 }
 
-/** Each refusal is judged: broken by one request that came too early, kept by one that came in time. */
+/** Judges each refusal: bad by a request that came too early, good by one that came in time. */
 export function judgeRetryAfter(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const told = before.filter((one) => isRefusal(one) && isMeant(newest, one) && canKnow(newest, one));
   return told.map((of) => ({ of, is: newest.at < of.waitUntil! - TIMER_SLACK_MS ? 'bad' : 'good', by: newest }));
 }
 
-/** The newest request behind the untold failures that it comes after; those sent side by side are no row. */
+/** The newest request and the row of failures without a time before it; requests sent side by side are no row. */
 function rowBehind(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
   const row = [newest];
   for (const one of before.toReversed()) {
@@ -52,15 +52,15 @@ function rowBehind(newest: RequestRecord, before: readonly RequestRecord[]): Req
 
 const waitBefore = (row: readonly RequestRecord[], place: number) => row[place].at - row[place - 1].endedAt;
 
-/** Each wait of a row, the one before what went well too. */
+/** Judges each wait of a row, also the last, before a success. */
 export function judgeWaits(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const row = rowBehind(newest, before);
   return row.slice(1).map((of, at) => ({ of, is: waitBefore(row, at + 1) < NO_WAIT_MS ? 'bad' : 'good', by: of }));
 }
 
 /**
- * Each row, by its beginning. The longest wait of its second half is held against the shortest of its first (the one in
- * the middle is in both), so that waits at random that grow on average are seldom taken for waits that do not.
+ * Judges each row, under its first request. The longest wait of its second half is compared with the shortest of its
+ * first (the one in the middle is in both), so that random waits that grow on average seldom count as not growing.
  */
 export function judgeGrowth(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const row = rowBehind(newest, before);
@@ -72,8 +72,8 @@ export function judgeGrowth(newest: RequestRecord, before: readonly RequestRecor
 }
 
 /**
- * A wave of refusals, by its first one: bad as soon as over half of its connections are back within some 100 ms of each
- * other, on time or late; good when as many are back. A connection that comes back counts once, whatever its number.
+ * Judges a wave of refusals, under its first one: bad as soon as over half of its connections are back within some
+ * 100 ms of each other, on time or late; good when as many are back. A connection counts once, also a new one.
  */
 export function judgeHerd(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const wave = newestWave(newest, before);
@@ -89,11 +89,11 @@ export function judgeHerd(newest: RequestRecord, before: readonly RequestRecord[
   return moments.length === wave.length ? [{ of: first, is: 'good', by: newest }] : [];
 }
 
-/** How many of some moments, in order, lie within so many ms of each other at most. */
+/** The largest number of the moments, which are in order, that lie within `ms` of each other. */
 const mostWithin = (moments: readonly number[], ms: number) =>
   Math.max(0, ...moments.map((from) => moments.filter((at) => at >= from && at <= from + ms).length));
 
-/** The newest refusals that told about the same time: one a connection, in the order of that time. */
+/** The newest refusals that gave about the same time: one a connection, in the order of that time. */
 function newestWave(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
   const told = before.filter((one) => isRefusal(one) && one.endedAt <= newest.at);
   let wave: RequestRecord[] = [];
