@@ -21,13 +21,13 @@ export const SCRIPTS = [
   'page/main.js',
 ] as const;
 export const STYLES = ['page/base.css', 'page/frame.css', 'page/parts.css'] as const;
-/** The built-in example: what `--seed demo` fills a store with. */
+/** The built-in example, with which `--seed demo` fills a store. */
 export const DEMO = '../../data/seed.json';
 const ASSETS = ['openapi.json', 'page/page.html', ...STYLES, ...SCRIPTS, DEMO] as const;
 
 type AssetName = (typeof ASSETS)[number];
 
-/** Put in place by what bundles the program, which then needs no files beside it: what `readAssets` returns. */
+/** The result of `readAssets`, put in by the bundler: the bundled program needs no files beside it. */
 declare const EMBEDDED_ASSETS: Record<string, string> | undefined;
 
 export function asset(name: AssetName): string {

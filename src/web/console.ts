@@ -4,13 +4,13 @@ import { markup, shellWord } from '../quoting.ts';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
 
 interface Running {
-  /** Where clients reach the service; ends in `/v1`. */
+  /** The address for clients of the service; ends in `/v1`. */
   url: string;
-  /** What runs this program again, as it is typed. */
+  /** The command line that runs this program again. */
   program: string;
-  /** The value of `--data`; undefined where the store is a database. */
+  /** The value of `--data`; undefined if the store is a database. */
   data: string | undefined;
-  /** Whether strangers may see the page: then it does not tell where the store is. */
+  /** Whether strangers may see the page: then it does not name the directory of the store. */
   isPublic: boolean;
   /** Whether the server was started with `--lab`. */
   lab: boolean;
@@ -25,8 +25,8 @@ function storeOption({ data, isPublic }: Running): string {
 }
 
 /**
- * The files are modules, so that editors and linters understand them. In the page they are one module: what one
- * exports, the others see, and the lines that say so are left out.
+ * The files are modules, so that editors and linters understand them. In the page they are joined to one module, in
+ * which each sees the names of the others: `import` and `export` are left out.
  */
 function joined(name: (typeof SCRIPTS)[number]): string {
   return asset(name)
@@ -51,7 +51,7 @@ function policy(script: string, style: string): string {
   ].join('; ');
 }
 
-/** `headers`: those of this page alone; its type is `text/html; charset=utf-8`. */
+/** `headers`: the headers of this page alone; its type is `text/html; charset=utf-8`. */
 export function consolePage(running: Running): { html: string; headers: [name: string, value: string][] } {
   const script = SCRIPTS.map(joined).join('\n');
   const style = STYLES.map(asset).join('\n');

@@ -1,15 +1,15 @@
 /**
- * The OpenAPI document, as this server serves it: `openapi.json`, completed. That file says once what many replies have
- * in common: `x-every-reply` and `x-deprecated-reply` have their headers, and a reply with `codes` is an error whose
- * description, schema and examples follow from those.
+ * The OpenAPI document, as this server serves it: `openapi.json`, completed. That file has the common parts of replies
+ * once: `x-every-reply` and `x-deprecated-reply` have their headers, and a reply with `codes` is an error whose
+ * description, schema and examples follow from the codes.
  */
 import { asset } from './assets.ts';
 
 interface Addresses {
-  /** Both end in `/v1`. Only what is given is named; where neither is, the address that a server has by default. */
+  /** Both end in `/v1`. Only given addresses are named; if none is given, the default address of a server. */
   baseUrl?: string;
   stagingBaseUrl?: string;
-  /** Which of them this server is; named first, since tools take the first. */
+  /** The environment of this server: its address is named first, since tools take the first. */
   environment?: 'production' | 'staging';
   /** Whether the lab is served too. */
   lab?: boolean;
@@ -33,7 +33,7 @@ interface OpenApi {
   'x-deprecated-reply'?: { headers: Headers };
 }
 
-/** What is wrong with the message itself is found before its operation is known. */
+/** Statuses of faults in the message itself, found before its operation is known. */
 const BEFORE_THE_OPERATION = ['408', '414', '417', '431', 'default'];
 
 /** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
@@ -52,7 +52,7 @@ export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'produc
 
 const withoutVersion = (url: string) => url.replace(/\/v1$/, '');
 
-/** The lab stands beside /v1, so with it all paths are told from the root: no path needs a server of its own. */
+/** The lab is outside /v1, so with it all paths begin at the root: no path needs a server of its own. */
 function tellFromTheRoot(document: OpenApi): void {
   const [{ url, description }] = document.servers;
   document.servers = [{ url: withoutVersion(url), description: `${description}, with its lab` }];
@@ -60,7 +60,7 @@ function tellFromTheRoot(document: OpenApi): void {
   document.paths = Object.fromEntries(paths.map(([path, item]) => [isOfLab(path) ? path : `/v1${path}`, item]));
 }
 
-/** What only the lab has is called so: its paths, its tag, and the components whose names begin with it. */
+/** Removes the lab's paths, its tag, and the components whose names begin with `Lab`. */
 function leaveOutLab(document: OpenApi): void {
   document.tags = document.tags.filter(({ name }) => name !== 'lab');
   document.paths = Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOfLab(path)));
@@ -92,7 +92,7 @@ function completeReplies(document: OpenApi): void {
   }
   const text = JSON.stringify(paths);
   for (const name of Object.keys(components.responses)) {
-    if (!text.includes(`/responses/${name}"`)) delete components.responses[name]; // told in its operation alone
+    if (!text.includes(`/responses/${name}"`)) delete components.responses[name]; // given in its operation alone
   }
   for (const reply of [...Object.values(components.responses), ...inline]) {
     reply.headers = { ...every?.headers, ...reply.headers };
@@ -111,7 +111,7 @@ function errorReply({ schemas, examples }: OpenApi['components'], name: string, 
     required: ['code', 'message', 'status'],
     properties: {
       code: { type: 'string', enum: codes, description: 'The error code, for programs.' },
-      message: { type: 'string', minLength: 1, description: 'What is wrong and what would be right, for people.' },
+      message: { type: 'string', minLength: 1, description: 'The error and its remedy, for people.' },
       status: { type: 'integer', enum: [status], description: 'The HTTP status of the reply.' },
     },
   };

@@ -1,4 +1,4 @@
-/** What data becomes on the page: elements and text, never markup. */
+/** Makes the elements of the page: data becomes text, never markup. */
 
 /** `props`: `class`, `text`, `on` (event → listener), and attributes; one that is undefined or false is left out. */
 export function el(tag, props = {}, ...children) {
@@ -18,12 +18,12 @@ export const byId = (id) => document.getElementById(id);
 
 export const button = (text, click, props = {}) => el('button', { type: 'button', text, on: { click }, ...props });
 
-/** The second click of two counts for nothing: what it meets may have taken the place of what the first one met. */
+/** The second click of a double click is ignored: another button may have taken the place of the first one. */
 export const isSecondClick = (event) => event.detail > 1;
 
 /**
- * A button that makes a request. It waits while none may be sent, and while its own is under way. Without `click` it is
- * that of a form, which one click sends once.
+ * A button that makes a request. It is off while no request may be sent, and while its own is under way. Without
+ * `click` it submits its form, once a click.
  */
 export function sendButton(text, click, props = {}) {
   const disabled = document.body.dataset.waiting === undefined ? undefined : 'true';
@@ -41,7 +41,7 @@ export function sendButton(text, click, props = {}) {
   return el('button', { type, text, on: { click: press }, 'data-sends': true, 'aria-disabled': disabled, ...props });
 }
 
-/** A key that is held down presses a button again and again, and whatever takes its place: only the first counts. */
+/** A key held down repeats its press, also on a button that takes the place of the first: only the first counts. */
 export function ignoreHeldKeys() {
   const ignore = (event) => {
     const presses = event.key === 'Enter' && event.target.closest('button, summary, a, input') !== null;
@@ -51,8 +51,8 @@ export function ignoreHeldKeys() {
 }
 
 /**
- * Asks before an action, in the place of the buttons: `question` for who cannot see them, `yes` on its button. The focus
- * is on the button that leaves all as it is; that and Escape call `keep`.
+ * Asks before an action, in place of its buttons: `question` for screen readers, `yes` as the text of the button. The
+ * focus is on the other button, which changes nothing; that and Escape call `keep`.
  */
 export function ask(place, { question, yes, act, keep }) {
   const small = { class: 'small' };
@@ -66,12 +66,12 @@ export function ask(place, { question, yes, act, keep }) {
   stay.focus();
 }
 
-/** Said once to who cannot see what changed. */
+/** Tells a change to screen readers, once. */
 export function announce(text) {
   byId('live').textContent = text;
 }
 
-/** What came of an action, at its place and aloud. */
+/** Shows the result of an action at its place, and announces it. */
 export function say(note, text, bad = false) {
   note.textContent = text;
   note.classList.toggle('bad', bad);
@@ -86,7 +86,7 @@ export function problem(message, retry) {
   return el('div', { class: 'state bad' }, el('p', { text: message }), retry && sendButton('Try again', retry));
 }
 
-/** `columns`: [class, heading]. The roles stand written out: on a phone the cells are laid out as no table. */
+/** `columns`: [class, heading]. The roles are explicit: on a phone the cells are not laid out as a table. */
 export function table(label, columns, rows = []) {
   const heads = columns.map(([name, text]) => el('th', { scope: 'col', role: 'columnheader', class: name, text }));
   const head = el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, ...heads));

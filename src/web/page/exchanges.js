@@ -1,4 +1,4 @@
-/** The last requests and their replies, whole, each also as a line for the shell. */
+/** The last requests and their replies in full, each also as a line for the shell. */
 import { announce, badge, block, button, byId, copy, el } from './dom.js';
 import { indented } from './json.js';
 import { bus, curlLine, MAX_EXCHANGES, requestHeaders, wire } from './wire.js';
@@ -54,12 +54,12 @@ function entry(exchange) {
     el('span', { class: 'hint', text: `${Math.round(ms)} ms · ${at.toLocaleTimeString()}` }),
   );
   const item = el('details', {}, summary, content);
-  // Filled when it is looked at: most never are.
+  // Filled when it is opened: most never are.
   item.addEventListener('toggle', () => content.replaceChildren(...(item.open ? details(exchange) : [])));
   return el('li', {}, item);
 }
 
-/** What is shown stays in its place, with the focus and what is open: new ones come before it, old ones go. */
+/** Adds new entries on top and removes old ones. The others stay in place, with the focus, open or closed. */
 function drawExchanges() {
   const list = byId('exchange-list');
   const shown = wire.exchanges.map((exchange) => {

@@ -1,7 +1,7 @@
-/** Forms that judge nothing: what is typed goes out as it is, what the service says of it stands at the fields. */
+/** Forms without checks of their own: the input is sent as typed, and the service's messages appear at the fields. */
 import { announce, el, note, say, sendButton } from './dom.js';
 
-/** `name: is missing (…); categoryId: must be …` by field; what names no field of the form comes under ''. */
+/** `name: is missing (…); categoryId: must be …` by field; parts that name no field of the form are under ''. */
 export function messagesByField(message, fields) {
   const found = new Map();
   for (const part of message.split(/; (?=[A-Za-z]+: )/)) {
@@ -15,7 +15,7 @@ export function messagesByField(message, fields) {
 let fields = 0;
 const forms = new Set();
 
-/** What forms have said was about the page on which it was said. */
+/** Removes the messages of all forms, when another page is shown. */
 export function clearForms() {
   for (const form of forms) form.clear();
 }
@@ -29,7 +29,7 @@ export function select(values, props = {}) {
   return el('select', props, ...options);
 }
 
-/** A control under its label, with what there is to know of it, and a place for what is wrong with it. */
+/** A control under its label, with a hint, and a place for its error. */
 export function field(label, control, hint = '') {
   const id = `field-${++fields}`;
   control.id = id;
@@ -43,7 +43,7 @@ export function field(label, control, hint = '') {
 }
 
 export class Form {
-  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → what to say, and links. */
+  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → a text, and links. */
   constructor({ title, button, fields, submit, done, buttons = [] }) {
     Object.assign(this, { controls: {}, errors: {}, submit, done, title });
     this.note = note();
@@ -63,7 +63,7 @@ export class Form {
     );
   }
 
-  /** Behind its title, until it is opened. */
+  /** The form in a box that shows only its title until it is opened. */
   drawer() {
     return (this.details = el('details', { class: 'drawer' }, el('summary', { text: this.title }), this.element));
   }

@@ -30,7 +30,7 @@ export function indented(text) {
   return out;
 }
 
-/** What was typed, as a JSON number if it is one, else as a string: the service is to judge it, not this page. */
+/** The input as JSON: a number if it is one, else a string. The service judges it, not this page. */
 export function asTyped(text) {
   const trimmed = text.trim();
   return /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(trimmed) ? trimmed : JSON.stringify(text);

@@ -1,11 +1,11 @@
-/** The lab, where the server has one: a clock, faults, a record and a grade for the key that is in use. */
+/** The lab, if the server has one: a clock, faults, a record and a grade for the key that is in use. */
 import { announce, badge, button, el, note, problem, row, say, sendButton, table } from './dom.js';
 import { statusBadge } from './exchanges.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { call, forgetWindows, wire } from './wire.js';
 
-/** Which fields belong to a kind alone. */
+/** The fields that belong to some kinds only, by kind. */
 const KINDS = {
   delay: ['ms'],
   unavailable: ['seconds', 'as'],
@@ -35,7 +35,7 @@ function span(seconds) {
   return words.join(' ') || 'not at all';
 }
 
-/** A card that shows what is at a path, and reads it again when told to; quietly: as one looks at it. */
+/** A card for the content at a path, which `read` renews; quietly, if the timer asks and not the user. */
 function part(title, path, draw, ...tools) {
   const box = el('div', { class: 'part' });
   let drawn;
@@ -43,7 +43,7 @@ function part(title, path, draw, ...tools) {
     const reply = await call('GET', path, { isQuiet });
     if (reply === undefined || (isQuiet && !reply.ok)) return;
     const text = reply.ok ? reply.exchange.text : undefined;
-    if (isQuiet && text === drawn) return; // what has not changed keeps its focus
+    if (isQuiet && text === drawn) return; // unchanged: the focus stays
     drawn = text;
     box.replaceChildren(...(reply.ok ? draw(reply.value) : [problem(reply.message, () => read())]));
   };
@@ -180,7 +180,7 @@ function requestRow({ at, method, target, status, requestId, connection, idempot
   return row(REQUESTS, cells, { id: rowId(requestId), tabindex: -1, class: waited === null ? undefined : 'tries' });
 }
 
-/** Tries of the same request stand together, oldest first; what came last, with its tries, is on top. */
+/** Puts tries of the same request together, oldest first; the group with the newest try is on top. */
 function grouped(all) {
   const groups = new Map();
   for (const one of [...all].reverse()) {
@@ -202,7 +202,7 @@ const record = part('Record', `/lab/requests?limit=${MOST_REQUESTS}`, recordNow)
 // biome-ignore format: a table
 const CHECKS = [['col-id', 'Verdict'], ['col-main', 'Check'], ['col-more', 'Why'], ['col-status', 'Weight']];
 
-/** Leads to the row of a request in the record, where that still has it. */
+/** A button that shows the row of a request in the record, if it is still there. */
 function requestLink(requestId) {
   const show = () => {
     const found = document.getElementById(rowId(requestId));
@@ -255,8 +255,8 @@ const drill = sendButton('Arm the drill', () =>
   }),
 );
 
-/** Asks before it wipes what is everybody's. */
-const asked = el('div', { class: 'actions', role: 'group', 'aria-label': 'What to reset', hidden: true });
+/** Asks before it resets, since a reset of the whole shop concerns everybody. */
+const asked = el('div', { class: 'actions', role: 'group', 'aria-label': 'Extent of the reset', hidden: true });
 const reset = button('Reset …', () => {
   asked.hidden = !asked.hidden;
   if (!asked.hidden) asked.querySelector('button').focus();
@@ -298,7 +298,7 @@ async function showLab(isQuiet = false) {
   await Promise.all(parts.map(({ read }) => read(isQuiet)));
 }
 
-/** While it is looked at. What it asks then is not shown among the requests. */
+/** Refreshes the lab while it is visible. These requests are not listed under “Requests”. */
 setInterval(() => {
   const isSeen = document.visibilityState === 'visible' && clock.element.offsetParent !== null;
   if (isSeen && wire.key !== '') void showLab(true);

@@ -1,4 +1,4 @@
-/** A list of the service as a table, or one thing of it: which, the address says. */
+/** A list of the service as a table, or one thing of it, as the page's address says. */
 import { announce, block, el, problem, row, sendButton, table } from './dom.js';
 import { select, textInput } from './form.js';
 import { indented } from './json.js';
@@ -6,7 +6,7 @@ import { go, hashOf, place } from './place.js';
 import { call } from './wire.js';
 
 const PAGE_SIZES = ['5', '10', '20', '50', '100'];
-/** Rows of what was added though it belongs on another page. */
+/** The most rows of new things that belong on another page. */
 const MAX_ADDED = 5;
 const FOCUSABLE = 'a, button';
 
@@ -16,12 +16,12 @@ export class List {
   /**
    * `view`: its name in the address; `path` of the list, `onePath(id)` of one thing; `thing` and `things` in words;
    * `statuses` (none: no filter); `size` of a page unless the address says one; `columns`: [class, heading,
-   * cell(item) → nodes]; `empty`: what to say when there are none; `seen(items)`: told of every page.
+   * cell(item) → nodes]; `empty`: the text if there are none; `seen(items)`: called for every page.
    */
   constructor({ view, path, onePath, thing, things, statuses = [], size = '20', columns, empty, seen = () => {} }) {
     Object.assign(this, { view, path, onePath, thing, things, size, columns, empty, seen });
     this.asked = 0;
-    this.said = new Map(); // what came of actions, by id: [text, bad]
+    this.said = new Map(); // results of actions, by id: [text, bad]
     this.trail = [];
     const choose = () => this.#go({});
     this.status = select([['', 'All'], ...statuses], { on: { change: choose } });
@@ -62,7 +62,7 @@ export class List {
     go(hashOf(this.view, { status: this.status.value, limit, ...query }), trail);
   }
 
-  /** What the address asks for; it is read unless it is what is shown. */
+  /** Shows the page or thing that the address names, and reads it unless it is there already. */
   async show({ id, query, trail } = place()) {
     this.trail = trail;
     this.one = this.onePath && id;
@@ -117,7 +117,7 @@ export class List {
     this.draw('');
   }
 
-  /** Something new: shown at its place if that is here, else above the page. Not where the filter leaves it out. */
+  /** Shows a new thing: at its place if that is on this page, else above. Not if the filter excludes it. */
   append(item) {
     const isWanted = this.status.value === '' || this.status.value === item.status;
     if (this.current === undefined || this.one !== undefined || !isWanted) return false;
@@ -131,12 +131,12 @@ export class List {
     return true;
   }
 
-  /** All that has a row, from the top. */
+  /** All things with a row, from the top. */
   shown() {
     return [...this.added, ...this.items];
   }
 
-  /** What came of an action, in the row of its thing until another page is shown, and aloud. */
+  /** Shows the result of an action in the row of its thing, until another page is shown, and announces it. */
   say(id, text, bad = false) {
     this.said.set(String(id), [text, bad]);
     this.drawRows();
@@ -157,7 +157,7 @@ export class List {
     this.position.textContent = isPage ? `Ids ${first.id} to ${last.id} · ${follows}` : '';
   }
 
-  /** One thing is told as the service gives it; of none it is said that there are none. */
+  /** The text below the table: the JSON of a single thing, or that there are none. */
   #stateNow() {
     if (this.one !== undefined && this.items.length > 0) return block('As the service gives it', indented(this.text));
     if (this.shown().length > 0) return '';
@@ -177,7 +177,7 @@ export class List {
     return row(this.columns, cells, { tabindex: -1, 'data-id': item.id });
   }
 
-  /** The rows alone: something that they show has changed, or become known. The focus stays where it is. */
+  /** Draws the rows alone, after a change of their content. The focus stays where it is. */
   drawRows() {
     const body = this.table.tBodies[0];
     const focused = body.contains(document.activeElement) ? document.activeElement : undefined;
@@ -194,7 +194,7 @@ export class List {
   /** Draws again; the focus stays in the row, where its button may have become another one. */
   refresh(id) {
     this.drawRows();
-    if (this.one !== undefined) this.state.replaceChildren(); // what the service gave is no longer so
+    if (this.one !== undefined) this.state.replaceChildren(); // its JSON is out of date
     const found = this.#drawn(id);
     (found?.querySelector('button') ?? found)?.focus();
   }

@@ -1,4 +1,4 @@
-/** The start: which view is shown, and what is read when a key is there. */
+/** The start of the page: shows the view that the address names, and reads its data once there is a key. */
 import { animalsView } from './animals.js';
 import { categoriesView } from './categories.js';
 import { byId, el, ignoreHeldKeys } from './dom.js';
@@ -16,7 +16,7 @@ const views = { animals: animalsView, orders: ordersView, categories: categories
 if (document.body.dataset.lab === 'true') views.lab = labView;
 const lists = [animalsView.list, ordersView.list, categoriesView.list];
 
-/** Shows the view that the address names, and reads what that lists if it is not there already. */
+/** Shows the view that the address names, and reads its list if it is not there already. */
 async function show() {
   const name = place().view in views ? place().view : 'animals';
   const welcome = wire.key === '' && name !== 'reference';
@@ -36,7 +36,7 @@ function forget() {
   for (const list of lists) list.clear();
 }
 
-/** A new key. The names of categories come after the view, when it is known that the key is good. */
+/** Begins with a new key. The names of categories are read after the view, and only if the key is accepted. */
 async function start() {
   forget();
   await show();

@@ -35,8 +35,8 @@ async function closeOrder(id, status) {
 }
 
 /**
- * The buttons that close an order, each of which asks first. `whose`: as they are called by who cannot see the row; what
- * came of it is told by `say(text, bad)`.
+ * The buttons that close an order, each of which asks first. `whose`: the order in words, for screen readers.
+ * `say(text, bad)` tells the result.
  */
 export function closers(orderId, whose, say) {
   const draw = (place, at) => {
@@ -66,7 +66,7 @@ export function closers(orderId, whose, say) {
   return [closer('Deliver', 'delivered', 0), closer('Cancel', 'cancelled', 1)];
 }
 
-/** Orders tell no names: those of their animals are read, as far as a few requests give them. */
+/** Reads the names of the animals in a page of orders, which lack them, as far as a few requests give them. */
 async function nameAnimals(page) {
   const ids = new Set(page.map(({ petId }) => String(petId)).filter((id) => !petNames.has(id)));
   const unknown = [...ids].map(BigInt).sort((a, b) => (a < b ? -1 : 1));
@@ -82,7 +82,7 @@ async function nameAnimals(page) {
   if (ids.size > 0) orders.drawRows();
 }
 
-/** The interface does not say which order an animal is in: the open ones are read until it is found. */
+/** Finds the open order of an animal. Animals do not name it, so open orders are read until it is found. */
 export async function findOrder(petId) {
   let url = `${ORDERS}?limit=100&status=placed`;
   for (let page = 0; page < MAX_LOOKUP_PAGES && url !== undefined; page++) {

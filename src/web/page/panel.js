@@ -10,7 +10,7 @@ const STANDING = {
   refused: ['Refused', 'bad'],
 };
 
-/** What is pasted may be all that the operator was shown: then the key's id is in it, before the key. */
+/** The pasted text may be the whole output of `keys create`: then the key's id is in it, before the key. */
 function readKey(text) {
   const key = /\bps_(?:live|test)_\w+/.exec(text);
   if (key === null) return [text.trim(), ''];
@@ -105,8 +105,7 @@ function bannerText(code) {
   const today = day && `This day has ${day.left.toLocaleString('en')} of ${day.limit.toLocaleString('en')} left. `;
   if (code === 'key_banned') {
     const why = 'It kept sending requests after a 429. Requests during the ban neither count nor extend it. ';
-    const id =
-      wire.keyId === '' ? 'The operator, who finds its ID with keys list, can end it: ' : 'The operator can end it: ';
+    const id = wire.keyId === '' ? 'The operator can end it (keys list shows its ID): ' : 'The operator can end it: ';
     return ['Banned', 'This key is banned', [why, today, id]];
   }
   if (code === 'rate_limited') {
@@ -119,9 +118,9 @@ function bannerText(code) {
 
 let countdown;
 
-/** Whether the service will answer the next request, nobody knows: this one may be sent. */
+/** The banner of a service that does not answer. Requests stay allowed: the next one may be answered. */
 function silenceBanner() {
-  const text = 'It may have stopped, or the network is down. What is shown may be out of date.';
+  const text = 'It may have stopped, or the network is down. This page may be out of date.';
   return [
     el(
       'div',

@@ -1,6 +1,6 @@
 /**
- * The address says what is shown: `#animals?status=sold&after=10`, `#animals/7`, `#reference/createPet`. `trail`, which
- * the browser keeps with the address: where the pages before this one begin, the first of them first.
+ * The address names the view and its page: `#animals?status=sold&after=10`, `#animals/7`, `#reference/createPet`.
+ * `trail`, which the browser keeps with the address: the beginnings of the pages before this one, in order.
  */
 
 export function place() {

@@ -84,7 +84,7 @@ function operationCard(path, method, operation) {
   const trial = new Trial(method, path, operation);
   const open = () => {
     card.open = true;
-    if (content.hasChildNodes()) return; // what was typed and what came stays
+    if (content.hasChildNodes()) return; // the input and the reply stay
     content.append(...prose(operation.description), ...requestFacts(operation), trial.element, ...replies(operation));
   };
   card.addEventListener('toggle', () => {
@@ -133,7 +133,7 @@ async function readDescription() {
     setSilence(false);
     box.replaceChildren(...drawReference());
   } catch (error) {
-    setSilence(error instanceof TypeError); // what fetch says where there was no reply
+    setSilence(error instanceof TypeError); // fetch throws a TypeError if there was no reply
     box.replaceChildren(
       problem(`The description could not be read: ${error.message}.`),
       button('Try again', readDescription),
@@ -152,7 +152,7 @@ async function showReference() {
 const source = el(
   'p',
   { class: 'muted' },
-  'What this server gives out at ',
+  'Read from ',
   el('a', { href: '/openapi.json', text: '/openapi.json' }),
   '.',
 );

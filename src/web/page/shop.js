@@ -1,13 +1,13 @@
-/** What the views of the shop share: what each has learned of the others' things, and how they are shown. */
+/** Shared by the views of the shop: names and orders that one has read for the others, and the way they are shown. */
 import { el } from './dom.js';
 import { bus, call, randomKey } from './wire.js';
 
-/** By id, as text. `openOrders`: of an animal; null where there is none. */
+/** By id, as text. `openOrders`: the order by its animal; null if there is none. */
 export const categoryNames = new Map();
 export const petNames = new Map();
 export const openOrders = new Map();
 
-/** Beyond it a name may be cut in a list. */
+/** A longer name may be cut in a list. */
 const MAX_SHORT_NAME = 60;
 
 export const sameId = (a, b) => String(a) === String(b);
@@ -38,7 +38,7 @@ export function noteOrder({ id, petId, status }) {
   else if (sameId(openOrders.get(String(petId)), id)) openOrders.delete(String(petId));
 }
 
-/** An order moved an animal: told to who shows animals. */
+/** Tells the view of animals that an order changed the status of one. */
 export function petMoved(petId, status) {
   bus.dispatchEvent(new CustomEvent('pet-moved', { detail: { petId, status } }));
 }

@@ -1,4 +1,4 @@
-/** Trying an operation: its parameters as fields, its body as text, its reply, and where that leads. */
+/** The trial of an operation: its parameters as fields, its body as text, its reply, and the next operations. */
 import { block, button, el, sendButton } from './dom.js';
 import { replyText } from './exchanges.js';
 import { field, select, textInput } from './form.js';
@@ -7,7 +7,7 @@ import { call } from './wire.js';
 
 /** The interface description, once it was read. */
 export const described = { document: undefined };
-/** By operationId: the trial, and how it is opened. */
+/** By operationId: the trial, and a function that opens it. */
 export const trials = new Map();
 
 export function resolve(part) {
@@ -32,7 +32,7 @@ function bodyControl(media) {
   return control;
 }
 
-/** JSON with `$response.body#/id` in it, as the reply has that: no id loses a digit. */
+/** Replaces `$response.body#/id` in JSON by its value in the reply: no id loses a digit. */
 function filledIn(template, reply) {
   const valueAt = (path) => path.split('/').reduce((at, name) => at?.[name], reply);
   return JSON.stringify(template).replaceAll(/"\$response\.body#\/([^"]+)"/g, (_, path) =>
@@ -40,7 +40,7 @@ function filledIn(template, reply) {
   );
 }
 
-/** What is typed goes out as it is. */
+/** Sends its fields as they are typed. */
 export class Trial {
   constructor(method, path, operation) {
     Object.assign(this, { method: method.toUpperCase(), path, operation });
@@ -68,7 +68,7 @@ export class Trial {
   }
 
   #request() {
-    const isFromRoot = /^\/(v1|lab)\b/.test(this.path); // as a server with a lab tells them
+    const isFromRoot = /^\/(v1|lab)\b/.test(this.path); // in the document of a server with a lab
     let target = isFromRoot ? this.path : `/v1${this.path}`;
     const query = new URLSearchParams();
     const headers = {};
@@ -81,7 +81,7 @@ export class Trial {
     return [query.size > 0 ? `${target}?${query}` : target, { headers, body: this.body?.value }];
   }
 
-  /** What may come next, as the description's links have it: each opens its operation with the values of this reply. */
+  /** The next operations, from the links of the document: each button opens one with the values of this reply. */
   #nextSteps({ status, value }) {
     const links = Object.values(resolve(this.operation.responses[status])?.links ?? {}).map(resolve);
     return links.map(({ operationId, description, parameters = {}, requestBody }) =>

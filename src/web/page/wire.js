@@ -1,10 +1,10 @@
-/** The one place that sends requests, and what their replies have told: the key's standing, its windows, waits. */
+/** The one place that sends requests, and the state learned from replies: the key's standing, its windows, waits. */
 import { readJson } from './json.js';
 
 export const MAX_EXCHANGES = 20;
 const MAX_CACHED_REPLIES = 50;
 const STORED = 'petstore-console';
-/** Stands for the key where it is not shown. */
+/** In place of a key that is not to be shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
 
 /** Events: `key`, `windows`, `wait`, `silence`, `exchange`. */
@@ -14,12 +14,12 @@ const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Ev
 const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, exchanges: [] };
 
 /**
- * `keyId`: as the operator's commands name the key; '' where nobody said. `standing`: none, unknown, accepted, refused.
- * `isSilent`: the last request had no reply. `wait`: until when nothing is to be sent, and why. Key, windows and wait
+ * `keyId`: the key's id in the operator's commands; '' if unknown. `standing`: none, unknown, accepted, refused.
+ * `isSilent`: the last request had no reply. `wait`: the end of a wait, and its cause. Key, windows and wait
  * outlive a reload: asking again during a wait could end in a ban. All times are of Date.now().
  */
 export const wire = { key: '', keyId: '', isSilent: false, ...NEW, ...stored() };
-/** By path: what was read with an ETag, so that what has not changed since is not sent again. */
+/** Replies with an ETag, by path, so that unchanged content is not transferred again. */
 const cached = new Map();
 if (wire.key !== '') wire.standing = 'unknown';
 
@@ -41,7 +41,7 @@ function store() {
   }
 }
 
-/** What was known of another key is none of this one's business. */
+/** Sets another key, and forgets all that was learned with the one before. */
 export function setKey(key, keyId = '') {
   Object.assign(wire, NEW, { key, keyId, standing: key === '' ? 'none' : 'unknown' });
   cached.clear();
@@ -61,7 +61,7 @@ export function setSilence(isSilent) {
   tell('silence');
 }
 
-/** The key's clock was moved: what was told of its windows is no longer so. */
+/** Forgets the windows and the wait, after the key's clock was moved or reset. */
 export function forgetWindows() {
   wire.windows = [];
   tell('windows');
@@ -69,11 +69,10 @@ export function forgetWindows() {
 }
 
 /**
- * Sends, unless the service asked to wait: then nothing, and undefined; the lab, which can end the wait, counts for
- * itself. Else what came back: `status` (0 if nothing did), `text` and the `value` of it, `message` (of what went wrong,
- * or empty), `next` (the path of the next page), and the `exchange`. `again`: what was read before need not be sent
- * again; a 304 then comes to what was read.
- * `isQuiet`: it is not shown among the requests.
+ * Sends a request. During a wait it sends nothing and returns undefined, except to the lab, which can end the wait and
+ * has a limit of its own. Returns `status` (0 without a reply), `text` and its `value`, `message` (the error, or empty),
+ * `next` (the path of the next page), and the `exchange`. `again`: asks with the ETag of the cached reply, whose text
+ * is returned for a 304. `isQuiet`: the request is not listed under “Requests”.
  */
 export async function call(method, path, { body, headers = {}, again = false, isQuiet = false } = {}) {
   if (wire.wait !== undefined && !path.startsWith('/lab/')) return undefined;
@@ -86,7 +85,7 @@ export async function call(method, path, { body, headers = {}, again = false, is
   const exchange = { method, path, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const usedKey = wire.key;
   const begun = performance.now();
-  let failure = 'Not sent'; // as long as the headers are not known to be possible
+  let failure = 'Not sent'; // until the headers have proved valid
   try {
     const all = new Headers({ ...(usedKey !== '' && { Authorization: `Bearer ${usedKey}` }), ...sent });
     const init = { method, body, headers: all, cache: 'no-store', redirect: 'error', credentials: 'omit' };
@@ -135,7 +134,7 @@ function understand(exchange, known) {
 function learn({ status, headers, value, message, exchange }) {
   wire.exchanges = [exchange, ...wire.exchanges].slice(0, MAX_EXCHANGES);
   tell('exchange');
-  if (status === 0 || !exchange.path.startsWith('/v1/')) return; // the lab counts for itself
+  if (status === 0 || !exchange.path.startsWith('/v1/')) return; // the lab has a limit of its own
   wire.windows = windowsOf(headers);
   if (wire.key !== '' && status === 401) wire.standing = 'refused';
   else if (wire.windows.some(({ name }) => name !== 'address')) wire.standing = 'accepted'; // only a good key has any
@@ -159,12 +158,12 @@ function windowsOf(headers) {
   return [...windows].map(([name, { q, r, t }]) => ({ name, limit: q, left: r, endsAt: Date.now() + t * 1000 }));
 }
 
-/** Request and reply as HTTP writes them; the key only if it is to be shown. */
+/** The headers of a request as shown; with the key only if `showKey`. */
 export function requestHeaders({ sent }, showKey) {
   return { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}`, ...sent };
 }
 
-/** The same request as a line for the shell. Where the key is not shown, the shell is to know it. */
+/** The request as a line for the shell. Without `showKey` it takes the key from a variable of the shell. */
 export function curlLine(exchange, showKey) {
   const { method, path, body } = exchange;
   const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
