@@ -9,6 +9,15 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 /** Text in HTML or XML, between elements or as the value of an attribute. */
 export const markup = (text: string): string => text.replace(/[&<>"]/g, (character) => ENTITIES[character]);
 
+/** More faults than an honest mistake has; those beyond are counted, not named. */
+export const MAX_FAULTS_NAMED = 20;
+
+/** All that is wrong with one thing, in one message. */
+export function allFaults(faults: readonly string[]): string {
+  const more = faults.length - MAX_FAULTS_NAMED;
+  return faults.slice(0, MAX_FAULTS_NAMED).join('; ') + (more > 0 ? `; and ${more} more` : '');
+}
+
 const MAX_EXCERPT_CHARS = 40;
 
 /** For a message: the beginning of a text that somebody sent, quoted, with invisible characters escaped. */

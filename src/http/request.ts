@@ -1,5 +1,5 @@
 /** Reads the target, the query and the body of a request, and makes the checks that node:http leaves to us. */
-import { excerpt } from '../quoting.ts';
+import { allFaults, excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
 import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import type { Incoming } from './messages.ts';
@@ -130,7 +130,7 @@ export class Query {
   }
 
   end(): void {
-    if (this.#faults.length > 0) throw new ApiError('invalid_parameter', this.#faults.join('; '));
+    if (this.#faults.length > 0) throw new ApiError('invalid_parameter', allFaults(this.#faults));
   }
 }
 

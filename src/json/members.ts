@@ -1,17 +1,13 @@
 /** Validates the members of a JSON object, and names all violations at once. */
-import { excerpt } from '../quoting.ts';
+import { allFaults, excerpt } from '../quoting.ts';
 import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters } from './text.ts';
 
-/** More violations than an honest mistake has; those beyond are counted, not named. */
-export const MAX_VIOLATIONS_NAMED = 20;
-
 /** Every way in which a JSON value is not the object that was asked for. */
 export class InvalidMembers extends Error {
   constructor(violations: readonly string[]) {
-    const more = violations.length - MAX_VIOLATIONS_NAMED;
-    super(violations.slice(0, MAX_VIOLATIONS_NAMED).join('; ') + (more > 0 ? `; and ${more} more` : ''));
+    super(allFaults(violations));
   }
 }
 

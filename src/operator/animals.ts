@@ -1,9 +1,9 @@
 /** Animals and categories that the operator brings, in a seed or an import, checked with valibot. */
 import * as v from 'valibot';
 import type { Int64 } from '../json/int64.ts';
-import { MAX_VIOLATIONS_NAMED } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { countCharacters } from '../json/text.ts';
+import { MAX_FAULTS_NAMED } from '../quoting.ts';
 import { NAME_LENGTH } from '../shop/pets.ts';
 import { columnsOf } from '../store/changes.ts';
 import { type NewPet, PET_STATUSES } from '../store/model.ts';
@@ -48,8 +48,8 @@ export type Content = ReturnType<typeof readContent>;
 function readAs<T>(schema: v.GenericSchema<unknown, T>, bytes: Buffer): T {
   const { success, output, issues = [] } = v.safeParse(schema, readJson(bytes));
   if (success) return output;
-  const faults = issues.slice(0, MAX_VIOLATIONS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
-  const more = issues.length - MAX_VIOLATIONS_NAMED;
+  const faults = issues.slice(0, MAX_FAULTS_NAMED).map((issue) => `${v.getDotPath(issue) ?? ''} ${issue.message}`);
+  const more = issues.length - MAX_FAULTS_NAMED;
   throw new Error(faults.join('; ').trim() + (more > 0 ? `; and ${counted(more, 'more fault')}` : ''));
 }
 

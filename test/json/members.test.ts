@@ -1,9 +1,11 @@
 /** What is said of members that are wrong is bounded; and what the API takes for an animal, the operator's side takes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { InvalidMembers, MAX_VIOLATIONS_NAMED, Members } from '../../src/json/members.ts';
+import { Query } from '../../src/http/request.ts';
+import { InvalidMembers, Members } from '../../src/json/members.ts';
 import { readJson } from '../../src/json/reader.ts';
 import { readAnimal } from '../../src/operator/animals.ts';
+import { MAX_FAULTS_NAMED } from '../../src/quoting.ts';
 import { NAME_LENGTH } from '../../src/shop/pets.ts';
 import { PET_STATUSES } from '../../src/store/model.ts';
 
@@ -34,8 +36,16 @@ test('a message does not give back all that was sent', () => {
   assert.ok(refusal('{"status":"\\u202e\\u0007\\"\\ud83d\\ude00"}').includes('(got "\\u{202e}\\u{7}\\"😀")'));
   const many = Array.from({ length: 5_000 }, (_, i) => `"m${i}":0`).join(',');
   const message = refusal(`{"name":"a","categoryId":1,${many}}`);
-  assert.ok(message.endsWith(`; and ${5_000 - MAX_VIOLATIONS_NAMED} more`));
+  assert.ok(message.endsWith(`; and ${5_000 - MAX_FAULTS_NAMED} more`));
   assert.ok(message.length < 2_000);
+});
+
+test('nor does one about a query: 2,048 characters of it have a thousand faults', () => {
+  const query = new Query('a&'.repeat(1_000), ['limit']);
+  const message = new RegExp(
+    `^("a": is unknown; known are: limit; ){${MAX_FAULTS_NAMED - 1}}[^;]+;[^;]+; and 980 more$`,
+  );
+  assert.throws(() => query.end(), { message });
 });
 
 const atTheEnd = (character: string) => [255, 256].map((times) => `"${character.repeat(times)}"`);
