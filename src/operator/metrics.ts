@@ -2,8 +2,8 @@
  * Metrics in Prometheus' text format, on a listener of their own, since they are not for the public. Counting costs a
  * few additions a request.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { isIP } from 'node:net';
+import { createServer, IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
+import { isIP, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { Engine, Log, Metric } from '../engine.ts';
@@ -18,6 +18,8 @@ import { COMMIT, RUNTIME, VERSION } from './version.ts';
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPE_MS = 5_000;
+/** How late that may be found out. */
+const CHECKING_INTERVAL_MS = 1_000;
 const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';
 const OPEN = 'petstore_open_connections';
@@ -173,6 +175,29 @@ function isOurs(host: string, listened: string): boolean {
   return isIP(name) !== 0 || ['localhost', listened.toLowerCase(), hostname().toLowerCase()].includes(name);
 }
 
+/** Connections on which a request is not answered yet. */
+const asking = new WeakSet<Socket>();
+
+/**
+ * A scrape takes a millisecond, and 64 KiB hold 1,500 requests: one behind another that is not answered ends the
+ * connection. As an upgrade to another protocol it makes node:http read no further in what has come.
+ */
+class Scrape extends IncomingMessage {
+  readonly #isTooEarly: boolean;
+
+  constructor(socket: Socket) {
+    super(socket);
+    this.#isTooEarly = asking.has(socket);
+    asking.add(socket);
+  }
+
+  get upgrade(): boolean {
+    return this.#isTooEarly;
+  }
+
+  set upgrade(_: boolean) {}
+}
+
 interface Scraped {
   metrics: Metrics;
   engine: Engine;
@@ -191,6 +216,7 @@ export async function openMetrics(
     return [metrics.text(threads), ...figuresOf(engine, loopDelay)].join('');
   };
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
+    res.once('close', () => asking.delete(req.socket));
     const ours = isOurs(req.headers.host ?? '', at.host);
     const found = ours && req.url === '/metrics' && (req.method === 'GET' || req.method === 'HEAD');
     const text = found ? await scrape() : ours ? 'Metrics are at /metrics\n' : `Ask by address, or as ${hostname()}\n`;
@@ -199,7 +225,9 @@ export async function openMetrics(
     res.writeHead(found ? 200 : ours ? 404 : 421, headers).end(text);
   };
   const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
-  const server = createServer(timeouts, (req, res) => void answer(req, res));
+  const settings = { ...timeouts, connectionsCheckingInterval: CHECKING_INTERVAL_MS, IncomingMessage: Scrape };
+  const server = createServer(settings as ServerOptions, (req, res) => void answer(req, res));
+  server.on('upgrade', (_req, socket) => socket.destroy());
   server.maxConnections = MAX_SCRAPERS;
   await listen(server, at, log);
   return server;

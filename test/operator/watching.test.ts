@@ -213,3 +213,27 @@ test('the metrics tell what happened, in a form that Prometheus accepts, on a li
   if (error) return t.diagnostic('not checked with promtool, which is not on this machine (Debian: prometheus)');
   assert.deepEqual([status, output.join('')], [0, '']);
 });
+
+test('who asks for the metrics has one request at a time, and five seconds to send it; others are told them meanwhile', async (t) => {
+  const { serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0');
+  while (!server.stderr().includes('"message":"listening"')) await once(server.process.stderr!, 'data');
+  const address = new URL(/"metrics":"(http:[^"]+)"/.exec(server.stderr())![1]);
+  const request = 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+  /** What comes until the connection ends, and after how long. */
+  const asked = async (bytes: string) => {
+    const began = performance.now();
+    const socket = connect(Number(address.port), '127.0.0.1').setEncoding('latin1');
+    socket.on('error', () => {}).write(bytes);
+    let text = '';
+    socket.on('data', (more) => (text += more));
+    await once(socket, 'close');
+    return { replies: text.match(/^HTTP\/1\.1 200/gm)?.length ?? 0, ms: performance.now() - began };
+  };
+  const dripping = Array.from({ length: 15 }, () => asked(request.slice(0, -2)));
+  const flood = asked(request.repeat(65_536 / request.length));
+  const { replies } = await flood;
+  assert.ok(replies <= 1, `${replies} replies to requests that were sent at once`);
+  assert.equal((await fetch(address)).status, 200);
+  for (const { ms } of await Promise.all(dripping)) assert.ok(ms > 4_000 && ms < 12_000, `${ms} ms`);
+});
