@@ -1,4 +1,4 @@
-/** The engine on PostgreSQL: every replica keeps one state in memory, and follows one log; limits lie in a table. */
+/** The engine on PostgreSQL: every replica keeps the state in memory and follows one log; limits lie in a table. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
 import { prove } from '../store/change-json.ts';
@@ -16,9 +16,9 @@ import { BEGIN_LONG, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REF
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
-/** A log larger than this, and than the newest snapshot, is worth a new one. */
+/** A log larger than this, and than the newest snapshot, is due for another. */
 const MIN_LOG_BYTES = 64 * 1024 * 1024;
-/** How often somebody else may write between two statements until one stands still. */
+/** The most tries to read log and limits without a batch of another replica between. */
 const STAND_STILL_TRIES = 1_000;
 const KEYS_AT_ONCE = 10_000;
 
@@ -26,10 +26,10 @@ const HELP = {
   batches: 'Batches appended by this replica.',
   conflicts: 'Batches decided again because another replica was first.',
   locks: 'Times the head of the log was locked.',
-  doubts: 'Batches of which nobody knew whether they were kept until they were sent again.',
+  doubts: 'Batches with an unknown outcome, which sending them again made certain.',
 };
 
-/** `compact` does in another process what the command does. Only a server has it. */
+/** `compact`: the command of that name, run in another process. Only a server passes it. */
 export async function openPostgres(
   url: string,
   options: EngineOptions,
@@ -42,7 +42,7 @@ export async function openPostgres(
   try {
     await openSchema(upkeep, server.schema, options.mustExist);
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
-    const ahead = at - clock.now(); // store time is the database's, as all time is that replicas compare
+    const ahead = at - clock.now(); // replicas compare times, so store time is the database's
     const journal = new PostgresJournal(appends, options);
     const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, {
@@ -51,9 +51,9 @@ export async function openPostgres(
       onNotice: (text) => log.warn(text),
     });
     const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
-    await limiter.fresh(); // whoever is told that it listens finds it ready
+    await limiter.fresh(); // ready before it listens
     if (compact) for (const doubt of doubtsOf(url)) log.warn(doubt);
-    if (compact && is_alone) log.warn('the database has no synchronous standby: what it loses is lost');
+    if (compact && is_alone) log.warn('the database has no synchronous standby: writes that it loses are lost');
     if (compact) void lookAfter(upkeep, compact, log);
     return engineOf(store, limiter, journal, links);
   } catch (error) {
@@ -64,7 +64,7 @@ export async function openPostgres(
 
 function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: PostgresJournal, links: Link[]): Engine {
   const [, , upkeep] = links;
-  /** For a command, which does nothing beside: the state of one batch, checked, with what is used of limits. */
+  /** For commands: the checked state as of one batch, with the usage from the table of limits. */
   const standStill = async () => {
     limiter.close();
     for (let tries = 0; tries < STAND_STILL_TRIES; tries++) {
@@ -92,11 +92,11 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
     ready: () => limiter.isReady(),
     metrics: () => metricsOf(journal, limiter),
     async advance({ id: key }, ms) {
-      const usage = { key, ...UNUSED }; // it lies in the table of limits
+      const usage = { key, ...UNUSED }; // kept in the table of limits
       const change = { op: 'advance' as const, at: store.unix(), key, ms, usage };
       await store.write(() => change);
     },
-    /** Both changes are accepted in one turn, and so become durable in one batch. */
+    /** Both changes are accepted in one turn of the event loop, and so become durable in one batch. */
     async reset({ id, slot }, content) {
       const at = store.unix();
       await Promise.all([
@@ -121,7 +121,7 @@ function metricsOf(journal: PostgresJournal, limiter: PostgresLimiter): Metric[]
   return [...counters, { name: 'petstore_postgres_up', help: '1: the database answers.', type: 'gauge', value: isUp }];
 }
 
-/** Has the log compacted when it has grown long, and names who slows the database down. */
+/** Compacts the log when it has grown long, and warns of a transaction that slows the database down. */
 async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
   for (; !upkeep.isClosed; await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false })) {
     try {
@@ -135,7 +135,7 @@ async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: Eng
   }
 }
 
-/** Of PostgreSQL: a lock was waited for as long as `lock_timeout` says. */
+/** PostgreSQL's code for the end of `lock_timeout`. */
 const LOCK_TIMEOUT = '55P03';
 const UNSURE = 'the connection ended in the last step: all or nothing was restored, and restore tells which';
 
@@ -149,7 +149,7 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
   try {
     await openSchema(link, server.schema);
     await link.transaction(BEGIN_LONG, async (held) => {
-      // The backend of a restore that was ended may still have it for a moment.
+      // The backend of a restore that was killed may still hold the lock for a moment.
       await held.rows({ text: LOCK_HEAD }).catch((error: LinkError) => {
         if (error.code !== LOCK_TIMEOUT) throw error;
         throw new Error(`another process is writing to the store in schema ${server.schema}`);
@@ -167,7 +167,7 @@ export async function restorePostgres(file: string, url: string, onProgress?: Pr
     putUsage(back, await link.rows({ text: LIMITS }));
     const proof = prove(back);
     if (proof.digest === prove(state).digest) return proof;
-    throw new Error('what was restored is not what the backup holds: do not use it');
+    throw new Error('the restored content differs from the backup: do not use it');
   } catch (error) {
     if (!(error instanceof LinkError)) throw error;
     throw new Error(`${error.isUndone ? 'nothing was restored' : UNSURE}: ${error.message}; type it again`);

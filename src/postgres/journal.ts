@@ -1,11 +1,11 @@
 /**
- * The log that all replicas share. A batch counts if the batch before it is the last. If another replica was first,
- * nothing was kept, and all is decided again on what that one wrote. After the third conflict in a row the head is
- * locked for one batch: that queues, so nobody starves.
+ * The log that all replicas share, with optimistic concurrency. A batch counts if the batch before it is the last. If
+ * another replica was first, nothing was kept, and the batch is decided again on top of the other's changes. After the
+ * third conflict in a row the head is locked for one batch: that queues, so nobody starves.
  *
- * When it cannot be known whether a batch was kept (the connection was lost, the wait for a standby cancelled), it is
- * sent again, with the same number and id, until that is certain: a number is given once. Nothing else is appended
- * before. Where another id stands at a number that this replica has, the history is another one, and the replica ends.
+ * If the outcome of a batch is unknown (the connection was lost, the wait for a standby cancelled), it is sent again,
+ * with the same number and id, until the outcome is certain: a number is given once. Nothing else is appended before.
+ * If another id stands at a number that this replica has, the history is another one, and the replica ends.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { EngineOptions } from '../engine.ts';
@@ -18,9 +18,9 @@ import { APPEND, BEGIN, COMMIT, FENCE_SLOT, LOCK_HEAD, TAIL_ROWS, TAKE } from '.
 import { damaged, decodeLines, loadSnapshot, newId, type Place } from './tables.ts';
 
 const LOCK_AFTER_CONFLICTS = 3;
-/** A lock for which nothing was left to write is given back. */
+/** A lock that no batch has used is given back after so long. */
 const LOCK_UNUSED_MS = 20;
-/** So long a client waits for an outcome; then it is told that it is unknown. */
+/** The longest wait of a client for an outcome; then the answer is that it is unknown. */
 const OUTCOME_MAX_MS = 10_000;
 
 interface Sent {
@@ -35,15 +35,15 @@ interface Sent {
 export class PostgresJournal implements Journal {
   readonly #link: Link;
   readonly #options: Pick<EngineOptions, 'onFatal' | 'onBatch'>;
-  /** The newest batch that memory has. */
+  /** The newest batch in memory. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
-  /** Once everything that there was is read. */
+  /** Set once the whole log is read. */
   #follower: ((changes: Change[]) => void) | undefined;
-  /** Until its outcome is certain. */
+  /** The batch whose outcome is not certain. */
   #sent: Sent | undefined;
   #conflicts = 0;
-  /** The head of the log is locked for the batch that comes next, until then. */
+  /** The head of the log is locked for the next batch, until this timer ends. */
   #lock: NodeJS.Timeout | undefined;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
@@ -63,7 +63,7 @@ export class PostgresJournal implements Journal {
   }
 
   async append(changes: Change[]): Promise<Change[] | undefined> {
-    if (this.#sent) throw new StoreError('unavailable', 'what became of an earlier write is not known yet');
+    if (this.#sent) throw new StoreError('unavailable', 'the outcome of an earlier write is not known yet');
     const place = { batch: this.at.batch + 1, id: newId() };
     const began = performance.now();
     return new Promise((resolve, reject) => {
@@ -75,14 +75,14 @@ export class PostgresJournal implements Journal {
     });
   }
 
-  /** What is in doubt to the end remains so. */
+  /** An unknown outcome stays unknown. */
   async close(): Promise<void> {
     this.#sent = undefined;
   }
 
   /**
-   * Takes what came with rows that were asked for from `from` on, over whichever connection, and fetches what did not
-   * come with them. They may hold our own batch, whose own answer is still under way: then it is settled by this.
+   * Takes in rows of the log that were asked for from `from` on, over any connection, and fetches further ones. They
+   * may hold our own batch, whose own answer is still under way: then they settle it.
    */
   async arrived(rows: Row[], from: Place): Promise<void> {
     const tail = rows.filter(({ batch }) => batch !== null);
@@ -105,7 +105,7 @@ export class PostgresJournal implements Journal {
     await this.arrived(await this.#link.rows(tailFrom(from)), from);
   }
 
-  /** Until it is certain whether it was kept. In doubt, the same batch goes again and again. */
+  /** Sends a batch until its outcome is certain: while that is in doubt, the same batch again and again. */
   async #send(sent: Sent): Promise<void> {
     let inDoubt: NodeJS.Timeout | undefined;
     while (this.#sent === sent) {
@@ -136,7 +136,7 @@ export class PostgresJournal implements Journal {
     clearTimeout(inDoubt);
   }
 
-  /** Waits for all who are before us, and takes in what they have written. */
+  /** Waits for all replicas before us, and takes in their batches. */
   async #lockHead(): Promise<void> {
     const from = this.at;
     const [, , { rows }] = await this.#link.ask([{ text: BEGIN }, { name: 'lock', text: LOCK_HEAD }, tailFrom(from)]);
@@ -172,13 +172,13 @@ export class PostgresJournal implements Journal {
     this.at = { batch: next, id };
     const sent = this.#sent;
     if (sent?.place.batch !== next) return;
-    this.counts.conflicts++; // its number is another's: it was not kept, and cannot be
+    this.counts.conflicts++; // another batch has its number: it was not kept, and cannot be
     this.#conflicts++;
     this.#sent = undefined;
     sent.resolve([]);
   }
 
-  /** With the limits that the changes alter; of a key with two changes, those of the last. */
+  /** The statement also sets the limits that the changes alter; of two changes to a key, those of the last. */
   #statement(changes: Change[], { batch, id }: Place): Statement {
     const limits = new Map<string, object>();
     for (const change of changes) {
@@ -193,7 +193,7 @@ export class PostgresJournal implements Journal {
     return { name: 'append', text: APPEND, values };
   }
 
-  /** From here nothing can be told that is true. */
+  /** Ends the replica: from here on no true answer is possible. */
   #end(why: string): never {
     if (!this.#follower) throw damaged(why);
     const error = new StoreError('unavailable', `the log in the database is not the one this replica has read: ${why}`);
@@ -202,7 +202,7 @@ export class PostgresJournal implements Journal {
   }
 }
 
-/** What was written behind `place`, which is the first row itself. It is a commit, too: see FENCE_SLOT. */
+/** The log behind `place`, whose row comes first. The statement is a commit, too: see FENCE_SLOT. */
 function tailFrom(place: Place): Statement {
   return { name: 'take', text: TAKE, values: [[FENCE_SLOT], [0], place.batch, 0] };
 }

@@ -1,6 +1,6 @@
 /**
- * The limiter of all replicas. One statement is in flight; everything that waits meanwhile goes into the next, a row a
- * caller. Each brings the tail of the log: whoever is answered sees all that was acknowledged anywhere before he asked.
+ * The limiter of all replicas. One statement is in flight; all requests that wait meanwhile go into the next, a row a
+ * caller. Each brings the tail of the log: so a reply rests on every write acknowledged anywhere before its request.
  */
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
 import { conclude, emptyDecision, STRIKES_PER_MINUTE_LIMIT, showWindow } from '../access/limits.ts';
@@ -12,7 +12,7 @@ import { FENCE_SLOT, LIFT, TAKE } from './sql.ts';
 
 const MAX_WAITING = 10_000;
 const HEARTBEAT_MS = 500;
-/** Without an answer for so long, the replica is not ready. */
+/** After so long without an answer the replica is not ready. */
 const SILENT_MS = 1_000;
 const TICK_MS = 100;
 const CLOCK_STEP_MS = 1_000;
@@ -37,10 +37,10 @@ export class PostgresLimiter implements Limiter {
   readonly #options: PostgresLimiterOptions;
   readonly #banAfter: number;
   #waiting: Ask[] = [];
-  /** While statements are sent. */
+  /** The requests in flight; undefined: no statement is being sent. */
   #sent: Ask[] | undefined;
   #answeredAt = Number.NEGATIVE_INFINITY;
-  /** The database's time, less the monotonic clock's. */
+  /** The database's time minus the monotonic clock's. */
   #ahead: number | undefined;
   readonly #ticking: NodeJS.Timeout;
 
@@ -86,7 +86,7 @@ export class PostgresLimiter implements Limiter {
 
   async #work(): Promise<void> {
     this.#sent = [];
-    // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same statement.
+    // Later in this turn of the event loop: all requests that it reads from sockets go into the same statement.
     await new Promise((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const asks = this.#waiting.splice(0);
@@ -103,7 +103,7 @@ export class PostgresLimiter implements Limiter {
     const callers = new Map<number, Ask[]>();
     for (const ask of asks) callers.get(ask.slot)?.push(ask) ?? callers.set(ask.slot, [ask]);
     const fresh = callers.get(FENCE_SLOT) ?? [];
-    if (callers.size > 1) callers.delete(FENCE_SLOT); // any other row is as good a fence, and not everybody's
+    if (callers.size > 1) callers.delete(FENCE_SLOT); // any other row is as good a fence, and not shared by all
     const slots = [...callers.keys()].sort((a, b) => a - b);
     const wanted = slots.map((slot) => (slot === FENCE_SLOT ? 0 : callers.get(slot)!.length));
     const from = journal.at;
@@ -119,7 +119,7 @@ export class PostgresLimiter implements Limiter {
     for (const { slot, reject } of [...callers.values()].flat()) reject(new Error(`slot ${slot} has no limits`));
   }
 
-  /** What the `n`-th of those who asked at once is told. */
+  /** The decision for the `n`-th request of one caller in a statement. */
   #decide(row: Row, n: number): Decision {
     const { g, mu, du, s0, per_minute, banned, bans, at, ban_ends } = row;
     const given = Math.min(n + 1, g);
@@ -137,7 +137,7 @@ export class PostgresLimiter implements Limiter {
     const { clock, warn } = this.#options;
     const now = clock.now();
     this.#answeredAt = now;
-    if (now - sentAt > CLOCK_STEP_MS) return; // `at` may be of any moment between: nothing is learnt of the clock
+    if (now - sentAt > CLOCK_STEP_MS) return; // `at` may be any moment between: the clock stays unknown
     const step = at - now - (this.#ahead ?? at - now);
     if (Math.abs(step) > CLOCK_STEP_MS + now - sentAt) {
       warn(`the database's clock was set by ${Math.round(step)} ms: windows end so much earlier or later`);
@@ -146,8 +146,8 @@ export class PostgresLimiter implements Limiter {
   }
 
   /**
-   * Nobody waits longer than that; what is in flight may be counted all the same. Who has nothing to ask asks all the
-   * same: so that the replica is ready, and not far behind.
+   * Rejects requests that have waited too long; those in flight may be counted all the same. Without requests it sends
+   * a heartbeat, so that the replica stays ready, and close to the end of the log.
    */
   #tick(): void {
     const now = this.#options.clock.now();

@@ -1,4 +1,4 @@
-/** A connection to the database that comes back by itself, and says of each failure what it left behind. */
+/** A connection to the database that reconnects by itself, and says of each failure whether anything was changed. */
 import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,18 +9,18 @@ import type { Host, Server } from './server.ts';
 import { COMMIT } from './sql.ts';
 
 const CONNECT_MAX_MS = 2_000;
-/** How long somebody waits for the database before being told that it does not answer. */
+/** The longest wait for the database; then the answer is that it does not answer. */
 export const PATIENCE_MS = 2_000;
-/** A statement without an answer for so long is given up: longer than any lock is waited for (`lock_timeout`). */
+/** A statement without an answer for so long is given up: longer than any wait for a lock (`lock_timeout`). */
 const SILENCE_MAX_MS = 6_000;
 const RETRY_MS = 100;
 export const DISK_FULL = '53100';
-/** Ways of asking for a password by which the asking server learns it. Told before the password is looked for. */
+/** Authentication requests by which the server learns the password. Their events come before the password is read. */
 const PLAIN_PASSWORDS = ['authenticationCleartextPassword', 'authenticationMD5Password'];
 const CONFLICTS = ['40001', '40P01'];
 /**
- * What an earlier connection of the same name left waiting for a standby inside the server would wait there for ever,
- * and one more with each attempt.
+ * Cancels statements of an earlier connection of the same name: one that waits for a standby would do so for ever, and
+ * another with each attempt.
  */
 const OPENED = `SELECT pg_is_in_recovery() AS "isStandby", current_setting('search_path') AS schema,
     current_setting('synchronous_commit') AS waits, current_setting('statement_timeout') AS timeout,
@@ -30,21 +30,21 @@ const OPENED = `SELECT pg_is_in_recovery() AS "isStandby", current_setting('sear
 const SETTINGS = [
   'synchronous_commit=on',
   'statement_timeout=0',
-  'plan_cache_mode=force_generic_plan', // else the take is planned anew every time: 700 µs instead of 200
+  'plan_cache_mode=force_generic_plan', // otherwise each take is planned anew: 700 µs instead of 200
   'jit=off',
   'lock_timeout=5s',
   'idle_in_transaction_session_timeout=1s',
 ];
 
 export class LinkError extends StoreError {
-  /** Nothing was changed. If not, it may or may not have been done, now or later. */
+  /** True: nothing was changed. False: the statement may or may not have been done, now or later. */
   isUndone = true;
   code = '';
-  /** Trying again would come to the same: somebody must change a setting first. */
+  /** Trying again is useless: somebody must change a setting first. */
   isFinal = false;
 }
 
-/** One with a name is prepared once on each connection. */
+/** A statement with a name is prepared once on each connection. */
 export type Statement = pg.QueryConfig;
 
 // biome-ignore lint/suspicious/noExplicitAny: rows are as the statement says
@@ -56,11 +56,11 @@ export class Link {
   #client: pg.Client | undefined;
   #opening: Promise<pg.Client> | undefined;
   #host = 0;
-  /** Of hosts that could not be used since the last one that could: why, and whether that is final. */
+  /** The reasons of all hosts that failed since the last success, and whether a reason is final. */
   readonly #reasons = new Map<Host, { why: string; isFinal: boolean }>();
   #wasOpen = false;
   isClosed = false;
-  /** A commit was not waited for as it should have been. */
+  /** A commit did not wait for its standby. */
   #isDoubtful = false;
 
   constructor(server: Server, name: string) {
@@ -73,8 +73,8 @@ export class Link {
   }
 
   /**
-   * Sends all at once and gives the result of each. After a failure what is open of a transaction is rolled back. What
-   * was in the way of others, and so not done, is sent again.
+   * Sends all statements at once and gives the result of each. After a failure an open transaction is rolled back.
+   * After a serialization failure or a deadlock, all are sent again.
    */
   async ask(statements: Statement[]): Promise<pg.QueryResult<Row>[]> {
     for (const until = performance.now() + PATIENCE_MS; ; await wait(20 * Math.random())) {
@@ -91,7 +91,7 @@ export class Link {
     const silence = setTimeout(() => this.#drop(client), SILENCE_MAX_MS);
     const all = await Promise.allSettled(statements.map((statement) => client.query(statement)));
     const failed = all.find((one) => one.status === 'rejected')?.reason as pg.DatabaseError | undefined;
-    // Whoever still answers has undone what failed; how grave it was is told in a language that we do not know.
+    // A server that still answers has undone the failed statements; the severity is in a language that we do not know.
     const isAlive = failed && (await client.query('ROLLBACK').catch(() => undefined)) !== undefined;
     clearTimeout(silence);
     if (!failed && !this.#isDoubtful) return all.map((one) => (one as PromiseFulfilledResult<pg.QueryResult>).value);
@@ -102,8 +102,8 @@ export class Link {
   }
 
   /**
-   * Whole or nothing: all of `work` goes over one connection, which is not replaced inside. With an error that says
-   * `isUndone` false, whether it was committed is not known.
+   * A transaction: all of `work` goes over one connection, which is not replaced inside. If it throws with `isUndone`
+   * false, the outcome of the commit is unknown.
    */
   async transaction<R>(begin: string, work: (held: Pick<Link, 'rows'>) => Promise<R>): Promise<R> {
     const client = await this.#connected();
@@ -131,7 +131,7 @@ export class Link {
     (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 
-  /** Whoever waits meanwhile waits for the same attempt. */
+  /** All callers wait for the same attempt. */
   async #connected(): Promise<pg.Client> {
     for (const until = performance.now() + PATIENCE_MS; !this.isClosed; await wait(RETRY_MS * (0.5 + Math.random()))) {
       if (this.#client) return this.#client;
@@ -146,7 +146,7 @@ export class Link {
     throw new LinkError('unavailable', 'the store is closed');
   }
 
-  /** Each host in turn. */
+  /** Opens a connection to the next host. */
   async #open(): Promise<pg.Client> {
     const { hosts, schema, user, database } = this.#server;
     const host = hosts[this.#host % hosts.length];
@@ -191,13 +191,16 @@ export class Link {
     }
   }
 
-  /** SCRAM shows a server that does not know the password nothing of it. The older ways do: see `Host.isProven`. */
+  /**
+   * The password, if this server may have it. SCRAM reveals nothing of it to a server that does not know it. The older
+   * ways do: see `Host.isProven`.
+   */
   #passwordFor(host: Host, readsPassword: boolean): string {
     const { password = process.env.PGPASSWORD } = this.#server;
     if (!password) throw new Unusable('it asks for a password, and --store has none');
     if (!readsPassword || host.isProven) return password;
     throw new Unusable(
-      'it asks for the password in clear or as MD5, and has not proved who it is: ' +
+      'it asks for the password in clear or as MD5, and has not proved its identity: ' +
         'set password_encryption = scram-sha-256 there, or use sslmode=verify-full',
     );
   }

@@ -1,7 +1,7 @@
 /** Why a host of the database cannot be used, in words for an operator. */
 import { excerpt } from '../quoting.ts';
 
-/** It will not change by itself. */
+/** A reason that will not go away by itself. */
 export class Unusable extends Error {}
 
 interface Found {
@@ -11,7 +11,7 @@ interface Found {
   timeout: string;
 }
 
-/** A pooler between may take the connection and drop what was asked of it. */
+/** Throws if the settings were not taken: a pooler between may accept the connection and drop its options. */
 export function checkSettings(found: Found, schema: string): void {
   const { isStandby, schema: set, waits, timeout } = found;
   if (isStandby) throw new Error('a standby');
@@ -20,7 +20,7 @@ export function checkSettings(found: Found, schema: string): void {
   if (!isSet) throw new Unusable(`it ${pooler} (search_path is ${excerpt(set)}, synchronous_commit ${excerpt(waits)})`);
 }
 
-/** By the codes of PostgreSQL and of node. What is not here may pass by itself. */
+/** By the codes of PostgreSQL and of Node. Reasons that are missing here may go away by themselves. */
 const FINAL: Record<string, string> = {
   '28P01': 'it refuses this user and password',
   '28000': 'it does not let this user in from here (see pg_hba.conf)',

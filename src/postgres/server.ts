@@ -1,4 +1,4 @@
-/** Where a store lies: what the URL of `--store` says. Unlike other URLs it may name several hosts. */
+/** The URL of `--store`. Unlike other URLs it may name several hosts. */
 const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]+)(\/[^/?@]+(?:\?[^@]*)?)$/;
 const DEFAULT_PORT = 5432;
 const SSL = {
@@ -8,13 +8,13 @@ const SSL = {
 } as const;
 type Mode = keyof typeof SSL;
 const MODES = Object.keys(SSL) as Mode[];
-/** A socket's directory, or this machine itself: nobody stands between. */
+/** A socket's directory, or this machine itself: no network lies between. */
 const NEAR = /^(?:\/.*|localhost|127(?:\.\d{1,3}){3}|::1)$/;
 
 export type Server = ReturnType<typeof serverOf>;
 export type Host = Server['hosts'][number];
 
-/** No message repeats anything of the text but a schema's name: any other part of it may be of a password. */
+/** Reads the URL. No message repeats any of it but a schema's name: every other part may belong to a password. */
 export function serverOf(text: string) {
   const [, before, hosts = '', behind] = SHAPE.exec(text) ?? [];
   const urls = hosts.split(',').map((host) => before + host + behind);
@@ -42,8 +42,8 @@ export function serverOf(text: string) {
 }
 
 /**
- * `host`, `host:5432`, `[::1]:5432`, or a socket's directory with its slashes as %2F. Without `sslmode` a host that is
- * not this machine must prove who it is.
+ * `host`, `host:5432`, `[::1]:5432`, or a socket's directory with its slashes as %2F. Without `sslmode` a host other
+ * than this machine must prove its identity.
  */
 function hostOf(url: string, mode: Mode | undefined) {
   const { hostname, port } = new URL(url);
@@ -54,15 +54,15 @@ function hostOf(url: string, mode: Mode | undefined) {
     host,
     port: Number(port || DEFAULT_PORT),
     ssl: SSL[held],
-    /** What somebody between could do, as a warning; undefined: nothing. */
+    /** A warning of the attack that the mode leaves possible; undefined: none. */
     doubt: isNear ? undefined : DOUBTS[held],
-    /** Whether a password may be sent so that its receiver can read it, or guess it at leisure (MD5). */
+    /** True if a password may be sent so that its receiver can read it, or guess it at leisure (MD5). */
     isProven: held === 'verify-full' || host.startsWith('/'),
   };
 }
 
 const DOUBTS: Record<Mode, string | undefined> = {
-  disable: 'is not encrypted (sslmode=disable): who stands between can read and change everything',
+  disable: 'is not encrypted (sslmode=disable): anybody on the way can read and change everything',
   require: 'is not verified (sslmode=require): another server could stand in its place',
   'verify-full': undefined,
 };
@@ -75,6 +75,6 @@ function plain(text: string): string {
   }
 }
 
-/** What is not verified or not encrypted, a sentence each. */
+/** A warning for each connection that is not verified or not encrypted. */
 export const doubtsOf = (text: string): string[] =>
   serverOf(text).hosts.flatMap(({ host, doubt }) => (doubt ? [`the connection to ${host} ${doubt}`] : []));

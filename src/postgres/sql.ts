@@ -1,18 +1,19 @@
-/** The statements of the request path. No procedures, notifications or advisory locks: what any PostgreSQL has. */
+/** The statements of the request path. No procedures, notifications or advisory locks: any PostgreSQL will do. */
 import { STRIKES_PER_MINUTE_LIMIT } from '../access/limits.ts';
 import { BAN_MINUTES, MAX_BANS } from '../access/plans.ts';
 
-/** At most so many batches come with one statement; the rest is fetched before anyone is answered. */
+/** The most batches that come with one statement; further ones are fetched before any request is answered. */
 export const TAIL_ROWS = 128;
-/** A row of `limits` that limits nobody: to write to it is a commit, which only the primary of today can make. */
+/** A row of `limits` that limits nobody: writing to it is a commit (a fence), possible only at today's primary. */
 export const FENCE_SLOT = -1;
 
 const ms = (moment: string) => `(extract(epoch FROM ${moment}) * 1000)::float8`;
 /**
  * Takes `$2[i]` tokens for the caller in slot `$1[i]`, as SlotLimiter does it for one after the other, at the time of
- * the database; `$4` is --ban-after, -1 where it was not given. Rows are locked in the order of their slots, so that
- * two replicas cannot wait for each other. A row tells what stood before, how many were given, and all ends as they are
- * then; none is later than its own length from now, should somebody have set the clock back. With it comes the log behind batch `$3`, and that batch without its text.
+ * the database; `$4` is --ban-after, -1 without it. Rows are locked in the order of their slots, so that two replicas
+ * cannot deadlock. A row gives the counts before, the tokens given, and the ends of windows and ban; no end is later
+ * than its own length from now, should the clock have been set back. With it comes the log behind batch `$3`, and that
+ * batch without its text.
  */
 export const TAKE = `WITH
 asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::int[]) AS a(slot, n)),
@@ -65,8 +66,8 @@ export const REFILL = `UPDATE limits SET ${LIFTED}, minute_used = 0, day_used = 
   day_ends = 'epoch' WHERE slot = $1`;
 
 /**
- * Batch `$1` with the id `$2` and the text `$3`, if batch `$1 - 1` is the last and has the id `$4`; else no row. With
- * the same commit the limits `$5` are in force, and `ms` have passed for their caller alone.
+ * Appends batch `$1` with the id `$2` and the text `$3`, if batch `$1 - 1` is the last and has the id `$4`; else no
+ * row. The same commit sets the limits `$5`, and lets `ms` pass for their caller alone.
  */
 export const APPEND = `WITH
 h AS (UPDATE head SET batch = $1, id = $2 WHERE one = 1 AND batch = $1::bigint - 1 AND id = $4::text RETURNING 1),
@@ -79,9 +80,9 @@ limited AS (
       FROM changed c WHERE c.slot = l.slot))
 INSERT INTO log SELECT $1::bigint, $2::text, $3::text FROM h`;
 
-/** Whatever the level of isolation is: who waits for the lock must see what those wrote who had it before. */
+/** READ COMMITTED, whatever the default is: a transaction that has waited for the lock must see the batches before. */
 export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED';
-/** For what takes longer than the second that a transaction may stand still otherwise. */
+/** For transactions that stand still for more than the second otherwise allowed. */
 const LONGER = "SET LOCAL idle_in_transaction_session_timeout = '60s'";
 export const BEGIN_LONG = `${BEGIN}; ${LONGER}`;
 export const BEGIN_READING = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${LONGER}`;
@@ -92,15 +93,15 @@ export const PUT_LIMITS = `INSERT INTO limits (slot, per_minute, per_day, day_us
 SELECT slot, "perMinute", "perDay", "dayUsed", to_timestamp("dayEndsAt" / 1000),
   "banStep", to_timestamp("banEndsAt" / 1000) FROM json_to_recordset($1::json)
   AS l(slot int, "perMinute" int, "perDay" int, "dayUsed" int, "dayEndsAt" float8, "banStep" int, "banEndsAt" float8)`;
-/** Of a store in which nothing was ever written: it begins another history, which ends replicas that know this one. */
+/** Begins another history in a store without any batch; replicas that know the old one end. */
 export const NEW_HISTORY = `WITH h AS (UPDATE head SET id = $1
   WHERE one = 1 AND batch = 0 AND NOT EXISTS (SELECT 1 FROM snapshots) RETURNING 1)
 UPDATE log SET id = $1 FROM h WHERE batch = 0 RETURNING 1`;
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
   current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
 /**
- * Whether the log is so long (`$1` bytes, and longer than the newest snapshot) that a new one is due; and who has a long
- * transaction open, behind which rows that are changed often slow down.
+ * True if the log is so long (`$1` bytes, and longer than the newest snapshot) that a new one is due; and the owner of
+ * a long transaction, which slows down rows that are changed often.
  */
 export const LOOK_AFTER = `WITH newest AS (SELECT coalesce(max(batch), -1) AS batch FROM snapshots)
 SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM log WHERE batch > newest.batch) > greatest($1::bigint,

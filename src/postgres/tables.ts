@@ -1,6 +1,6 @@
 /**
- * The tables of a store; and the whole state as rows, so that nobody has to read the log from its beginning, and its
- * beginning can go. One schema, one store.
+ * The tables of a store, and its snapshots: the whole state as rows, so that nobody has to read the log from its
+ * beginning, and its beginning can go. One schema, one store.
  */
 import { randomBytes } from 'node:crypto';
 import { decode, type Entry, encodeState, loaderOf, VersionError } from '../store/change-json.ts';
@@ -9,7 +9,7 @@ import type { State } from '../store/state.ts';
 import { type Link, LinkError, type Row } from './link.ts';
 import { BEGIN_READING, FENCE_SLOT, SERVER } from './sql.ts';
 
-/** What a program must know to read the log. Raised when it may hold what older programs do not know. */
+/** The version of the log's format. Raised when the log may hold changes that older programs do not know. */
 const FORMAT = 2;
 const OLDEST_VERSION = 150_000;
 
@@ -34,7 +34,7 @@ const ROWS_TRIMMED_AT_ONCE = 1_000;
 const BEGINNING = `SELECT batch, id, parts FROM snapshots UNION ALL SELECT batch, id, 0 FROM log WHERE batch = 0
   ORDER BY batch DESC, parts DESC LIMIT 1`;
 const PART = 'SELECT body FROM snapshot WHERE batch = $1 AND part = $2';
-/** Whoever has it makes the snapshot. One who does not say for a minute that he still does has died. */
+/** Takes the lease on making the snapshot. A process that has not renewed it for a minute has died. */
 const TAKE_WORK = `INSERT INTO work VALUES ('snapshot', $1, now() + interval '1 minute') ON CONFLICT (name)
   DO UPDATE SET by = excluded.by, until = excluded.until WHERE work.until < now() OR work.by = excluded.by`;
 /** Two snapshots are kept, and the log from the older one on. */
@@ -45,10 +45,10 @@ const TRIM = [
     WHERE batch < (SELECT min(batch) FROM snapshots HAVING count(*) > 1) ORDER BY batch LIMIT ${ROWS_TRIMMED_AT_ONCE})`,
 ];
 
-/** The batches of two histories differ in their ids, though they have the same numbers. */
+/** An id. Batches of two histories have the same numbers, but different ids. */
 export const newId = () => randomBytes(9).toString('base64url');
 
-/** Whoever finds no tables makes them, unless they must exist. Ten seconds are tried for the database to be there. */
+/** Opens a schema, and makes its tables if there are none, unless they must exist. Tries for ten seconds. */
 export async function openSchema(link: Link, schema: string, mustExist = false, tries = 5): Promise<void> {
   try {
     const [{ version }] = await link.rows({ text: SERVER });
@@ -66,7 +66,7 @@ export async function openSchema(link: Link, schema: string, mustExist = false, 
     if (format !== FORMAT) throw new VersionError(`schema ${schema} has format ${format}`, format < FORMAT);
   } catch (error) {
     if (!(error instanceof LinkError) || error.isFinal || tries === 1) throw error;
-    await openSchema(link, schema, mustExist, tries - 1); // of several who find no tables at once, one makes them
+    await openSchema(link, schema, mustExist, tries - 1); // another process may have made them
   }
 }
 
@@ -81,7 +81,10 @@ export function damaged(what: string): DamagedError {
   return Object.assign(new DamagedError('', 0, what, ''), { message });
 }
 
-/** Each line of a text, and what of it stands for it alone: with its checksum as in a data file (docs/formats.md). */
+/**
+ * The entries of a text, each with the part of its line that the digest covers. Lines have checksums as in a data file
+ * (docs/formats.md).
+ */
 export function* decodeLines(text: string, what: string): Generator<{ entry: Entry; encoded: string }> {
   for (const line of text.split('\n').slice(0, -1)) {
     const bytes = Buffer.from(line);
@@ -99,8 +102,8 @@ function decodeLine(line: Buffer, what: string): Entry {
 }
 
 /**
- * Reads the newest into an empty state, all parts as they are at one moment. Gives where that stands: before all
- * batches, if there is none.
+ * Reads the newest snapshot into an empty state, all parts as of one moment. Gives its place: before all batches, if
+ * there is none.
  */
 export async function loadSnapshot(link: Link, state: State): Promise<Place> {
   return link.transaction(BEGIN_READING, (held) => readSnapshot(held, state));
@@ -127,14 +130,14 @@ async function readSnapshot(link: Pick<Link, 'rows'>, state: State): Promise<Pla
   return { batch: Number(batch), id };
 }
 
-/** Puts a state that is as it was at a batch. It counts once it has its row in `snapshots`, which is written last. */
+/** Writes the state as of a batch. It counts once it has its row in `snapshots`, which is written last. */
 export async function writeSnapshot(
   link: Pick<Link, 'rows'>,
   state: State,
   at: Place,
   goOn = async () => {},
 ): Promise<void> {
-  await link.rows({ text: 'DELETE FROM snapshot WHERE batch = $1', values: [at.batch] }); // of one that was cut off
+  await link.rows({ text: 'DELETE FROM snapshot WHERE batch = $1', values: [at.batch] }); // the rest of a cut attempt
   let [parts, proof] = [0, ''];
   for (const part of inPieces(sealed(state))) {
     await goOn();
@@ -150,7 +153,7 @@ function* sealed(state: State): Generator<string> {
   for (const body of encodeState(state)) yield seal(body);
 }
 
-/** A snapshot of a state that stands still; then what nobody needs any more goes. */
+/** Writes a snapshot of a state that does not change meanwhile; then removes old snapshots and the log before them. */
 export async function makeSnapshot(link: Link, state: State, at: Place): Promise<void> {
   const work = { name: 'work', text: TAKE_WORK, values: [newId()] };
   const goOn = async () => {
@@ -167,7 +170,7 @@ export async function makeSnapshot(link: Link, state: State, at: Place): Promise
   await link.rows({ text: 'DELETE FROM work WHERE by = $1', values: work.values });
 }
 
-/** Takes into a state what the rows of limits say that callers have used. Throws where they do not fit the keys. */
+/** Takes the usage of callers from the rows of limits into a state. Throws if they do not fit the keys. */
 export function putUsage(state: State, limits: Row[]): void {
   const rows = new Map(limits.map((row) => [row.slot as number, row]));
   state.usage.clear();

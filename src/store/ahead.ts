@@ -1,6 +1,6 @@
 /**
- * The state as it will be when a batch is durable: what its decisions are shown, one after the other. It copies
- * nothing: over each table of the state lies a layer of the rows that the batch has changed.
+ * The pending state: the durable state with the batch so far applied. The decisions of a batch are called on it, one
+ * after the other. It copies nothing: over each table of the state lies a layer of the rows that the batch has changed.
  */
 import type { Int64 } from '../json/int64.ts';
 import {
@@ -17,7 +17,7 @@ import {
 } from './bounds.ts';
 import { Bytes, type Growth } from './bytes.ts';
 import { firstResultIn, IMPORT_CALLER, msLeft, perform, type Rows, type Tables } from './changes.ts';
-import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, Room } from './idempotency.ts';
+import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, RecordRoom } from './idempotency.ts';
 import type {
   Ahead,
   ApiKey,
@@ -33,34 +33,34 @@ import type {
 } from './model.ts';
 import type { State } from './state.ts';
 
-/** Rows that are decided but not durable, over those that are. */
+/** Rows that are decided but not durable, over those of the state. */
 class Layer<K, V> {
-  readonly own = new Map<K, V>();
+  readonly changed = new Map<K, V>();
   #below: Pick<Rows<K, V>, 'size' | 'get'>;
 
   constructor(below: Pick<Rows<K, V>, 'size' | 'get'>) {
     this.#below = below;
   }
 
-  /** At most: a row over another is counted twice. */
+  /** An upper bound: a row over another is counted twice. */
   get size(): number {
-    return this.#below.size + this.own.size;
+    return this.#below.size + this.changed.size;
   }
 
   get(key: K): V | undefined {
-    return this.own.get(key) ?? this.#below.get(key);
+    return this.changed.get(key) ?? this.#below.get(key);
   }
 
   set(key: K, row: V): void {
-    this.own.set(key, row);
+    this.changed.set(key, row);
   }
 
   load(first: number, rows: unknown[], rowAt: (i: number) => V): void {
-    for (let i = 0; i < rows.length; i++) this.own.set((first + i) as K, rowAt(i));
+    for (let i = 0; i < rows.length; i++) this.changed.set((first + i) as K, rowAt(i));
   }
 
   clear(): void {
-    this.own.clear();
+    this.changed.clear();
     this.#below = new Map();
   }
 }
@@ -72,14 +72,14 @@ export class StateAhead implements Ahead, Tables {
   readonly categories: Layer<Int64, Category>;
   readonly keys: Layer<string, ApiKey>;
   readonly idempotency: Layer<string, FirstResult>;
-  /** No decision looks at it. */
+  /** Decisions never read it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
   readonly #bytes: Bytes;
   readonly #maxBytes: number;
-  /** For idempotency records of this batch: of each caller, and, under no name, of all. */
-  readonly #rooms = new Map<string, Room>();
-  /** The records that stood before this batch, if nothing in it has cleared them. */
+  /** Room for idempotency records in this batch: of each caller, and, under no name, of all. */
+  readonly #rooms = new Map<string, RecordRoom>();
+  /** The durable records; none after a `fill` in this batch. */
   #records: Pick<State['idempotency'], 'all' | 'of'>;
 
   constructor(state: State, maxBytes = Number.POSITIVE_INFINITY) {
@@ -96,7 +96,7 @@ export class StateAhead implements Ahead, Tables {
   }
 
   allKeys(): Iterable<ApiKey> {
-    return new Map([...this.#state.keys, ...this.keys.own]).values();
+    return new Map([...this.#state.keys, ...this.keys.changed]).values();
   }
 
   isEmpty(): boolean {
@@ -108,7 +108,7 @@ export class StateAhead implements Ahead, Tables {
     return firstResultIn(this, kind, once);
   }
 
-  /** Refuses what there is no room for. */
+  /** Throws a BoundError if there is no room for the change. */
   apply(change: Change): void {
     const { op } = change;
     if ('once' in change && change.once) this.#takeRoom(change.once);
@@ -128,25 +128,25 @@ export class StateAhead implements Ahead, Tables {
     perform(change, this);
   }
 
-  /** Throws where memory is not what was decided on: a bug, and nothing more may be answered out of it. */
+  /** Throws if memory differs from the decided state: a bug, and nothing more may be answered out of it. */
   mustBe({ counters }: State): void {
     for (const name of Object.keys(counters) as (keyof Counters)[]) {
       if (counters[name] !== this.counters[name]) throw new Error(`${name} is not as it was decided`);
     }
   }
 
-  /** What makes nothing larger is never refused; nor what is done to a key that there is: it may be its end. */
+  /** Never refused: a change that makes nothing larger, and one to an existing key, which may be its end. */
   #mustFit(change: Change, { total, isLarger, share, by }: Growth): void {
     if (!isLarger || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
     if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
     if (share > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
   }
 
-  /** An import is the operator's: only the bound of all holds for it. */
+  /** The bound of one caller does not hold for an import, which is the operator's. */
   #takeRoom({ caller, at }: IdempotencyKey): void {
     const left = ({ id, made }: IdempotencyRecord) => msLeft(id, made, at, this);
     const take = (name: string, max: number, queue: RecordQueue) => {
-      const room = this.#rooms.get(name) ?? new Room(max, queue);
+      const room = this.#rooms.get(name) ?? new RecordRoom(max, queue);
       this.#rooms.set(name, room);
       return room.take((record) => left(record) <= 0);
     };

@@ -1,22 +1,22 @@
-/** How much the store takes, and what is said where it takes no more. */
+/** The bounds of the store, and the errors of a write beyond them. */
 import { inWords } from '../clock.ts';
 import { count } from '../digits.ts';
 import { StoreError } from './model.ts';
 
-/** Beyond these, a new key or category is refused. */
+/** Beyond these a new key or category is refused. */
 export const MAX_KEYS = 1_000_000;
 export const MAX_CATEGORIES = 1_000_000;
-/** Idempotency records that have not ended. At a bound nothing is made under a new Idempotency-Key until one ends. */
+/** Idempotency records that have not ended. At a bound, requests with a new Idempotency-Key fail until one ends. */
 export const MAX_IDEMPOTENCY_RECORDS = 1_000_000;
 export const MAX_IDEMPOTENCY_RECORDS_OF_KEY = 100_000;
-/** No key fills the store alone: what it adds may take a half of it. How much that is depends on the heap. */
+/** No key fills the store alone: it may add at most half of what the heap allows. */
 export const KEYS_THAT_FILL_IT = 2;
 
-/** A bound is reached: of one caller (`caller`) or of all. The message is for whoever asked. */
+/** A bound is reached: of one caller (`caller`) or of all. The message is for the client. */
 export class BoundError extends StoreError {
   readonly about: { caller?: string; retryMs?: number };
 
-  /** `retryMs`: after so long there is room again. */
+  /** `retryMs`: the time until there is room again. */
   constructor(failure: 'full' | 'busy' | 'quota', message: string, about: BoundError['about'] = {}) {
     super(failure, message);
     this.about = about;
@@ -50,6 +50,6 @@ export function shareIsFull(maxBytes: number, caller: string): BoundError {
 
 const NOT_KEPT = 'this was not kept, and reading goes on';
 
-/** Half of one is told as that. */
+/** Small sizes with one decimal place. */
 export const inMegabytes = (bytes: number): string =>
   `${bytes < 10 * 2 ** 20 ? Math.floor((10 * bytes) / 2 ** 20) / 10 : count(Math.floor(bytes / 2 ** 20))} MB`;

@@ -1,26 +1,26 @@
 /**
- * How much of the heap what is kept takes, counted as it grows. Estimates, a little above what was measured on Node 20
- * to 26 (test/store/bytes.test.ts measures again). They rest on content alone, so they are the same after a restart.
+ * An estimate of the heap that the content takes, counted as it grows: a little above the measurements on Node 20 to 26
+ * (test/store/bytes.test.ts repeats them). It rests on content alone, so it is the same after a restart.
  */
 import type { Int64 } from '../json/int64.ts';
 import { idempotencyId, type Tables } from './changes.ts';
 import { callerOf } from './idempotency.ts';
 import type { ApiKey, Change } from './model.ts';
 
-/** With its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
+/** Each with its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
 const PET_BYTES = 68;
-/** Its animal is no longer as it was read at the start, but an object of its own. */
+/** With its animal, which becomes an object of its own when its status changes. */
 const ORDER_BYTES = 152;
 const CATEGORY_BYTES = 52;
 const RECORD_BYTES = 184;
-/** With what the limiter and the idempotency records keep for its caller. */
+/** With the entries of its caller in the limiter and in the idempotency records. */
 const KEY_BYTES = 420;
 const SECRET_BYTES = 240;
 
-/** A text takes two bytes a character as soon as one is beyond Latin-1; here, as soon as one is beyond ASCII. */
+/** V8 takes two bytes a character if one is beyond Latin-1; counted so if one is beyond ASCII. */
 const textBytes = (text: string): number => 24 + text.length * (Buffer.byteLength(text) === text.length ? 1 : 2);
 
-/** 31 bits lie in the member itself. */
+/** A small integer (31 bits) lies in the member itself. */
 function int64Bytes(value: Int64): number {
   if (typeof value === 'bigint') return 24;
   return value === (value | 0) ? 0 : 16;
@@ -38,7 +38,7 @@ function columnsBytes({ names, categoryIds }: { names: string[]; categoryIds: In
   return names.reduce((sum, name, at) => sum + petBytes(name, categoryIds[at]), 0);
 }
 
-/** By how much animals, orders and categories grow; of keys, see below. `before`: what there is without it. */
+/** The growth of animals, orders and categories; for keys see `keyGrowth`. `before`: the tables without the change. */
 function contentGrowth(change: Change, before: Before): number {
   const { op } = change;
   if (op === 'addPet') return petBytes(change.pet.name, change.pet.categoryId);
@@ -57,7 +57,7 @@ function keyGrowth(change: Change, { keys }: Before): number {
   return keyBytes(change.key) - (old ? keyBytes(old) : 0);
 }
 
-/** The ids of the idempotency records that come with it. */
+/** The ids of the idempotency records that the change adds. */
 function newRecords(change: Change, { idempotency }: Before): string[] {
   const ids = change.op === 'onces' ? change.onces.map(([id]) => id) : [];
   if ('once' in change && change.once) ids.push(idempotencyId(kindOf(change.op), change.once));
@@ -67,24 +67,27 @@ function newRecords(change: Change, { idempotency }: Before): string[] {
 const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
 
 export interface Growth {
-  /** All bytes there would be, and those of API keys, which a `fill` leaves. */
+  /** All bytes after the change, and those of API keys, which a `fill` keeps. */
   total: number;
   ofKeys: number;
   isLarger: boolean;
   records: string[];
-  /** What the key that asks for it would have added, that included. */
+  /** The content added so far by the key that asks (`by`), with this change. */
   own: number;
   /** The same with its idempotency records. */
   share: number;
   by: string | undefined;
 }
 
-/** All bytes that are kept, and what each key has added. Over another one, it is that and what comes on top. */
+/**
+ * All bytes of the content, and the share that each key has added. Over `below` it starts with those values, and leaves
+ * them unchanged.
+ */
 export class Bytes {
   total = 0;
   #ofKeys = 0;
   readonly #added = new Map<string, number>();
-  /** Bytes of each key's idempotency records: of what it has added, all that ever goes again. */
+  /** Bytes of each key's idempotency records: the only part of its share that shrinks. */
   readonly #records = new Map<string, number>();
   #below: Bytes | undefined;
 
@@ -95,7 +98,7 @@ export class Bytes {
     this.#ofKeys = below.#ofKeys;
   }
 
-  /** Of animals, orders and categories. What a key makes smaller of others' is not given to it. */
+  /** Animals, orders and categories added by a key. It gains nothing by making those of others smaller. */
   addedBy(key: string): number {
     return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
   }
@@ -104,7 +107,7 @@ export class Bytes {
     return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
   }
 
-  /** To be asked before the change is performed. */
+  /** The growth by a change; to be called before the change is performed. */
   after(change: Change, before: Before): Growth {
     const content = contentGrowth(change, before);
     const key = keyGrowth(change, before);
@@ -124,7 +127,7 @@ export class Bytes {
     };
   }
 
-  /** Counts a change; `growth` is what `after` has said of it. */
+  /** Counts a change by the growth that `after` gave for it. */
   count(change: Change, { total, ofKeys, records, own, by }: Growth): void {
     [this.total, this.#ofKeys] = [total, ofKeys];
     if (change.op === 'fill') {
@@ -137,7 +140,7 @@ export class Bytes {
     if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#added.set(key, bytes);
   }
 
-  /** A record has ended. */
+  /** Counts off a record that has ended. */
   forget(id: string): void {
     this.total -= recordBytes(id);
     this.#addToRecords(id, -recordBytes(id));

@@ -1,5 +1,5 @@
 /**
- * Changes as JSON: what both engines keep, so that one proof holds for both. An int64 beyond 2^53 is written as a
+ * Changes as JSON, the content of both engines' logs, so that one proof holds for both. An int64 beyond 2^53 is a
  * decimal string: any JSON reader reads it without loss.
  */
 import { createHash, type Hash } from 'node:crypto';
@@ -10,7 +10,7 @@ import type { Change, Counters, IdempotencyKey, Pet, Proof, Whole } from './mode
 import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
-/** Ends a state, so that nothing of it can be missing. `time`: the latest store time that any record told. */
+/** The last record of a whole state, so that no part can be missing. `time`: the latest store time in any record. */
 interface End {
   op: 'proof';
   counters: Counters;
@@ -20,7 +20,7 @@ interface End {
 
 export type Entry = Change | End;
 
-/** Written by another program, most often a newer one: it is not damaged, and this one must leave it as it is. */
+/** The data was written by another version, most often a newer one: it is not damaged, and stays untouched. */
 export class VersionError extends Error {
   readonly what: string;
   readonly isOlder: boolean;
@@ -38,12 +38,12 @@ export function encode(entry: Entry): string {
   try {
     return JSON.stringify(entry).slice(1);
   } catch {
-    // It holds a bigint. With a replacer it takes twice the time, so that is not for all.
+    // The entry holds a bigint. A replacer takes twice the time, so it is not used for all.
     return JSON.stringify(entry, (_, value) => (typeof value === 'bigint' ? `${value}` : value)).slice(1);
   }
 }
 
-/** By a template, in a third of the time: most of what is written is this. */
+/** By a template, in a third of the time: most changes are of this kind. */
 function addPetJson(
   whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>,
   once?: IdempotencyKey,
@@ -56,10 +56,10 @@ function addPetJson(
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}${who}}`;
 }
 
-/** Takes what JSON.parse made of a line, throws where that is nonsense, and revives each int64 in place. */
+/** Checks a line as JSON.parse gave it, throws if it has not the shape of a change, and revives each int64 in place. */
 export function decode(line: object): Entry {
   const { op } = line as { op?: unknown };
-  if (typeof op !== 'string') throw new Error('it tells no change');
+  if (typeof op !== 'string') throw new Error('it holds no change');
   if (!isChange(op) && op !== 'proof') {
     throw new VersionError(`it holds ${excerpt(op)}, which this program does not know`);
   }
@@ -106,8 +106,8 @@ export function prove(state: State): Proof {
 }
 
 /**
- * Takes the lines of a state back in, one by one, and throws where they do not hold against the last, the proof.
- * `encoded`: the text that stands for the entry. Without a state, only the digest is held against the proof.
+ * Takes the lines of a state in, one by one, and throws if they differ from the last, the proof. `encoded`: the text of
+ * the entry. Without a state, only the digest is compared.
  */
 export function loaderOf(state: State | undefined): (entry: Entry, encoded: string | Buffer) => void {
   const hash = createHash('sha256');
@@ -117,10 +117,10 @@ export function loaderOf(state: State | undefined): (entry: Entry, encoded: stri
       hash.update(encoded);
       return;
     }
-    const { counters, time, proof: told } = entry;
-    const found: Proof = { ...(state?.counts() ?? told), digest: digestOf(hash, counters) };
-    for (const name of Object.keys(told) as (keyof Proof)[]) {
-      if (found[name] !== told[name]) throw new Error(`${name}: ${told[name]} is told, ${found[name]} found`);
+    const { counters, time, proof: expected } = entry;
+    const found: Proof = { ...(state?.counts() ?? expected), digest: digestOf(hash, counters) };
+    for (const name of Object.keys(expected) as (keyof Proof)[]) {
+      if (found[name] !== expected[name]) throw new Error(`${name}: ${expected[name]} is told, ${found[name]} found`);
     }
     if (state) Object.assign(state, { counters, time });
   };

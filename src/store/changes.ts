@@ -1,4 +1,4 @@
-/** What each change does: said once, for the state as it is and as it will be. */
+/** The effect of each change, defined once for the durable state and the state ahead. */
 import type { Int64 } from '../json/int64.ts';
 import { callerOf } from './idempotency.ts';
 import type {
@@ -16,10 +16,10 @@ import type {
   Usage,
 } from './model.ts';
 
-/** For how long the first reply under an Idempotency-Key is given again. */
-const ONCE_MS = 24 * 60 * 60 * 1000;
+/** The lifetime of an idempotency record: for so long its first result is given again. */
+const RECORD_LIFETIME_MS = 24 * 60 * 60 * 1000;
 
-/** Whose records those of an import are: no key's. */
+/** The caller of an import's idempotency records: no key has this id. */
 export const IMPORT_CALLER = 'import';
 
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
@@ -29,7 +29,7 @@ interface RowsById<R extends { status: string }> extends Rows<number, R> {
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void;
 }
 
-/** What changes alter. */
+/** The tables that changes alter. */
 export interface Tables {
   readonly counters: Counters;
   readonly pets: RowsById<Pet>;
@@ -40,7 +40,7 @@ export interface Tables {
   readonly idempotency: Rows<string, FirstResult>;
 }
 
-/** A kind that is missing here does not compile. */
+/** A missing kind of change is a compile error. */
 const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   addPet({ pet, once }, to) {
     give('pet', pet.id, 1, to);
@@ -101,20 +101,20 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   onces({ onces }, to) {
     for (const [id, made] of onces) to.idempotency.set(id, made);
   },
-  shares() {}, // counted where all bytes are
+  shares() {}, // counted in bytes.ts
 };
 
-/** Throws where the change cannot follow on what went before: then it is a mistake in this program, or damage. */
+/** Throws if the change cannot follow on those before: then there is a bug in this program, or damage. */
 export const perform = (change: Change, to: Tables): void =>
   (CHANGES[change.op] as (change: Change, to: Tables) => void)(change, to);
 
-/** The store time that a change tells; 0: it tells none. */
+/** The store time in a change; 0: there is none. */
 export function timeOf(change: Change): number {
   if ('at' in change) return change.at ?? 0;
   return ('once' in change && change.once?.at) || 0;
 }
 
-/** Their ids, if they have any, are left out. */
+/** Ids, if there are any, are left out. */
 export const columnsOf = (pets: NewPet[]): PetColumns => ({
   names: pets.map(({ name }) => name),
   categoryIds: pets.map(({ categoryId }) => categoryId),
@@ -123,13 +123,13 @@ export const columnsOf = (pets: NewPet[]): PetColumns => ({
 
 export const isChange = (op: string): boolean => Object.hasOwn(CHANGES, op);
 
-/** Store time as it is for a caller: the lab may have let more pass for its key. An import has none. */
+/** Store time for a caller: the lab may have advanced the clock of its key; an import has no key. */
 const ownTime = (caller: string, at: number, { keys }: Pick<Tables, 'keys'>): number =>
   at + (keys.get(caller)?.clockAdvanceMs ?? 0);
 
-/** For how long a record still counts; 0 or less: it has ended. `id`: as `idempotencyId` gives it. */
+/** The rest of a record's lifetime; 0 or less: it has ended. `id`: as `idempotencyId` gives it. */
 export const msLeft = (id: string, made: FirstResult, at: number, to: Pick<Tables, 'keys'>): number =>
-  ONCE_MS - (ownTime(callerOf(id), at, to) - made.at);
+  RECORD_LIFETIME_MS - (ownTime(callerOf(id), at, to) - made.at);
 
 export function firstResultIn(
   to: Pick<Tables, 'idempotency' | 'keys'>,
@@ -141,7 +141,7 @@ export function firstResultIn(
   return made && msLeft(id, made, once.at, to) > 0 ? made : undefined;
 }
 
-/** Neither a caller's id nor a key (visible ASCII) holds a line feed. */
+/** Neither a caller's id nor an Idempotency-Key (visible ASCII) holds a line feed. */
 export const idempotencyId = (kind: IdempotentKind, { caller, key }: IdempotencyKey): string =>
   `${kind}\n${caller}\n${key}`;
 
@@ -155,7 +155,7 @@ function addPets(first: number, { names, categoryIds, statuses }: PetColumns, to
   to.pets.load(first, statuses, petAt);
 }
 
-/** `count` ids from `first` on, which is the next one; in a whole state a repair may have left some out. */
+/** Gives `count` ids from `first` on, which must be the next id; in a whole state a repair may have left some out. */
 function give(thing: 'pet' | 'order', first: number, count: number, { counters }: Tables, mayLeap = false): void {
   const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';
   const next = counters[counter];

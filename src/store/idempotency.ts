@@ -1,6 +1,6 @@
 /**
- * Idempotency records, by id and from the oldest to the newest: of all, and of each caller. Linked lists, because a
- * record leaves from anywhere: in the lab time passes faster for one caller than for the others.
+ * Idempotency records, by id and in order of age: of all, and of each caller. Linked lists, because a record leaves
+ * from anywhere: in the lab time passes faster for one caller than for the others.
  */
 import type { FirstResult } from './model.ts';
 
@@ -50,7 +50,7 @@ export class RecordQueue {
     this.size--;
   }
 
-  /** The one that was made after this one. */
+  /** The next newer record. */
   after(record: IdempotencyRecord): IdempotencyRecord | undefined {
     return record[this.#links.newer];
   }
@@ -58,7 +58,7 @@ export class RecordQueue {
 
 const NONE = new RecordQueue();
 
-/** Of an id, as operations.ts makes it: neither a kind nor a caller holds a line feed. */
+/** The caller in a record's id (`idempotencyId`): neither a kind nor a caller holds a line feed. */
 export const callerOf = (id: string): string => id.slice(id.indexOf('\n') + 1, id.lastIndexOf('\n'));
 
 export class IdempotencyRecords {
@@ -74,12 +74,12 @@ export class IdempotencyRecords {
     return this.#byId.get(id)?.made;
   }
 
-  /** Those of one caller; none may be added to it. */
+  /** The records of one caller, to be read only. */
   of(caller: string): RecordQueue {
     return this.#byCaller.get(caller) ?? NONE;
   }
 
-  /** As the newest. One of that id goes. */
+  /** Adds a record as the newest, in place of one with the same id. */
   set(id: string, made: FirstResult): void {
     this.delete(id);
     const record = new IdempotencyRecord(id, made);
@@ -113,8 +113,10 @@ export class IdempotencyRecords {
   }
 }
 
-/** How many more records fit in one batch: a bound less those there are; one that has ended makes room for another. */
-export class Room {
+/**
+ * The records that still fit in one batch: the bound less those there are; one that has ended makes room for another.
+ */
+export class RecordRoom {
   #left: number;
   #oldest: IdempotencyRecord | undefined;
   readonly #queue: RecordQueue;
@@ -125,7 +127,7 @@ export class Room {
     this.#queue = queue;
   }
 
-  /** Takes room for one; or gives the record that must end before there is any. */
+  /** Takes room for one record; or gives the record that must end before there is any. */
   take(hasEnded: (record: IdempotencyRecord) => boolean): IdempotencyRecord | undefined {
     for (; this.#left <= 0 && this.#oldest && hasEnded(this.#oldest); this.#oldest = this.#queue.after(this.#oldest)) {
       this.#left++;

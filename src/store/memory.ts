@@ -1,12 +1,12 @@
 /**
- * The one store: everything in memory, every change in a journal first. Group commit: what waits becomes one batch. All
- * of it is decided, one after the other, on the state as it will be; appended; applied to memory; answered. What comes
- * meanwhile waits, undecided.
+ * The one store: all content in memory, and every change in a journal first (write-ahead log, group commit). All
+ * waiting writes become one batch: it is decided, one write after the other, on the state ahead; appended; applied to
+ * memory; answered. Writes that come meanwhile wait, undecided.
  *
- * Store time begins where the machine's clock stands, and runs on the monotonic one: who sets the machine's clock moves
- * it at no time but a start. Then too it does not follow a clock that stands before the last record, or implausibly far
- * behind it: it goes on from that record. So a clock that is years wrong makes no idempotency record expire, and gives
- * back no day's count and no ban. The price: after standing still for more than 30 days, records are kept longer.
+ * Store time starts at the machine's clock and runs on the monotonic one: setting the machine's clock moves it only at
+ * a start. A start goes on from the last record instead, if the clock stands before it or implausibly far behind it. So
+ * a clock that is years wrong makes no idempotency record expire, and gives back no day's count and no ban. The price:
+ * after standing still for more than 30 days, records are kept longer.
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
@@ -14,22 +14,22 @@ import { BoundError, inMegabytes } from './bounds.ts';
 import { type Ahead, type Change, type Decided, type Journal, type Store, StoreError } from './model.ts';
 import { State } from './state.ts';
 
-/** So many writes may wait, and become one batch. Beyond it, they are refused. */
+/** The most writes that wait, and become one batch. Further ones are refused. */
 const MAX_WAITING_WRITES = 4096;
-/** Of a bound that refuses writes the operator is told once in so long. */
+/** The shortest time between two notices of writes refused at a bound. */
 const TELL_BOUND_EVERY_MS = 60_000;
-/** When the store takes so much of what it may, the operator is told. */
+/** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
 /** A clock that has moved further than this since the last record is wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
 export interface MemoryStoreOptions {
   clock: Clock;
-  /** Told of each batch of this process when it is durable, before it is applied, and before anybody is answered. */
+  /** Called for each batch of this process when it is durable, before it is applied, and before it is answered. */
   onDurable?: (changes: readonly Change[]) => void;
-  /** Something the operator should read: a bound refuses writes. */
+  /** Called with texts that the operator should read: a bound refuses writes, the store fills up. */
   onNotice?: (text: string) => void;
-  /** What is kept may take so much of the heap; without it, any amount. */
+  /** The most heap that the content may take; without it, any amount. */
   maxBytes?: number;
 }
 
@@ -37,7 +37,7 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** What it came to: one of the two. */
+  /** The outcome: exactly one of the two. */
   decided?: Decided;
   refusal?: unknown;
 }
@@ -54,7 +54,7 @@ export class MemoryStore implements Store {
   #marksPassed = 0;
   /** Store time when the monotonic clock stood at 0. */
   readonly #origin: number;
-  /** For the next batch. */
+  /** Writes for the next batch. */
   #waiting: Write[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
@@ -104,7 +104,7 @@ export class MemoryStore implements Store {
 
   async #commit(): Promise<void> {
     for (;;) {
-      // Not at once: whatever else this turn of the event loop has read from its sockets goes into the same batch.
+      // Later in this turn of the event loop: all writes that it reads from sockets go into the same batch.
       await new Promise((resolve) => setImmediate(resolve));
       if (this.#waiting.length === 0) break;
       const batch = this.#waiting;
@@ -116,9 +116,9 @@ export class MemoryStore implements Store {
   }
 
   /**
-   * True if the batch is durable; otherwise its callers were rejected. While another process is first, the batch is
-   * decided again on its changes. A throw of `apply` is a bug, caught by nobody, and ends the process: memory would not
-   * be the durable state.
+   * True if the batch is durable; otherwise its callers were rejected. If another process was first, the batch is
+   * decided again on top of its changes. Nobody catches a throw of `apply`: it is a bug, memory would differ from the
+   * durable state, and the process ends.
    */
   async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {
@@ -141,7 +141,7 @@ export class MemoryStore implements Store {
     }
   }
 
-  /** Well before nothing more can be added. */
+  /** A notice well before the store is full. */
   #noticeFilling(): void {
     const percent = Math.floor((100 * this.read.bytes.total) / this.maxBytes);
     const mark = FILLING_PERCENT.filter((one) => one <= percent).length;
@@ -162,7 +162,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** One after the other: each sees what those before it will have made. Gives what there is to write. */
+/** Decides the writes one after the other, each on top of those before it. Gives the changes to append. */
 function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
   const changes: Change[] = [];
   for (const write of batch) {
@@ -181,9 +181,12 @@ function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
   return changes;
 }
 
-/** What the other answers rest on is not kept; if that is unknown, they at least are not. */
+/**
+ * Rejects a batch that could not be appended. Refusals and repeats in it rest on changes that were not kept; if even
+ * that is unknown, at least these were not kept.
+ */
 function refuse(batch: Write[], error: StoreError): void {
-  const why = `what this rests on may not be kept: ${error.message}`;
+  const why = `an earlier write that this one rests on may not be kept: ${error.message}`;
   const notKept = error.failure === 'unknown' ? new StoreError('unavailable', why) : error;
   for (const { decided, reject } of batch) reject(decided && decided.op !== 'again' ? error : notKept);
 }

@@ -1,6 +1,6 @@
 /**
- * What is kept: the things, the changes to them, and two seams: `Store`, which the rooms above use, and
- * `Journal`, behind which an engine stands. No file, no process, no HTTP is known here.
+ * The model: things, the changes to them, and two seams: `Store` for the rooms above, `Journal` for engines. No file,
+ * no process, no HTTP is known here.
  */
 import type { Int64 } from '../json/int64.ts';
 
@@ -25,21 +25,21 @@ export interface Pet {
 
 export type NewPet = Omit<Pet, 'id'>;
 
-/** Animals of consecutive ids: half the text, and quicker to read, than one after the other. */
+/** Animals of consecutive ids, as columns: half the text, and quicker to read, than one object each. */
 export interface PetColumns {
   names: string[];
   categoryIds: Int64[];
   statuses: PetStatus[];
 }
 
-/** `T`, where `K` are all its members; else `never`: of what is written by hand, a member more does not compile. */
+/** `T` if `K` are all its members, else `never`: a JSON template that lacks a new member does not compile. */
 export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
 
 export interface Order {
   id: number;
   petId: number;
   status: OrderStatus;
-  /** ms since 1970, as the machine believes them to be: for people to read. */
+  /** ms since 1970 by the machine's clock: for people to read. */
   placedAt: number;
 }
 
@@ -48,7 +48,7 @@ export interface Category {
   name: string;
 }
 
-/** Beyond these slots no key can be counted: the limiter's arrays end there, and a repair must not leap past them. */
+/** The number of slots: the limiter's arrays end there, and a repair must not leap past them. */
 export const MAX_SLOTS = 2 ** 24;
 
 export interface ApiKey {
@@ -63,44 +63,44 @@ export interface ApiKey {
   environment: Environment;
   createdAt: number;
   revokedAt?: number;
-  /** The lab: by how much this key's clock was advanced. */
+  /** The lab has advanced this key's clock by so much. */
   clockAdvanceMs?: number;
   /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
   secrets: { digest: string; endsAt?: number }[];
 }
 
-/** What a key has used, in store time, so that it means the same after a restart. */
+/** The used part of a key's limits, in store time, so that it means the same after a restart. */
 export interface Usage {
   key: string;
   dayUsed: number;
   dayEndsAt: number;
-  /** How many bans stand against the key (escalation), and when the newest ends or ended. */
+  /** The bans in a row against the key (escalation), and the end of the newest. */
   banStep: number;
   banEndsAt: number;
 }
 
-/** Of a key that has used nothing, and against which no ban stands. */
+/** The usage of a key without requests and bans. */
 export const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
 
-/** The `Idempotency-Key` of what was made: the caller's key id (or `import`), its text, the moment in store time. */
+/** The `Idempotency-Key` of a request: its caller (a key's id, or `import`), its text, its moment in store time. */
 export interface IdempotencyKey {
   caller: string;
   key: string;
   at: number;
 }
 
-/** The first result under an Idempotency-Key. `status`: what its status was when it was made. */
+/** The first result under an Idempotency-Key. `status`: that of the new thing at that time. */
 export interface FirstResult {
   id: number;
   status: PetStatus | OrderStatus;
-  /** In store time, advanced as far as the clock of its caller's key was. */
+  /** In store time, plus the clock advance of its caller's key. */
   at: number;
 }
 
 export type IdempotentKind = 'addPet' | 'placeOrder' | 'import';
 
 /**
- * One change is one record, however many things it changes. Times (`at`) are store time. `by`: the id of the key that
+ * One change is one record of the log, for one thing or many. Times (`at`) are store time. `by`: the id of the key that
  * asked for it, to whose share of the store it counts.
  */
 export type Change =
@@ -110,24 +110,24 @@ export type Change =
   | { op: 'placeOrder'; order: Order; once?: IdempotencyKey; by?: string }
   | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
   | { op: 'setCategory'; category: Category; by?: string }
-  /** Adds the key, or puts this in place of the one with the same id. Without `at` it tells no time. */
+  /** Adds a key, or replaces the one with the same id. */
   | { op: 'setKey'; key: ApiKey; at?: number }
   | { op: 'usage'; at: number; entries: Usage[] }
   /** A seed, and the lab's reset: no orders and idempotency records, these categories, these animals from id 1 on. */
   | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
-  /** The lab: time passes for one key, and so for its idempotency records. Its usage is this. */
+  /** The lab: time passes for one key, and so for its idempotency records. `usage`: that of the key from then on. */
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
-  /** Pieces of a whole state, which is told in these and some of the others. */
+  /** Only in a whole state, which consists of these and some of the others. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
   | { op: 'onces'; onces: [id: string, made: FirstResult][] }
   | { op: 'shares'; shares: [key: string, bytes: number][] };
 
-/** What a decision comes to: a change; or that it was done before, and nothing is to be written. */
+/** The outcome of a decision: a change; or `again`: it was done before, and nothing is to be written. */
 export type Decided = Change | { op: 'again' };
 
 export interface Page<T> {
   items: T[];
-  /** Whether more follow after the last item. */
+  /** True if more follow after the last item. */
   more: boolean;
 }
 
@@ -151,16 +151,16 @@ export interface Counters {
   nextSlot: number;
 }
 
-/** Rows that are listed by ascending ids. */
+/** Rows by ascending ids. */
 interface Listed<R extends { status: string }> {
   get(id: number): R | undefined;
   /** Ids above `after`. */
   page(after: number, limit: number, status?: R['status']): Page<R>;
-  /** Grows with every change of a row, and only then: what was built from rows is good while it stays. */
+  /** Grows with every change of a row, and only then: a cache of rows is valid while it stays the same. */
   readonly version: number;
 }
 
-/** What readers see: only what is durable. */
+/** The state for readers: only durable changes. */
 export interface Reading {
   readonly pets: Listed<Pet>;
   readonly orders: Listed<Order>;
@@ -174,14 +174,14 @@ export interface Reading {
   readonly usage: ReadonlyMap<string, Usage>;
   /** Idempotency records. */
   readonly idempotency: { readonly size: number };
-  /** How much of the heap all of this takes, by an estimate. */
+  /** The heap that all of this takes, by an estimate. */
   readonly bytes: { readonly total: number };
   counts(): Counts;
-  /** What was made under this Idempotency-Key in the 24 h before `once.at`. */
+  /** The first result under this Idempotency-Key in the 24 h before `once.at`. */
   firstResult(kind: IdempotentKind, once: IdempotencyKey): FirstResult | undefined;
 }
 
-/** What a decision rests on: the state as it will be when everything decided before is durable. */
+/** The state for decisions: as it will be when everything decided before is durable. */
 export interface Ahead {
   readonly pets: Pick<Reading['pets'], 'get'>;
   readonly orders: Pick<Reading['orders'], 'get'>;
@@ -189,7 +189,7 @@ export interface Ahead {
   readonly keys: Pick<Reading['keys'], 'get'>;
   readonly counters: Readonly<Counters>;
   allKeys(): Iterable<ApiKey>;
-  /** Whether no animal, order or category was ever there, or not since the last `fill`. */
+  /** True if there was never an animal, order or category, or none since the last `fill`. */
   isEmpty(): boolean;
   firstResult: Reading['firstResult'];
 }
@@ -197,43 +197,43 @@ export interface Ahead {
 /** The seam for the rooms above. */
 export interface Store {
   readonly read: Reading;
-  /** What is kept may take so much of the heap. */
+  /** The most heap that the content may take. */
   readonly maxBytes: number;
   /**
-   * `decide` looks at the state as it will be and returns the change to perform, or throws to refuse. **It may be
-   * called several times**, each time on a newer state: it must rest on `ahead` alone (and a clock, by which a secret
-   * ends) and have no effect of its own.
+   * `decide` looks at the state ahead and returns the change to perform, or throws to refuse. **It may be called
+   * several times**, each time on a newer state: it must rest on `ahead` alone (and a clock, by which a secret ends)
+   * and have no effect of its own.
    *
-   * Resolves with the decision once it is durable and applied. A refusal, and `again`, are told once what they rest on
-   * is durable. Rejects with a StoreError when it could not be kept.
+   * Resolves with the decision once it is durable and applied. A refusal, and `again`, are answered only when the
+   * changes that they rest on are durable. Rejects with a StoreError if the change could not be kept.
    */
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
-  /** Store time: ms since 1970, for what is written down and compared later. It never goes back: see MemoryStore. */
+  /** Store time: ms since 1970, for moments that are kept and compared later. It never goes back: see MemoryStore. */
   unix(): number;
-  /** Everything accepted so far is durable, no more is accepted. */
+  /** Resolves when all accepted writes are durable. No more are accepted. */
   close(): Promise<void>;
 }
 
 /** The seam for engines: one list of batches, which several processes may share. */
 export interface Journal {
-  /** Everything there is, into an empty state (state.ts). */
+  /** Reads the whole log into an empty state (state.ts). */
   replay(state: Reading & { apply(changes: readonly Change[]): void }): Promise<void>;
   /**
-   * Resolves with undefined when the batch is durable; or with others' changes not already delivered to `follow`:
-   * then nothing of the batch was kept, and it is decided again on top of them. Rejects with a StoreError.
-   * One at a time.
+   * Resolves with undefined when the batch is durable; or with others' changes not already delivered to `follow`: then
+   * nothing of the batch was kept, and it is decided again on top of them. Rejects with a StoreError. One call at a
+   * time.
    */
   append(batch: Change[]): Promise<Change[] | undefined>;
-  /** `follower` is told what others have written. An append that is under way then resolves with what else is new. */
+  /** `follower` is called with the changes of others. An append under way then resolves with any further ones. */
   follow?(follower: (changes: Change[]) => void): void;
   close(): Promise<void>;
 }
 
 /**
- * full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
- * unavailable: not kept, the database cannot be reached, or what it rests on is unknown. busy: not accepted, the queue
- * is full. closed: not accepted, the store is closed or has failed.
- * rejected: the change itself is too large. quota: not accepted, its caller has as much as one may have.
+ * - full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
+ * - unavailable: not kept; the database cannot be reached, or a change that it rests on may be lost.
+ * - busy: not accepted, the queue is full. closed: not accepted, the store is closed or has failed.
+ * - rejected: the change itself is too large. quota: not accepted, its caller has its maximum.
  */
 type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected' | 'quota';
 

@@ -1,6 +1,6 @@
 /**
- * The shape of every change as it is kept. What stands in a file with the right checksum may still be nonsense: made
- * by another program, or by a hand. It is looked at where it is read, so that nothing behind has to expect it.
+ * The schema of every change as it is kept. A line with the right checksum may still be nonsense: written by another
+ * program, or by a hand. It is checked where it is read, so that later code can rely on its shape.
  *
  * A member that is added to a change and not here does not compile.
  */
@@ -24,13 +24,13 @@ import {
   type Usage,
 } from './model.ts';
 
-/** Says what is wrong, behind the name of a member; undefined: nothing. */
+/** The fault of a value, to stand behind the name of a member; undefined: there is none. */
 type Check = (value: unknown) => string | undefined;
 
 const MAX_INT64 = 2n ** 63n - 1n;
-/** The last moment that RFC 3339 can tell. */
+/** The last moment of RFC 3339, in the year 9999. */
 const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
-/** A name has 255 characters at most, each of which may be two of these units. */
+/** A name has 255 characters at most, each of which may take two UTF-16 units. */
 const MAX_NAME_UNITS = 510;
 const MAX_LIMIT = 1_000_000_000;
 
@@ -56,7 +56,7 @@ const matching =
 const int64: Check = (value) =>
   Number.isSafeInteger(value) || (typeof value === 'string' && isBeyond(value)) ? undefined : ' is no int64';
 
-/** A decimal text of what a double does not hold exactly. */
+/** True for the decimal text of an int64 that a double does not hold exactly. */
 function isBeyond(digits: string): boolean {
   if (!/^-?[1-9]\d{15,18}$/.test(digits)) return false;
   const value = BigInt(digits);
@@ -84,7 +84,7 @@ const listOf =
 
 type Members<T> = { [K in keyof Required<T>]: Check };
 
-/** `more`: what the members cannot tell one by one. */
+/** `more`: a check of the members together. */
 function shape<T>(members: Members<T>, more?: (whole: T) => string | undefined): Check {
   const entries = Object.entries<Check>(members);
   return (value) => {
@@ -113,7 +113,7 @@ const order = { id, petId: id, placedAt: moment };
 const category = shape<Category>({ id: int64, name });
 const once = shape<IdempotencyKey>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
 const usage = shape<Usage>({ key: text, dayUsed: count, dayEndsAt: moment, banStep: count, banEndsAt: moment });
-/** As `check` does, many times as fast where all is well: of a million animals nobody is to wait for this. */
+/** The same as `check`, much faster for a valid list: a start with a million animals must not wait for this. */
 const quickly =
   (areWell: (items: unknown[]) => boolean, check: Check): Check =>
   (value) =>
@@ -174,7 +174,7 @@ const keyId = matching(/^k[1-9]\d*$/);
 const by = maybe(keyId);
 const share = pairOf(keyId, () => count);
 
-/** Around the change, in a file. */
+/** Members beside the change's own, in a file. */
 const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
 const kind = <O extends Change['op']>(
   op: O,
@@ -208,7 +208,7 @@ const SHAPES: { [O in Change['op']]: Check } & { proof: Check } = {
   proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
 };
 
-/** Throws where a change has not the shape that it must have. `op` is one that this program knows. */
+/** Throws if a change has not its shape. `op` is one that this program knows. */
 export function mustFit(op: keyof typeof SHAPES, change: unknown): void {
   const wrong = SHAPES[op](change);
   if (wrong !== undefined) throw new Error(`${op}${wrong}`);

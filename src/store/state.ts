@@ -1,4 +1,4 @@
-/** Everything that is kept, in memory; and what makes it again out of nothing. */
+/** The whole content in memory, and the changes that make it again out of nothing. */
 import { Bytes } from './bytes.ts';
 import { columnsOf, firstResultIn, msLeft, perform, type Tables, timeOf } from './changes.ts';
 import { IdempotencyRecords } from './idempotency.ts';
@@ -21,7 +21,7 @@ import { Categories, Table } from './table.ts';
 const DROPS_PER_RECORD = 64;
 const ITEMS_PER_LINE = 512;
 
-/** Keys, to be found by their secrets too. */
+/** Keys by id, and by the digests of their secrets. */
 class Keys extends Map<string, ApiKey> {
   readonly byDigest = new Map<string, ApiKey>();
 
@@ -33,7 +33,7 @@ class Keys extends Map<string, ApiKey> {
 }
 
 export class State implements Tables, Reading {
-  /** The latest store time that any record tells. */
+  /** The latest store time in any record. */
   time = 0;
   counters: Counters = { nextPetId: 1, nextOrderId: 1, nextSlot: 0 };
   readonly pets = new Table<Pet>();
@@ -63,8 +63,8 @@ export class State implements Tables, Reading {
   }
 
   /**
-   * Drops what has ended: of who has made one more, then of all. Time comes from the changes, never from a clock: a
-   * replay drops exactly what was dropped before.
+   * Drops expired idempotency records: first of the caller that has made one more, then of all. Time comes from the
+   * changes, never from a clock: so a replay drops the same ones.
    */
   #passed(at: number, caller = ''): void {
     this.time = Math.max(this.time, at);
@@ -79,7 +79,7 @@ export class State implements Tables, Reading {
     }
   }
 
-  /** What makes this state out of nothing, but for counters and time. None of it speaks of what comes later. */
+  /** The changes that make this state out of nothing, without counters and time. None depends on a later one. */
   *changes(): Generator<Change> {
     for (const pets of pieces(this.pets.rows(), isNext)) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
     for (const orders of pieces(this.orders.rows(), isNext)) {
@@ -96,7 +96,7 @@ export class State implements Tables, Reading {
     for (const shares of pieces(this.bytes.shares())) yield { op: 'shares', shares };
   }
 
-  /** Throws where the state contradicts itself. */
+  /** Throws if the state contradicts itself. */
   check(): void {
     const { nextPetId, nextOrderId, nextSlot } = this.counters;
     const tooHigh = this.pets.page(nextPetId - 1, 1).items[0] ?? this.orders.page(nextOrderId - 1, 1).items[0];
@@ -131,7 +131,7 @@ export class State implements Tables, Reading {
   }
 }
 
-/** As many as a line holds. Where one does not follow on the one before, another line begins. */
+/** Pieces of at most as many items as a line holds; a gap between items (`follows`) begins another piece. */
 function* pieces<T>(items: Iterable<T>, follows = (_last: T, _next: T) => true): Generator<T[]> {
   let piece: T[] = [];
   for (const item of items) {
@@ -144,5 +144,5 @@ function* pieces<T>(items: Iterable<T>, follows = (_last: T, _next: T) => true):
   if (piece.length > 0) yield piece;
 }
 
-/** A repair may have left ids out. */
+/** False at a gap: a repair may have left ids out. */
 const isNext = (last: { id: number }, next: { id: number }): boolean => next.id === last.id + 1;

@@ -1,20 +1,20 @@
-/** Rows in memory, to be found by their ids and read page by page. */
+/** Rows in memory, by id and page by page. */
 import type { Int64 } from '../json/int64.ts';
 import type { Category, Page } from './model.ts';
 
-/** Rows of a chunk, at most. Nothing large is ever copied to grow. */
+/** The most rows of a chunk. Chunks instead of one array: nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
-/** Fewer are not worth a chunk of their own. */
+/** Fewer rows are not loaded as a chunk of their own. */
 const FEW_ROWS = 64;
 
-/** Rows of consecutive ids, and how many of them have each status. */
+/** Rows of consecutive ids, and the number of rows with each status. */
 class Chunk<R extends { status: string }> {
   readonly first: number;
   readonly counts: { [status: string]: number } = {};
   #rows: R[] | (() => R[]);
   #statuses: R['status'][];
 
-  /** `rows`: as a function, they are made when somebody looks at one of them; these are their statuses. */
+  /** `rows`: a function makes the rows when one of them is first needed; `statuses` are theirs. */
   constructor(first: number, rows: R[] | (() => R[]) = [], statuses: R['status'][] = []) {
     this.first = first;
     this.#rows = rows;
@@ -35,14 +35,14 @@ class Chunk<R extends { status: string }> {
   }
 }
 
-/** Rows by id. None is ever removed, but for all at once. */
+/** Rows by id. No row is ever removed, but for all at once. */
 export class Table<R extends { id: number; status: string }> {
   size = 0;
   /** Grows with every change. */
   version = 0;
-  /** By ascending ids. Where a repair has left ids out, the next chunk begins. */
+  /** By ascending ids. A gap that a repair has left begins another chunk. */
   #chunks: Chunk<R>[] = [];
-  /** Where a status was found: the next one that is asked for is often beside it. */
+  /** The chunk of the last status asked for: the next one is often beside it. */
   #asked: Chunk<R> | undefined;
 
   get(id: number): R | undefined {
@@ -50,7 +50,7 @@ export class Table<R extends { id: number; status: string }> {
     return chunk?.rows[id - chunk.first];
   }
 
-  /** Makes no row of those that nobody has looked at. */
+  /** The status of a row; it does not make rows that were only loaded. */
   statusOf(id: number): R['status'] | undefined {
     const found = this.#asked?.statusAt(id - this.#asked.first);
     if (found !== undefined) return found;
@@ -75,7 +75,9 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** Adds rows behind all others. Neither a start nor an import waits for many that nobody looks at. */
+  /**
+   * Adds rows behind all others. Many rows are made only when they are first needed: no start or import waits for them.
+   */
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
     if (statuses.length < FEW_ROWS) {
       for (let i = 0; i < statuses.length; i++) this.set(first + i, rowAt(i));
@@ -156,7 +158,7 @@ export class Categories {
   }
 }
 
-/** How many items stand before all others, in a list that is sorted so: by binary search. */
+/** The number of items for which `isBefore` holds, in a list with those in front: binary search. */
 function placeIn<T>(sorted: readonly T[], isBefore: (item: T) => boolean): number {
   let low = 0;
   for (let high = sorted.length; low < high; ) {

@@ -201,7 +201,7 @@ test('what is not the store, or no file at all, is refused by name and at once',
       ],
       [/is not a file/, () => execFileSync('mkfifo', [file])],
       [/is not a file/, () => mkdirSync(file)],
-      [/is a link: what a store is made of/, () => symlinkSync(join(opened.dir, 'nowhere'), file)],
+      [/is a link: the files of a store/, () => symlinkSync(join(opened.dir, 'nowhere'), file)],
     ];
     for (const [what, make] of cases) {
       for (const name of filesIn(opened.dir)) rmSync(join(opened.dir, name), { recursive: true });
@@ -354,7 +354,7 @@ test('no room: the batch and what rests on it are refused as full, and a write t
     await check(opened);
     await opened.crash(); // on a full disk: reads are served, and writes once there is room
     assert.equal(opened.store.read.pets.get(1)?.name, 'kept');
-    assert.match(opened.notices.at(-1)!, /no room to write; what is there is served/);
+    assert.match(opened.notices.at(-1)!, /no room to write; reads are served/);
     await assert.rejects(addPet(opened.store), is('full'));
     isFull = false;
     now += 1_999;

@@ -1,10 +1,10 @@
-/** The compactions of a store: one at a time, each of them counted, and none once the store is being closed. */
+/** The compactions of a store: one at a time, each of them counted, none once the store is being closed. */
 import { StoreError } from '../model.ts';
 
-const NOT_DONE = new StoreError('closed', 'what has the store open is being stopped, and the compaction was not done');
+const NOT_DONE = new StoreError('closed', "the store's process is being stopped, and the compaction was not done");
 
 export class Compactions {
-  /** Those that were done, those that failed, and the time that the former took. */
+  /** The compactions done and failed, and the time that those done have taken. */
   readonly counts = { done: 0, failed: 0, ms: 0 };
   underWay: Promise<void> | undefined;
   readonly #work: (signal: AbortSignal) => Promise<void>;
@@ -18,7 +18,7 @@ export class Compactions {
     return this.#closing.signal.aborted;
   }
 
-  /** Who asks while one is under way waits for that one. */
+  /** Starts a compaction, or waits for the one under way. */
   run(): Promise<void> {
     return (this.underWay ??= this.#run().finally(() => void (this.underWay = undefined)));
   }

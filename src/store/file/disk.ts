@@ -1,29 +1,29 @@
 /**
- * The file calls of the store, all of them: what a simulated disk must stand in for. Reading waits (it happens before
- * the store serves anyone, or in another process); whatever changes a file does not.
+ * All file calls of the store; a simulated disk stands in for them in tests. Reads are synchronous (they happen before
+ * the store serves, or in another process); calls that change a file are not.
  */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
 import { openOurs, refuseOthersDirectory } from './owner.ts';
 
-/** Only the owner may look: names of callers and digests of keys are inside. */
+/** For the owner alone: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** There is no room: on the disk, in the quota, below the largest file allowed. */
+/** Errors of missing room: on the disk, in the quota, below the largest file allowed. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
-/** It is not installed, or not for this user or machine. */
+/** Errors of a missing program: not installed, or not for this user or machine. */
 const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
 export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes((error as NodeJS.ErrnoException).code ?? '');
-/** Often for want of a descriptor. Nothing has been changed. */
+/** True if a file could not be opened, often for want of a descriptor. Nothing has been changed. */
 export const isOpenFailure = (error: unknown): boolean => (error as NodeJS.ErrnoException).syscall === 'open';
 
 function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-/** Changes names in a directory. Its descriptor comes first: afterwards there may be none left to make that durable. */
+/** Changes names in a directory, durably. The directory is opened first: afterwards there may be no descriptor left. */
 async function named(path: string, change: (done: (error: Error | null) => void) => void): Promise<void> {
   const directory = fs.openSync(dirname(path), 'r');
   try {
@@ -37,7 +37,7 @@ async function named(path: string, change: (done: (error: Error | null) => void)
 export type Disk = typeof realDisk;
 
 export const realDisk = {
-  /** Names in a directory; none when there is no such directory: of any other failure nobody may think so. */
+  /** Names in a directory; none if there is no such directory. Any other failure is thrown. */
   list(dir: string): string[] {
     try {
       return fs.readdirSync(dir);
@@ -46,7 +46,7 @@ export const realDisk = {
       throw error;
     }
   },
-  /** Refuses a data directory that is not the owner's alone; `isKept`: the names in it that we use. */
+  /** Throws if a data directory is not the owner's alone; `isKept`: the names in it that we use. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
@@ -64,14 +64,14 @@ export const realDisk = {
   /** A new file; fails where there is one. */
   create: (path: string) => call<number>((done) => fs.open(path, 'wx', FILE_MODE, done)),
   openToWrite: async (path: string): Promise<number> => openOurs(path, fs.constants.O_RDWR, FILE_MODE),
-  /** All of the bytes, or an error. It may be short: a full disk shows itself only on the next call. */
+  /** Writes all of the bytes, or throws. One call may write fewer: a full disk shows itself only on the next. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       at += await call<number>((done) => fs.write(fd, bytes, at, bytes.length - at, position + at, done));
     }
   },
   truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
-  /** The content is on disk, and as much of the rest as is needed to read it. */
+  /** fdatasync: the content is durable, and as much of the metadata as is needed to read it. */
   sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
   /** A second name, durable; fails where there is one already. */
   link: (from: string, to: string) => named(to, (done) => fs.link(from, to, done)),
@@ -86,10 +86,10 @@ export const realDisk = {
     await named(dir, (done) => done(null)); // durable, too
   },
   /**
-   * By flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it stays when the
-   * child ends, holds while we are stopped, and is freed by the kernel however we die. `failed`: there is no such
-   * program, or it does not work, and nobody is locked out. Throws where it might work another time. `fd`: what is
-   * locked, to be written by this descriptor alone.
+   * Takes a lock by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it
+   * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `failed`: flock is
+   * missing or does not work, so that nobody is locked out. Throws if it might work another time. `fd`: the locked
+   * file, to be written by this descriptor alone.
    */
   lock(path: string): { fd: number; isHeld: boolean; failed?: string; release(): void } {
     const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);

@@ -1,9 +1,9 @@
 /**
  * The one kind of data file, `store-000007.jsonl` (docs/formats.md): JSON lines, to be read with less and jq. The first
  * line is a header. The first batch is the state as it was when the file was begun, and ends with its counts and
- * digest; each further batch is what became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and an
- * change: `n` counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that
- * member up to the end of the line.
+ * digest; each further batch became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and a change: `n`
+ * counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that member up to the
+ * end of the line.
  *
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
  */
@@ -26,13 +26,13 @@ const PIECE_CHARACTERS = 1024 * 1024;
 /** `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
 
-/** Of files and batches: their counting never comes near what a double does not hold exactly. */
+/** The bound of file and batch numbers, far below 2^53. */
 const MAX_NUMBER = 1e15;
 
 export const isStoreId = (value: unknown): value is string => typeof value === 'string' && /^[\w-]{8,32}$/.test(value);
 
 export interface Header {
-  /** Which store this is: a file of another one is never taken for its own. */
+  /** The store's id: a file of another store is never taken for one of this. */
   store: string;
   /** The number in the file's name. */
   file: number;
@@ -42,18 +42,18 @@ export interface Header {
   counters?: Counters;
 }
 
-/** What is no Unicode has no place in a name. */
+/** Throws on a text that is no Unicode. */
 function mustBeUnicode(_: string, value: unknown): unknown {
   if (typeof value === 'string' && /\p{Surrogate}/u.test(value)) throw new Error('a lone surrogate');
   return value;
 }
 
-/** The members of a line; undefined: it is no JSON object, or no Unicode. */
+/** The members of a line; undefined if it is no JSON object, or no UTF-8. */
 export function parsed(line: Buffer): Record<string, unknown> | undefined {
   const text = line.toString();
   if (text.includes('\ufffd') && !isUtf8(line)) return undefined;
   try {
-    // A lone surrogate is told by an escape, as few other characters are.
+    // Only an escape can stand for a lone surrogate, and few lines have escapes.
     const value = JSON.parse(text, text.includes('\\u') ? mustBeUnicode : undefined);
     return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
   } catch {
@@ -61,7 +61,7 @@ export function parsed(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** The files are not as the store wrote them, and what is missing may have been acknowledged: it refuses to start. */
+/** The files are not as the store wrote them, and acknowledged writes may be missing: the start is refused. */
 export class DamagedError extends Error {
   readonly file: string;
   readonly offset: number;
@@ -75,23 +75,23 @@ export class DamagedError extends Error {
   }
 }
 
-/** Where a cut would leave nothing. */
+/** The advice if a cut would leave nothing. */
 export const BEYOND_REPAIR = 'Repair cannot help here. Restore a backup into an empty directory.';
 
 function adviceFor(file: string): string {
   const dir = shellWord(dirname(file));
-  return `Restore a backup, or type \`petstore repair --data ${dir}\` to cut here and keep what stands before.`;
+  return `Restore a backup, or type \`petstore repair --data ${dir}\` to cut here and keep everything before.`;
 }
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-// Else no line would be found sealed, or a batch could not hold a line.
+// Otherwise no line would pass its checksum, or a batch could not hold a line.
 if (checksum('').length !== SEAL_BYTES || MAX_LINE_BYTES > MAX_BATCH_BYTES)
   throw new Error('the format contradicts itself');
 
-/** By table: `toString(16)` goes through floating point for half of all checksums. */
+/** By table, because `toString(16)` goes through floating point for half of all checksums. */
 function checksum(body: string | Buffer): string {
   const crc = crc32(body);
   return `{"crc":"${HEX[crc >>> 24]}${HEX[(crc >>> 16) & 255]}${HEX[(crc >>> 8) & 255]}${HEX[crc & 255]}",`;
@@ -100,16 +100,16 @@ function checksum(body: string | Buffer): string {
 /** `body`: a JSON object without its opening brace. */
 export const seal = (body: string): string => `${checksum(body)}${body}\n`;
 
-/** Whether a line (without its line feed) is as it was written. */
+/** True if the checksum of a line (without its line feed) is right. */
 export function isSealed(line: Buffer): boolean {
   return line.length > SEAL_BYTES && line.toString('latin1', 0, SEAL_BYTES) === checksum(line.subarray(SEAL_BYTES));
 }
 
-/** What stands before a change. */
+/** The members in front of a change. */
 const placeOf = (batch: number, n: number, isLast: boolean): string =>
   `"batch":${digits(batch)},"n":${n},${isLast ? '"last":true,' : ''}`;
 
-/** `close`: the store was closed, and everything is durable that stands before. */
+/** A batch as lines. `close`: the store was closed, and everything before is durable. */
 export function encodeBatch(batch: number, changes: readonly (Change | { op: 'close' })[]): Buffer {
   let text = '';
   for (const [n, change] of changes.entries()) {
@@ -124,7 +124,7 @@ export function encodeBatch(batch: number, changes: readonly (Change | { op: 'cl
   return Buffer.from(text);
 }
 
-/** A first line whose checksum is right: what it says, if this program can read the file. */
+/** The header from a first line whose checksum is right. Throws if this program cannot read the file. */
 export function readHeader(path: string, line: Buffer): Header {
   const { petstore, version, store, file, first, counters } = parsed(line) ?? {};
   const isNumber = (value: unknown): value is number =>
@@ -136,7 +136,7 @@ export function readHeader(path: string, line: Buffer): Header {
   return { store, file, first, counters };
 }
 
-/** What is kept, put together until it is worth a write. */
+/** Joins lines to pieces that are worth a write. */
 export function* inPieces(lines: Iterable<string>): Generator<string> {
   let piece = '';
   for (const line of lines) {

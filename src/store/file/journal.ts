@@ -1,19 +1,19 @@
 /**
- * One file, written at its end.
+ * The write-ahead log: one file, written at its end.
  *
  * Failure policy:
  * - A write fails for want of room: nothing of the batch is acknowledged. The file is cut back to the end of the batch
  *   before, and that is made durable; then the batch is refused as `full`, and the next one tries again.
- * - The cut fails, a write fails otherwise, or fdatasync fails: what is on disk cannot be known. After a failed
- *   fdatasync the kernel may have dropped the pages and call the file clean, so that a second fdatasync succeeds
- *   without anything being kept: it is never tried again. The batch is refused as `unknown`, the file takes no more,
- *   and the process must end. For the same reason a start after anything but a clean close writes what it has read into
- *   a new file before a write is acknowledged: what it read may be in the page cache alone. Where there is no room for
- *   that, reads are served and writes refused as `full`, and it is tried again.
+ * - The cut fails, a write fails otherwise, or fdatasync fails: the content of the disk is unknown. After a failed
+ *   fdatasync the kernel may drop the pages and call the file clean, so that a second one succeeds without keeping
+ *   anything: it is never tried again. The batch is refused as `unknown`, the file takes no more, the process must end.
+ * - For the same reason a start after anything but a clean close writes the state into a new file before a write is
+ *   acknowledged: the file read may be in the page cache alone. Without room for that, reads are served and writes
+ *   refused as `full`, and it is tried again.
  *
- * Compaction, in order: the state as of now into a new file under a temporary name, by another process; what was
- * written meanwhile is copied behind it, a last piece of it while a batch waits; durable; its name; the name durable;
- * `LOCK` says that no older file counts; only then the old file goes. After a crash the higher number counts, whole.
+ * Compaction, in order: the state as of now into a new file under a temporary name, by another process; later batches
+ * are copied behind it, the last of them while a batch waits; durable; its name; the name durable; `LOCK` says that no
+ * older file counts; only then the old file goes. After a crash the higher number counts, whole.
  */
 import { type Change, type Journal, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
@@ -25,27 +25,27 @@ import { type Mark, Marks, writeMark } from './lock.ts';
 import type { Found, Progress } from './read.ts';
 import { becomeStore, compactFile, copyTail, type Extent, giveName, recover, type Written } from './rewrite.ts';
 
-/** A file is compacted when it is larger than this, and than twice what it began with. */
+/** A file is compacted when it is larger than this, and than twice its first length. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
-/** So much at most is copied while a batch waits. */
+/** The most that is copied while a batch waits. */
 const LAST_COPY_BYTES = 256 * 1024;
-/** After a start without room, writing anew is tried again after so long. */
+/** After a start without room, the time between two attempts to begin a new file. */
 const RETRY_MS = 2_000;
 
 export interface FileJournalOptions {
   /**
-   * Does the work of `compactFile`, in another process; by default in this one. Given up at the signal. Gives the name
-   * under which the next file lies.
+   * Does the work of `compactFile`, in another process; by default in this one. The signal gives it up. Returns the
+   * temporary name of the next file.
    */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<string>;
   /** Freed when the journal is closed. */
   lock: { fd: number; release(): void };
   markEveryMs?: number;
-  /** Told after each batch how long it took, for the metrics. */
+  /** Called after each batch with its duration, for the metrics. */
   onBatch?: (ms: number) => void;
-  /** What is on disk cannot be known: the process must end, with a status that is not 0. Told once. */
+  /** Called once if the content of the disk cannot be known: the process must end, with a status that is not 0. */
   onFatal?: (error: StoreError) => void;
-  /** Something the operator should read: what recovery found, a compaction that failed. */
+  /** Called with texts that the operator should read: findings of the recovery, a failed compaction. */
   onNotice?: (text: string) => void;
   onProgress?: Progress;
 }
@@ -55,11 +55,11 @@ export class FileJournal implements Journal {
   readonly #options: FileJournalOptions;
   #current: Written | undefined;
   #batch = 1;
-  /** Begins a file of our own, where the one that was read is not to be written on. */
+  /** Begins a new file, if the one that was read must not be written on. */
   #begin: (() => Promise<void>) | undefined;
   #triedAt = Number.NEGATIVE_INFINITY;
   #failure: StoreError | undefined;
-  /** Appends and the end of a compaction, one after the other. */
+  /** Appends and the last step of a compaction, one after the other. */
   #turn: Promise<unknown> = Promise.resolve();
   readonly #marks: Marks;
   readonly compactions = new Compactions((signal) => this.#compact(signal));
@@ -83,7 +83,7 @@ export class FileJournal implements Journal {
     };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;
-      onNotice?.(`there is no room to write; what is there is served: ${error.message}`);
+      onNotice?.(`there is no room to write; reads are served: ${error.message}`);
     });
   }
 
@@ -100,18 +100,18 @@ export class FileJournal implements Journal {
     });
   }
 
-  /** Resolves when everything is folded into one state. One at a time: who asks meanwhile waits for that one. */
+  /** Resolves when the file is compacted. One compaction at a time: a second caller waits for the first one's. */
   compact = (): Promise<void> => this.compactions.run();
 
-  /** Of the file that is written to. 0: there was no room yet to begin one. */
+  /** The length of the current file. 0: there was no room yet to begin one. */
   get bytes(): number {
     return this.#current?.length ?? 0;
   }
 
-  /** A compaction that is under way is not finished, and no other begins. */
+  /** Gives up a compaction under way; no other begins. */
   giveUp = (): void => this.compactions.giveUp();
 
-  /** Where there is no room to say that it was closed, the next start only writes a new file. */
+  /** Without room for the closing record, the next start only writes a new file. */
   async close(): Promise<void> {
     this.giveUp();
     await this.compactions.underWay?.catch(() => {});
@@ -128,7 +128,7 @@ export class FileJournal implements Journal {
     }
   }
 
-  /** `LOCK` tells it last: until then the record counts alone. */
+  /** Writes the closing record, then `LOCK`: until then the record counts alone. */
   async #writeClose(current: Written): Promise<void> {
     const batch = this.#batch;
     await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
@@ -138,8 +138,8 @@ export class FileJournal implements Journal {
   }
 
   /**
-   * A file that was closed is written on in place. First `LOCK` says that it is open; where there is no room for that it
-   * is not, and false is given. The closing line may be in the page cache alone: nothing may follow on it.
+   * Goes on with a cleanly closed file. First `LOCK` says that it is open; without room for that, false is given. The
+   * closing record is cut off: it may be in the page cache alone, and nothing may follow on it.
    */
   async #goOn({ header, length }: Found): Promise<boolean> {
     const { disk } = this.#home;
@@ -235,7 +235,7 @@ export class FileJournal implements Journal {
     this.#batch++;
   }
 
-  /** What is on disk cannot be known from here on. */
+  /** From here on the content of the disk cannot be known. */
   #fail(error: unknown): StoreError {
     this.#failure = new StoreError('unknown', `the log could not be written: ${(error as Error).message}`);
     this.#options.onFatal?.(this.#failure);

@@ -1,30 +1,32 @@
-/** What stands at the first bad place of a file: torn, as a crash may leave it, or damaged. */
+/** Judges the first bad place of a file: torn, as a crash may leave it, or damaged. */
 import { decode, VersionError } from '../change-json.ts';
 import { isSealed, LINE_FEED, MAX_BATCH_BYTES, parsed } from './format.ts';
 
 const SECTOR_BYTES = 512;
 
-/** What of the file is whole. */
-export interface Whole {
+/** The part of a file up to its last whole batch. */
+export interface WholePart {
   /** The number of the last whole batch; one less than that of the first, until that is whole. */
   batch: number;
-  /** Where it ends. */
+  /** The offset of its end. */
   length: number;
-  /** Behind it, the file says that the store was closed: everything before is durable. */
+  /** The closing record follows on it: everything before is durable. */
   isClosed: boolean;
 }
 
-/** How far the file was durable, as `LOCK` knows it. */
+/** The part that was durable for certain, according to `LOCK`. */
 export interface Known {
   batch: number;
-  /** Of the file. */
+  /** Bytes of the file. */
   length: number;
-  /** Whether it must end with the record of a close. Asked at the end: a server beside us may have opened it. */
+  /**
+   * True if the file must end with the closing record. Called at the end: a server beside us may have opened the store.
+   */
   isClosed(): boolean;
 }
 
-/** In which way the file ends before what is known to have been durable; undefined: it does not. */
-export function shortOf({ batch, isClosed }: Whole, known: Known): string | undefined {
+/** The fault of a file that ends before its known durable part; undefined: it does not. */
+export function shortOf({ batch, isClosed }: WholePart, known: Known): string | undefined {
   const copied =
     'the rest is lost, or this is a copy that was made while a server ran (`petstore backup` makes a whole one)';
   if (batch < known.batch)
@@ -35,35 +37,35 @@ export function shortOf({ batch, isClosed }: Whole, known: Known): string | unde
 }
 
 /**
- * Of what stands from the first bad place on: whether a crash may have left it, the highest batch it tells, and how
- * many animals and orders were made in the lines that can still be read.
+ * Judges the rest of the file from the first bad place on: whether a crash may have left it, the highest batch number
+ * in it, and the numbers of animals and orders made in its readable lines.
  */
-export function judge(rest: Buffer, offset: number, found: Whole) {
+export function judge(rest: Buffer, offset: number, found: WholePart) {
   const { batch, length, isClosed } = found;
   let isTorn = length > 0 && !isClosed && rest.length <= MAX_BATCH_BYTES;
   let [lastBatch, pets, orders] = [batch, 0, 0];
   for (let from = 0; from < rest.length; ) {
     const feed = rest.indexOf(LINE_FEED, from);
-    const line = rest.subarray(from, feed === -1 ? rest.length : feed);
-    const record = line.subarray(line.lastIndexOf(0) + 1); // it may begin where zeros end
+    const bytes = rest.subarray(from, feed === -1 ? rest.length : feed);
+    const record = bytes.subarray(bytes.lastIndexOf(0) + 1); // it may begin where zeros end
     if (isSealed(record)) {
-      const told = lineOf(record);
-      if (told.batch !== batch + 1) isTorn = false; // the one that should stand here was durable; or it is nonsense
-      lastBatch = Math.max(lastBatch, told.batch);
-      pets += told.pets;
-      orders += told.orders;
+      const line = summaryOf(record);
+      if (line.batch !== batch + 1) isTorn = false; // the next batch was durable, and is missing; or this is nonsense
+      lastBatch = Math.max(lastBatch, line.batch);
+      pets += line.pets;
+      orders += line.orders;
     }
-    // A crash leaves sectors unwritten, but changes no byte. So a record that is whole but for its line feed is damage,
-    // unless that byte is the zero of a sector never written.
-    const isUnwritten = line.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
-    if (feed === -1 && !isUnwritten && isSealed(line.subarray(0, -1))) isTorn = false;
+    // A crash leaves sectors unwritten, but changes no byte. So a whole record without its line feed is damage, unless
+    // that byte is the zero of an unwritten sector.
+    const isUnwritten = bytes.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
+    if (feed === -1 && !isUnwritten && isSealed(bytes.subarray(0, -1))) isTorn = false;
     from = feed === -1 ? rest.length : feed + 1;
   }
   return { isTorn: isTorn && (rest.at(-1) !== LINE_FEED || hasUnwrittenSector(rest, offset)), lastBatch, pets, orders };
 }
 
-/** Of a line whose checksum is right; batch 0: it is none of a batch. Throws where a newer program wrote it. */
-function lineOf(record: Buffer): { batch: number; pets: number; orders: number } {
+/** The summary of a line whose checksum is right; batch 0: it belongs to none. Throws if a newer program wrote it. */
+function summaryOf(record: Buffer): { batch: number; pets: number; orders: number } {
   const line = parsed(record) ?? {};
   const nothing = { pets: 0, orders: 0 };
   try {

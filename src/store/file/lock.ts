@@ -1,29 +1,29 @@
 /**
- * `LOCK`: whoever has the store open holds a lock on it, and writes it by the descriptor that is locked. It tells which
- * store this is, the lowest number of file that may count, and how far that file was durable: a file that ends before
- * is damaged, however well its end looks. While the store is open this lags behind, a second at most; a clean close
- * tells the end.
+ * `LOCK` (lock file and superblock). The process that has the store open holds a lock on it, and writes it by the
+ * locked descriptor. It names the store, the lowest number of file that may count, and the durable length of that file:
+ * a file that ends before is damaged, however well its end looks. While the store is open this lags behind by a second
+ * at most; a clean close writes the end.
  */
 import type { Disk } from './disk.ts';
 import { DamagedError, isSealed, isStoreId, parsed, seal } from './format.ts';
 
 export const LOCK = 'LOCK';
-/** A sector is written as a whole. Should a crash tear it all the same, it still tells that there was a store. */
+/** One sector, which is written as a whole. Even if a crash tears it, it shows that there was a store. */
 const MARK_BYTES = 512;
 
 export interface Mark {
-  /** Empty where it cannot be read: then there was some store. */
+  /** Empty if `LOCK` cannot be read: then there was some store. */
   store: string;
-  /** No file with a lower number counts. The other members speak of this one. */
+  /** The lowest number of file that counts. The other members describe this file. */
   lowest: number;
-  /** The last batch that was durable, and where it ends. */
+  /** The last batch that is known to be durable, and the offset of its end. */
   batch: number;
   length: number;
-  /** The file ends with the record that says that the store was closed. */
+  /** The file ends with the closing record. */
   closed: boolean;
 }
 
-/** Undefined: there was no store. */
+/** The mark in `LOCK`; undefined: there was no store. */
 export function readMark(disk: Disk, dir: string): Mark | undefined {
   const path = `${dir}/${LOCK}`;
   if (!disk.list(dir).includes(LOCK)) return undefined;
@@ -35,31 +35,31 @@ export function readMark(disk: Disk, dir: string): Mark | undefined {
   const line = Buffer.from(bytes.toString('latin1', 0, count).trimEnd(), 'latin1');
   const unknown = { store: '', lowest: 0, batch: 0, length: 0, closed: false };
   if (!isSealed(line)) return unknown;
-  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {}; // older ones told two of them
+  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {}; // older ones have two of them
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
   const isWhole = [lowest, batch, length].every(isCount) && typeof closed === 'boolean' && isStoreId(store);
   if (isWhole) return { store, lowest, batch, length, closed } as Mark;
   const advice = 'If the file with the highest number is the newest that there was, move LOCK to another directory.';
-  throw new DamagedError(path, 0, 'it does not tell what this file is to tell', advice);
+  throw new DamagedError(path, 0, 'its members are not those of a LOCK file', advice);
 }
 
-/** Without a sync. */
+/** Writes the mark, without a sync. */
 export function writeMark(disk: Disk, fd: number, mark: Mark): Promise<void> {
   const line = seal(JSON.stringify(mark).slice(1)).trimEnd();
   return disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0);
 }
 
-/** So long what `LOCK` says may lag behind. */
+/** The most by which `LOCK` may lag behind. */
 const MARK_EVERY_MS = 1_000;
 
-/** When `LOCK` is due to be written: after a batch, and no more often than it must. */
+/** Decides when `LOCK` is written: after a batch, and no more often than it must. */
 export class Marks {
   readonly #mark: () => Promise<void>;
   readonly #everyMs: number;
   #markedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `mark`: behind the batch, without a sync: should it fail or be lost, `LOCK` knows less than it could. */
+  /** `mark` writes it after the batch, without a sync: if it fails or is lost, `LOCK` only lags further behind. */
   constructor(mark: () => Promise<void>, everyMs = MARK_EVERY_MS) {
     [this.#mark, this.#everyMs] = [mark, everyMs];
   }

@@ -1,4 +1,4 @@
-/** Opens a store in a directory to be written on, by one process at a time. */
+/** Opens a store in a directory for writing, by one process at a time. */
 import { systemClock } from '../../clock.ts';
 import { MemoryStore, type MemoryStoreOptions } from '../memory.ts';
 import { currentFile, refuseForeign, refuseOthers } from './directory.ts';
@@ -6,23 +6,23 @@ import { type Disk, realDisk } from './disk.ts';
 import { FileJournal, type FileJournalOptions } from './journal.ts';
 import { LOCK } from './lock.ts';
 
-/** Another process has the directory, to serve or to work on it. */
+/** Another process serves the directory, or works on it. */
 export class InUseError extends Error {
   constructor(dir: string) {
     super(`${dir} is in use by another petstore`);
   }
 }
 
-/** Of everything that takes the lock of a directory. */
+/** Options of every function that takes the lock. */
 export interface LockOptions {
   disk?: Disk;
-  /** Whether another process answers for this directory: where there is no flock program, or was none for that one. */
+  /** True if another process answers for this directory: for when flock is missing, here or for that process. */
   isAlive?: () => Promise<boolean>;
 }
 
 type OpenOptions = Omit<FileJournalOptions, 'lock'> & LockOptions & Partial<MemoryStoreOptions>;
 
-/** Takes the lock, recovers what is there, and resolves when it is safe to serve. Closing the store frees the lock. */
+/** Takes the lock, recovers the state, and resolves when it is safe to serve. Closing the store frees the lock. */
 export async function openStore(
   dir: string,
   { clock = systemClock, onDurable, maxBytes, isAlive, disk = realDisk, ...options }: OpenOptions = {},
@@ -51,8 +51,8 @@ export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAli
 }
 
 /**
- * What stands there is looked at first, so that nothing is changed where it is refused. Also with the lock in hand it
- * is asked who answers: another may run without it, where it found no flock program.
+ * Takes the lock, after a look at the directory, so that nothing is changed if it is refused. `isAlive` is asked even
+ * with the lock in hand: the other process may run without one, if it found no flock.
  */
 export async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
   refuseOthers(disk, dir);

@@ -1,6 +1,6 @@
 /**
- * A data directory is its owner's alone. Who can write in it could put a link in the place of a file that we write, or
- * a socket of his own in the place of the server's: so such a directory is refused, by whatever works on it.
+ * A data directory is its owner's alone. Another user who can write in it could replace a file that we write by a link,
+ * or the server's socket by his own: so every command refuses such a directory.
  */
 import fs from 'node:fs';
 import { shellWord } from '../../quoting.ts';
@@ -8,7 +8,9 @@ import { shellWord } from '../../quoting.ts';
 const FOR_GROUP = 0o020;
 const FOR_OTHERS = 0o002;
 
-/** Refuses what belongs to somebody else, or what somebody else could change. `toType`: what makes it ours alone. */
+/**
+ * Throws if the path belongs to another user, or if others could change it. `toType`: the advice to make it ours alone.
+ */
 function refuseOthers(path: string, { uid, gid, mode }: fs.Stats, toType: string): void {
   const us = process.geteuid?.();
   if (us === undefined) return; // no owners here
@@ -16,21 +18,21 @@ function refuseOthers(path: string, { uid, gid, mode }: fs.Stats, toType: string
     const advice = `Run this as that user, such as by \`sudo -u '#${uid}' …\`, or name a directory of your own.`;
     throw new Error(`${path} belongs to another user (uid ${uid}, and this runs as ${us}). ${advice}`);
   }
-  // Of many users the group is theirs alone, has their number, and may write what they make.
+  // Many users have a private group (with their own number), which may write their files.
   const isGroupOurs = gid === uid && uid !== 0;
   if ((mode & (isGroupOurs ? FOR_OTHERS : FOR_OTHERS | FOR_GROUP)) !== 0) {
     throw new Error(`${path} can be written by other users. ${toType}`);
   }
 }
 
-/** The directory, the link that leads there, and each file or socket in it of which `isKept` says that we use it. */
+/** Checks the directory, a link that leads there, and each file or socket in it that we use (`isKept`). */
 export function refuseOthersDirectory(dir: string, isKept: (name: string) => boolean): void {
   const here = fs.lstatSync(dir, { throwIfNoEntry: false });
   if (here === undefined) return;
   const inside = shellWord(`${dir}/petstore`);
   const advice = `Name a directory inside it, such as ${inside}, which is made for you alone; or, if it is yours alone`;
   const chmod = `${advice}, type \`chmod 700 ${shellWord(dir)}\`.`;
-  // Who owns a link may let it lead elsewhere. Its mode means nothing.
+  // The owner of a link may let it lead elsewhere. Its mode means nothing.
   if (here.isSymbolicLink() && here.uid !== 0) refuseOthers(dir, Object.assign(here, { mode: 0 }), chmod);
   const there = fs.statSync(dir, { throwIfNoEntry: false });
   if (there === undefined) return;
@@ -43,10 +45,10 @@ export function refuseOthersDirectory(dir: string, isKept: (name: string) => boo
   }
 }
 
-const linkError = (path: string) => new Error(`${path} is a link: what a store is made of lies in its directory`);
+const linkError = (path: string) => new Error(`${path} is a link: the files of a store must lie in its directory`);
 const chmodFile = (path: string): string => `Look who has, and type \`chmod 600 ${shellWord(path)}\`.`;
 
-/** Opens a file of a data directory once: no link is followed, and what was opened is looked at, not its name. */
+/** Opens a file of a data directory: no link is followed, and the open file is checked, not its name (TOCTOU). */
 export function openOurs(path: string, flags: number, mode: number): number {
   const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants; // a FIFO or a device must keep nobody waiting
   let fd: number;

@@ -1,4 +1,4 @@
-/** The one reader of a data file, line by line; where one is not as it was written, it tells torn from damaged. */
+/** The one reader of a data file, line by line. At the first bad line it tells a torn end from damage. */
 
 import { decode, loaderOf, VersionError } from '../change-json.ts';
 import type { Change } from '../model.ts';
@@ -14,32 +14,32 @@ import {
   parsed,
   readHeader,
 } from './format.ts';
-import { judge, type Known, shortOf, type Whole } from './judge.ts';
+import { judge, type Known, shortOf, type WholePart } from './judge.ts';
 
 const READ_BYTES = 1024 * 1024;
-/** So far behind a bad place it is looked what stands there. */
+/** The most bytes behind a bad place that are judged. */
 const LOOK_BYTES = 256 * 1024 * 1024;
 
-/** How far a long piece of work has come. */
+/** Called with the progress of a long piece of work. */
 export type Progress = (bytesDone: number, bytesTotal: number) => void;
 
-/** What a file holds, up to its last whole batch. */
-export interface Found extends Whole {
+/** The findings in a file, up to its last whole batch. */
+export interface Found extends WholePart {
   header: Header;
-  /** What a crash has left behind it, and is dropped. */
+  /** A notice of the torn end that a crash has left, and that is dropped. */
   torn?: string;
-  /** Where the file can be cut, and what is lost then. Only for who salvages: for others it is thrown. */
+  /** The place of a cut, and the loss by it. Only with `salvage`; otherwise it is thrown. */
   damage?: { error: DamagedError; batches: number; bytes: number; pets: number; orders: number };
 }
 
-/** Takes the lines of a file in, one after the other. */
+/** Takes in the lines of a file, one after the other. */
 class Reader {
   readonly found: Found = { header: { store: '', file: 0, first: 0 }, batch: 0, length: 0, isClosed: false };
   readonly #path: string;
   readonly #state: State | undefined;
   readonly #load: ReturnType<typeof loaderOf>;
   readonly #onHeader: ReadFileOptions['onHeader'];
-  /** Of the batch that is not whole yet. */
+  /** The lines so far of an incomplete batch. */
   #lines = 0;
   #changes: Change[] = [];
 
@@ -47,7 +47,7 @@ class Reader {
     [this.#path, this.#state, this.#load, this.#onHeader] = [path, state, loaderOf(state), onHeader];
   }
 
-  /** Says why, where the line is not what should stand there. */
+  /** Takes a line in. Gives the fault of a line that does not belong there. */
   take(bytes: Buffer, offset: number): string | undefined {
     if (!isSealed(bytes)) return 'the checksum is wrong';
     const { found } = this;
@@ -68,7 +68,7 @@ class Reader {
     return undefined;
   }
 
-  /** Why the file may not end here. */
+  /** The fault of a file that ends here; undefined: it may. */
   get missing(): string | undefined {
     if (this.found.length === 0) return 'the file ends within its first batch';
     return this.#lines === 0 ? undefined : `the file ends within batch ${this.found.batch + 1}`;
@@ -95,26 +95,26 @@ class Reader {
 }
 
 export interface ReadFileOptions {
-  /** Only so much of it. */
+  /** Reads only so many bytes. */
   length?: number;
   salvage?: boolean;
   known?: Known;
-  /** Throws where it is not the file that is wanted. */
+  /** Throws if it is not the expected file. */
   onHeader?: (header: Header) => void;
   onProgress?: Progress;
 }
 
 /**
- * Reads a file once, front to back, into an empty state, or only to check it. At the first place that is not as it was
- * written, it tells torn from damaged:
+ * Reads a file once, front to back, into an empty state, or only to check it. At the first bad place it tells torn from
+ * damaged:
  *
- * - A good line of a later batch after it proves that what is missing here was durable, and may have been acknowledged:
+ * - A good line of a later batch after it proves that the missing part was durable, and may have been acknowledged:
  *   damage. So is anything in the first batch, which was durable before the file had its name.
  * - Otherwise it is the last batch. A crash leaves it cut off, or with sectors that were never written and read as
- *   zeros: nobody was promised anything, and it is dropped. Whatever else stands there (a changed byte, a line doubled)
- *   no crash has made: damage. So is all that ends before what is `known` to have been durable.
+ *   zeros: nobody was promised anything, and it is dropped. Anything else there (a changed byte, a line doubled) was
+ *   not made by a crash: damage. So is every file that ends before its `known` durable part.
  *
- * With `salvage` damage behind the header is told and not thrown: the state then holds what stands before.
+ * With `salvage` damage behind the header is returned and not thrown: the state then holds everything before.
  */
 export async function readFile(
   disk: Disk,
@@ -154,7 +154,7 @@ export async function readFile(
   }
 }
 
-/** A backup, from wherever it comes: nothing in it may be amiss. Gives what it holds, as `readFile` does. */
+/** Reads a backup from any source: any fault in it is damage. Gives its content as `readFile` does. */
 export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string, state: State): Promise<Found> {
   const reader = new Reader(name, state, undefined);
   const { offset, why = reader.missing } = await readLines(pieces, reader);
@@ -165,15 +165,15 @@ export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string
 async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Progress): AsyncGenerator<Buffer> {
   for (let position = 0; position < size; ) {
     const bytes = Buffer.alloc(Math.min(READ_BYTES, size - position));
-    disk.read(fd, bytes, position); // what was cut off meanwhile is zeros
+    disk.read(fd, bytes, position); // bytes cut off meanwhile read as zeros
     position += bytes.length;
     yield bytes;
     onProgress?.(position, size);
-    await new Promise((resolve) => setImmediate(resolve)); // a server that recovers says so to whoever asks
+    await new Promise((resolve) => setImmediate(resolve)); // a recovering server still answers
   }
 }
 
-/** Up to where all is well, and what is wrong there. */
+/** The offset up to which all lines are good, and the fault there. */
 async function readLines(pieces: AsyncIterable<Buffer>, reader: Reader): Promise<{ offset: number; why?: string }> {
   let rest: Buffer = Buffer.alloc(0);
   let offset = 0;

@@ -11,7 +11,7 @@ import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
 const COPY_BYTES = 4 * 1024 * 1024;
 
-/** Which file, and how much of it: what a running store has made durable. */
+/** The durable part of a running store's file. */
 export interface Extent {
   file: number;
   length: number;
@@ -22,13 +22,13 @@ export interface Written {
   store: string;
   file: number;
   fd: number;
-  /** How long it was when it was begun. */
+  /** Its first length. */
   began: number;
-  /** How much of it is durable. */
+  /** The durable length. */
   length: number;
 }
 
-/** What is in the current file; undefined where there never was a store. It does not contradict itself. */
+/** Reads the current file; undefined: there never was a store. Throws if the state contradicts itself. */
 export async function recover(
   disk: Disk,
   dir: string,
@@ -57,7 +57,7 @@ export async function recover(
   }
 }
 
-/** Each line may be as it was written, and the whole be nothing that a store can hold. */
+/** Throws if the state contradicts itself: each line may be good, and the whole be impossible. */
 export function mustAgree(path: string, { length }: Found, state: State): void {
   try {
     state.check();
@@ -66,7 +66,7 @@ export function mustAgree(path: string, { length }: Found, state: State): void {
   }
 }
 
-/** The child's work in a compaction: the state of the extent as a file of its own. Gives its name. */
+/** The child's part of a compaction: writes the state of the extent into a file of its own. Gives its name. */
 export async function compactFile(
   disk: Disk,
   dir: string,
@@ -79,16 +79,16 @@ export async function compactFile(
   return unnamed;
 }
 
-/** A whole new file, durable but for its name. Gives its length. Who asked for it removes what a failure leaves. */
+/** Writes a whole new file, durable but for its name. Gives its length. The caller removes the rest of a failure. */
 export async function writeWhole(disk: Disk, path: string, header: Header, state: State): Promise<number> {
-  await disk.unlink(path).catch(() => {}); // left by one that was cut off
+  await disk.unlink(path).catch(() => {}); // the rest of an attempt that was cut off
   const fd = await disk.create(path);
   let length = 0;
   try {
     for (const piece of inPieces(encodeFile(header, state))) {
       const bytes = Buffer.from(piece);
       await disk.write(fd, bytes, length);
-      // Piece by piece: behind much that is still to be written, a batch's fdatasync would have to wait.
+      // Piece by piece: behind a large write, a batch's fdatasync would have to wait.
       await disk.sync(fd);
       length += bytes.length;
     }
@@ -99,7 +99,7 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
   return length;
 }
 
-/** A state becomes the store. Gives the length of its file. */
+/** Makes a state the store. Gives the length of its file. */
 export async function becomeStore(home: Home, header: Header, state: State): Promise<number> {
   const { disk, dir } = home;
   const { store, file, first } = header;
@@ -114,14 +114,14 @@ export async function becomeStore(home: Home, header: Header, state: State): Pro
   }
 }
 
-/** A file that is whole and durable has its name, for good, and counts. */
+/** Gives a whole and durable file its final name, durably, and makes it count. */
 export async function giveName(home: Home, unnamed: string, mark: Mark): Promise<void> {
   const { disk, dir } = home;
   await disk.rename(`${dir}/${unnamed}`, `${dir}/${fileName(mark.lowest)}`);
   await dropOthers(home, mark);
 }
 
-/** What `from` holds behind `copied` goes to the end of `to`, until so much is left. Gives how far that is. */
+/** Copies `from`, from `copied` on, to the end of `to`, until at most `leave` bytes are left. Gives the new offset. */
 export async function copyTail(disk: Disk, from: Written, copied: number, to: Written, leave: number): Promise<number> {
   while (from.length - copied > leave) {
     const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));

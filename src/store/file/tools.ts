@@ -1,4 +1,4 @@
-/** What is done with a whole store but to serve it: reading, backup, restore, repair. */
+/** Work on a whole store beside serving it: verify, backup, restore, repair. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
@@ -14,9 +14,9 @@ import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readBackupFrom } from './read.ts';
 import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
 
-/** In the place of the name of a backup: it is written to standard output, or read from standard input. */
+/** As the name of a backup: standard output, or standard input. */
 export const STANDARD = '-';
-/** Every line of a file begins so. */
+/** The beginning of every line of a file. */
 const BEGINNING = '{"crc":"';
 const READ_BYTES = 1024 * 1024;
 
@@ -26,8 +26,8 @@ interface ReadOptions {
 }
 
 /**
- * Reads everything, checks everything, changes nothing: without the lock, and on a read-only mount. `notices`: what the
- * next start will put right by itself.
+ * Reads everything, checks everything, changes nothing: without the lock, and on a read-only mount. `notices`: the
+ * faults that the next start will mend by itself.
  */
 export async function readStore(
   dir: string,
@@ -40,7 +40,7 @@ export async function readStore(
   return { found, state, proof: prove(state), notices: found.torn ? [found.torn] : [] };
 }
 
-/** Writes the whole store as one file, which has its name only when it is whole and durable. */
+/** Writes the whole store as one file, which gets its name only when it is whole and durable. */
 export async function backup(dir: string, target: string, options: ReadOptions = {}): Promise<Proof> {
   const { disk = realDisk } = options;
   const isInside = () => `${realpathSync(dirname(resolve(target)))}/`.startsWith(`${realpathSync(dir)}/`);
@@ -55,22 +55,22 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
   if (target === STANDARD) return printBackup(header, state);
   mustBeNew(disk, target);
   const path = resolve(target);
-  // Where it goes anything may stand: the name is one that nobody has chosen.
+  // The directory may be anybody's, so the temporary name is one that nobody could choose before.
   const unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   try {
     await writeWhole(disk, unfinished, header, state);
-    await disk.link(unfinished, path); // which takes no name that somebody else has given meanwhile
+    await disk.link(unfinished, path); // fails if another process has taken the name meanwhile
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') throw new Error(`${target} exists`);
-    if (syscall === 'fsync') await disk.unlink(path).catch(() => {}); // it has its name, but perhaps not for good
-    throw Object.assign(error as Error, { path: target }); // the disk that has no room is not that of the store
+    if (syscall === 'fsync') await disk.unlink(path).catch(() => {}); // its name may not be durable
+    throw Object.assign(error as Error, { path: target }); // the target's disk has no room, not the store's
   } finally {
     await disk.unlink(unfinished).catch(() => {});
   }
 }
 
-/** As fast as it is read, and no faster. */
+/** Writes as fast as the reader reads, and no faster. */
 async function printBackup(header: Header, state: State): Promise<void> {
   const written = (text: string) =>
     new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
@@ -82,10 +82,7 @@ function mustBeNew(disk: Disk, target: string): void {
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
 }
 
-/**
- * Fills an empty store from a backup. What it has written was read back, and proven. `failure`: as `becomeForGood`
- * gives it.
- */
+/** Fills an empty store from a backup. The new file was read back, and proven. `failure`: see `becomeForGood`. */
 export async function restore(
   backup: string,
   dir: string,
@@ -99,7 +96,7 @@ export async function restore(
     const found = await recover(disk, dir, before);
     const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
-    // Of an empty store that is there `LOCK` tells the id, and may tell it for good: the disk is full, or we are killed.
+    // An empty store keeps its id: `LOCK` has it already, perhaps for good, should the disk be full or we be killed.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     const header = { store, file: file + 1, first: Math.max(first, (found?.batch ?? 0) + 1) };
     const failure = await becomeForGood({ disk, dir, fd: lock.fd }, header, state);
@@ -109,7 +106,10 @@ export async function restore(
   }
 }
 
-/** What is damaged here is not the store: there is nothing to repair. `-` is standard input. Gives its last batch. */
+/**
+ * Reads a backup; `-` is standard input. Damage in it is no damage of the store, so repair is not advised. Gives its
+ * last batch.
+ */
 export async function readBackup(file: string, state: State, onProgress?: Progress): Promise<number> {
   const name = file === STANDARD ? 'standard input' : file;
   try {
@@ -124,7 +124,7 @@ export async function readBackup(file: string, state: State, onProgress?: Progre
   }
 }
 
-/** Whose file it is, and where, is nobody's concern; what is no file must not keep anybody waiting. */
+/** The pieces of a backup, anywhere and of any owner. Only a regular file: a FIFO or a device could block for ever. */
 async function* piecesIn(file: string, onProgress?: Progress): AsyncGenerator<Buffer> {
   if (file === STANDARD) return yield* process.stdin;
   const about = statSync(file);
@@ -152,16 +152,16 @@ async function* beginsAsBackup(name: string, pieces: AsyncIterable<Buffer>): Asy
 
 const noBackup = (name: string) => new Error(`${name} is no backup of a store; nothing was restored`);
 
-/** More are never given in the life of a file: no memory holds so many animals or orders. */
+/** More ids are never given in the life of a file: no memory holds so many animals or orders. */
 const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
 
 /**
- * Blunt: keeps what stands before the damage, and nothing that stands behind it. But what was given there somebody may
- * know, and what was taken away there must not come back. So ids leap, further than any store gives them; and all keys
- * are revoked, for each may have been, or one of its secrets ended.
+ * Blunt: keeps everything before the damage, and nothing behind it. But an id given there may be known to somebody, and
+ * a key revoked there must not come back. So ids leap, further than any store gives them; and all keys are revoked, for
+ * each may have been, or one of its secrets ended.
  *
- * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: as
- * `becomeForGood` gives it.
+ * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: see
+ * `becomeForGood`.
  */
 export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
   const lock = await takeLock(disk, dir, isAlive);
@@ -180,7 +180,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      const first = batch + damage.batches + 1; // beyond all that was ever given a number
+      const first = batch + damage.batches + 1; // beyond every batch number ever given
       failure = await becomeForGood({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
@@ -190,7 +190,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
   }
 }
 
-/** What a repair would keep and lose; undefined: there is nothing to repair. Changes nothing. */
+/** The gain and loss of a repair; undefined: there is nothing to repair. Changes nothing. */
 export async function foresee(dir: string, { disk = realDisk, onProgress }: ReadOptions = {}) {
   const state = new State();
   const found = await recover(disk, dir, state, { salvage: true, onProgress });
@@ -199,7 +199,7 @@ export async function foresee(dir: string, { disk = realDisk, onProgress }: Read
   return { batch: found.batch, kept: state.counts(), lost: found.damage, revoked };
 }
 
-/** A state becomes the store. Gives the failure of a disk that could not make this last, once it was done. */
+/** Makes a state the store. Gives the error of a disk that did so, but could not make it durable. */
 async function becomeForGood(home: Home, header: Header, state: State): Promise<Error | undefined> {
   try {
     await becomeStore(home, header, state);
@@ -210,7 +210,7 @@ async function becomeForGood(home: Home, header: Header, state: State): Promise<
   }
 }
 
-/** `begun`: when the file was. Where the state that it began with is cut, they are higher than what was read of it. */
+/** `begun`: the counters when the file was begun; higher than those read, if the first batch itself is cut. */
 function leap(counters: Counters, begun: Counters = counters): void {
   for (const name of Object.keys(LEAPS) as (keyof Counters)[]) {
     counters[name] = Math.max(counters[name], begun[name]) + LEAPS[name];

@@ -46,7 +46,7 @@ const MUTANTS: Mutant[] = [
   ['journal.ts', 'await disk.sync(current.fd);', '', 10],
   ['read.ts', 'if (!isSealed(bytes)) return', 'if (bytes.length === 0) return', 2],
   ['judge.ts', 'if (isSealed(record)) {', 'if (false) {', 3],
-  ['judge.ts', 'isSealed(line.subarray(0, -1))', 'false', 2],
+  ['judge.ts', 'isSealed(bytes.subarray(0, -1))', 'false', 2],
   ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
