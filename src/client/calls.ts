@@ -5,6 +5,7 @@
  * PATCH (closing an order) only if it is certain that nothing was done. `turns.ts` decides when it is a call's turn.
  */
 import { type ClientCode, isPassing, mayBeDone, PetstoreError } from './errors.ts';
+import type { Try } from './exchange.ts';
 import { type Asked, endOf, exchange, type Fetch, type Limits, limitsIn, type Reply, requestIdIn } from './exchange.ts';
 import type { CallOptions, ClientOptions } from './options.ts';
 import { ALL, MAX_IN_FLIGHT, type Timing, type Turn, Turns } from './turns.ts';
@@ -23,7 +24,9 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 const REAL: Timing = { now: () => performance.now(), sleep };
 
 /** A call on its way: the request, and its state so far. */
-type Ongoing = Asked & Turn & { budgetMs: number; timeoutMs: number; retries: number; outcomeUnknown: boolean };
+type Ongoing = Try & Turn & { budgetMs: number; retries: number; outcomeUnknown: boolean };
+
+const nothing = (): Reply => ({ status: 0, headers: new Headers() });
 
 export type Done = { reply: Reply; tries: number };
 type CallsOptions = Omit<ClientOptions, 'baseUrl' | 'key' | 'headers'> & {
@@ -55,7 +58,7 @@ export class Calls {
     const { budgetMs = 90_000, timeoutMs = 15_000, retries = 5 } = { ...this.#options, ...own };
     const notBefore = this.#timing.now();
     const turn = { place: this.#calls++, deadline: notBefore + budgetMs, notBefore, tries: 0 };
-    const call: Ongoing = { ...asked, ...turn, budgetMs, timeoutMs, retries, outcomeUnknown: false };
+    const call: Ongoing = { ...asked, ...turn, seen: nothing(), budgetMs, timeoutMs, retries, outcomeUnknown: false };
     const whole = new AbortController();
     const end = (code: ClientCode, why: string, cause?: unknown) =>
       whole.abort(new PetstoreError(code, why, { cause }));
@@ -67,8 +70,11 @@ export class Calls {
       if (this.#isClosed) end('closed', 'the client is closed');
       return await Promise.race([ended, this.#repeat(call, whole.signal)]);
     } catch (error) {
+      const { tries, outcomeUnknown, seen } = call;
       const idempotencyKey = asked.headers.get('idempotency-key') ?? undefined;
-      throw Object.assign(error as object, { tries: call.tries, outcomeUnknown: call.outcomeUnknown, idempotencyKey });
+      const status = seen.status || (error as PetstoreError).status;
+      const told = { status, requestId: requestIdIn(seen.headers), tries, outcomeUnknown, idempotencyKey };
+      throw Object.assign(error as object, told);
     } finally {
       clearTimeout(timer);
       forget?.();
@@ -105,9 +111,10 @@ export class Calls {
     const changes = call.method !== 'GET';
     const before = call.outcomeUnknown;
     call.tries++;
-    call.outcomeUnknown = changes; // nobody knows while it is under way
-    const reply = await exchange(this.#options.fetch, call, whole, call.timeoutMs);
-    call.outcomeUnknown = before || (changes && reply.fault !== undefined && mayBeDone(reply.fault));
+    call.outcomeUnknown = changes; // nobody knows while it is under way, or who stopped it in the hook
+    call.seen = nothing();
+    const reply = await exchange(this.#options.fetch, call, whole);
+    call.outcomeUnknown = before || (changes && (reply.fault === undefined || mayBeDone(reply.fault)));
     this.#heed(call, reply);
     return reply;
   }

@@ -2,9 +2,16 @@
 import { PetstoreError, type PetstoreErrorCode, saidBy, whyNotSent } from './errors.ts';
 import { parseJson } from './ids.ts';
 
-/** `globalThis.fetch`, or a function of the same kind. */
-export type Fetch = (url: string, init: FetchInit) => Promise<Response>;
-type FetchInit = { method: string; headers: Headers; body?: string; signal: AbortSignal; redirect: 'manual' };
+/** `globalThis.fetch`, or a function of the same kind: also undici's, whose Headers and Response are other classes. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchReply>;
+type FetchInit = {
+  method: string;
+  headers: Record<string, string>;
+  body?: string;
+  signal: AbortSignal;
+  redirect: 'manual';
+};
+type FetchReply = { readonly status: number; readonly headers: Pick<Headers, 'get'>; readonly body: unknown };
 
 export interface Asked {
   operation: string;
@@ -13,6 +20,9 @@ export interface Asked {
   headers: Headers;
   body: string | undefined;
 }
+
+/** One try of it: the part of the reply that has come, and how long it may take. */
+export type Try = Asked & { seen: Reply; timeoutMs: number };
 
 /** `fault`: the reply is an error, or not the expected one. `json`: undefined if the caller's copy is current (304). */
 export type Reply = { status: number; headers: Headers; json?: unknown; fault?: PetstoreError };
@@ -24,17 +34,17 @@ export const MAX_REPLY_BYTES = 1_048_576;
  * Never rejects. The head counts even if the body broke off: a 429 is to be obeyed all the same. It ends with `whole`
  * or after `timeoutMs`, even if the caller's fetch does not.
  */
-export async function exchange(send: Fetch, asked: Asked, whole: AbortSignal, timeoutMs: number): Promise<Reply> {
-  const seen: Reply = { status: 0, headers: new Headers() };
+export async function exchange(send: Fetch, asked: Try, whole: AbortSignal): Promise<Reply> {
+  const { seen, timeoutMs } = asked;
   const attempt = new AbortController();
   const stop = () => attempt.abort(whole.reason);
   whole.addEventListener('abort', stop);
   const late = () => attempt.abort(new PetstoreError('timeout', `no complete reply within ${timeoutMs} ms`));
   const timer = setTimeout(late, timeoutMs);
   try {
-    const bytes = await Promise.race([endOf(attempt.signal), receive(send, asked, attempt.signal, seen)]);
+    const bytes = await Promise.race([endOf(attempt.signal), receive(send, asked, attempt.signal)]);
     await new Promise((go) => setTimeout(go)); // until the connection is free again: else the next call opens another
-    return judge(asked, seen, bytes);
+    return judge(asked, bytes);
   } catch (error) {
     attempt.abort(); // ends a fetch that is still under way
     if (error instanceof PetstoreError) return failed(seen, error.code, error.message);
@@ -58,9 +68,9 @@ function reasonOf({ origin }: URL, { status }: Reply, error: unknown): string {
   return `the connection to ${origin} broke before a complete reply came: ${saidBy(error)}`;
 }
 
-async function receive(send: Fetch, asked: Asked, signal: AbortSignal, seen: Reply): Promise<Uint8Array> {
-  const { method, url, body } = asked;
-  const headers = new Headers(asked.headers); // a copy, since the caller's fetch may change them
+async function receive(send: Fetch, asked: Try, signal: AbortSignal): Promise<Uint8Array> {
+  const { method, url, body, seen } = asked;
+  const headers = Object.fromEntries(asked.headers); // a copy, since the caller's fetch may change them
   const init = { method, headers, signal, redirect: 'manual' as const, ...(body !== undefined && { body }) };
   const reply: Partial<Response> = Object(await send(url.href, init));
   if (!isResponse(reply)) {
@@ -93,10 +103,9 @@ function isResponse({ status = 0, headers, body }: Partial<Response>): boolean {
   return isHead && (body === null || body === undefined || typeof body.getReader === 'function');
 }
 
-function judge(asked: Asked, seen: Reply, bytes: Uint8Array): Reply {
+function judge({ method, url, headers: sent, seen }: Try, bytes: Uint8Array): Reply {
   const { status, headers } = seen;
-  if (status === 304 && asked.headers.has('If-None-Match')) return seen;
-  const { method, url } = asked;
+  if (status === 304 && sent.has('If-None-Match')) return seen;
   const type = bytes.length === 0 ? 'with an empty body' : (headers.get('content-type')?.split(';')[0] ?? 'of no type');
   const leads = headers.has('location') && status < 400 ? `, leading to ${headers.get('location')}` : '';
   const told = `${status} ${type} from ${method} ${url.origin}${url.pathname}${leads}`;

@@ -8,7 +8,7 @@ import type { Timing } from './turns.ts';
 /** The options of every call. Those given to the client are the defaults of its calls. */
 export interface CallOptions {
   signal?: AbortSignal | null | undefined;
-  /** How long the call may take, waits and all tries together. Default 90,000: it outlives a minute window. */
+  /** How long the call may take with waits and tries, up to 23 h. Default 90,000: it outlives a minute window. */
   budgetMs?: number | undefined;
   /** How long one try may take, to the last byte of its reply. Default 15,000. */
   timeoutMs?: number | undefined;
@@ -63,8 +63,8 @@ export interface Exchange {
   limits: Limits | undefined;
 }
 
-/** Twelve days; timers of twice that fire at once. */
-const MAX_MS = 2 ** 30;
+/** 23 hours: the service keeps an Idempotency-Key for 24, and no request under it may come later. */
+const MAX_MS = 82_800_000;
 
 type Rule = [isRight: (value: never) => boolean, right: string];
 const ofType = (type: string, right: string): Rule => [(value: unknown) => typeof value === type, right];
@@ -77,7 +77,8 @@ const VISIBLE: Rule = [
   'text of visible ASCII characters',
 ];
 const isSignal = (value: Partial<AbortSignal> | null) =>
-  value === null || (typeof value.aborted === 'boolean' && typeof value.addEventListener === 'function');
+  value === null ||
+  (typeof value.aborted === 'boolean' && Boolean(value.addEventListener) && Boolean(value.removeEventListener));
 
 /** The rule of each option, except for after, baseUrl and key, which are checked where they are read. */
 const RULES: Record<string, Rule> = {
@@ -125,13 +126,16 @@ export function checkOptions<T extends Pick<CallOptions, 'headers'>>(
   return { ...options, headers: headersIn(options.headers ?? {}) };
 }
 
-const OWN_HEADERS = ['authorization', 'accept', 'content-type', 'idempotency-key', 'if-match', 'if-none-match'];
+const OWN_HEADERS = /^(?:authorization|accept|content-type|idempotency-key|if-match|if-none-match)$/i;
+/** Those that say how the request is sent: fetch sets them, or refuses them. */
+const OF_FETCH = /^(?:content-length|transfer-encoding|expect|keep-alive|upgrade)$/i;
 
 function headersIn(given: Headers | Record<string, string>): Headers {
   const pairs: [string, unknown][] = Symbol.iterator in given ? [...new Headers(given)] : Object.entries(given);
   const told = pairs.filter(([, value]) => value !== undefined);
   for (const [name, value] of told) {
-    if (OWN_HEADERS.includes(name.toLowerCase())) throw invalid(`headers: ${name} is set by the client, or an option`);
+    if (OWN_HEADERS.test(name)) throw invalid(`headers: ${name} is set by the client, or an option`);
+    if (OF_FETCH.test(name)) throw invalid(`headers: ${name} is set by fetch`);
     if (typeof value !== 'string') throw invalid(`headers: ${name} must be text (got ${shown(value)})`);
   }
   return new Headers(told as [string, string][]);

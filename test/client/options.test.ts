@@ -85,10 +85,10 @@ test('a list is asked for as it was told when it was made, whatever becomes of t
 });
 
 test('what a hook or fetch does to the headers of one try is gone at the next', async (t) => {
-  const keys: (string | null)[] = [];
+  const keys: (string | undefined)[] = [];
   const own: Fetch = (url, init) => {
-    keys.push(init.headers.get('idempotency-key'));
-    init.headers.set('idempotency-key', 'mine');
+    keys.push(init.headers['idempotency-key']);
+    init.headers['idempotency-key'] = 'mine';
     return fetch(url, init);
   };
   const { client } = await harness(t, inTurn(refusal(503, 'unavailable'), made), { fetch: own });

@@ -1,4 +1,5 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
+import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
 import { type Category, type Id, type Order, type Pet, PetstoreClient } from '../../src/client/client.ts';
 
 export async function asAUserWrites(store: PetstoreClient, key: string, signal: AbortSignal): Promise<void> {
@@ -8,6 +9,11 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   const order: Order = await store.createOrder(pet.id, { headers: new Headers({ 'X-Shop': 'a' }) });
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
   [order.id, category.id] satisfies Id[];
+
+  // As README has it.
+  const dispatcher: Dispatcher = new Agent();
+  new PetstoreClient({ baseUrl: 'http://x', key, fetch: (url, init) => undiciFetch(url, { ...init, dispatcher }) });
+  new PetstoreClient({ baseUrl: 'http://x', key, fetch });
 
   // @ts-expect-error how time passes is for tests to say
   new PetstoreClient({ baseUrl: new URL('http://x'), key, timing: {} });
