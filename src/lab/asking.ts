@@ -10,16 +10,20 @@ const HOPELESS_TIMES = 3;
 const REUSE_MS = 5_000;
 /** A client that closes a connection after so long an idle time does not waste it: the service would soon close it. */
 const LET_GO_MS = 1_000;
-/** Idle connections that a client may keep. */
+/** Connections that a client may open beside idle ones within that time. */
 const MAX_POOL = 16;
+const POOL_MS = 60_000;
 export const REDUNDANT_MS = 250;
 
 const one = (is: Judgement['is'], newest: RequestRecord): Judgement[] => [{ of: newest, is, by: newest }];
 
-/** Only the latest equal POST counts: after a reply that came, the same POST is a new intention. */
+/** A reply that only puts a POST off tells nothing of the try before it, which may have been done. */
+const putsOff = ({ status, code }: RequestRecord) => status === 429 || code === 'idempotency_in_flight';
+
+/** Only the latest equal POST that was not put off counts: after a reply that came, it is a new intention. */
 export function judgeIdempotency(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   if (newest.method !== 'POST') return [];
-  const last = before.findLast(({ same }) => same === newest.same);
+  const last = before.findLast((other) => other.same === newest.same && !putsOff(other));
   if (last === undefined || !isFailure(last)) return [];
   if (newest.at < last.endedAt || newest.at > last.endedAt + AGAIN_MS) return [];
   return one(newest.key !== undefined && newest.key === last.key ? 'good' : 'bad', newest);
@@ -99,12 +103,14 @@ export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord
     if (opens && notReplaced > 0) notReplaced--;
     if (!isKept && endedAt <= newest.at) notReplaced++;
   }
-  const isWaste = idle.some(({ line }) => (line.endedAfterMs ?? LET_GO_MS) < LET_GO_MS) || idle.length >= MAX_POOL;
+  const recent = [...latest.values()].filter(({ isKept, endedAt }) => isKept && newest.at - endedAt < POOL_MS);
+  const isWaste = idle.some(({ line }) => (line.endedAfterMs ?? LET_GO_MS) < LET_GO_MS) || recent.length >= MAX_POOL;
   return isWaste && notReplaced === 0 ? one('bad', newest) : [];
 }
 
 export function judgePaging(newest: RequestRecord): Judgement[] {
-  return newest.method !== 'GET' || newest.isLinked === undefined ? [] : one(newest.isLinked ? 'good' : 'bad', newest);
+  const lists = newest.method === 'GET' || newest.method === 'HEAD';
+  return !lists || newest.isLinked === undefined ? [] : one(newest.isLinked ? 'good' : 'bad', newest);
 }
 
 export function judgeRedundant(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {

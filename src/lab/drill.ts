@@ -30,6 +30,8 @@ const STEPS: readonly Step[] = [
     'idempotency finished', { kind: 'drop_after', ...add }],
   [`The second gets 503 with Retry-After: ${TOLD_SECONDS}.`, `Wait so long. ${SAME_KEY}`,
     'retry_after idempotency finished', { kind: 'unavailable', ...add, skip: 1, seconds: TOLD_SECONDS }],
+  [`The third gets 429 with Retry-After: ${TOLD_SECONDS}.`, `Wait so long with all requests. ${SAME_KEY}`,
+    'retry_after finished', { kind: 'status', ...add, skip: 2, status: 429, seconds: TOLD_SECONDS }],
   ['The first POST /v1/store/orders is placed, but its reply is lost.', `${SAME_KEY} Under a new one it is refused.`,
     'idempotency finished', { kind: 'drop_after', ...order }],
   ['The second gets 500.', SAME_KEY,

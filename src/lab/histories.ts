@@ -4,6 +4,7 @@ import { type Grade, gradeOf, Tallies } from './grade.ts';
 import type { RequestRecord } from './request-record.ts';
 
 export const MAX_REQUESTS = 256;
+const MAX_POSTS = 64;
 export const MAX_KEYS = 1_024;
 /** Pages named by Links, a key. */
 export const MAX_LINKS = 4_096;
@@ -28,13 +29,19 @@ class History {
   readonly links = new Links();
   /** In order of arrival. */
   readonly #requests: RequestRecord[] = [];
+  /** The newest POSTs older than these: a failed one may still come again, whatever was asked since. */
+  readonly #posts: RequestRecord[] = [];
   readonly #tallies = new Tallies();
 
   begin(request: RequestRecord): void {
     if (this.#requests.length === MAX_REQUESTS) {
-      // Judged now: a request that is forgotten cannot be judged later.
-      if (this.#requests[0].method === 'POST') this.#tallies.settle(this.#requests, request.at);
-      this.#requests.shift();
+      const oldest = this.#requests.shift()!;
+      if (oldest.method === 'POST') this.#posts.push(oldest);
+      if (this.#posts.length > MAX_POSTS) {
+        // Judged now: a request that is forgotten cannot be judged later.
+        this.#tallies.settle(this.#known(), request.at);
+        this.#posts.shift();
+      }
     }
     this.#requests.push(request);
   }
@@ -42,7 +49,12 @@ class History {
   /** Judges a request that has ended. One that outlived 256 others is forgotten already. */
   end(request: RequestRecord): void {
     const place = this.#requests.lastIndexOf(request);
-    if (place !== -1) this.#tallies.count(request, this.#requests.slice(0, place));
+    if (place !== -1) this.#tallies.count(request, this.#known(place));
+  }
+
+  /** All, or those before a place among the newest. */
+  #known(upTo = MAX_REQUESTS): RequestRecord[] {
+    return [...this.#posts, ...this.#requests.slice(0, upTo)];
   }
 
   /** The requests that have ended, oldest first. */
@@ -52,7 +64,7 @@ class History {
 
   /** `now`: a moment of the key's own clock. `openMs`: the time in which a failed POST may still come again. */
   grade(now: number): Grade & { openMs: number } {
-    const openMs = this.#tallies.settle(this.#requests, now) - now;
+    const openMs = this.#tallies.settle(this.#known(), now) - now;
     return { ...gradeOf(this.#tallies), openMs };
   }
 }

@@ -20,7 +20,6 @@ interface UnderWay {
   one: RequestRecord;
   state: KeyState;
   beganMs: number;
-  page?: number;
   /** Aborted when the request has ended. */
   ended: AbortController;
 }
@@ -113,7 +112,9 @@ export class Recorder {
     one.code = reply.status < 400 ? undefined : CODE.exec(reply.body)?.[1];
     one.petsVersion = this.#read.pets.version;
     one.waitUntil = this.#waitUntil(exchange, reply);
-    underWay.page = nextPage(headerOf(reply, 'Link'));
+    const page = nextPage(headerOf(reply, 'Link'));
+    // From the head on: who reads it may ask for the next page while the body is still under way.
+    if (page !== undefined && one.status !== null) underWay.state.history.links.add(page);
     const end = (isLost: boolean) => this.#end(exchange, isLost);
     if (NEVER_ARRIVES.includes(fault)) req.from.socket.once('finish', () => end(true));
     else res.once('finish', () => end(false));
@@ -125,7 +126,7 @@ export class Recorder {
     const underWay = this.#underWay.get(exchange);
     if (underWay === undefined) return;
     this.#underWay.delete(exchange);
-    const { one, state, beganMs, page } = underWay;
+    const { one, state, beganMs } = underWay;
     const { req, res, body } = exchange;
     const { underWay: others, line } = this.#connections.get(req.from)!;
     others.delete(exchange);
@@ -139,7 +140,6 @@ export class Recorder {
     one.newestConnection = this.#newestConnection;
     if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
-    if (page !== undefined && one.status !== null) state.history.links.add(page);
     state.history.end(one);
     underWay.ended.abort();
   }

@@ -16,7 +16,7 @@ const WAVE_MS = 1_000;
 export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
 const isRefusal = ({ status, waitUntil }: RequestRecord) =>
   waitUntil !== undefined && (status === 429 || status === 503);
-const isUntold = (one: RequestRecord) => isFailure(one) && one.waitUntil === undefined;
+const isUntold = (one: RequestRecord) => (isFailure(one) || one.status === 429) && one.waitUntil === undefined;
 
 /** A 429 speaks for the whole key, a 503 for its operation alone. */
 const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>

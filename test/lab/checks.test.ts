@@ -87,6 +87,7 @@ const post = (s: number, more: Partial<Told> = {}): Told => ({
 });
 /** On a connection that it opens. */
 const on = (connection: number, s: number): Told => ({ s, connection, opens: true });
+const putOff = { status: 409, code: 'idempotency_in_flight' };
 const lost = { status: null, isLost: true, isKept: false };
 
 type Expected = 'pass' | 'warn' | 'fail' | 'unseen';
@@ -140,6 +141,24 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'no key', [post(0, lost), post(1)], ['r1']],
     ['fail', 'a new key', [post(0, { ...lost, key: 'a' }), post(1, { key: 'b' })], ['r1']],
     ['fail', 'a reply that broke off is lost', [post(0, { isLost: true }), post(1)], ['r1']],
+    [
+      'fail',
+      'a new key, once it was put off by a 409 of the first under way',
+      [post(0, { ...lost, key: 'a' }), post(1, { ...putOff, key: 'a' }), post(2, { key: 'b' })],
+      ['r2'],
+    ],
+    [
+      'fail',
+      'a new key, once it was put off by a 429',
+      [post(0, { ...lost, key: 'a' }), post(1, { status: 429, wait: 1, key: 'a' }), post(3, { key: 'b' })],
+      ['r2'],
+    ],
+    [
+      'pass',
+      'the same key behind both',
+      [post(0, { ...lost, key: 'a' }), post(1, { ...putOff, key: 'a' }), post(2, { key: 'a' })],
+    ],
+    ['unseen', 'what was refused by a 429 alone was never done', [post(0, { status: 429, wait: 1 }), post(2)]],
     ['unseen', 'another body', [post(0, { ...lost, same: 'x' }), post(1, { same: 'y' })]],
     ['fail', 'just within a minute', [post(0, lost), post(60.001)], ['r1']],
     ['unseen', 'more than a minute later', [post(0, lost), post(60.002)]],
@@ -209,6 +228,7 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'over half are not', row(500, 0.049, 0.05, 0.049), ['r1', 'r3']],
     ['pass', 'the wait before what went well counts too', [...row(500, 0.1, 0.1), ...again(200, 1)]],
     ['unseen', 'with Retry-After there is nothing to grow', range(4, (n) => ({ ...again(503, 2 * n)[0], wait: 1 }))],
+    ['fail', 'a 429 that tells no time is a failure', row(429, 0, 0.002, 0.049), ['r1', 'r2', 'r3']],
     ['unseen', 'a reply between is no row', [...again(500, 0, 1), ...again(200, 2), ...again(500, 3)]],
     ['unseen', 'three requests, each its own', range(3, (s) => get(s, { status: 500 }))],
     ['unseen', 'side by side is no row', again(500, 0, 0.1, 0.2).map((one) => ({ ...one, took: 500, ...lost }))],
@@ -263,12 +283,23 @@ const TABLE: Record<string, Row[]> = {
       range(9, (s) => ({ ...on(s, 2 * s), line: { endedAfterMs: 1_000 } })),
     ],
     ['fail', 'too many that stay open', range(30, (s) => ({ ...on(s, s / 10), line: OPEN }))],
+    [
+      'fail',
+      'one for each request, left open until the service ends it',
+      range(30, (s) => ({ ...on(s, s / 2), line: s < 20 ? { endedAfterMs: 5_001 } : OPEN })),
+    ],
+    [
+      'unseen',
+      'the same, sixteen a minute',
+      range(40, (s) => ({ ...on(s, 4 * s), line: s < 38 ? { endedAfterMs: 5_001 } : OPEN })),
+    ],
     ['unseen', 'a proxy stands between', range(9, (s) => ({ ...on(s, s), isProxied: true }))],
   ],
   paging: [
     ['unseen', 'first pages only', [get(0), get(1)]],
     ['pass', 'a Link had led there', [get(0), get(1, { isLinked: true })]],
     ['fail', 'none had', [get(0), get(1, { isLinked: false })], ['r1']],
+    ['fail', 'nor for a HEAD', [get(0), get(1, { method: 'HEAD', isLinked: false })], ['r1']],
     ['unseen', 'no list is asked for', [post(0, { isLinked: false })]],
   ],
   redundant: [
@@ -391,6 +422,24 @@ test('a POST that is forgotten by its client is told, though the record no longe
     record.end(one);
   }
   assert.equal(resultOf(record.grade(1e6), 'finished').verdict, 'fail');
+});
+
+test('a POST may still come again, and be forgotten, though 256 others came within its five seconds', () => {
+  const lists = range(MAX_REQUESTS + 9, (n) => get(0.5 + n / 100));
+  const verdicts = [[], [post(4.5)]].map((more) => {
+    const { history: record } = new KeyStates().of('k1');
+    for (const one of history(post(0, lost), ...lists, ...more)) {
+      record.begin(one);
+      record.end(one);
+    }
+    const { checks, openMs } = record.grade(4_800);
+    const of = (name: string) => resultOf({ checks } as Grade, name).verdict;
+    return [of('idempotency'), openMs, resultOf(record.grade(5_001), 'finished').verdict];
+  });
+  assert.deepEqual(verdicts, [
+    ['unseen', 201, 'fail'],
+    ['fail', 0, 'pass'],
+  ]);
 });
 
 test('how long a POST may still come again', () => {

@@ -96,6 +96,18 @@ test('drip: the whole reply, a little at a time; then the connection goes on', a
   assert.deepEqual((await record()).flat(), [200, null, 200, 'drip']);
 });
 
+test('a Link is known from the head on: the next page may be asked for while the body still drips', async (t) => {
+  const { port, key, must, check } = await start(t, { kind: 'drip', operation: 'listPets', ms: 400 });
+  await must('POST /v1/pets', REX);
+  const ask = (path: string) => request({ port, path, headers: { authorization: `Bearer ${key}` } }).end();
+  const [first] = await once(ask('/v1/pets?limit=1'), 'response');
+  const next = /<([^>]+)>/.exec(first.headers.link)![1];
+  const [second] = await once(ask(next), 'response');
+  for (const reply of [second, first]) await once(reply.resume(), 'end');
+  await until(async () => (await must('GET /lab/requests')).json.length === 3);
+  assert.deepEqual([(await check('paging')).verdict, (await check('paging')).count], ['pass', 0]);
+});
+
 test('delay: it is done at once, and told late', async (t) => {
   const { must, pets } = await start(t, { kind: 'delay', ms: 200 });
   const began = performance.now();

@@ -5,10 +5,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** In which ways a client may be other than good. */
 export interface Manner {
-  /** How many it keeps open at most; `each`: a new one for every request. */
-  connections?: number | 'each';
+  /** How many it keeps open at most; `each`: a new one for every request, `left open`: which it does not close. */
+  connections?: number | 'each' | 'left open';
   /** How long it waits when a refusal told so many ms; otherwise so long, and a little by chance where it has several. */
-  told?: (ms: number) => number;
+  told?: (ms: number, status: number) => number;
+  /** Holds back what is of the same operation alone; otherwise all that it asks. */
+  holds?: 'its operation';
   /** How long it waits after that many failures in a row for which nothing was told. */
   backoff?: (failures: number, before: number) => number;
   /** Lets its connection go after an error. */
@@ -40,8 +42,8 @@ export class GalleryClient {
   readonly #key: string;
   readonly #manner: Manner;
   #agent: Agent;
-  /** Until when all of it waits: what one request was told holds for the others. */
-  #heldUntil = 0;
+  /** Until when it waits, by operation: what one request was told holds for others. */
+  readonly #heldUntil = new Map<string, number>();
 
   constructor(origin: string, key: string, manner: Manner = {}) {
     this.#origin = origin;
@@ -52,7 +54,8 @@ export class GalleryClient {
 
   #newAgent(): Agent {
     const { connections = 1 } = this.#manner;
-    return connections === 'each' ? new Agent() : new Agent({ keepAlive: true, maxSockets: connections });
+    if (connections === 'each') return new Agent();
+    return new Agent({ keepAlive: true, maxSockets: connections === 'left open' ? 1 : connections });
   }
 
   close(): void {
@@ -61,21 +64,27 @@ export class GalleryClient {
 
   /** Until it is answered, or given up: then it throws. */
   async ask(method: string, path: string, body?: object): Promise<Answer> {
-    const { gives, key, closesAfterErrors, told = (ms) => ms, backoff = fullJitter, connections } = this.#manner;
+    const { gives, key, closesAfterErrors, holds, told = (ms) => ms, backoff = fullJitter, connections } = this.#manner;
     const intention = key === 'one for all' ? 'the-only-one' : randomUUID();
+    const held = holds === undefined ? '' : `${method} ${path.split('?')[0]}`;
+    const waitMs = () => (this.#heldUntil.get(held) ?? 0) - Date.now();
     for (let tries = 1, waited = LEAST_MS; tries <= (gives === 'never up' ? INSISTS : MAX_TRIES); tries++) {
-      while (Date.now() < this.#heldUntil) {
-        await delay(this.#heldUntil - Date.now() + (typeof connections === 'number' ? Math.random() * SPREAD_MS : 0));
+      while (waitMs() > 0) {
+        await delay(waitMs() + (typeof connections === 'number' ? Math.random() * SPREAD_MS : 0));
       }
       const mark = key === 'each try' ? randomUUID() : intention;
       const headers = method === 'POST' && key !== 'none' ? { 'idempotency-key': mark } : {};
+      if (connections === 'left open') this.#agent = this.#newAgent();
       const answer = await this.#send(method, path, body, headers).catch(() => LOST);
       const isRefused = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
       const isDone = answer.json !== undefined && (answer.status < 300 || (isRefused && gives !== 'never up'));
       if (isDone) return answer;
       if (closesAfterErrors) this.close();
       const { retryAfterMs } = answer;
-      if (retryAfterMs !== undefined) this.#heldUntil = Math.max(this.#heldUntil, Date.now() + told(retryAfterMs));
+      if (retryAfterMs !== undefined) {
+        const until = Date.now() + told(retryAfterMs, answer.status);
+        this.#heldUntil.set(held, Math.max(this.#heldUntil.get(held) ?? 0, until));
+      }
       if (gives === 'up' || (gives === 'up POSTs' && method === 'POST')) break;
       if (retryAfterMs === undefined) await delay((waited = backoff(tries, waited)));
     }

@@ -65,12 +65,21 @@ export const GALLERY: readonly Exhibit[] = [
   },
   { name: 'waits a second whatever is told', manner: { told: () => 1_000 }, grade: 'D', fails: ['retry_after'] },
   {
+    ...{ name: 'waits after a 503, and after no 429', manner: { told: (ms, status) => (status === 429 ? 0 : ms) } },
+    ...{ grade: 'D', fails: ['retry_after'] },
+  },
+  {
+    ...{ name: 'waits after a 429 with that operation alone', manner: { holds: 'its operation' } },
+    errand: (client) => Promise.all([errand(client), shapes.polls(client)]),
+    ...{ grade: 'D', fails: ['retry_after'] },
+  },
+  {
     ...{ name: 'forgets POSTs that fail', manner: { gives: 'up POSTs' }, isQuick: true },
     ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency'] },
   },
   {
     ...{ name: 'sends nothing again', manner: { gives: 'up' } },
-    ...{ grade: 'C', fails: ['finished'], warns: ['backoff'], unseen: ['idempotency'] },
+    ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency'] },
   },
   { name: 'sends POSTs without a key', manner: { key: 'none' }, grade: 'C', fails: ['idempotency'] },
   { name: 'makes a key for each try', manner: { key: 'each try' }, grade: 'C', fails: ['idempotency'], isQuick: true },
@@ -102,6 +111,14 @@ export const GALLERY: readonly Exhibit[] = [
     ...{ grade: 'B', fails: ['reuse'] },
   },
   {
+    ...{ name: 'opens a connection for each request, and leaves it open', manner: { connections: 'left open' } },
+    ...{ grade: 'B', fails: ['reuse'] },
+  },
+  {
+    ...{ name: 'opens eight connections anew each time', errand: shapes.waves(errand) },
+    ...{ grade: 'B', fails: ['reuse'] },
+  },
+  {
     name: 'bans itself',
     errand: shapes.bansItself,
     grade: 'F',
@@ -121,6 +138,10 @@ export const GALLERY: readonly Exhibit[] = [
     grade: 'A',
   },
   { name: 'two processes on one key', errand: shapes.twoProcesses(errand), grade: 'A' },
+  { name: 'four workers that share a queue', manner: { connections: 4 }, errand: shapes.workers, grade: 'A' },
+  { name: 'a process for each thing to do, a minute apart', errand: shapes.cron, grade: 'A' },
+  { name: 'waits longer than told', manner: { told: (ms) => 2 * ms + 500, backoff: (n) => 400 * n }, grade: 'A' },
+  { name: 'a round a day, by the clock of the lab', errand: shapes.overDays(errand), grade: 'A' },
   { name: 'resumes from a Link that it kept', errand: shapes.resumes(errand), grade: 'A' },
   { name: 'behind nginx', errand: shapes.behindNginx(errand), grade: 'A', unseen: ['reuse'] },
   { name: 'the typed client, one call after the other', errand: shapes.typed(oneByOne), grade: 'A' },

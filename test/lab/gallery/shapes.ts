@@ -66,6 +66,74 @@ export const bansItself: Shape = async (_, { origin, key }) => {
   client.close();
 };
 
+/** Beside the errand it asks for something else, four times a second. */
+export async function polls(client: GalleryClient): Promise<void> {
+  for (let n = 0; n < 60; n++) {
+    await client.ask('GET', '/v1/categories').catch(() => {});
+    await delay(250);
+  }
+}
+
+/** Beside the errand, eight new connections every second. */
+export const waves = (errand: Errand): Shape => {
+  return async (client, { origin, key }) => {
+    const wave = async () => {
+      const all = Array.from({ length: 8 }, () => new GalleryClient(origin, key));
+      await Promise.all(all.map((one, n) => one.ask('GET', `/v1/categories?limit=${n + 1}`)));
+      for (const one of all) one.close();
+    };
+    for (let n = 0; n < 8; n++) {
+      await wave();
+      await delay(1_000);
+    }
+    await errand(client);
+  };
+};
+
+/** Whoever has nothing to do takes what is next. */
+export async function workers(client: GalleryClient): Promise<void> {
+  const round = (n: number) => [
+    () => client.list(`/v1/pets?limit=${10 + n}`),
+    () => client.add(`Rex ${n}`).then((id) => client.order(id)),
+  ];
+  const queue = [1, 2, 3, 4, 5, 6].flatMap(round);
+  const work = async () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) await next();
+  };
+  await Promise.all([1, 2, 3, 4].map(work));
+  await client.order(9007199254740991);
+  await client.list();
+}
+
+const later = ({ origin, key }: Place, advance: string) =>
+  fetch(`${origin}/lab/clock`, {
+    ...{ method: 'POST', body: JSON.stringify({ advance }) },
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  }).then((reply) => reply.text());
+
+/** Each knows nothing of those before it, but what it has to do. */
+export const cron: Shape = async (_, place) => {
+  const run = async <T>(does: (client: GalleryClient) => Promise<T>) => {
+    const client = new GalleryClient(place.origin, place.key);
+    const done = await does(client);
+    client.close();
+    await later(place, '1m');
+    return done;
+  };
+  for (let n = 1; n <= 6; n++) {
+    await run((client) => client.list());
+    const id = await run((client) => client.add(`Rex ${n}`));
+    await run((client) => client.order(id));
+  }
+  await run((client) => client.order(9007199254740991));
+  await run((client) => client.list());
+};
+
+/** A day passes between one round and the next. */
+export const overDays = (errand: Errand): Shape => {
+  return (client, place) => errand(client, { list: () => client.list().then(() => later(place, '1d')) });
+};
+
 /** Each has connections of its own, and is told nothing of what the other is told. */
 export const twoProcesses = (errand: Errand): Shape => {
   return async (client, { origin, key }) => {
