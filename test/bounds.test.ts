@@ -35,7 +35,7 @@ test('docs/bounds.md has a row for every MAX_… of the source, with its value, 
   }
   for (const [key, value] of due) {
     const [name, file] = [key.split(' ')[0], key.slice(key.indexOf('(') + 1, -1)];
-    const row = `| \`${name}\` (\`${file}\`) | \`${value}\` | of what, shared by whom | what happens there | \`test/…\` |`;
+    const row = `| \`${name}\` (\`${file}\`) | \`${value}\` | unit, shared by all or not | behaviour beyond it | \`test/…\` |`;
     if (!told.has(key)) faults.push(`${key}: has no row; add to docs/bounds.md: ${row}`);
   }
   assert.deepEqual(faults, []);
