@@ -36,8 +36,8 @@ export function read<O extends Options>(spec: Spec<O>, words: readonly string[],
     if (is === 'optional' && !said.has(key)) continue;
     if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    const shownText = isSecret ? 'the given value' : excerpt(withoutSecrets(text));
-    if (!success) throw refusal(`${as} cannot be ${shownText}: give ${allowed}`);
+    const typed = isSecret ? 'this value' : excerpt(withoutSecrets(text));
+    if (!success) throw refusal(`${as} cannot be ${typed}: give ${allowed}`);
     values[key] = output;
   }
   const given: Given = (key) => said.get(key)?.as;

@@ -13,7 +13,7 @@ export const completionCommand = (specs: () => readonly Spec[]) =>
     name: 'completion',
     does: 'print a script that completes commands and options in a shell',
     more: 'bash and zsh: source <(petstore completion bash); fish: petstore completion fish | source.',
-    options: { shell: placed(oneOf(Object.keys(SHELLS) as (keyof typeof SHELLS)[]), 'SHELL', 'which shell') },
+    options: { shell: placed(oneOf(Object.keys(SHELLS) as (keyof typeof SHELLS)[]), 'SHELL', 'the shell') },
     run: ({ shell }) => print(SHELLS[shell](specs()).trimEnd()),
   });
 

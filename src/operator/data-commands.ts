@@ -16,13 +16,13 @@ export const DATA_COMMANDS = [
   command({
     name: 'verify',
     does: 'read and check everything in the store; print counts and a digest',
-    more: 'Changes nothing. Two stores with the same digest hold the same. For a damaged one: what repair would do.',
+    more: 'Changes nothing. Two stores with the same digest hold the same. For a damaged one: the effect of repair.',
     options: { ...place, json },
     run: (values) => withUpkeep(values, (upkeep) => upkeep.verify()).catch((error) => withForesight(values, error)),
   }),
   command({
     name: 'repair',
-    does: 'cut a damaged store at the damage, keeping the damaged file beside',
+    does: 'cut a damaged store at the damage, and keep the damaged file beside it',
     more: 'For a store that the service refused to open. Make a copy of the directory first.',
     unsure: `it may be done: ${PROGRAM} keys list shows which keys are revoked, and the damaged file is kept beside`,
     options: { ...place, json },

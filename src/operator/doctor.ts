@@ -46,13 +46,13 @@ const CHECKS: Record<string, (settings: Settings) => Found[] | Promise<Found[]>>
 
 export const DOCTOR = command({
   name: 'doctor',
-  does: 'tell what is wrong with how this is set up; exit 1 if anything is',
+  does: 'find faults in the set-up of the service; exit 1 if there are any',
   more: 'Give it the options or variables of serve, as the user who runs serve.',
   options,
   run: async (settings) => {
     const findings: { what: string; verdict: Verdict; why: string }[] = [];
     for (const [what, look] of Object.entries(CHECKS)) {
-      const failed = (error: Error): Found[] => [['wrong', `this cannot be looked at: ${error.message}`]];
+      const failed = (error: Error): Found[] => [['wrong', `this cannot be checked: ${error.message}`]];
       const found = await Promise.resolve(settings).then(look).catch(failed);
       for (const [verdict, why] of found) findings.push({ what, verdict, why });
     }
@@ -70,7 +70,7 @@ function owner(dir: string): Found {
     const ours = `${dir} belongs to this user, and nobody else can write there`;
     return above === undefined
       ? ['ok', ours]
-      : ['note', `${ours}; but whoever can write in ${above} can move it away: chmod go-w, or name another place`];
+      : ['note', `${ours}; but others can write in ${above}, and so move it away: chmod go-w, or name another place`];
   } catch (error) {
     return ['wrong', (error as Error).message];
   }
@@ -115,7 +115,7 @@ function lock(): Found {
 async function connection(store: string): Promise<Found[]> {
   const { doubtsOf } = await import('../postgres/server.ts');
   const doubts = doubtsOf(store);
-  if (doubts.length === 0) return [['ok', 'every host of --store is this machine, or must prove who it is']];
+  if (doubts.length === 0) return [['ok', 'every host of --store is this machine, or must prove its identity']];
   return doubts.map((doubt) => ['wrong', doubt]);
 }
 
@@ -130,9 +130,9 @@ function clock(dir: string | undefined): Found {
 
 function proxies({ host, trustProxy }: { host: string; trustProxy: number }): Found {
   if (trustProxy === 0) return ['ok', 'callers are counted by the address of their connection'];
-  const trusted = `callers are counted by what ${counted(trustProxy, 'proxy', 'proxies')} in front wrote into X-Forwarded-For`;
+  const trusted = `callers are counted by X-Forwarded-For, as ${counted(trustProxy, 'proxy', 'proxies')} in front wrote it`;
   if (isLoopback(host)) return ['ok', trusted];
-  const past = `who reaches ${host} past them writes what he likes: listen on 127.0.0.1, or let only them in`;
+  const past = `clients that reach ${host} directly can forge it: listen on 127.0.0.1, or let only proxies in`;
   return ['note', `${trusted}; ${past}`];
 }
 
@@ -143,8 +143,8 @@ function encryption({ host, baseUrl }: { host: string; baseUrl?: string }): Foun
 }
 
 function figures(host: string | undefined): Found {
-  if (host === undefined || isLoopback(host)) return ['ok', 'nobody but this machine reaches them'];
-  return ['note', `whoever reaches ${host} reads them: they are not for the public`];
+  if (host === undefined || isLoopback(host)) return ['ok', 'only this machine reaches them'];
+  return ['note', `anybody who reaches ${host} reads them: they are not for the public`];
 }
 
 /** The limits of this process; a service manager may set others for the server. */

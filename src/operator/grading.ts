@@ -21,9 +21,9 @@ interface Graded {
 
 export const GRADE = command({
   name: 'grade',
-  does: 'tell how the client of a key behaved; exit 1 when lower than wanted',
-  more: `Asks the server that runs with --lab on --data. One with --store is asked by GET /lab/grade, with the key. \
-Where a POST that failed may still come again, it waits for that, 2 minutes at most. Exit ${EXIT.noGrade} when too \
+  does: 'grade the client of a key; exit 1 if the grade is lower than wanted',
+  more: `Asks the server that runs with --lab on --data. Ask one with --store by GET /lab/grade, with the key. \
+If a failed POST may still come again, the command waits for it, 2 minutes at most. Exit ${EXIT.noGrade} if too \
 little was seen for a grade.`,
   options: {
     id,
@@ -36,8 +36,8 @@ little was seen for a grade.`,
   reads: true,
   call: ({ engine, lab }, { id, atLeast, junit, har }): Graded => {
     if (lab === undefined) {
-      const who = 'only a server with --lab grades clients, and none runs on a directory here';
-      throw new Error(`${who}; of one with --store ask GET /lab/grade`);
+      const why = 'only a server with --lab grades clients, and none runs on this directory';
+      throw new Error(`${why}; ask one with --store by GET /lab/grade`);
     }
     const graded = lab.grade(keyOf(engine.store.read, id).id);
     const isGoodEnough = graded.grade !== null && graded.grade <= (atLeast ?? 'F');

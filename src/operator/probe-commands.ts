@@ -15,7 +15,7 @@ export const PROBE_COMMANDS = [
   command({
     name: 'probe gateway',
     does: 'find the changes that a gateway makes to HTTP, case by case; exit 1 if one breaks a rule',
-    more: 'Point the gateway at HOST:PORT: the probe is its origin there, asks through URL, and sees both ends.',
+    more: 'Point the gateway at HOST:PORT. The probe is its origin there, sends through URL, and sees both ends.',
     options: {
       listen: needed(hostPort, 'HOST:PORT', 'where the probe listens as the origin'),
       through,

@@ -9,7 +9,7 @@ const MAX_ANSWER_MS = 2_500;
 export const READY = command({
   name: 'ready',
   does: 'ask the service on this machine whether it serves requests; exit 1 if not',
-  more: 'Asks /readyz where serve with the same options or variables listens.',
+  more: 'Asks /readyz, at the address of a serve with the same options or variables.',
   options: { host: SERVE_OPTIONS.host, port: SERVE_OPTIONS.port },
   run: async ({ host, port }): Promise<object> => {
     const at = `http://${reachable(host, port)}/readyz`;

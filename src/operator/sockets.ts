@@ -52,8 +52,9 @@ export async function listen(server: Server, at: Address | { path: string }, log
     await once(server.listen({ ...at, backlog: MAX_WAITING_CONNECTIONS }), 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const why = code === 'EADDRINUSE' ? 'is in use by another program' : `cannot be listened on: ${message}`;
-    throw new Error(`${'path' in at ? at.path : hostAndPort(at.host, at.port)} ${why}`);
+    const where = 'path' in at ? at.path : hostAndPort(at.host, at.port);
+    if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program`);
+    throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
   }
   // A later error is one connection that was not accepted, for want of memory or descriptors: no reason to end.
   let toldAt = Number.NEGATIVE_INFINITY;

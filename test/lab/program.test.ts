@@ -95,7 +95,7 @@ test('petstore grade waits for a POST that may still come again: it has a grade 
     /^a POST that failed may still come again: .* in [345] s; retry_after/,
   );
   const { exit, stdout, stderr } = await program(['grade', 'k1', '--data', data, '--at-least', 'D']);
-  assert.match(stderr, /^waiting [1-5] s for a POST that failed and may still come again\n/);
+  assert.match(stderr, /^waiting [1-5] s: a POST that failed may still come again\n/);
   assert.deepEqual([exit, /^grade +F\n/.test(stdout)], [1, true], stdout + stderr);
   assert.match(stdout, /finished +15 +fail +1 /);
 });

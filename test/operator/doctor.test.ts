@@ -37,8 +37,8 @@ test('what others can write, a clock that is behind and a database that is not v
   assert.match((await findings(work))('owner and modes'), /^wrong: .*can be written by other users/);
   await chmod(work.at('data'), 0o700);
   await writeFile(work.at('file'), '');
-  const ofFile = await findings(work, '--data file'); // what cannot be looked at hides nothing of the rest
-  assert.match(ofFile('clock'), /^wrong: this cannot be looked at: ENOTDIR/);
+  const ofFile = await findings(work, '--data file'); // a check that fails hides nothing of the rest
+  assert.match(ofFile('clock'), /^wrong: this cannot be checked: ENOTDIR/);
   assert.match(ofFile('runtime'), /^(?:ok|note): Node/);
   const later = Date.now() / 1_000 + 86_400;
   await utimes(work.at('data/LOCK'), later, later);
@@ -69,7 +69,7 @@ test('what may be meant so is noted, and is no failure', async (t) => {
     await chmod(work.at('everybodys'), mode);
     return (await findings(work, '--data everybodys/ours/shop'))('owner and modes');
   };
-  assert.match(await above(0o777), /^note: .*whoever can write in \S+\/everybodys can move it away/);
+  assert.match(await above(0o777), /^note: .*others can write in \S+\/everybodys, and so move it away/);
   for (const mode of [0o1777, 0o755]) assert.match(await above(mode), /^ok: /);
   const behind = await findings(work, '--host 0.0.0.0 --base-url https://api.example/v1');
   assert.match(behind('TLS'), /^ok: /);
