@@ -69,7 +69,10 @@ export class Incoming extends IncomingMessage {
         // The client is gone, or node:http has answered by itself: nobody will read this error.
         else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
         // After a 408 in the middle of the body, the request must not be executed.
-        else if (this.complete && this.from.refusal !== 'sent') resolve(this.#take());
+        else if (this.complete && this.from.refusal !== 'sent') {
+          this.#settleBody = nobodyWaits; // else the promise, and with it the body, would stay until the reply
+          resolve(this.#take());
+        }
       };
       this.#settleBody();
     });

@@ -24,13 +24,14 @@ export function putCategory(_: Shop, call: Call): Promise<Reply> {
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
   const mustHold = preconditionOf(call.conditions);
+  const by = call.caller.id;
   let isNew = false;
   return call
     .write((ahead) => {
       const before = ahead.categories.get(id);
       mustHold(before && etagOf(categoryJson(before)));
       isNew = before === undefined;
-      return { op: 'setCategory', category: { id, name }, by: call.caller.id };
+      return { op: 'setCategory', category: { id, name }, by };
     })
     .then(({ category }) => {
       const json = categoryJson(category);

@@ -30,6 +30,7 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const petId = readNewOrder(shop, body);
+  const by = call.caller.id;
   const placedAt = Math.floor(shop.clock.wall());
   const again = (ahead: Ahead, { id }: FirstResult) => {
     const order = ahead.orders.get(id);
@@ -42,7 +43,7 @@ export function createOrder(shop: Shop, call: Call): Promise<Reply> {
       throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
     }
     const order: Order = { id: ahead.counters.nextOrderId, petId: pet.id, status: 'placed', placedAt };
-    return { op: 'placeOrder', order, once, by: call.caller.id };
+    return { op: 'placeOrder', order, once, by };
   }).then((done) => (done.op === 'placeOrder' ? placed(done.order) : replayed(placed(done.row))));
 }
 
@@ -53,10 +54,11 @@ export function updateOrder(_: Shop, call: Call): Promise<Reply> {
   const status = members.oneOf('status', CLOSED_STATUSES);
   members.end();
   const mustHold = preconditionOf(call.conditions);
+  const id = idParam(call.param);
   let closed: Order;
   return call
     .write((ahead) => {
-      const order = ahead.orders.get(idParam(call.param));
+      const order = ahead.orders.get(id);
       if (order === undefined) throw notFound('order');
       mustHold(etagOf(orderJson(order)));
       if (order.status !== 'placed') throw new ApiError('order_closed', `order ${order.id} is already ${order.status}`);

@@ -39,6 +39,7 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const wanted = readNewPet(shop, body);
+  const by = call.caller.id; // what waits for its batch holds no more of the call: a body would take memory until then
   const again = (ahead: Ahead, made: FirstResult) => {
     const pet = asMade(ahead, made);
     return saysTheSame(pet, wanted) && pet;
@@ -47,7 +48,7 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
     if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
       throw new ApiError('invalid_body', noCategory(wanted.categoryId));
     }
-    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once, by: call.caller.id };
+    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once, by };
   }).then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(done.row))));
 }
 

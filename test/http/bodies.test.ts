@@ -9,6 +9,7 @@ import type { ApiError } from '../../src/http/errors.ts';
 import type { Incoming } from '../../src/http/messages.ts';
 import { errorReply, NO_CONTENT, send, staysFor } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
+import { memoryInUse } from '../memory.ts';
 import { assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 import { endless, floods, NO_PROC, ONE_BYTE, startFlooded, stoppingMs } from './flood.ts';
@@ -17,6 +18,8 @@ const MAX_BODY_BYTES = 65_536;
 const MAX_BODY_PIECES = 4_096;
 const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
+/** So many that what a connection takes is told from what else there is. */
+const WAITING_WRITES = 400;
 const END = '0\r\n\r\n';
 const inChunks = (text: string) => Array.from(text, (one) => `1\r\n${one}\r\n`).join('');
 const padded = (length: number) => PET.padStart(length);
@@ -162,6 +165,42 @@ test('all bodies under way take 64 MiB at most: then the one that has come for l
     await Promise.race(outcomes.slice(1).map((one) => one.then((n) => (n > 0 ? n : new Promise<number>(() => {}))))),
     MAX_BODY_BYTES,
   );
+});
+
+test('a write that waits for the disk holds no body: thousands may wait', async (t) => {
+  const { app, port, key, store } = await serviceFor(t);
+  const { post } = requestsOf(key);
+  const write = store.write.bind(store);
+  const asked = {
+    'POST /v1/pets': PET,
+    'POST /v1/store/orders': '{"petId":1}',
+    'PATCH /v1/store/orders/1': '{"status":"delivered"}',
+    'PUT /v1/categories/1': '{"name":"cats"}',
+  };
+  for (const [line, body] of Object.entries(asked)) {
+    let [waiting, go] = [0, () => {}];
+    const disk = new Promise<void>((resolve) => (go = resolve));
+    store.write = (decide) => {
+      waiting++;
+      return disk.then(() => write(decide));
+    };
+    const extra = `Content-Length: ${MAX_BODY_BYTES}\r\nConnection: close\r\n`;
+    const bytes = Buffer.from(post(extra, body.padStart(MAX_BODY_BYTES), `${line} HTTP/1.1`));
+    await wait(50);
+    const before = memoryInUse();
+    const sockets = Array.from({ length: WAITING_WRITES }, () => net.connect(port, '127.0.0.1').resume());
+    for (const socket of sockets) socket.write(bytes);
+    while (waiting < WAITING_WRITES) await wait(5);
+    await wait(50);
+    const each = (memoryInUse() - before) / WAITING_WRITES;
+    assert.ok(
+      each < 0.75 * MAX_BODY_BYTES,
+      `${line}: ${Math.round(each)} bytes for each write, its connection included`,
+    );
+    assert.equal(app.connections.bodyBytes, 0);
+    go();
+    await Promise.all(sockets.map(closed));
+  }
 });
 
 test('endless bodies, with a key and without: memory and time are bounded, others are served, SIGTERM ends it', {
