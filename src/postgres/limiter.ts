@@ -37,6 +37,8 @@ export class PostgresLimiter implements Limiter {
   readonly #options: PostgresLimiterOptions;
   readonly #banAfter: number;
   #waiting: Ask[] = [];
+  /** Of those who ask for no tokens, and may be strangers: one place among those who wait is all of theirs. */
+  #fence: Promise<void> | undefined;
   /** The requests in flight; undefined: no statement is being sent. */
   #sent: Ask[] | undefined;
   #answeredAt = Number.NEGATIVE_INFINITY;
@@ -58,8 +60,9 @@ export class PostgresLimiter implements Limiter {
     });
   }
 
-  async fresh(): Promise<void> {
-    await this.take({ slot: FENCE_SLOT });
+  fresh(): Promise<void> {
+    this.#fence ??= this.take({ slot: FENCE_SLOT }).then(() => {});
+    return this.#fence;
   }
 
   async look({ slot }: Limited): Promise<Looked> {
@@ -91,6 +94,7 @@ export class PostgresLimiter implements Limiter {
     while (this.#waiting.length > 0) {
       const asks = this.#waiting.splice(0);
       this.#sent = asks;
+      this.#fence = undefined; // who comes from now on must see what is acknowledged by now
       await this.#answer(asks).catch((error) => {
         for (const { reject } of asks) reject(error);
       });
@@ -155,6 +159,7 @@ export class PostgresLimiter implements Limiter {
     const late = [...(this.#sent ?? []), ...this.#waiting].filter(isLate);
     for (const { reject } of late) reject(unavailable('the database does not answer'));
     this.#waiting = this.#waiting.filter((ask) => !isLate(ask));
+    if (!this.#waiting.some(({ slot }) => slot === FENCE_SLOT)) this.#fence = undefined;
     if (!this.#sent && now - this.#answeredAt >= HEARTBEAT_MS) this.fresh().catch(() => {});
   }
 }

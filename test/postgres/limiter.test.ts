@@ -14,6 +14,7 @@ import { seeded } from '../faults/sim-disk.ts';
 import { onDatabase } from './database.ts';
 import { until } from './replicas.ts';
 
+const MAX_WAITING = 10_000;
 const SLOTS = 4;
 const ROUNDS = 250;
 /** When the tests' time begins in the database. */
@@ -40,6 +41,24 @@ class LateClock {
     this.#late += ms;
   }
 }
+
+it('ten thousand decisions wait for the database, and strangers take one place among them, however many they are', async (t) => {
+  const takes = { rows: () => new Promise(() => {}) } as unknown as Link;
+  const journal = { at: { batch: 0, id: '' }, arrived: async () => {} };
+  const limiter = new PostgresLimiter({ clock: new SetClock(), takes, upkeep: takes, journal, warn: () => {} });
+  t.after(() => limiter.close());
+  const full: string[] = [];
+  const asked = (one: Promise<unknown>) => void one.catch(({ message }) => full.push(message));
+  asked(limiter.take({ slot: 1 }));
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve))); // it is in flight: all others wait
+  for (let i = 0; i < 2 * MAX_WAITING; i++) asked(limiter.fresh());
+  for (let i = 1; i < MAX_WAITING; i++) asked(limiter.take({ slot: 1 }));
+  await new Promise(setImmediate);
+  assert.deepEqual(full, []);
+  asked(limiter.take({ slot: 1 }));
+  await new Promise(setImmediate);
+  assert.deepEqual(full, ['too many requests wait for the database']);
+});
 
 onDatabase('the limiter on PostgreSQL', (database) => {
   async function opened(t: TestContext, schema: string, banAfter?: number) {
