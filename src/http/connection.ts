@@ -16,10 +16,11 @@ const MAX_UNWANTED_PIECES = 4_096;
 const LINGER_MS = 1_000;
 
 /** The property of a socket that holds its `Connection`: every request asks for it, and a WeakMap takes longer. */
-const OWN = Symbol('connection');
+const CONNECTION = Symbol('connection');
 
 /** The connection of a socket of our server; node:http passes some sockets as a plain Duplex. */
-export const connectionOf = (socket: Duplex): Connection => (socket as Duplex & { [OWN]: Connection })[OWN];
+export const connectionOf = (socket: Duplex): Connection =>
+  (socket as Duplex & { [CONNECTION]: Connection })[CONNECTION];
 
 export class Outgoing extends ServerResponse {
   /** The bytes of its reply, as counted in the connection's unsent bytes. */
@@ -101,7 +102,7 @@ export class Connection {
     this.socket = socket;
     this.all = all;
     this.openedAt = this.quietSince = now;
-    Object.assign(socket, { [OWN]: this });
+    Object.assign(socket, { [CONNECTION]: this });
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();

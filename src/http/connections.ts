@@ -30,9 +30,9 @@ const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 
 /** A client that does not read its replies holds its connection no longer than this. */
 const UNREAD_REPLY_MS = 30_000;
-const LOOKED_AT_EVERY_MS = 2_000;
+const LOOK_EVERY_MS = 2_000;
 /** The shortest time between two notices of refused connections. */
-const TOLD_EVERY_MS = 60_000;
+const REPORT_EVERY_MS = 60_000;
 /**
  * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
  * closing under it would cost its sender the reply. A request in that time gets a refusal, and `Connection: close`.
@@ -93,7 +93,7 @@ export class Connections {
     server.on('connection', (socket: Socket) => this.#take(socket));
     server.on('drop', () => this.refused.maximum++);
     server.on('error', () => server.listening && this.refused.system++);
-    const everyMs = Math.min(LOOKED_AT_EVERY_MS, unreadMs / 2);
+    const everyMs = Math.min(LOOK_EVERY_MS, unreadMs / 2);
     const look = () => {
       const at = now();
       for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
@@ -190,7 +190,7 @@ export class Connections {
   #reportRefused(at: number): void {
     const { maximum, address, pressure, system } = this.refused;
     const refused = maximum + address + pressure + system;
-    if (refused === this.#reported.refused || at - this.#reported.at < TOLD_EVERY_MS) return;
+    if (refused === this.#reported.refused || at - this.#reported.at < REPORT_EVERY_MS) return;
     this.#reported = { refused, at };
     this.#options.onRefused?.(this.refused);
   }

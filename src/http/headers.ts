@@ -28,7 +28,7 @@ export class RequestHeaders {
 }
 
 /** Headers that must not be repeated: two readers of the same bytes may take different values. The first is kept. */
-const ONCE = new Map<string, string>(
+const SINGLE = new Map<string, string>(
   ['Host', 'Content-Type', 'Authorization', 'Transfer-Encoding'].map((name) => [name.toLowerCase(), name]),
 );
 
@@ -50,7 +50,7 @@ export function readHeaders(raw: readonly string[]): RequestHeaders {
     const name = names[at] as Name;
     const before = headers[name];
     if (before === undefined) headers[name] = raw[i + 1];
-    else if (ONCE.has(name)) headers.sentTwice = ONCE.get(name);
+    else if (SINGLE.has(name)) headers.sentTwice = SINGLE.get(name);
     else headers[name] = `${before}, ${raw[i + 1]}`;
   }
   return headers;

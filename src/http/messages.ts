@@ -58,7 +58,7 @@ export class Incoming extends IncomingMessage {
 
   // @ts-expect-error: the type has a property here, which no getter may stand for.
   override get readableEnded(): boolean {
-    return this.complete; // nothing is left to read of what was gathered
+    return this.complete; // the body was gathered: nothing is left to read
   }
 
   /** The whole body, once it has come; refused as soon as it is known to be too long. */

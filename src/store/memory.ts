@@ -17,7 +17,7 @@ import { State } from './state.ts';
 /** The most writes that wait, and become one batch. Further ones are refused. */
 const MAX_WAITING_WRITES = 4096;
 /** The shortest time between two notices of writes refused at a bound. */
-const TELL_BOUND_EVERY_MS = 60_000;
+const REFUSAL_NOTICE_EVERY_MS = 60_000;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
 /** A clock that has moved further than this since the last record is wrong. */
@@ -49,7 +49,7 @@ export class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #onDurable: MemoryStoreOptions['onDurable'];
   readonly #onNotice: MemoryStoreOptions['onNotice'];
-  #boundTold = Number.NEGATIVE_INFINITY;
+  #noticedAt = Number.NEGATIVE_INFINITY;
   #refusedSince = 0;
   #marksPassed = 0;
   /** Store time when the monotonic clock stood at 0. */
@@ -155,10 +155,10 @@ export class MemoryStore implements Store {
 
   #noticeRefusal({ message, about }: BoundError): void {
     this.#refusedSince++;
-    if (this.#clock.now() - this.#boundTold < TELL_BOUND_EVERY_MS) return;
+    if (this.#clock.now() - this.#noticedAt < REFUSAL_NOTICE_EVERY_MS) return;
     const whose = about.caller === undefined ? '' : ` (${about.caller})`;
     this.#onNotice?.(`a write was refused: ${message}${whose}; ${this.#refusedSince} since this was told last`);
-    [this.#boundTold, this.#refusedSince] = [this.#clock.now(), 0];
+    [this.#noticedAt, this.#refusedSince] = [this.#clock.now(), 0];
   }
 }
 
@@ -182,8 +182,8 @@ function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
 }
 
 /**
- * Rejects a batch that could not be appended. Refusals and repeats in it rest on changes that were not kept; if even
- * that is unknown, at least these were not kept.
+ * Rejects a batch that could not be appended. Refusals and repeats in it have changed nothing: even if the outcome of
+ * the changes is unknown, theirs is certain (`unavailable`).
  */
 function refuse(batch: Write[], error: StoreError): void {
   const why = `an earlier write that this one rests on may not be kept: ${error.message}`;

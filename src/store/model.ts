@@ -143,7 +143,7 @@ export interface Proof extends Counts {
   digest: string;
 }
 
-/** The next ids, none of which was ever given. */
+/** The next ids: neither these nor higher ones were ever given. */
 export interface Counters {
   nextPetId: number;
   nextOrderId: number;

@@ -93,7 +93,7 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** Ascending ids above `after` (of that status). A chunk without the status is passed over. */
+  /** Rows with ids above `after`, ascending (of that status). A chunk without the status is skipped. */
   page(after: number, limit: number, status?: R['status']): Page<R> {
     const items: R[] = [];
     for (let i = Math.max(0, this.#chunkOf(after + 1)); i < this.#chunks.length; i++) {

@@ -117,7 +117,7 @@ const pairs = [
 ];
 
 /** Members of a line behind `batch`, `n` and `last`. */
-const OPERATIONS: object[] = [
+const BAD_CHANGES: object[] = [
   ...[...NO_TEXT, 'proof', 'toString', '__proto__', 'constructor', 'addHorse'].map((op) => ({ op })),
   { op: 'close', last: 5 },
   ...[...pets, ...NO_OBJECT].map((one) => ({ op: 'addPet', pet: one })),
@@ -241,7 +241,7 @@ async function refused(dir: string, what: string): Promise<string> {
   return said;
 }
 
-test(`sealed nonsense behind a good batch: ${STRANGE.length + OPERATIONS.length + LINES.length} lines are refused, each by name`, () =>
+test(`sealed nonsense behind a good batch: ${STRANGE.length + BAD_CHANGES.length + LINES.length} lines are refused, each by name`, () =>
   withStore({}, async (opened) => {
     const { store, dir } = opened;
     for (const name of ['a', 'b', 'c']) await addPet(store, name);
@@ -255,7 +255,7 @@ test(`sealed nonsense behind a good batch: ${STRANGE.length + OPERATIONS.length 
     const lines = [
       ...STRANGE.map((line) => place + line),
       ...LINES.map((line) => line.replace(/\bB\b/, batch)),
-      ...OPERATIONS.map((change) => JSON.stringify({ batch, n: 0, last: true, ...change }).slice(1)),
+      ...BAD_CHANGES.map((change) => JSON.stringify({ batch, n: 0, last: true, ...change }).slice(1)),
     ];
     for (const line of lines) {
       writeFileSync(path, whole);

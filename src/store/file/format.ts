@@ -42,7 +42,7 @@ export interface Header {
   counters?: Counters;
 }
 
-/** Throws on a text that is no Unicode. */
+/** Throws on a text that is not valid Unicode. */
 function mustBeUnicode(_: string, value: unknown): unknown {
   if (typeof value === 'string' && /\p{Surrogate}/u.test(value)) throw new Error('a lone surrogate');
   return value;
