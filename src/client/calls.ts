@@ -125,6 +125,7 @@ export class Calls {
       this.#turns.hold(concerned, ms > MAX_TOLD_MS ? budgetMs : ms, fault);
     if (fault?.status === 429) hold(ALL, waitFor(fault, tries), fault);
     else if (fault?.retryAfter) hold(operation, waitFor(fault, tries), fault);
+    if (fault && isPassing(fault)) this.#turns.sentAgain = 0;
     const limits = limitsIn(headers);
     if (limits === undefined && this.limits !== undefined) return;
     this.limits = limits;

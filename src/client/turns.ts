@@ -43,11 +43,15 @@ export interface Turn {
  */
 type Hold = { told: number; until: number; fault: PetstoreError; returned: number; nextAt: number };
 
+const spacing = (returned: number) => SPACING_MS / (1 + Math.floor(returned / RETURNING_AT_A_PACE));
+
 /** In place of an operation's name: all operations. */
 export const ALL = '';
 
 export class Turns {
   size = FIRST_IN_FLIGHT;
+  /** How many calls were sent again since the last failure: the more there are, the faster. */
+  sentAgain = 0;
   #underWay = 0;
   #nextRetryAt = 0;
   readonly #queue: Turn[] = [];
@@ -119,9 +123,9 @@ export class Turns {
 
   /** Keeps a distance before the next call under the same holds, and before the next that failed too. */
   #spaceBehind(turn: Turn, now: number): void {
-    if (turn.tries > 0) this.#nextRetryAt = now + SPACING_MS;
+    if (turn.tries > 0) this.#nextRetryAt = now + spacing(this.sentAgain++);
     for (const hold of this.#holdsOn(turn)) {
-      hold.nextAt = now + SPACING_MS / (1 + Math.floor(hold.returned++ / RETURNING_AT_A_PACE));
+      hold.nextAt = now + spacing(hold.returned++);
     }
   }
 

@@ -121,6 +121,17 @@ test('what was never sent comes back as slowly as what was refused, in order, an
   assert.ok(times[199] - times[0] < 6_000, `${times}`);
 });
 
+test('after a gateway had no upstream for a while, the many calls that failed come back faster and faster, in time', async (t) => {
+  const count = 1_000;
+  const { create, sent } = await exact(t, (_, nth) => (nth <= count ? { status: 502 } : made));
+  const created = Array.from({ length: count }, (_, n) => create(n));
+  await Promise.all(created);
+  const again = sent.slice(count).filter(({ name }, at) => sent.findIndex((one) => one.name === name) < count + at);
+  const times = again.map(({ at }) => at - again[0].at);
+  assert.ok(densest(times.slice(0, 16)) === 1 && densest(times.slice(0, 64)) <= 4, `${times.slice(0, 64)}`);
+  assert.ok(times[times.length - 1] < 15_000, `the last came back after ${times[times.length - 1]} ms`);
+});
+
 test('who comes back after a refusal holds up no operation that it did not concern, and is not passed by its own', async (t) => {
   const { client, create, sent } = await exact(t, (name, count) =>
     count <= 4 ? refusal(503, 'unavailable', wait(5)) : name === 0 ? json(REX) : made,
