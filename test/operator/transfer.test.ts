@@ -90,6 +90,7 @@ test('a seed that is not what it should be is told with its place, 20 faults of 
     ['{"categories":1,"pets":null}', /^categories must be a JSON array; pets must be a JSON array$/],
     ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', /^categories\.0\.id must be a 64-bit integer; zoo is unknown$/],
     [many, /^pets\.0\.name .*; pets\.9\.categoryId [^;]+; and 5,982 more faults$/],
+    ['{}'.padEnd(1_048_577), /^longer than 1048576 bytes; use petstore import for many animals$/],
   ] as const) {
     await writeFile(at('seed'), text);
     const told = await seedOf(at('seed')).then(String, (error: Error) => error.message);

@@ -279,7 +279,8 @@ test('store time runs on, whatever is done to the clock; a start follows it only
   const starts = [
     [began + 2_000, began + 2_000],
     [began, began + 1_000], // set back
-    [began + 29 * DAY_MS, began + 29 * DAY_MS],
+    [began + 1_000 + 30 * DAY_MS, began + 1_000 + 30 * DAY_MS],
+    [began + 1_001 + 30 * DAY_MS, began + 1_000], // a month ahead
     [began + 400 * DAY_MS, began + 1_000], // years ahead
   ];
   for (const [wall, unix] of starts) assert.equal((await at(wall)).store.unix(), unix);

@@ -28,7 +28,7 @@ const MADE = { id: 1, status: 'available', at: 1 };
 /** What is no id, count, moment, text, list, or object, wherever one is to be. */
 const NO_ID = [0, -1, 1.5, '1', null, true, [], {}, 2 ** 53, undefined];
 const NO_COUNT = [-1, 0.5, '1', null, [], 2 ** 53, undefined];
-const NO_MOMENT = [-1, '1', null, [], 8.64e15 + 1, undefined];
+const NO_MOMENT = [-1, '1', null, [], Date.UTC(10_000, 0), undefined];
 const NO_TEXT = [1, null, true, [], {}, undefined];
 const NO_LIST = [1, null, 'x', {}, undefined];
 const NO_OBJECT = [1, null, 'x', [], undefined];
@@ -53,7 +53,7 @@ const each = <T extends object>(whole: T, member: keyof T & string, values: read
 
 const pets = [
   ...each(PET, 'id', NO_ID),
-  ...each(PET, 'name', NO_TEXT),
+  ...each(PET, 'name', [...NO_TEXT, 'x'.repeat(511)]),
   ...each(PET, 'categoryId', NO_INT64),
   ...each(PET, 'status', [...NO_TEXT, 'sold out', 'toString', 'placed']),
   { ...PET, colour: 'red' },
@@ -64,7 +64,7 @@ const keys = [
   ...each(KEY, 'name', NO_TEXT),
   ...each(KEY, 'plan', [...NO_TEXT, 'gold']),
   ...each(KEY, 'perMinute', [...NO_ID, 1e9 + 1]),
-  ...each(KEY, 'perDay', NO_ID),
+  ...each(KEY, 'perDay', [...NO_ID, 1e9 + 1]),
   ...each(KEY, 'environment', [...NO_TEXT, 'test']),
   ...each(KEY, 'createdAt', NO_MOMENT),
   ...each(KEY, 'secrets', [
