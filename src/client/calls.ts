@@ -111,7 +111,7 @@ export class Calls {
     const changes = call.method !== 'GET';
     const before = call.outcomeUnknown;
     call.tries++;
-    call.outcomeUnknown = changes; // nobody knows while it is under way, or who stopped it in the hook
+    call.outcomeUnknown = changes; // unknown while under way, and for a caller that stops the call in its hook
     call.seen = nothing();
     const reply = await exchange(this.#options.fetch, call, whole);
     call.outcomeUnknown = before || (changes && (reply.fault === undefined || mayBeDone(reply.fault)));

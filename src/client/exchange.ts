@@ -21,7 +21,7 @@ export interface Asked {
   body: string | undefined;
 }
 
-/** One try of it: the part of the reply that has come, and how long it may take. */
+/** One try of a request: the part of the reply that has come, and the time that it may take. */
 export type Try = Asked & { seen: Reply; timeoutMs: number };
 
 /** `fault`: the reply is an error, or not the expected one. `json`: undefined if the caller's copy is current (304). */
@@ -120,7 +120,7 @@ function judge({ method, url, headers: sent, seen }: Try, bytes: Uint8Array): Re
   if (isRight && status >= 200 && status < 300) return { ...seen, json };
   const { code, message } = (json ?? {}) as { code?: unknown; message?: unknown };
   if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(seen, code, message);
-  return failed(seen, 'bad_reply', `${told}, not what was asked for`);
+  return failed(seen, 'bad_reply', `${told}, not the expected reply`);
 }
 
 const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;

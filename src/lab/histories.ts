@@ -29,7 +29,7 @@ class History {
   readonly links = new Links();
   /** In order of arrival. */
   readonly #requests: RequestRecord[] = [];
-  /** The newest POSTs older than these: a failed one may still come again, whatever was asked since. */
+  /** The newest POSTs older than these: a failed one may still come again, even after many other requests. */
   readonly #posts: RequestRecord[] = [];
   readonly #tallies = new Tallies();
 

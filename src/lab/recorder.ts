@@ -113,7 +113,7 @@ export class Recorder {
     one.petsVersion = this.#read.pets.version;
     one.waitUntil = this.#waitUntil(exchange, reply);
     const page = nextPage(headerOf(reply, 'Link'));
-    // From the head on: who reads it may ask for the next page while the body is still under way.
+    // Known from the head on: a client may ask for the next page while the body is still under way.
     if (page !== undefined && one.status !== null) underWay.state.history.links.add(page);
     const end = (isLost: boolean) => this.#end(exchange, isLost);
     if (NEVER_ARRIVES.includes(fault)) req.from.socket.once('finish', () => end(true));

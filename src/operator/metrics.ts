@@ -179,8 +179,8 @@ function isOurs(host: string, listened: string): boolean {
 const asking = new WeakSet<Socket>();
 
 /**
- * A scrape takes a millisecond, and 64 KiB hold 1,500 requests: one behind another that is not answered ends the
- * connection. As an upgrade to another protocol it makes node:http read no further in what has come.
+ * A request on a connection to the metrics. A scrape takes a millisecond, and 64 KiB hold 1,500 requests: so one
+ * behind an unanswered one ends the connection. As an `upgrade` it makes node:http read no further bytes.
  */
 class Scrape extends IncomingMessage {
   readonly #isTooEarly: boolean;

@@ -99,7 +99,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.
   const at = { host: settings.host, port: settings.port };
   const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
-  const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start tells what was kept`;
+  const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start shows which writes were kept`;
   const onFatal = (error: unknown) => void drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
   const maxBytes = maxBytesOf(settings.maxStoreMb);
   const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch, ...team?.engine };

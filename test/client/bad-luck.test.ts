@@ -108,7 +108,7 @@ const LUCK: Record<string, Luck> = {
   'no type': { fault: { status: 200, body: 'x' }, says: `200 of no type from URL, ${not}`, code: 'bad_reply', ...ODD },
   'other JSON': {
     fault: json({}),
-    says: '200 application/json from URL, not what was asked for',
+    says: '200 application/json from URL, not the expected reply',
     code: 'bad_reply',
     ...ODD,
   },

@@ -236,7 +236,7 @@ test('fdatasync fails: the write is told as unknown, and the server ends with 1'
   }
   const { exit, stderr } = await server.ended;
   assert.equal(exit, 1);
-  assert.match(stderr, /"level":"error","message":"the disk failed; the next start tells what was kept"/);
+  assert.match(stderr, /"level":"error","message":"the disk failed; the next start shows which writes were kept"/);
   assert.ok(names.length > 0 && names.length < SYNC_THAT_FAILS);
   const kept = (await done('export')).match(/animal \d/g) ?? [];
   assert.deepEqual(kept.slice(0, names.length), names);
