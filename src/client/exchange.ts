@@ -43,7 +43,6 @@ export async function exchange(send: Fetch, asked: Try, whole: AbortSignal): Pro
   const timer = setTimeout(late, timeoutMs);
   try {
     const bytes = await Promise.race([endOf(attempt.signal), receive(send, asked, attempt.signal)]);
-    await new Promise((go) => setTimeout(go)); // until the connection is free again: else the next call opens another
     return judge(asked, bytes);
   } catch (error) {
     attempt.abort(); // ends a fetch that is still under way

@@ -105,6 +105,29 @@ async function exact(t: TestContext, answer: (name: number, sent: number) => Ans
   return { client, create, sent };
 }
 
+test('no call is sent between the end of a refusal and the moment it holds the others', async (t) => {
+  const fault = inTurn(refusal(429, 'rate_limited', wait(60)), json(REX));
+  const late: Promise<unknown>[] = [];
+  const own: Fetch = async (url, init) => {
+    const { body, ...reply } = await fetch(url, init);
+    const flush = () => void setImmediate(() => late.push(failure(client.getPet(1)))); // before a timer of 0 ms fires
+    return {
+      ...reply,
+      status: 429,
+      headers: new Headers(wait(60)),
+      body: body?.pipeThrough(new TransformStream({ flush })),
+    };
+  };
+  const sleep = () => new Promise<never>(() => {});
+  const { client, front } = await harness(t, fault, { fetch: own, timing: { sleep } });
+  const refused = failure(client.getPet(1));
+  await until(() => late.length === 1);
+  await new Promise((go) => setTimeout(go, 50));
+  assert.equal(front.asked.length, 1);
+  await client.close();
+  await Promise.all([refused, ...late]);
+});
+
 test('what was never sent comes back as slowly as what was refused, in order, and then faster and faster', async (t) => {
   const refused = refusal(429, 'rate_limited', { ...limits(50), ...wait(5) });
   const { create, sent } = await exact(t, (_, count) => (count <= 4 ? refused : json(REX, limits(50), 201)));
