@@ -81,6 +81,24 @@ test('a 503 with Retry-After holds its operation alone, a 429 all of them', asyn
   }
 });
 
+test('what is told is waited for up to 25 hours; a longer wait holds others for the budget of one call', async (t) => {
+  for (const [seconds, isAsked] of [
+    [25 * 3_600, false],
+    [25 * 3_600 + 1, true],
+  ] as const) {
+    const answer = inTurn(refusal(429, 'rate_limited', wait(seconds)), json(REX));
+    const { client, front, time } = await harness(t, answer);
+    const options = { budgetMs: 1_000 };
+    assert.equal((await failure(client.getPet(1, options))).code, 'rate_limited');
+    time.advance(3_000);
+    const later = await client.getPet(1, options).then(
+      () => true,
+      () => false,
+    );
+    assert.deepEqual([later, front.asked.length], [isAsked, isAsked ? 2 : 1], `${seconds} s`);
+  }
+});
+
 /** A client whose own fetch answers at once: it tells which call was sent when, to the millisecond. */
 async function exact(t: TestContext, answer: (name: number, sent: number) => Answer, options = {}) {
   const time = new SetClock();

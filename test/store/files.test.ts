@@ -18,7 +18,14 @@ import { SlotLimiter } from '../../src/access/limiter.ts';
 import { VersionError } from '../../src/store/change-json.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import { DamagedError, isSealed, seal } from '../../src/store/file/format.ts';
+import {
+  DamagedError,
+  encodeBatch,
+  isSealed,
+  MAX_BATCH_BYTES,
+  MAX_LINE_BYTES,
+  seal,
+} from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
@@ -432,6 +439,15 @@ test('who asks for a compaction while one is under way waits for that one', asyn
     await journal.compact();
     assert.deepEqual([asked, filesIn(dir)], [2, ['store-000003.jsonl']]);
   });
+});
+
+test('a line has 4 MiB at most and a batch 32, each character counted as three bytes: what is more is refused whole', () => {
+  const named = (length: number) => ({ op: 'setCategory' as const, category: { id: 1, name: 'x'.repeat(length) } });
+  assert.ok(encodeBatch(1, [named(MAX_LINE_BYTES - 200)]).length <= MAX_LINE_BYTES);
+  assert.throws(() => encodeBatch(1, [named(MAX_LINE_BYTES)]), { failure: 'rejected' });
+  const [half, most] = [3_700_000, Math.floor(MAX_BATCH_BYTES / 3)];
+  assert.ok(encodeBatch(1, [named(half), named(half), named(most - 2 * half - 500)]).length < most);
+  assert.throws(() => encodeBatch(1, [named(half), named(half), named(most - 2 * half)]), { failure: 'busy' });
 });
 
 test('a file is compacted by itself when it has grown beyond 64 MiB; a failure is told', async () => {
