@@ -42,7 +42,7 @@ interface Tally {
 /** The counts of all rules for one key. Each rule judges a request once. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
-  readonly #judged = new Map<Rule, WeakMap<RequestRecord, Judgement['is']>>();
+  readonly #judged = new Map<Rule, WeakMap<RequestRecord, { is: Judgement['is']; id: string }>>();
 
   of(rule: Rule): Tally {
     const tally = this.#tallies.get(rule) ?? { good: 0, bad: 0, hidden: 0, requestIds: [] };
@@ -70,13 +70,13 @@ export class Tallies {
     const judged = this.#judged.get(rule) ?? new WeakMap();
     this.#judged.set(rule, judged);
     const was = judged.get(of);
-    if (was === is || (was === 'bad' && !rule.revises)) return;
+    if (was?.is === is || (was?.is === 'bad' && !rule.revises)) return;
     const tally = this.of(rule);
-    if (was !== undefined) tally[was]--;
-    judged.set(of, is);
+    if (was !== undefined) tally[was.is]--;
+    judged.set(of, { is, id: by.requestId });
     tally[is]++;
-    if (is === 'bad') tally.requestIds = [...tally.requestIds, by.requestId].slice(-MAX_REQUEST_IDS);
-    else if (tally.bad === 0) tally.requestIds = [];
+    if (was?.is === 'bad') tally.requestIds = tally.requestIds.filter((id) => id !== was.id);
+    else if (is === 'bad') tally.requestIds = [...tally.requestIds, by.requestId].slice(-MAX_REQUEST_IDS);
   }
 }
 

@@ -30,7 +30,6 @@ export class Recorder {
   readonly #underWay = new WeakMap<Exchange, UnderWay>();
   /** The requests under way on each connection, and the moment it was last in use. */
   readonly #connections = new WeakMap<Connection, { underWay: Set<Exchange>; line: Line }>();
-  #newestConnection = 0;
 
   constructor(clock: Clock, read: Reading) {
     this.#clock = clock;
@@ -44,7 +43,6 @@ export class Recorder {
     const line: Line = { idleSince: this.#clock.now() };
     this.#connections.set(connection, { underWay, line });
     const over = () => (line.endedAfterMs ??= this.#clock.now() - line.idleSince);
-    this.#newestConnection = Math.max(this.#newestConnection, connection.number);
     connection.socket.once('close', () => {
       over();
       for (const exchange of underWay) this.#end(exchange, true);
@@ -62,8 +60,9 @@ export class Recorder {
     const { url: target = '', method = '', headers } = req;
     const key = headers['idempotency-key'];
     const page = pageOf(target);
+    const at = this.now(exchange.caller as ApiKey);
     const one: RequestRecord = {
-      at: this.now(exchange.caller as ApiKey),
+      at,
       endedAt: Number.POSITIVE_INFINITY,
       unix: this.#clock.wall(),
       method,
@@ -71,6 +70,7 @@ export class Recorder {
       operation: endpoint?.name ?? null,
       requestId: id,
       connection: req.from.number,
+      connectedAt: at - (this.#clock.now() - req.from.openedAt),
       opens: this.sees(req.from),
       line: this.#connections.get(req.from)!.line,
       key: key === undefined ? undefined : mark(key),
@@ -86,7 +86,6 @@ export class Recorder {
       isLost: true,
       isKept: false,
       waitUntil: undefined,
-      newestConnection: 0,
       petsVersion: 0,
     };
     state.hasBanBegun = false;
@@ -137,7 +136,6 @@ export class Recorder {
     one.ms = Math.round(10 * (this.#clock.now() - beganMs)) / 10;
     one.isLost = isLost;
     one.isKept = !isLost && (endsByItself(req) || (res.shouldKeepAlive && !req.from.isEnding));
-    one.newestConnection = this.#newestConnection;
     if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
     state.history.end(one);

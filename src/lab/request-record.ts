@@ -18,6 +18,8 @@ export interface RequestRecord {
   operation: string | null;
   requestId: string;
   connection: number;
+  /** The moment at which that connection was opened. */
+  connectedAt: number;
   /** The state of that connection now: the idle ms after which it ended, if it has. */
   line: { endedAfterMs?: number };
   /** Whether no request of this key came on that connection before. */
@@ -37,8 +39,6 @@ export interface RequestRecord {
   code: string | undefined;
   /** The moment until which its Retry-After told the client to wait. */
   waitUntil: number | undefined;
-  /** The number of the newest connection at the moment it ended. */
-  newestConnection: number;
   /** Whether a Link had named the page that it asks for; undefined if it asks for the first. */
   isLinked: boolean | undefined;
   /** Whether a proxy has put its header into it. */

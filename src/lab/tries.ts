@@ -26,16 +26,9 @@ export function triesOf(requests: readonly RequestRecord[]): Try[] {
 export function shown(requests: readonly RequestRecord[], limit: number): object[] {
   const tries = triesOf(requests).reverse().slice(0, limit);
   return tries.map(({ one, again, waited }) => {
-    const { method, target, operation, status, requestId, connection, fault, ms } = one;
-    const about = { method, target, operation, status, requestId, connection };
-    return {
-      at: new Date(one.unix).toISOString(),
-      ...about,
-      idempotencyKey: one.key ?? null,
-      fault,
-      ms,
-      again,
-      waited,
-    };
+    const { unix, method, target, operation, status, requestId, connection, key = null, fault, ms } = one;
+    const at = new Date(unix).toISOString();
+    const asked = { at, method, target, operation, status, requestId, connection };
+    return { ...asked, idempotencyKey: key, fault, ms, again, waited };
   });
 }

@@ -29,7 +29,7 @@ const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
 function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
   if (newest.at < told.endedAt) return false;
   if (newest.same === told.same || newest.connection === told.connection) return true;
-  return newest.connection > told.newestConnection && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
+  return newest.connectedAt > told.endedAt && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
 }
 
 /** Judges each refusal: bad by a request that came too early, good by one that came in time. */

@@ -45,7 +45,7 @@ function requestAt(at: number, same: string, status: number): RequestRecord {
     isProxied: false,
     petsVersion: 1,
   };
-  return { at, status, waitUntil: undefined, newestConnection: 1, ...request, ...reply, ...marks };
+  return { at, status, waitUntil: undefined, connectedAt: 0, ...request, ...reply, ...marks };
 }
 
 /** One client in one drill: its rows of failures, each followed by the reply that ends it. */

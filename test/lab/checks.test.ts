@@ -20,16 +20,17 @@ const OVER = { endedAfterMs: 1 };
 const OPEN = {};
 
 /**
- * Requests as a good client sends them; by default every one is another GET on connection 1. Each knows of connections
- * that were used before it.
+ * Requests as a good client sends them; by default every one is another GET on connection 1. A connection is
+ * opened with its first request.
  */
 function history(...rows: Told[]): RequestRecord[] {
-  let newestConnection = 0;
+  const connected = new Map<number, number>();
   return rows.map(({ s, took = 1, wait, method = 'GET', ...rest }, place) => {
     const at = Math.round(1_000 * s);
     const target = rest.target ?? `/v1/pets?limit=${place + 1}`;
     const waitUntil = wait === undefined ? undefined : at + took + 1_000 * wait;
-    newestConnection = Math.max(newestConnection, rest.connection ?? 1);
+    const connection = rest.connection ?? 1;
+    connected.set(connection, connected.get(connection) ?? at);
     const request = {
       unix: at,
       operation: 'listPets',
@@ -52,7 +53,7 @@ function history(...rows: Told[]): RequestRecord[] {
       method,
       target,
       waitUntil,
-      newestConnection,
+      connectedAt: connected.get(connection)!,
       ...request,
       ...marks,
       ...reply,
@@ -124,6 +125,11 @@ const TABLE: Record<string, Row[]> = {
     ],
     ['unseen', 'another on a new connection within a second', [refused(0), get(1, { connection: 2 })]],
     ['fail', 'a second after, on a connection opened since', [refused(0), get(1.001, { connection: 2 })], ['r1']],
+    [
+      'unseen',
+      'a second after, on a connection that waited for its first request since before',
+      [refused(0), get(1.5, { connection: 2, connectedAt: 0 })],
+    ],
     ['unseen', 'a process of its own, on an older connection, was never told', TWO_PROCESSES],
     [
       'unseen',
@@ -440,6 +446,21 @@ test('a POST may still come again, and be forgotten, though 256 others came with
     ['unseen', 201, 'fail'],
     ['fail', 0, 'pass'],
   ]);
+});
+
+test('a POST that was forgotten and came late is named no longer; another one still is', () => {
+  const tallies = new Tallies();
+  const [first, second, late] = history(
+    post(0, { ...lost, same: 'x' }),
+    post(0, { ...lost, same: 'y' }),
+    post(9, { same: 'x' }),
+  );
+  const named = (now: number, ...requests: RequestRecord[]) => {
+    tallies.settle(requests, now);
+    return resultOf(gradeOf(tallies), 'finished').requestIds;
+  };
+  assert.deepEqual(named(6_000, first, second), ['r0', 'r1']);
+  assert.deepEqual(named(9_001, first, second, late), ['r1']);
 });
 
 test('how long a POST may still come again', () => {
