@@ -18,14 +18,7 @@ import { SlotLimiter } from '../../src/access/limiter.ts';
 import { VersionError } from '../../src/store/change-json.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import {
-  DamagedError,
-  encodeBatch,
-  isSealed,
-  MAX_BATCH_BYTES,
-  MAX_LINE_BYTES,
-  seal,
-} from '../../src/store/file/format.ts';
+import { DamagedError, encodeBatch, isSealed, seal } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
@@ -440,6 +433,9 @@ test('who asks for a compaction while one is under way waits for that one', asyn
     assert.deepEqual([asked, filesIn(dir)], [2, ['store-000003.jsonl']]);
   });
 });
+
+const MAX_LINE_BYTES = 4 * 1024 * 1024;
+const MAX_BATCH_BYTES = 32 * 1024 * 1024;
 
 test('a line has 4 MiB at most and a batch 32, each character counted as three bytes: what is more is refused whole', () => {
   const named = (length: number) => ({ op: 'setCategory' as const, category: { id: 1, name: 'x'.repeat(length) } });
