@@ -81,12 +81,17 @@ async function tell(running: Promise<Run>, { through, json, junit, save, ...sett
     return failedRun(through, reasonOf(error));
   });
   const { document, table, xml, failed } = report(run, settings);
-  if (save !== undefined && run.error === undefined) await writeFile(save, `${document}\n`);
-  if (junit !== undefined) await writeFile(junit, xml);
-  if (json || failure === undefined) await print(json ? document : table);
+  const kept = await Promise.allSettled([
+    save !== undefined && run.error === undefined ? writeFile(save, `${document}\n`) : undefined,
+    junit !== undefined ? writeFile(junit, xml) : undefined,
+  ]);
+  let unprinted: unknown; // whoever reads no further is no reason for a status 0
+  if (json || failure === undefined) await print(json ? document : table).catch((error) => (unprinted = error));
+  for (const one of kept) if (one.status === 'rejected') throw one.reason;
   if (run.error !== undefined) throw failure ?? new Error(run.error);
   const what = settings.before === undefined ? (failed.length === 1 ? 'breaks' : 'break') : 'changed';
   if (failed.length > 0) throw new Error(`${counted(failed.length, 'case')} ${what}: ${failed.join(', ')}`);
+  if (unprinted !== undefined) throw unprinted;
 }
 
 const contentOf = (file: string): Promise<string> =>
@@ -97,8 +102,12 @@ const contentOf = (file: string): Promise<string> =>
 function kept(file: string, content: string): Run {
   try {
     const run: Run = JSON.parse(content);
-    if (run.cases.every(({ id, verdict, why }) => [id, verdict, why].every((one) => typeof one === 'string')))
+    const isWhole = run.error === undefined && run.cases.length > 0; // else all would be as before
+    if (
+      isWhole &&
+      run.cases.every(({ id, verdict, why }) => [id, verdict, why].every((one) => typeof one === 'string'))
+    )
       return run;
   } catch {}
-  throw new Error(`${file} is not a report of probe gateway --save or --json`);
+  throw new Error(`${file} is not a report of a whole run of probe gateway --save or --json`);
 }

@@ -84,6 +84,23 @@ test('a table with the evidence, JSON in its shape, JUnit, what may break, and w
   assert.deepEqual([changed.verdict, changed.changed], ['same', 'it was breaks: X_Under is gone']);
 });
 
+test('what breaks decides the status though nobody reads the table', async (t) => {
+  const { port, through } = await gatewayWith(t, UNDERSCORE);
+  const words = [
+    'probe',
+    'gateway',
+    '--listen',
+    `127.0.0.1:${port}`,
+    '--through',
+    through,
+    '--only',
+    'header-underscore',
+  ];
+  const shell = ['bash', '-c', 'exec 3>&1; { "$@"; echo "status $?" >&3; } | true', 'bash'];
+  const { stdout } = await program(words, { before: shell });
+  assert.equal(stdout, 'status 1\n');
+});
+
 test('wrong words and files: exit 2 and 1, in one sentence', async (t) => {
   const dir = await temporary(t);
   const [port, file] = [await freePort(), join(dir, 'file')];
@@ -99,7 +116,29 @@ test('wrong words and files: exit 2 and 1, in one sentence', async (t) => {
     '2 petstore probe gateway: there is no case header-hots; did you mean header-host?',
   );
   assert.match(await told('--accept', join(dir, 'none')), /^1 .*none: no such file or directory$/);
-  assert.match(await told('--against', file), /^1 .*file is not a report of probe gateway/);
+  assert.match(await told('--against', file), /^1 .*file is not a report of a whole run of probe gateway/);
+  for (const run of [{ cases: [] }, { cases: [{ id: 'header-host', verdict: 'same', why: '' }], error: 'lost' }]) {
+    await writeFile(file, JSON.stringify(run));
+    assert.match(await told('--against', file), /^1 .*file is not a report of a whole run of probe gateway/);
+  }
+  const unkept = await probe(
+    port,
+    itself,
+    '--only',
+    'header-host',
+    '--json',
+    '--save',
+    dir,
+    '--junit',
+    join(dir, 'xml'),
+  );
+  assert.match(unkept.stderr, /directory/);
+  assert.deepEqual(
+    [unkept.exit, JSON.parse(unkept.stdout).cases.length],
+    [1, 1],
+    'what was found is told all the same',
+  );
+  assert.match(await readFile(join(dir, 'xml'), 'utf8'), /tests="1" failures="0"/);
   const missing = await program(['probe', 'gateway', '--listen', '127.0.0.1:1']);
   assert.match(`${missing.exit} ${missing.stderr}`, /^2 petstore probe gateway: --through is missing/);
   const unknown = await probe(port, itself, '--only', 'lost-gte');
