@@ -88,7 +88,7 @@ export const AMBIGUITY: Row[] = [
     const sending = smuggling(to).map((text, at) => {
       const talk = at === 0 ? first : to.connect();
       talk.write(text);
-      return talk.whole(1).then(() => talk.whole(2, HIDDEN_MS));
+      return talk.whole(1).then(() => talk.whole(2, HIDDEN_MS + to.delayMs));
     });
     return Promise.all(sending);
   }),

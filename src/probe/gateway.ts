@@ -5,7 +5,7 @@ import { AMBIGUITY } from './ambiguity.ts';
 import { judge } from './judgement.ts';
 import { addedTo } from './kept.ts';
 import { live, lived } from './lived.ts';
-import { type Arrival, type Exchange, Origin } from './origin.ts';
+import { type Arrival, type Exchange, IDLE_MS, Origin } from './origin.ts';
 import { REPLIES } from './replies.ts';
 import type { Result, Run } from './report.ts';
 import { REQUESTS } from './requests.ts';
@@ -86,6 +86,8 @@ class Probe {
   readonly #address: Address;
   readonly #overAt: number;
   readonly #added = new Map<string, string>();
+  readonly #addedToRequests = new Map<string, string>();
+  #delayMs = 0;
   readonly #talks = new Set<Talk>();
   #exchanges = 0;
   #look?: Promise<void>;
@@ -108,8 +110,13 @@ class Probe {
   async hello(): Promise<void> {
     const { url } = this.#address;
     for (const overAt = performance.now() + MAX_HELLO_MS; ; await wait(250)) {
+      const begun = lived();
       const { arrived, reply, talks } = await this.#exchange(HELLO);
-      if (arrived.length > 0 && reply !== undefined) return;
+      if (arrived.length > 0 && reply !== undefined) {
+        this.#delayMs = Math.max(0, lived() - begun - SETTLED_MS);
+        this.origin.idleMs = IDLE_MS + this.#delayMs;
+        return;
+      }
       if (performance.now() < overAt) continue;
       if (arrived.length > 0) throw new Error(`${url} reaches the probe, but does not pass its reply back`);
       if (reply === undefined || statusOf(reply) === 0) throw new Error(unreachable(url, talks[0]));
@@ -150,7 +157,7 @@ class Probe {
       this.#talks.add(talk);
       return talks[talks.push(talk) - 1];
     };
-    const to = new Sender(`${this.#run}-${++this.#exchanges}`, this.#address, connect);
+    const to = new Sender(`${this.#run}-${++this.#exchanges}`, this.#address, this.#delayMs, connect);
     const { arrived, answer } = exchangeOf(row, to.token);
     this.origin.expect(to.token, { arrived, answer });
     const [talk, said] = [connect(), row.send(to)];
@@ -166,13 +173,16 @@ class Probe {
     const pairs = talks.flatMap(({ requests, finals }) =>
       requests.map((sent, at) => ({ sent, arrival: arrivalOf(sent, arrived), reply: finals[at] })),
     );
-    for (const { arrival, reply } of pairs) {
+    for (const { sent, arrival, reply } of pairs) {
+      for (const [name, value] of arrival && !row.isAmbiguous ? addedTo(sent, arrival) : [])
+        this.#addedToRequests.set(name, value);
       const isOrigins = arrival?.answered !== undefined && reply !== undefined && markOf(reply) !== undefined;
       for (const [name, value] of isOrigins ? addedTo(arrival.answered!, reply) : []) this.#added.set(name, value);
     }
-    const isDirect = talks.some(({ port }) => port === arrived[0]?.port);
+    const isDirect = talks.some(({ ends }) => ends !== undefined && ends === arrived[0]?.ends);
     const first = { request: arrived[0], reply: finals[0] };
-    return { to, talks, arrived, ...first, finals, came, pairs, added: this.#added, isDirect, mark };
+    const added = { added: this.#added, addedToRequests: this.#addedToRequests };
+    return { to, talks, arrived, ...first, finals, came, pairs, ...added, isDirect, mark };
   }
 }
 

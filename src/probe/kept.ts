@@ -24,12 +24,12 @@ export const keepsBody = (found: string, sent: string): Judgement =>
 
 const namesIn = ({ headers }: Message) => [...new Set(headers.map(([name]) => name))];
 
-/** Lines of one name may become one (RFC 9110 5.3), except Set-Cookie. A gateway that codes bodies adds to Vary. */
+/** Lines may become one (RFC 9110 5.3), never one many, nor Set-Cookie. A gateway that codes bodies adds to Vary. */
 function isAsSent(sent: Message, found: Message, name: string): boolean {
   const [was, is] = [linesOf(sent, name), linesOf(found, name)];
   const list = (lines: string[]) => lines.join(',').replace(/\s*,\s*/g, ',');
   if (name === 'Vary' && `${list(is)},`.startsWith(`${list(was)},`)) return true;
-  const mayJoin = was.length !== is.length && name.toLowerCase() !== 'set-cookie';
+  const mayJoin = was.length > is.length && name.toLowerCase() !== 'set-cookie';
   if (is.length === 0) return false;
   return was.join('\n') === is.join('\n') || (mayJoin && list(was) === list(is));
 }
@@ -83,11 +83,19 @@ export function keepsRequest(
   return is === was ? same() : allowed(`${told}, which means the same`);
 }
 
-/** Headers of the reply that the origin did not send, except those that hops may add by rule. */
+/** Headers of a message that its sender did not send, except those that hops may add by rule. */
 export const addedTo = (sent: Message, found: Message): [name: string, value: string][] =>
   namesIn(found)
     .filter((name) => !BY_RULE.test(name.toLowerCase()) && headerOf(sent, name) === undefined)
     .map((name) => [name, headerOf(found, name) ?? '']);
+
+/** `telling`: the headers that mean something to the receiver. */
+export function judgedAdded(added: ReadonlyMap<string, string>, telling: RegExp): Judgement {
+  const told = [...added].filter(([name]) => telling.test(name));
+  if (told.length > 0)
+    return breaks(`the gateway adds ${told.map(([name, value]) => shown(`${name}: ${value}`)).join(' and ')}`);
+  return added.size === 0 ? same() : allowed(`the gateway adds ${[...added.keys()].sort().join(', ')}`);
+}
 
 /** A trailer may be dropped, but not be changed, nor become a header. */
 export function trailerIn({ headers, trailers }: Message, without: string): Judgement {

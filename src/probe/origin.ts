@@ -1,18 +1,23 @@
 /** The origin that a gateway is pointed at: raw sockets, to see every byte and to answer as no service can. */
 import net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { lived, SLICE_MS } from './lived.ts';
+import { live, lived, SLICE_MS } from './lived.ts';
+import { endsOf } from './talk.ts';
 import { headerOf, isInterim, type Message, methodOf, readMessage, readMessages, shown, targetOf } from './wire.ts';
 
 /** The time that node:http keeps an idle connection; in lived time, as the client's waits are. */
 export const IDLE_MS = 5_000;
-const MAX_REQUEST_BYTES = 4 * 1024 * 1024;
+const MAX_REQUEST_BYTES = 2 * 1024 * 1024;
+/** Of one case; no gateway in order sends nearly as many. */
+const MAX_ARRIVALS = 100;
+/** The longest wait for the next part of a request that began before the reply to another. */
+const PART_MS = 50;
 const MAX_CONNECTIONS = 1_000;
 
 /** A request as it arrived. */
 export interface Arrival extends Message {
-  /** The port from which it came: that of the probe's own client, if there is no gateway. */
-  port: number;
+  /** The two ends of its connection: those of the probe's own client, if there is no gateway. */
+  ends: string;
   /** The final reply to it. */
   answered?: Message;
 }
@@ -41,6 +46,8 @@ const BAD = 'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\
 export class Origin {
   /** Requests that no case has sent. */
   strangers = 0;
+  /** The time after which an idle connection ends; it is longer behind a slow gateway. */
+  idleMs = IDLE_MS;
   readonly #exchanges = new Map<string, Exchange>();
   /** Each connection, with a function that ends it if it is idle. */
   readonly #sockets = new Map<net.Socket, () => void>();
@@ -78,28 +85,31 @@ export class Origin {
   }
 
   #serve(socket: net.Socket): void {
-    const { remotePort: port = 0 } = socket;
+    const ends = endsOf([socket.remoteAddress, socket.remotePort], [socket.localAddress, socket.localPort]);
     let text = '';
     let isBusy = false;
     let usedAt = lived();
     let arrival: Arrival | undefined;
     let last: Arrival | undefined;
-    /** `isBehind`: the bytes came before the request in front of them was answered. */
-    const take = (isBehind = false): void => {
-      if (last !== undefined && !isBusy && this.#isSurplus(text, isBehind)) {
+    /** The bytes in `text` came, or began to, before the request in front of them was answered. */
+    let isBehind = false;
+    /** `isAll`: no more bytes are to be expected. */
+    const take = (isAll = false): void => {
+      if (last !== undefined && !isBusy && this.#isSurplus(text, isBehind, isAll)) {
         last.faults.push(`bytes behind it that are no request of anybody: ${shown(text)}`);
         socket.destroy();
       }
-      const message = isBusy || socket.destroyed ? undefined : readMessage(text);
+      const message = isBusy || !socket.writable ? undefined : readMessage(text);
       if (message === undefined) return;
       const exchange = this.#exchanges.get(this.#token.exec(message.head)?.[0] ?? '');
-      if (exchange === undefined) {
+      const isNew = arrival === undefined;
+      if (exchange === undefined || (isNew && exchange.arrived.length >= MAX_ARRIVALS)) {
         this.#refuse(socket, message);
         return;
       }
-      const isNew = arrival === undefined;
-      arrival = Object.assign(arrival ?? { port }, message);
+      arrival = Object.assign(arrival ?? { ends }, message);
       last = arrival;
+      isBehind = false;
       if (isNew) exchange.arrived.push(arrival);
       if (message.faults.length > 0) {
         isBusy = true;
@@ -114,14 +124,15 @@ export class Origin {
       isBusy = true;
       text = text.slice(message.bytes);
       give(socket, arrival, answer).then(() => {
-        isBusy = false;
-        usedAt = lived();
-        take(text !== '');
+        [isBusy, isBehind, usedAt] = [false, text !== '', lived()];
+        take(answer.end !== undefined);
+        const begun = text;
+        if (isBehind) live(PART_MS).then(() => text === begun && take(true));
       });
       arrival = undefined;
     };
     this.#sockets.set(socket, () => {
-      if (!isBusy && lived() - usedAt >= IDLE_MS) socket.destroy();
+      if (!isBusy && lived() - usedAt >= this.idleMs) socket.destroy();
     });
     socket.on('error', () => {}).on('close', () => this.#sockets.delete(socket));
     socket.on('end', () => isBusy || socket.end());
@@ -134,10 +145,11 @@ export class Origin {
   }
 
   /** Another client's request may follow on the same connection, but only after the reply. */
-  #isSurplus(text: string, isBehind: boolean): boolean {
+  #isSurplus(text: string, isBehind: boolean, isAll: boolean): boolean {
     const begins = text.trimStart();
     if (begins === '' || this.#token.test(text)) return false;
-    return isBehind || !/^[A-Z]{1,20}(?: |$)/.test(begins);
+    const isBegun = /^[A-Z]{1,20}(?: |$)/.test(begins); // perhaps of a request of this run, in parts
+    return !isBegun || (isBehind && (isAll || readMessage(text) !== undefined));
   }
 
   /** Answers health checks of a balancer, at the service's own addresses. All other strangers get 421. */

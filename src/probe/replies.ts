@@ -1,7 +1,7 @@
 /** D: the reply as it comes. */
 import { gzipSync } from 'node:zlib';
 import { inPlace, nothing } from './judgement.ts';
-import { trailerIn } from './kept.ts';
+import { judgedAdded, trailerIn } from './kept.ts';
 import type { Arrival } from './origin.ts';
 import { allowed, ask, breaks, get, JSON_TYPE, OK, post, type Row, reply, row, type Sender, same } from './row.ts';
 import type { Talk } from './talk.ts';
@@ -128,12 +128,9 @@ export const REPLIES: Row[] = [
       return isStrong ? breaks('the gateway compresses it under the same strong ETag') : same();
     },
   ),
-  row('reply-headers', '9110 7.7', manner, { allowed: '9110 3.7', isAlone: true, answer: described }, ({ added }) => {
-    const told = [...added].filter(([name]) => TELLING.test(name));
-    if (told.length > 0)
-      return breaks(`the gateway adds ${told.map(([name, value]) => shown(`${name}: ${value}`)).join(' and ')}`);
-    return added.size === 0 ? same() : allowed(`the gateway adds ${[...added.keys()].sort().join(', ')}`);
-  }),
+  row('reply-headers', '9110 7.7', manner, { allowed: '9110 3.7', isAlone: true, answer: described }, ({ added }) =>
+    judgedAdded(added, TELLING),
+  ),
   large('reply-9k', [`X-Large: ${'a'.repeat(9_000)}`]),
   large(
     'reply-90-headers',

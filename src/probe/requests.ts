@@ -1,6 +1,6 @@
 /** A: the request as it arrives. */
 import { gzipSync } from 'node:zlib';
-import { trailerIn } from './kept.ts';
+import { judgedAdded, trailerIn } from './kept.ts';
 import { allowed, ask, breaks, get, JSON_TYPE, PET, post, type Row, row, type Sender, same } from './row.ts';
 import { headerOf, linesOf, shown } from './wire.ts';
 
@@ -27,8 +27,9 @@ const forwarded = (id: string, rule: string, name: string, claim: string): Row =
     const value = headerOf(request, name);
     if (value === undefined) return allowed('the gateway removes it');
     if (value === claim) return allowed('kept as the client wrote it: a service must not believe it');
-    if (value.startsWith(claim)) return same('the gateway adds to it');
     if (!value.includes(claim)) return allowed('the gateway replaces it');
+    const isAddedTo = value.startsWith(claim) && /^ *,/.test(value.slice(claim.length)) && !value.endsWith(claim);
+    if (isAddedTo) return same('the gateway adds to it');
     return breaks(`${shown(value)}: the claim of the client stands last, and services believe it`);
   });
 
@@ -44,6 +45,9 @@ const hop = (id: string, rule: string, name: string, line: string, mayBeOwn = tr
 const GZIPPED = gzipSync(PET).toString('latin1');
 const WIDE = Array.from({ length: 100 }, (_, at) => `X-Many-${at}: ${at}`);
 
+/** Headers that make a service answer otherwise, read the body otherwise or take the request for another client's. */
+const TELLING = /^(?:authorization|cookie|range|if-.*|content-.*|idempotency-key|x-http-method.*|x-method-override)$/i;
+
 export const REQUESTS: Row[] = [
   row('header-host', '9112 3.2', get(), { allowed: '9110 3.7' }, ({ request, to }) => {
     const host = headerOf(request, 'host');
@@ -54,7 +58,7 @@ export const REQUESTS: Row[] = [
   }),
   row('header-authorization', '9110 11.6.2', get()),
   row('header-idempotency-key', '9651 3.3.3', post(['Idempotency-Key: "probe-1"'])),
-  row('header-unknown', '9110 5.1', get(['X-Nobody-Knows: a; b="c, d"'])),
+  row('header-unknown', '9110 5.1', get(['X-Nobody-Knows: A; b="c,  D"'])),
   row('header-underscore', '9110 5.1', get(['X_Under: 1'])),
   row('header-order', '9110 5.3', get(['X-Many: a', 'X-Many: b']), {}, ({ request }) => {
     const isTwo = linesOf(request, 'x-many').length === 2;
@@ -101,4 +105,11 @@ export const REQUESTS: Row[] = [
   }),
   forwarded('header-x-forwarded-for', '7239 7.4', 'X-Forwarded-For', '203.0.113.7'),
   forwarded('header-forwarded', '7239 8.1', 'Forwarded', 'for=203.0.113.7'),
+  row(
+    'request-headers',
+    '9110 7.7',
+    ask('POST', [], PET),
+    { allowed: '9110 3.7', isAlone: true },
+    ({ addedToRequests }) => judgedAdded(addedToRequests, TELLING),
+  ),
 ];

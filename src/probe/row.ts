@@ -1,6 +1,6 @@
 /** A case is a row: the request to send, the answer of the origin, and the expectation at both ends. */
 import type { Answer, Arrival } from './origin.ts';
-import type { Talk } from './talk.ts';
+import type { Address, Talk } from './talk.ts';
 import type { Message } from './wire.ts';
 
 /** The result of a case. */
@@ -72,6 +72,8 @@ export interface Seen {
   pairs: readonly { sent: Message; arrival?: Arrival; reply?: Message }[];
   /** Headers that the gateway added to replies so far in this run, each with a value. */
   added: ReadonlyMap<string, string>;
+  /** Headers that the gateway added to requests so far, each with a value. */
+  addedToRequests: ReadonlyMap<string, string>;
   /** There is no gateway: the probe was sent through itself. */
   isDirect: boolean;
   mark: unknown;
@@ -85,14 +87,17 @@ export class Sender {
   readonly token: string;
   readonly authority: string;
   readonly path: string;
+  /** The time that one request and its reply took: short time-outs are longer by it. */
+  readonly delayMs: number;
   /** One more connection. */
   readonly connect: () => Talk;
   #asked = 0;
 
-  constructor(token: string, { authority, prefix }: { authority: string; prefix: string }, connect: () => Talk) {
+  constructor(token: string, { authority, prefix }: Address, delayMs: number, connect: () => Talk) {
     this.token = token;
     this.authority = authority;
     this.path = `${prefix}/${token}`;
+    this.delayMs = delayMs;
     this.connect = connect;
   }
 

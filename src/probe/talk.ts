@@ -6,7 +6,8 @@ import { isInterim, type Message, methodOf, readMessages, shown, statusOf } from
 
 /** The longest wait for a connection or a reply, unless a case sets another. */
 const WAIT_MS = 3_000;
-const MAX_REPLY_BYTES = 8 * 1024 * 1024;
+/** Ten times the longest reply of a case. It bounds the work, because each part is parsed with all those before it. */
+const MAX_REPLY_BYTES = 256 * 1024;
 
 export interface Address {
   url: string;
@@ -27,6 +28,10 @@ export function addressOf(text: string): Address {
   return { url: text, host: bare, port: Number(port) || (isTls ? 443 : 80), isTls, authority: host, prefix };
 }
 
+/** The name of a connection, the same for its client and its server. */
+export const endsOf = (...ends: [address?: string, port?: number][]): string =>
+  ends.map(([address, port]) => `${address?.replace('::ffff:', '')} ${port}`).join(' to ');
+
 /** On loopback no certificate is needed: nobody else can be at the other end. */
 const isLoopback = (host: string) => host === 'localhost' || host === '::1' || /^127\./.test(host);
 
@@ -41,8 +46,8 @@ export class Talk {
   rest = '';
   /** How the connection ended: `closed`, or the code of the error. */
   ended?: string;
-  /** The local port: the origin sees it if there is no gateway. */
-  port = 0;
+  /** Its two ends: the origin sees the same two if there is no gateway. */
+  ends?: string;
   readonly #socket: net.Socket;
   #sent = '';
   #text = '';
@@ -56,10 +61,14 @@ export class Talk {
       ? tls.connect({ host, port, servername, rejectUnauthorized, ALPNProtocols: ['http/1.1'] })
       : net.connect(port, host);
     this.#socket.setNoDelay(true).setEncoding('latin1');
-    this.#socket.once('connect', () => (this.port = this.#socket.localPort ?? 0));
+    this.#socket.once('connect', () => {
+      const { localAddress, localPort, remoteAddress, remotePort } = this.#socket;
+      this.ends = endsOf([localAddress, localPort], [remoteAddress, remotePort]);
+    });
     this.#socket.on('data', (part: string) => {
       this.#text += part;
-      if (this.#text.length > MAX_REPLY_BYTES) this.#socket.destroy();
+      if (this.#text.length > MAX_REPLY_BYTES)
+        this.#socket.destroy(new Error(`more than ${MAX_REPLY_BYTES} bytes came`));
       this.#read();
     });
     this.#socket.on('error', (error: NodeJS.ErrnoException) => {
@@ -140,7 +149,8 @@ export function unreachable(
   { ended = 'no answer came in time', rest, replies }: Pick<Talk, 'ended' | 'rest' | 'replies'>,
 ): string {
   const other = `${replies.find((one) => statusOf(one) === 0)?.head ?? ''}${rest}`;
-  if (other !== '') return `cannot reach ${url}: the answer is not HTTP: ${shown(other)}`;
+  if (other !== '' && !ended.startsWith('more than'))
+    return `cannot reach ${url}: the answer is not HTTP: ${shown(other) || 'empty lines'}`;
   const closed = 'it closes the connection without a reply';
   const reasons: Record<string, string> = {
     ECONNREFUSED: 'connection refused',

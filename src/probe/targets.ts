@@ -18,6 +18,8 @@ export const TARGETS: Row[] = [
   target('target-dot', SYNTAX, '/./pets', ['/pets'], REFUSED),
   target('target-dotdot', SYNTAX, '/a/../pets', ['/pets'], REFUSED),
   target('target-question', '3986 6.2.3', '/pets?'),
+  target('target-case', '3986 6.2.2.1', '/Pets/aB?C=d'),
+  target('target-query', '3986 3.4', '/pets?b=2&a=1&b=1&c=&d'),
   target('target-plus', '3986 2.2', '/pets?q=a+b%20c'),
   target('target-pipe', '3986 2', '/pets?q=a|b', ['/pets?q=a%7Cb'], { allowed: '3986 2.1', mayRefuse: /^400$/ }),
   target('target-semicolon', '3986 3.3', '/pets;v=1?a=1;b=2'),

@@ -48,9 +48,9 @@ function other(seen: Seen, status: string, at = 0): Judgement | undefined {
 /** Sends a head and part of a body, and the rest after a reply or after a time-out. Tells which replies came. */
 const holding = (lines: string[], first: string, second: string) => (to: Sender) => async (talk: Talk) => {
   talk.write(to.ask('POST', [JSON_TYPE, ...lines, `Content-Length: ${first.length + second.length}`]) + first);
-  if (lines.length > 0) await talk.until(() => talk.replies.length > 0, HELD_MS);
+  if (lines.length > 0) await talk.until(() => talk.replies.length > 0, HELD_MS + to.delayMs);
   const isInvited = talk.replies.length > talk.finals.length;
-  const isRefused = await talk.whole(1, lines.length > 0 ? INVITED_MS : HELD_MS);
+  const isRefused = await talk.whole(1, to.delayMs + (lines.length > 0 ? INVITED_MS : HELD_MS));
   talk.write(second);
   await talk.whole(1);
   return { isInvited, isRefused };
@@ -117,7 +117,7 @@ const idle = (seconds: number): Row => {
     const idleMs = seconds * 1_000;
     await Promise.all([
       wait(idleMs, undefined, { ref: false }),
-      idleMs > IDLE_MS ? live(IDLE_MS + TOLD_MS) : undefined,
+      idleMs > IDLE_MS ? live(IDLE_MS + 2 * to.delayMs + TOLD_MS) : undefined,
     ]);
     await live(SEEN_MS);
     if (talk.ended !== undefined) return true;

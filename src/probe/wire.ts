@@ -33,7 +33,7 @@ export const headerOf = (message: Pick<Message, 'headers'>, name: string): strin
   linesOf(message, name).join(', ') || (linesOf(message, name).length > 0 ? '' : undefined);
 
 export const statusOf = ({ line }: Pick<Message, 'line'>): number =>
-  Number(/^HTTP\/1\.\d (\d{3})/.exec(line)?.[1] ?? 0);
+  Number(/^HTTP\/1\.\d (\d{3})(?: |$)/.exec(line)?.[1] ?? 0);
 export const isInterim = (message: Message): boolean => Math.floor(statusOf(message) / 100) === 1;
 export const methodOf = ({ line }: Message): string => line.split(' ')[0];
 export const targetOf = ({ line }: Message): string => line.split(' ')[1] ?? '';
@@ -93,6 +93,7 @@ function faultsOf(head: string, line: string, headers: Header[], isReply: boolea
     [/(?:^|[^\r])\n/.test(head), 'a line that ends with LF alone'],
     [/\n[ \t]/.test(head), 'a folded line'],
     [headers.some(([name]) => /[\s\0]$/.test(name)), 'white space before a colon'],
+    [!/^[^\n]*(?:\r?\n(?:[ \t]|[\w!#$%&'*+.^`|~-]+[ \t]*:)[^\n]*)*$/.test(head), 'a line that is no header'],
     [/[\0\v\f]|\r(?!\n)/.test(head), 'a control character'],
     [!isReply && hosts > 1, 'two Host lines'],
     [!isReply && hosts === 0 && line.endsWith('1.1'), 'no Host'],

@@ -55,6 +55,8 @@ export const FAULTS: Record<string, Fault> = {
   'header-x-forwarded-for': { head: instead('x-forwarded-for', 'X-Forwarded-For: 127.0.0.1, 203.0.113.7') },
   'header-forwarded': { head: instead('forwarded', 'Forwarded: for=127.0.0.1, for=203.0.113.7') },
 
+  'request-headers': { head: adding('Range: bytes=0-1') },
+
   'target-percent-letter': as(/%70/, '%2570'),
   'target-percent-slash': as(/%2F/, '/'),
   'target-percent-dots': as(/%2e%2e/, '%252e%252e'),
@@ -62,6 +64,8 @@ export const FAULTS: Record<string, Fault> = {
   'target-dot': as(/\/\.\//, '/%2E%2E/'),
   'target-dotdot': as(/\/a\/\.\.\//, '/a/'),
   'target-question': as(/\? /, ' '),
+  'target-case': as(/\/Pets/, '/pets'),
+  'target-query': as(/b=2&a=1/, 'a=1&b=2'),
   'target-plus': as(/\+/, '%20'),
   'target-pipe': as(/\|/, ''),
   'target-semicolon': as(/;v=1/, ''),
