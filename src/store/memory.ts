@@ -4,7 +4,7 @@
  * memory; answered. Writes that come meanwhile wait, undecided.
  *
  * Store time starts at the machine's clock and runs on the monotonic one: setting the machine's clock moves it only at
- * a start. A start goes on from the last record instead, if the clock stands before it or implausibly far behind it. So
+ * a start. A start goes on from the last record instead, if the clock stands before it or implausibly far after it. So
  * a clock that is years wrong makes no idempotency record expire, and gives back no day's count and no ban. The price:
  * after standing still for more than 30 days, records are kept longer.
  */

@@ -101,7 +101,7 @@ onDatabase('the program on PostgreSQL', (database) => {
       assert.deepEqual([await seen.json(), seen.headers.get('x-lab-clock')], [{ ahead: at + 1 }, `+${at + 1}`]);
     }
     const graded = await program(['grade', 'k1', ...store]);
-    assert.deepEqual([graded.exit, /with --store ask GET \/lab\/grade/.test(graded.stderr)], [1, true]);
+    assert.deepEqual([graded.exit, /with --store by GET \/lab\/grade/.test(graded.stderr)], [1, true]);
     const beside = await replica(t, store[1]);
     await setKey(beside.store, { ...beside.store.read.keys.get('k1'), secrets: [] });
     assert.deepEqual([(await ask(a, '/pets', key)).status, (await clock(b)).status], [401, 401]);
