@@ -191,8 +191,13 @@ test('a write that waits for the disk holds no body: thousands may wait', async 
     const sockets = Array.from({ length: WAITING_WRITES }, () => net.connect(port, '127.0.0.1').resume());
     for (const socket of sockets) socket.write(bytes);
     while (waiting < WAITING_WRITES) await wait(5);
-    await wait(50);
-    const each = (memoryInUse() - before) / WAITING_WRITES;
+    const inUse = () => (memoryInUse() - before) / WAITING_WRITES;
+    let each = inUse();
+    // V8 frees the memory of buffers beside the program: a body that is held stays, whatever the wait.
+    for (let tries = 0; each >= 0.75 * MAX_BODY_BYTES && tries < 100; tries++) {
+      await wait(50);
+      each = inUse();
+    }
     assert.ok(
       each < 0.75 * MAX_BODY_BYTES,
       `${line}: ${Math.round(each)} bytes for each write, its connection included`,

@@ -162,7 +162,7 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual(rest, { user: 'u@x', password: 'p/', database: 'shop', schema: 'dogs' });
     const held = (text: string) =>
       serverOf(text).hosts.map(({ ssl, doubt, isProven }) => [
-        ssl && ssl.rejectUnauthorized,
+        ssl ? ssl.rejectUnauthorized : ssl,
         doubt?.slice(0, 10),
         isProven,
       ]);

@@ -31,6 +31,8 @@ function told(): Map<string, Map<string, string>> {
 }
 
 const TOLD = told();
+/** Cases that a gateway answers now so, now otherwise, to the same bytes: two runs may differ in them. */
+const BY_CHANCE: Record<string, string[]> = { varnish: ['reply-trailers'] };
 
 describe('real gateways', { concurrency: 2 }, () => {
   for (const [name, gateway] of Object.entries(GATEWAYS)) {
@@ -39,13 +41,18 @@ describe('real gateways', { concurrency: 2 }, () => {
     }, async (t) => {
       const port = await freePort();
       const through = await gatewayFor(t, gateway, port);
-      const first = await probed(through, port);
-      const second = await probed(through, port);
+      const isSure = ({ id }: { id: string }) => !BY_CHANCE[name]?.includes(id);
+      const sure = async () => {
+        const run = await probed(through, port);
+        return { ...run, cases: run.cases.filter(isSure) };
+      };
+      const first = await sure();
+      const second = await sure();
       assert.deepEqual(report(second, { accepted: [], before: first }).failed, []);
       const seen = first.cases.filter(({ verdict }) => verdict !== 'same').map(({ id, verdict }) => `${id} ${verdict}`);
       const [column, verdicts] =
         [...TOLD].find(([column]) => column.toLowerCase().startsWith(name)) ?? assert.fail(name);
-      const expected = [...verdicts].filter(([id]) => first.cases.some((one) => one.id === id));
+      const expected = [...verdicts].filter(([id]) => first.cases.some((one) => one.id === id)); // not those by chance
       const version = spawnSync(gateway.program, [gateway.version], { encoding: 'utf8' });
       const isTold = `${version.stdout}${version.stderr}`.includes(/[\d.]+/.exec(column)![0]);
       if (isTold) assert.deepEqual(seen.sort(), expected.map((row) => row.join(' ')).sort());
