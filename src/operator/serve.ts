@@ -88,7 +88,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const pages = new Map<string, Page>();
   const addresses = new Addresses({ clock });
   const onAnswered = observer(settings, metrics, log);
-  const maxConnections = Math.floor(connectionsThatFit(log) / settings.threads);
+  const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, addresses, pages, log, onAnswered });
   metrics?.watch(app.connections);

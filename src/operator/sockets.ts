@@ -15,6 +15,8 @@ import type { ServeSettings } from './options.ts';
 const MAX_PATH_BYTES = 107;
 /** Descriptors that are not connections to the service: those of the runtime, files, commands, scrapers, a database. */
 const MAX_OTHER_DESCRIPTORS = 128;
+/** The event loop, the messages and the listener of a thread beside the main one take seven. */
+const DESCRIPTORS_OF_THREAD = 8;
 const TOLD_EVERY_MS = 60_000;
 
 /** The form in a URL: `[::1]:8080`. */
@@ -78,12 +80,13 @@ export function softLimit(name: string): string | undefined {
  * The number of connections for which the process has descriptors, beside its files and other sockets. Without this
  * bound the system would close further connections unseen, and the store could open no file.
  */
-export function connectionsThatFit(log: Log): number {
+export function connectionsThatFit(log: Log, threads: number): number {
   const limit = softLimit('open files') ?? 'unlimited';
   const descriptors = limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
-  const fitting = Math.max(descriptors - MAX_OTHER_DESCRIPTORS, 1);
+  const others = MAX_OTHER_DESCRIPTORS + DESCRIPTORS_OF_THREAD * (threads - 1);
+  const fitting = Math.max(descriptors - others, threads);
   if (fitting >= MAX_CONNECTIONS) return MAX_CONNECTIONS;
-  const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + MAX_OTHER_DESCRIPTORS} for more`;
+  const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + others} for more`;
   log.warn(`only ${fitting} connections are taken at once: ${advice}`, { descriptors });
   return fitting;
 }

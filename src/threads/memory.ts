@@ -9,6 +9,7 @@ export const LOCKS = 1024;
 const MAX_LOCK_WAIT_MS = 10_000;
 /** Tries before a thread sleeps: the holder may have lost its core, and get none while others spin. */
 const MAX_SPINS = 100;
+const ORIGIN_READINGS = 50;
 const [FREE, HELD, AWAITED] = [0, 1, 2];
 export const NUMBER_BYTES = Float64Array.BYTES_PER_ELEMENT;
 
@@ -42,9 +43,11 @@ export function lock(words: Int32Array, number: number): void {
   for (let spins = 0; spins < MAX_SPINS; spins++) {
     if (Atomics.compareExchange(words, at, FREE, HELD) === FREE) return;
   }
+  let timeouts = 0;
   while (Atomics.exchange(words, at, AWAITED) !== FREE) {
-    const ended = Atomics.wait(words, at, AWAITED, MAX_LOCK_WAIT_MS);
-    if (ended === 'timed-out') throw new Error('a thread has ended with a lock of the limiter in hand');
+    // The first time may have passed while the whole process was stopped, its holder too.
+    if (Atomics.wait(words, at, AWAITED, MAX_LOCK_WAIT_MS / 2) !== 'timed-out') timeouts = 0;
+    else if (++timeouts === 2) throw new Error('a thread has ended with a lock of the limiter in hand');
   }
 }
 
@@ -53,5 +56,11 @@ export function unlock(words: Int32Array, number: number): void {
   if (Atomics.exchange(words, at, FREE) === AWAITED) Atomics.notify(words, at, 1);
 }
 
-/** When this thread's clock stood at 0, on one that all threads have: each `performance.now()` has an origin of its own. */
-export const clockOrigin = ({ now }: Clock): number => Number(process.hrtime.bigint()) / 1e6 - now();
+/**
+ * The moment at which this thread's clock stood at 0, on a clock that all threads have: each `performance.now()` has an
+ * origin of its own. A thread that loses its core between the two readings gets too little: the most of several counts.
+ */
+export function clockOrigin({ now }: Clock): number {
+  const readings = Array.from({ length: ORIGIN_READINGS }, () => Number(process.hrtime.bigint()) / 1e6 - now());
+  return Math.max(...readings);
+}

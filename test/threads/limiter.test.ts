@@ -6,8 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
+import { systemClock } from '../../src/clock.ts';
 import { SharedLimiter } from '../../src/threads/limiter.ts';
-import { newMemory } from '../../src/threads/memory.ts';
+import { clockOrigin, newMemory } from '../../src/threads/memory.ts';
 import { bundle } from '../faults/bundle.ts';
 import type { Counted, Order } from './counting.ts';
 
@@ -89,4 +90,20 @@ test('rows grow while others count, and a change is named again after it was wri
     [],
     'what was written down last is what was counted',
   );
+});
+
+test('a thread that loses its core between two readings of the clock does not lag for ever', () => {
+  const busyUntil = (end: number) => {
+    while (performance.now() < end);
+  };
+  let readings = 0;
+  const disturbed = {
+    ...systemClock,
+    now: () => {
+      if (readings++ === 0) busyUntil(performance.now() + 30);
+      return performance.now();
+    },
+  };
+  const lag = clockOrigin(systemClock) - clockOrigin(disturbed);
+  assert.ok(Math.abs(lag) < 1, `${lag} ms`);
 });
