@@ -4,6 +4,7 @@
  *
  * A member that is added to a change and not here does not compile.
  */
+import { parseInt64 } from '../json/int64.ts';
 import { excerpt } from '../quoting.ts';
 import {
   type ApiKey,
@@ -27,7 +28,6 @@ import {
 /** The fault of a value, to stand behind the name of a member; undefined: there is none. */
 type Check = (value: unknown) => string | undefined;
 
-const MAX_INT64 = 2n ** 63n - 1n;
 /** The last moment of RFC 3339, in the year 9999. */
 const MAX_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 /** A name has 255 characters at most, each of which may take two UTF-16 units. */
@@ -53,15 +53,11 @@ const matching =
   (pattern: RegExp): Check =>
   (value) =>
     typeof value === 'string' && pattern.test(value) ? undefined : ' has not its form';
+/** A number, or the decimal text of one that a double does not hold exactly. */
 const int64: Check = (value) =>
-  Number.isSafeInteger(value) || (typeof value === 'string' && isBeyond(value)) ? undefined : ' is no int64';
-
-/** True for the decimal text of an int64 that a double does not hold exactly. */
-function isBeyond(digits: string): boolean {
-  if (!/^-?[1-9]\d{15,18}$/.test(digits)) return false;
-  const value = BigInt(digits);
-  return !Number.isSafeInteger(Number(digits)) && value <= MAX_INT64 && value >= -MAX_INT64 - 1n;
-}
+  Number.isSafeInteger(value) || (typeof value === 'string' && typeof parseInt64(value) === 'bigint')
+    ? undefined
+    : ' is no int64';
 
 const oneOf =
   (values: readonly string[]): Check =>
