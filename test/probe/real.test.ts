@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { idsIn, probeGateway, report } from '../../src/probe/probe.ts';
+import type { Result, Run } from '../../src/probe/report.ts';
 import { startNginx, withoutNginx } from '../nginx.ts';
 import { freePort } from '../program.ts';
 import { GATEWAYS, gatewayFor, SAMPLE, whyNot } from './gateways.ts';
@@ -34,6 +35,26 @@ const TOLD = told();
 /** Cases that a gateway answers now so, now otherwise, to the same bytes: two runs may differ in them. */
 const BY_CHANCE: Record<string, string[]> = { varnish: ['reply-trailers'] };
 
+/**
+ * A second run gives the verdicts of the first. Where it does not, as when a gateway lost its processor between a body
+ * and the reply to it, both are said, and the case is asked three times more: three of five must agree.
+ */
+async function withoutChance(t: TestContext, first: Run, again: (only?: string[]) => Promise<Run>): Promise<Run> {
+  const runs = [first, await again()];
+  const { failed } = report(runs[1], { accepted: [], before: first });
+  if (failed.length === 0) return first;
+  for (const _ of [3, 4, 5]) runs.push(await again(failed));
+  const cases = first.cases.map((one) => {
+    if (!failed.includes(one.id)) return one;
+    const tries = runs.map((run) => run.cases.find(({ id }) => id === one.id)!);
+    const words = ({ verdict, why }: Result) => `${verdict} ${why}`;
+    t.diagnostic(`${one.id}: ${tries.map(words).join('; ')}`);
+    const most = tries.find((a) => tries.filter((b) => words(a) === words(b)).length >= 3);
+    return most ?? assert.fail(`${one.id} differs from run to run: ${tries.map(words).join('; ')}`);
+  });
+  return { ...first, cases };
+}
+
 describe('real gateways', { concurrency: 2 }, () => {
   for (const [name, gateway] of Object.entries(GATEWAYS)) {
     test(`through ${name}: two runs with equal verdicts, those that docs/probe.md tells`, {
@@ -42,17 +63,15 @@ describe('real gateways', { concurrency: 2 }, () => {
       const port = await freePort();
       const through = await gatewayFor(t, gateway, port);
       const isSure = ({ id }: { id: string }) => !BY_CHANCE[name]?.includes(id);
-      const sure = async () => {
-        const run = await probed(through, port);
+      const sure = async (only?: string[]) => {
+        const run = await probed(through, port, only);
         return { ...run, cases: run.cases.filter(isSure) };
       };
-      const first = await sure();
-      const second = await sure();
-      assert.deepEqual(report(second, { accepted: [], before: first }).failed, []);
-      const seen = first.cases.filter(({ verdict }) => verdict !== 'same').map(({ id, verdict }) => `${id} ${verdict}`);
+      const { cases } = await withoutChance(t, await sure(), sure);
+      const seen = cases.filter(({ verdict }) => verdict !== 'same').map(({ id, verdict }) => `${id} ${verdict}`);
       const [column, verdicts] =
         [...TOLD].find(([column]) => column.toLowerCase().startsWith(name)) ?? assert.fail(name);
-      const expected = [...verdicts].filter(([id]) => first.cases.some((one) => one.id === id)); // not those by chance
+      const expected = [...verdicts].filter(([id]) => cases.some((one) => one.id === id)); // not those by chance
       const version = spawnSync(gateway.program, [gateway.version], { encoding: 'utf8' });
       const isTold = `${version.stdout}${version.stderr}`.includes(/[\d.]+/.exec(column)![0]);
       if (isTold) assert.deepEqual(seen.sort(), expected.map((row) => row.join(' ')).sort());
