@@ -62,7 +62,8 @@ export interface LabHook {
   /** A ban begins: with the request that arrives next. */
   banned(key: ApiKey): void;
   /**
-   * Operates, or lets it go wrong: may wait, reply in its place, or set the fault. `operate` tells errors as replies.
+   * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.
+   * `operate` returns a refusal as a reply and does not throw it.
    */
   around(exchange: Exchange, operate: () => Promise<Reply>): Reply | Promise<Reply>;
   /** Is told of every reply to a key before it is sent, those under `/lab` too; gives more headers for it. */

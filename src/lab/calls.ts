@@ -65,8 +65,8 @@ export const LAB_CALLS: readonly Row[] = [
     POST: 'lets time pass for this key, such as {"advance": "90s"}; also 5m, 24h, 30d' } },
   { path: '/lab/faults',
     handlers: { GET: bare(listFaults), POST: withBody(armFault), DELETE: bare(disarmFaults) }, does: {
-    GET: 'what is to go wrong',
-    POST: 'lets something go wrong, such as {"kind": "unavailable", "operation": "listPets", "seconds": 2}',
+    GET: 'the faults that are armed',
+    POST: 'arms a fault, such as {"kind": "unavailable", "operation": "listPets", "seconds": 2}',
     DELETE: 'disarms all faults' } },
   { path: '/lab/faults/{id}', handlers: { DELETE: bare(disarmFaults) }, does: { DELETE: 'disarms that fault' } },
   { path: '/lab/requests', handlers: { GET: listRequests }, does: {
@@ -79,7 +79,7 @@ export const LAB_CALLS: readonly Row[] = [
 ];
 
 const FIRST = [
-  'POST /lab/drill arms a script of faults, and tells it.',
+  'POST /lab/drill arms a script of faults, and replies with its steps.',
   'Let your client list /v1/pets?limit=10 by its Links, add animals and order them, for half a minute.',
   'GET /lab/grade tells how it behaved, and what to do for more to be seen.',
 ];

@@ -43,7 +43,7 @@ export const CHECKS: readonly Check[] = [
       { judge: asking.judgeIdempotency,
         judged: 'POSTs sent again after a lost reply or a 5xx', bad: 'had no Idempotency-Key, or a new one' },
       { judge: asking.judgeOneKeyForAll,
-        judged: 'POSTs after a 422', bad: 'got another: one Idempotency-Key stood for different wishes' }],
+        judged: 'POSTs after a 422', bad: 'got another: one Idempotency-Key stood for different requests' }],
     toSee: 'send a POST whose reply was lost, or was a 5xx, again within a minute' },
   { id: 'finished', weight: 15, cap: 'C', rules: [
       { settle: asking.judgeFinished, share: 0.2, revises: true,

@@ -174,7 +174,7 @@ const TABLE: Record<string, Row[]> = {
     ['unseen', 'one 422', [post(0, { status: 422, same: 'x' }), post(1)]],
     [
       'fail',
-      'two: one key for different wishes',
+      'two: one key for different requests',
       ['x', 'y', 'z'].map((same, s) => post(s, { same, status: s ? 422 : 201 })),
       ['r2'],
     ],
