@@ -15,8 +15,13 @@ export const PATIENCE_MS = 2_000;
 const SILENCE_MAX_MS = 6_000;
 const RETRY_MS = 100;
 export const DISK_FULL = '53100';
-/** Authentication requests by which the server learns the password. Their events come before the password is read. */
+/** Authentication requests by which the server learns the password: in clear, or in a form that is guessed quickly. */
 const PLAIN_PASSWORDS = ['authenticationCleartextPassword', 'authenticationMD5Password'];
+/** The first message of a SCRAM server, with the rounds of hashing that each guess at its proof costs. */
+const SCRAM_FIRST = /^r=[^,]+,s=[^,]+,i=(\d{1,9})$/;
+/** The default of PostgreSQL, and the least by RFC 7677. */
+const SCRAM_ROUNDS_MIN = 4_096;
+const NO_ANSWER = { why: 'no answer', isFinal: false };
 const CONFLICTS = ['40001', '40P01'];
 /**
  * Cancels statements of an earlier connection of the same name: one that waits for a standby would do so for ever, and
@@ -150,23 +155,27 @@ export class Link {
   async #open(): Promise<pg.Client> {
     const { hosts, schema, user, database } = this.#server;
     const host = hosts[this.#host % hosts.length];
-    let readsPassword = false;
     const client = new pg.Client({
       user,
       database,
       host: host.host,
       port: host.port,
       ssl: host.ssl,
-      password: () => this.#passwordFor(host, readsPassword),
+      password: () => this.#password(),
       options: [...SETTINGS, `search_path=${schema}`].map((setting) => `-c ${setting}`).join(' '),
       application_name: this.#name,
       keepAlive: true,
       pipeline: true,
     } as pg.ClientConfig);
-    const { connection } = client as unknown as { connection: EventEmitter };
-    for (const event of PLAIN_PASSWORDS) connection.on(event, () => (readsPassword = true));
+    let refusal: Unusable | undefined;
     let isLate = false;
     const drop = () => this.#drop(client);
+    if (!host.isProven) {
+      watchPassword(client, (error) => {
+        refusal = error;
+        drop();
+      });
+    }
     client.on('error', drop).on('end', drop);
     client.on('notice', ({ code }) => {
       if (code === '01000') this.#isDoubtful = true;
@@ -185,24 +194,16 @@ export class Link {
     } catch (error) {
       drop();
       this.#host++;
-      throw this.#unreachable(host, isLate ? { why: 'no answer', isFinal: false } : reasonOf(error as Error));
+      throw this.#unreachable(host, isLate ? NO_ANSWER : reasonOf(refusal ?? (error as Error)));
     } finally {
       clearTimeout(late);
     }
   }
 
-  /**
-   * The password, if this server may have it. SCRAM reveals nothing of it to a server that does not know it. The older
-   * ways do: see `Host.isProven`.
-   */
-  #passwordFor(host: Host, readsPassword: boolean): string {
+  #password(): string {
     const { password = process.env.PGPASSWORD } = this.#server;
     if (!password) throw new Unusable('it asks for a password, and --store has none');
-    if (!readsPassword || host.isProven) return password;
-    throw new Unusable(
-      'it asks for the password in clear or as MD5, and has not proved its identity: ' +
-        'set password_encryption = scram-sha-256 there, or use sslmode=verify-full',
-    );
+    return password;
   }
 
   /** Names every host that was tried, each with its reason. */
@@ -215,4 +216,28 @@ export class Link {
     const error = new LinkError('unavailable', `the database cannot be ${what} (${all.join('; ')})`);
     return Object.assign(error, { isFinal });
   }
+}
+
+/**
+ * Refuses a server that would learn the password before it has proved its identity (see `Host.isProven`), however often
+ * and in whatever order it asks. By SCRAM such a server learns no more than whether a guess is right. `refuse` is called
+ * before anything is sent, and must end the connection at once.
+ */
+function watchPassword(client: pg.Client, refuse: (error: Unusable) => void): void {
+  const { connection } = client as unknown as { connection: EventEmitter };
+  const refuseFor = (what: string, setting: string) =>
+    refuse(
+      new Unusable(
+        `it asks for ${what}, and has not proved its identity: set ${setting} there, or use sslmode=verify-full`,
+      ),
+    );
+  for (const event of PLAIN_PASSWORDS) {
+    connection.on(event, () => refuseFor('the password in clear or as MD5', 'password_encryption = scram-sha-256'));
+  }
+  connection.on('authenticationSASLContinue', ({ data }: { data: string }) => {
+    const rounds = Number(SCRAM_FIRST.exec(data)?.[1] ?? 0);
+    if (rounds >= SCRAM_ROUNDS_MIN) return;
+    const least = `scram_iterations = ${SCRAM_ROUNDS_MIN}`;
+    refuseFor(`a SCRAM proof of fewer than ${SCRAM_ROUNDS_MIN} rounds, which is guessed quickly`, least);
+  });
 }

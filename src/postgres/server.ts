@@ -1,5 +1,5 @@
 /** The URL of `--store`. Unlike other URLs it may name several hosts. */
-const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]+)(\/[^/?@]+(?:\?[^@]*)?)$/;
+const SHAPE = /^(postgres(?:ql)?:\/\/(?:[^@/?#]*@)?)([^/?@#]+)(\/[^/?@#]+(?:\?[^@#]*)?)$/;
 const DEFAULT_PORT = 5432;
 const SSL = {
   disable: false,
@@ -21,7 +21,7 @@ export function serverOf(text: string) {
   if (!urls.every((url) => URL.canParse(url) && new URL(url).hostname !== '')) {
     throw new Error(
       '--store must look like postgres://user:password@host1,host2/database?schema=petstore; ' +
-        'in a password / is %2F, @ is %40, ? is %3F',
+        'in a password / is %2F, @ is %40, ? is %3F, # is %23',
     );
   }
   const { username, password, pathname, searchParams } = new URL(urls[0]);
