@@ -53,7 +53,8 @@ export async function startService(options: ServiceOptions = {}) {
   /** Errors: a test that causes none asserts so. */
   const logged: unknown[] = [];
   const app = new App({
-    settings: { categories: 'open', trustProxy: 0, keepAlive: 5, ...options },
+    // After a pause on a busy machine the connections of a test are still there: client and server share this process.
+    settings: { categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
     clock,
     addresses: new Addresses({ clock }),
     pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),

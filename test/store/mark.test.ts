@@ -81,7 +81,7 @@ test('while a store serves LOCK lags behind by a second at most, and is written 
     await sleep(LAG_MAX_MS + 200);
     assert.deepEqual([markIn(dir).batch, markIn(dir).length], [51, lengthOf(dir)]);
     const seconds = (performance.now() - began) / 1_000;
-    assert.ok(marks - marksBefore <= 1 + seconds, `${marks - marksBefore} marks in ${seconds} s`);
+    assert.ok(marks - marksBefore <= 2 + seconds, `${marks - marksBefore} marks in ${seconds} s`);
     assert.ok(!synced.slice(syncsBefore).includes(lock), 'not synced');
     await store.close();
     assert.deepEqual([markIn(dir).batch, markIn(dir).closed], [51, true]);
