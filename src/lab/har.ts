@@ -15,7 +15,7 @@ export function harOf(requests: readonly RequestRecord[], host: string, version:
       ...{ cookies: [], headers: [], queryString: queryOf(one.target), headersSize: UNKNOWN, bodySize: UNKNOWN },
     },
     response: {
-      ...{ status: one.status ?? 0, statusText: STATUS_CODES[one.status ?? 0] ?? '', httpVersion: 'HTTP/1.1' },
+      ...{ status: one.status ?? 0, statusText: STATUS_CODES[one.status ?? 0] ?? 'no reply', httpVersion: 'HTTP/1.1' },
       ...{ cookies: [], headers: [{ name: 'X-Request-Id', value: one.requestId }] },
       content: { size: 0, mimeType: 'application/json; charset=utf-8' },
       ...{ redirectURL: '', headersSize: UNKNOWN, bodySize: UNKNOWN },
@@ -24,6 +24,7 @@ export function harOf(requests: readonly RequestRecord[], host: string, version:
     cache: {},
     timings: { send: 0, wait: one.ms, receive: 0 },
     connection: String(one.connection),
+    _resourceType: 'fetch', // browsers' tools would call JSON a script
     ...{ _operation: one.operation, _fault: one.fault, _idempotencyKey: one.key ?? null },
     ...{ _again: again, _waited: waited },
   }));

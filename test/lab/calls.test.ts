@@ -255,7 +255,10 @@ test('the record as HAR 1.2: each entry whole, oldest first, no secrets', async 
   assert.deepEqual([made.request.method, made.request.url], ['POST', `http://127.0.0.1:${port}/v1/pets`]);
   assert.deepEqual([made.response.status, made.response.statusText], [201, 'Created']);
   assert.deepEqual(lost.request.queryString, [{ name: 'limit', value: '5' }, { name: 'after', value: '7' }]); // biome-ignore format: a list
-  assert.deepEqual([lost.response.status, lost._fault], [0, 'drop_before']);
+  const { status, statusText, _error } = lost.response;
+  assert.deepEqual([status, statusText, lost._fault], [0, 'no reply', 'drop_before']);
+  assert.match(_error, /no whole reply/);
+  assert.equal(made._resourceType, 'fetch', 'else a browser calls it a script');
   assert.equal(lost.startedDateTime, new Date(clock.wall()).toISOString());
   assert.doesNotMatch(JSON.stringify(json), new RegExp(`secret|Secret|Bearer|${key}`));
   assert.equal((await must('GET /lab/requests?format=har&limit=1')).json.log.entries[0]._fault, 'drop_before');

@@ -17,7 +17,7 @@ export interface Exhibit {
   warns?: string[];
   /** Checks that are unseen beside `herd` and `deprecated`. */
   unseen?: string[];
-  /** Checks that are seen, or not, by chance. */
+  /** Checks that are seen, or not, or that warn, by chance. */
   maybe?: string[];
   /** In the normal run too. */
   isQuick?: boolean;

@@ -1,5 +1,6 @@
 /** Tries an exhibit of the gallery: a service of its own with the drill, in real time, over real HTTP. */
-import assert from 'node:assert/strict';
+import assert, { AssertionError } from 'node:assert/strict';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { RunningClock } from '../../clock.ts';
@@ -11,7 +12,34 @@ const PETS = Array.from({ length: 30 }, (_, n) => {
   return { name: `Bello ${n}`, categoryId: 1, status: n === 0 ? ('sold' as const) : ('available' as const) };
 });
 
+/**
+ * On a starved machine a request that was under way when a refusal came may be read a second later, and look early: it
+ * takes a few turns of this process, which hold the service and its client. A trial in which one was so long that they
+ * may add up to that second shows nothing.
+ */
+const LATE_MS = 200;
+const MAX_TRIALS = 3;
+
 export async function tryOut(t: TestContext, exhibit: Exhibit): Promise<void> {
+  const turns = monitorEventLoopDelay();
+  for (let trial = 1; ; trial++) {
+    turns.reset();
+    turns.enable();
+    try {
+      return await tryOnce(t, exhibit);
+    } catch (error) {
+      const longestMs = Math.round(turns.max / 1e6);
+      if (!(error instanceof AssertionError) || longestMs < LATE_MS) throw error;
+      const why = `the machine is too slow to tell: this process waited ${longestMs} ms for its turn`;
+      if (trial === MAX_TRIALS) return t.skip(why);
+      t.diagnostic(why);
+    } finally {
+      turns.disable();
+    }
+  }
+}
+
+async function tryOnce(t: TestContext, exhibit: Exhibit): Promise<void> {
   const { manner, errand: does = errand, also = [], grade, fails = [], warns = [], unseen = [], maybe = [] } = exhibit;
   const clock = new RunningClock();
   const { port, key, lab, must } = await startLab(t, {
@@ -37,7 +65,7 @@ export async function tryOut(t: TestContext, exhibit: Exhibit): Promise<void> {
     {
       grade: graded.grade,
       fails: of('fail'),
-      warns: of('warn'),
+      warns: of('warn').filter((id) => !maybe.includes(id)),
       unseen: of('unseen').filter((id) => !never.includes(id)),
     },
     { grade, fails, warns, unseen },
