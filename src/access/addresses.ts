@@ -1,17 +1,17 @@
 /**
- * Requests that no key pays for, counted by address: those without a valid key, and those for large pages. Addresses
- * cost nothing to make up, so only so many are counted, and none that is counted is given up for a newer one: a flood
- * of them frees no offender, and takes no memory.
+ * Counts requests by address: those without a valid key, and those for large pages, which need none. Addresses cost
+ * nothing to make up, so at most `MAX_ADDRESSES` are counted, and none of them is given up for a newer one: a flood of
+ * addresses frees no offender, and takes no further memory.
  */
 import type { Clock } from '../clock.ts';
 import { MINUTE_MS, type WindowState } from './limits.ts';
 import { steadyOffset } from './wall.ts';
 
-/** Refused requests an address has in a minute before it is told to wait. */
+/** Refused requests that an address has in a minute before it gets a 429. */
 const REFUSED_PER_MINUTE = 60;
-/** Of the console and the document: 300 are 30 MB at most. */
+/** Requests for the console or the OpenAPI document that an address has in a minute: together 30 MB at most. */
 export const PAGES_PER_MINUTE = 300;
-/** Counted at once: about 5 MB. All others share one bucket. */
+/** Addresses that are counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
 /** How often minutes that have ended are looked for, so that newer addresses get their place. */
 const SWEEP_EVERY_MS = 1_000;

@@ -28,7 +28,7 @@ const MALFORMED = invalid(
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
 /** The one refusal that may be outdated where keys are made by other processes too. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
-/** One message for both: only who holds the whole key gets to see it, and need not learn which it was. */
+/** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
 type Keys = Pick<Store, 'unix'> & { read: { keys: Pick<Store['read']['keys'], 'byDigest'> } };
@@ -36,7 +36,7 @@ type Keys = Pick<Store, 'unix'> & { read: { keys: Pick<Store['read']['keys'], 'b
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** The digest of a header's key, to spare a SHA-256. Only of headers that were good: strangers cannot fill it. */
+  /** The digests of the keys in headers, to spare a SHA-256. Only of valid keys, so that strangers cannot fill it. */
   readonly #digests = new Map<string, string>();
   #asked = 0;
 
@@ -58,7 +58,7 @@ export class Callers {
     return isGood ? key : ENDED;
   }
 
-  /** The same, with the record of the caller's key as it will be when all that is accepted is durable. */
+  /** Like `identify`, with the record of the caller's key as it will be when all accepted writes are durable. */
   identifyAhead(authorization = '', key: ApiKey | undefined): ApiKey | KeyRefusal {
     const digest = this.#digests.get(authorization) ?? this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
@@ -71,7 +71,7 @@ export class Callers {
     return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
   }
 
-  /** A secret that has ended has no business in memory, also where nobody sends it any more. */
+  /** Forgets headers whose secret has ended: it has no business in memory, even if nobody sends it any more. */
   #sweep(): void {
     for (const [authorization, digest] of this.#digests) {
       const key = this.#store.read.keys.byDigest.get(digest);
@@ -101,7 +101,7 @@ export class Callers {
   }
 }
 
-/** Tells a refusal from anything else that may be found. */
+/** True if the answer is a refusal, and no key. */
 export function isRefusal(answer: object): answer is KeyRefusal {
   return 'code' in answer;
 }

@@ -1,14 +1,14 @@
 /** The address a request is counted under: an IPv4 address, or the /64 of an IPv6 one, each in one form only. */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** The address under which a socket counts that is already gone, or is no IP socket. */
+/** Stands for the address of a socket that is closed already, or is no IP socket. */
 const NO_ADDRESS = 'unknown';
 const IPV6_GROUPS = 8;
 
 /**
- * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: so many from the
- * right of X-Forwarded-For. What stands further left anybody can make up. A list too short, or no address in that
- * place, means that the request did not come that way, or that a proxy hides it: then whoever holds the connection is
+ * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: number `trustedHops`
+ * from the right of X-Forwarded-For. Entries further left may be forged. A list too short, or no address in that place,
+ * means that the request did not come that way, or that a proxy hides it: then the address of the connection is
  * counted. The header alone never gets a caller an allowance of its own.
  */
 export function clientAddress(
@@ -27,7 +27,7 @@ function withoutPort(entry: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([^:]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
 
-/** The one form of an address, or undefined when it is none. Never a part of `text`, which would keep all of it. */
+/** The one form of an address; undefined: it is none. Always a new string: a slice would keep all of the header. */
 function fold(text: string): string | undefined {
   if (isIPv4(text)) return text.split('.').join('.');
   if (!isIPv6(text)) return undefined;

@@ -1,7 +1,7 @@
 /**
  * The form of an API key: `ps_live_` or `ps_test_`, 30 base-62 characters from a cryptographic source, and 6 of
- * CRC-32 over all that stands before, so that a mistyped key is told from an unknown one without a look-up. It needs
- * nothing of Node: the typed client checks keys too, wherever that runs.
+ * CRC-32 over all characters before, so that a mistyped key is known from an unknown one without a look-up. This file
+ * needs nothing of Node: the typed client checks keys too, wherever that runs.
  */
 import type { Environment } from '../store/model.ts';
 
@@ -29,7 +29,7 @@ export function checksum(body: string): string {
   return digits;
 }
 
-/** Of ASCII. As zlib has it, whose own is not everywhere. */
+/** The CRC-32 of an ASCII text. The function of zlib is missing in browsers, in which the typed client runs too. */
 function crc32(text: string): number {
   let rest = -1;
   for (let at = 0; at < text.length; at++) {

@@ -1,7 +1,7 @@
 /**
  * The limiter of one process. Each window is a token bucket that is refilled whole, a fixed window of the caller's own:
- * it opens full at the first request admitted and ends one length later, so what it says is left, and when, is true to
- * the letter. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
+ * it opens full at the first request admitted and ends one length later, so the count and the reset that it shows are
+ * exact. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
  */
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, LimiterOptions, Looked, Verdict } from './limits.ts';
@@ -18,17 +18,17 @@ import { steadyOffset } from './wall.ts';
  * Ends are ms since an origin, which is moved before they outgrow 31 bits. An ended window counts as 0.
  */
 export const ROW = 8;
-const MINUTE_END = 0; // of the open window; after a refusal by the day alone, when the strikes are forgotten
+const MINUTE_END = 0; // of the open window; if only the day refused: the moment when strikes are forgotten
 const MINUTE_USED = 1;
 const DAY_END = 2;
 const DAY_USED = 3;
 const BAN_END = 4;
-const BANS = 5; // how many stood against the caller when the newest began, with that one
+const BANS = 5; // bans that counted against the caller when the newest began, including that one
 const STRIKES = 6;
 export const BEFORE = 7; // the next of the linked list of changed callers, as slot + 1; 0: this one is not in it
 export const NOBODY = -1; // ends that list
-const PAST_MS = (MAX_BANS + 1) * DAY_MS; // so far back the origin lies at least: a ban from before it is forgiven
-const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // what begins by then ends within 31 bits
+const PAST_MS = (MAX_BANS + 1) * DAY_MS; // the origin is this far back or more: a ban that ended before it is forgiven
+const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // a window or ban that begins by then ends within 31 bits
 const COMPARE_EVERY_MS = 250;
 if (BEFORE !== ROW - 1 || Math.max(...BAN_MINUTES) * MINUTE_MS > DAY_MS) throw new Error('a row would overflow');
 
@@ -41,9 +41,8 @@ export class SlotLimiter implements Limiter {
   readonly #wallOffset: (at: number) => number;
   readonly #banAfter: number | undefined;
   readonly #lastMoment: number;
-  /** Added to an end they make it a moment of the limiter's clock, and of the wall clock. */
-  #origin: number;
-  #wallOrigin = 0;
+  #origin: number; // added to an end in a row, it gives a moment of the limiter's clock
+  #wallOrigin = 0; // added to an end, it gives a moment of the wall clock
   #compareAt = 0;
   #bansBegun = 0;
   #newestChanged = NOBODY;
@@ -63,7 +62,7 @@ export class SlotLimiter implements Limiter {
     return this.#bansBegun;
   }
 
-  /** Both windows are asked before either is touched. */
+  /** Checks both windows before it counts in either. */
   take(caller: Limited): Decision {
     const row = this.rowOf(caller);
     const now = this.#now();
@@ -76,13 +75,13 @@ export class SlotLimiter implements Limiter {
     if (dayUsed === 0) rows[row + DAY_END] = now + DAY_MS;
     rows[row + MINUTE_USED] = minuteUsed + 1;
     rows[row + DAY_USED] = dayUsed + 1;
-    this.note(caller.slot, row);
+    this.markChanged(caller.slot, row);
     return this.#describe(this.#decision, caller, row, now, 'admitted');
   }
 
   /**
-   * A refusal is a strike, and enough of them are a ban. Strikes end with the minute window. When only the day refuses
-   * there may be none open: then they have a minute of their own, until it ends or a request admitted opens the window.
+   * A refusal is a strike, and enough of them are a ban. Strikes end with the minute window. If only the day refuses,
+   * no minute may be open: the strikes then get a minute of their own, which an admitted request cuts short.
    */
   #strike(caller: Limited, row: number, now: number): Decision {
     const rows = this.rows;
@@ -95,7 +94,7 @@ export class SlotLimiter implements Limiter {
       rows[row + BAN_END] = now + BAN_MINUTES[bans] * MINUTE_MS;
       rows[row + BANS] = bans;
       this.countBan();
-      this.note(caller.slot, row);
+      this.markChanged(caller.slot, row);
     }
     const decision = this.#describe(this.#decision, caller, row, now, banBegins ? 'banned' : 'limited');
     decision.banBegan = banBegins;
@@ -113,7 +112,7 @@ export class SlotLimiter implements Limiter {
     return this.rows[end] > now ? this.rows[end + 1] : 0;
   }
 
-  /** How many bans stand against the caller: for every day since the newest ended, one is forgiven. */
+  /** How many bans count against the caller now: for every day since the newest ended, one is forgiven. */
   #bans(row: number, now: number): number {
     const days = Math.max(0, Math.floor((now - this.rows[row + BAN_END]) / DAY_MS));
     return Math.max(0, this.rows[row + BANS] - days);
@@ -134,7 +133,7 @@ export class SlotLimiter implements Limiter {
     const isOpen =
       this.#used(row + MINUTE_END, now) < caller.perMinute && this.#used(row + DAY_END, now) < caller.perDay;
     const verdict = isBanned ? 'banned' : isOpen ? 'admitted' : 'limited';
-    // Nothing is spread: that takes many times as long, and of a million keys all are looked up at once.
+    // No object spread: it is many times slower, and `keys list` looks up a million keys at once.
     return Object.assign(this.#describe(emptyDecision(), caller, row, now, verdict), {
       strikes: this.rows[row + MINUTE_END] > now ? this.rows[row + STRIKES] : 0,
       bans: this.#bans(row, now),
@@ -169,7 +168,7 @@ export class SlotLimiter implements Limiter {
     };
   }
 
-  /** Slots of which `counted` is to be written down, at most `max`, the newest first; they are clean afterwards. */
+  /** Slots whose `counted` is to be written down, at most `max`, the newest first; they are clean afterwards. */
   changed(max: number): number[] {
     const slots: number[] = [];
     while (slots.length < max && this.#newestChanged !== NOBODY) {
@@ -181,12 +180,12 @@ export class SlotLimiter implements Limiter {
     return slots;
   }
 
-  /** These could not be written down after all: `changed` will name them again. */
+  /** Takes back slots that could not be written down after all: `changed` will name them again. */
   unsaved(slots: Iterable<number>): void {
-    for (const slot of slots) this.note(slot, slot * ROW);
+    for (const slot of slots) this.markChanged(slot, slot * ROW);
   }
 
-  protected note(slot: number, row: number): void {
+  protected markChanged(slot: number, row: number): void {
     if (this.rows[row + BEFORE] !== 0) return;
     this.rows[row + BEFORE] = this.#newestChanged;
     this.#newestChanged = slot + 1;
@@ -200,10 +199,10 @@ export class SlotLimiter implements Limiter {
   advance(caller: Limited, ms: number): void {
     const row = this.rowOf(caller);
     this.#endEarlier(row, ms);
-    this.note(caller.slot, row);
+    this.markChanged(caller.slot, row);
   }
 
-  /** For the lab: the caller as if it had never asked. */
+  /** For the lab: forgets all that was counted for the caller, strikes and bans too. */
   refill(caller: Limited): void {
     this.#empty(caller, MINUTE_END);
   }
@@ -211,7 +210,7 @@ export class SlotLimiter implements Limiter {
   #empty(caller: Limited, from: number): void {
     const row = this.rowOf(caller);
     this.rows.fill(0, row + from, row + BEFORE);
-    this.note(caller.slot, row);
+    this.markChanged(caller.slot, row);
   }
 
   #endEarlier(row: number, ms: number): void {
@@ -236,12 +235,12 @@ export class SlotLimiter implements Limiter {
   /** Where the caller's row begins, with room made for it. */
   protected rowOf({ slot }: Pick<Limited, 'slot'>): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    // Not twice as many: a repair lets slots leap by a million.
+    // By a quarter, not to twice the size: after a repair the next slot is a million higher.
     if (this.rows.length <= slot * ROW) this.grow(Math.min(MAX_SLOTS, Math.ceil(1.25 * (slot + 1))));
     return slot * ROW;
   }
 
-  /** Makes room for so many callers. */
+  /** Makes room for `slots` callers. */
   protected grow(slots: number): void {
     const rows = new Int32Array(ROW * slots);
     rows.set(this.rows);

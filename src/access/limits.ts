@@ -13,7 +13,7 @@ export interface Limited {
   readonly perDay: number;
 }
 
-/** One window as it stands. One of which nothing is used is not open, and "ends" now. */
+/** The state of one window. If no request of it is used it is not open, and `endsAt` is the present. */
 export interface WindowState {
   limit: number;
   remaining: number;
@@ -22,7 +22,7 @@ export interface WindowState {
 
 export type Verdict = 'admitted' | 'limited' | 'banned';
 
-/** The result of a take or a look. All moments are unix ms, and lie as far apart as on the clock that decides. */
+/** The result of a take or a look. All moments are Unix ms; the spans between them are those of the limiter's clock. */
 export interface Decision {
   at: number;
   verdict: Verdict;
@@ -30,7 +30,7 @@ export interface Decision {
   day: WindowState;
   /**
    * When a refused caller is admitted again: the end of the window that refused, or of the ban.
-   * A day that is used up and outlasts the ban is waited for as well: who waits until then is admitted.
+   * If a window is used up during a ban, it is the later of the two ends.
    */
   retryAt: number;
   /** Which window the X-RateLimit headers describe. */
@@ -41,7 +41,7 @@ export interface Decision {
 
 export interface Looked extends Decision {
   strikes: number;
-  /** How many bans stand against the caller: the next one lasts as long as the one after that many. */
+  /** How many bans count against the caller now: the next one lasts `BAN_MINUTES[bans + 1]`, or as long as the last. */
   bans: number;
   /** When the ban that runs ends; 0: none runs. */
   banEndsAt: number;
@@ -49,11 +49,11 @@ export interface Looked extends Decision {
 
 export interface Limiter {
   /**
-   * Takes a token from both windows, or from neither. A decision that is given at once is reused: read it before
-   * asking again. One that is promised is an object of its own.
+   * Takes a token from both windows, or from neither. A decision that is returned at once is reused: read it
+   * before the next call. A promised decision is an object of its own.
    */
   take(caller: Limited): Decision | Promise<Decision>;
-  /** Where keys are made by other processes too: all that was acknowledged before the call can be read after it. */
+  /** Where other processes make keys too: resolves when this one can read every key acknowledged before. */
   fresh?(): Promise<void>;
   /** The caller's counts, and the decision that a take would make. Takes nothing and counts no strike. */
   look(caller: Limited): Looked | Promise<Looked>;
@@ -105,7 +105,7 @@ export function conclude(decision: Decision, verdict: Verdict, at: number, banEn
   return decision;
 }
 
-/** A timer may fire a fraction early; who waits exactly as long as told must be admitted all the same. */
+/** A timer may fire a fraction early; a client that waits exactly as long as asked must still be admitted. */
 const TIMER_SLACK_MS = 2;
 
 /** The value of `Retry-After`: whole seconds from now until `retryAt`, at least 1. */

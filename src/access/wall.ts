@@ -1,12 +1,12 @@
-/** An even clock told as the wall clock. */
+/** Converts moments of a steady clock into wall-clock time. */
 
 const MAX_DRIFT_MS = 250;
 
-/** One number: of a thread's own, or in memory that several share, so that all tell the same. */
+/** One number: a thread's own, or in memory that several threads share, so that all of them send the same times. */
 type Kept = number[] | Float64Array;
 
 /**
- * The offset from an even clock, now at `at`, to the wall clock. It is kept until it is clearly
+ * The offset from a steady clock, now at `at`, to the wall clock. It is kept until it is clearly
  * off: read anew each time, it would let the reset of one window wobble by a second.
  */
 export function steadyOffset(wall: () => number, kept: Kept = [Number.POSITIVE_INFINITY]): (at: number) => number {

@@ -56,11 +56,11 @@ export class SharedLimiter extends SlotLimiter {
   }
 
   override unsaved(slots: Iterable<number>): void {
-    for (const slot of slots) this.#alone(slot, () => this.note(slot, this.rowOf({ slot })));
+    for (const slot of slots) this.#alone(slot, () => this.markChanged(slot, this.rowOf({ slot })));
   }
 
   /** To be called with the caller's lock in hand. */
-  protected override note(slot: number, row: number): void {
+  protected override markChanged(slot: number, row: number): void {
     if (this.rows[row + BEFORE] !== 0) return;
     let first: number;
     do {
