@@ -1,4 +1,4 @@
-/** The errors of each room, as errors of the catalogue. */
+/** Translates the errors of each room into errors of the catalogue. */
 import { retryAfterSeconds } from './access/limits.ts';
 import { ApiError, type ErrorCode } from './http/errors.ts';
 import { InvalidMembers } from './json/members.ts';
@@ -7,8 +7,8 @@ import { BoundError } from './store/bounds.ts';
 import { StoreError } from './store/model.ts';
 
 const AGAIN = ['Retry-After', '1'];
-/** The store's failures as errors of the catalogue. `rejected` is a bug: no request can make a change that large. */
-const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
+/** For each failure of the store. `quota` is a BoundError always; `rejected` is a bug: no request is that large. */
+const OF_STORE: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
   unavailable: ['unavailable', 'the store does not answer just now: nothing was done', AGAIN],
@@ -20,7 +20,7 @@ const TOLD: Record<StoreError['failure'], [ErrorCode, message: string, headers?:
 /** An error at a bound brings its own message: which bound it is, and whose. */
 const AT_BOUND = { full: 'storage_full', busy: 'unavailable', quota: 'rate_limited' } as const;
 
-/** How the errors of each room are told to a client. Undefined: none of them, so a bug. */
+/** The error that a client gets for an error of any room. Undefined for any other error: that is a bug. */
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (error instanceof JsonError) return new ApiError('invalid_json', error.message);
@@ -31,6 +31,6 @@ export function toApiError(error: unknown): ApiError | undefined {
     const retry = retryMs === undefined ? [] : ['Retry-After', String(retryAfterSeconds(retryMs, 0))];
     return new ApiError(AT_BOUND[failure as keyof typeof AT_BOUND], message, retry);
   }
-  const told = error instanceof StoreError ? TOLD[error.failure] : undefined;
-  return told && new ApiError(...told);
+  const known = error instanceof StoreError ? OF_STORE[error.failure] : undefined;
+  return known && new ApiError(...known);
 }

@@ -15,7 +15,7 @@ import { toApiError } from './api-errors.ts';
 import { type Asked, asAsked, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
-import { type Answered, beginExchange, type Exchange, type LabHook, toldOf } from './exchange.ts';
+import { type Answered, beginExchange, type Exchange, factsOf, type LabHook } from './exchange.ts';
 import { Gate, type GateOptions } from './gate.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
 import type { ConnectionOptions, Connections } from './http/connections.ts';
@@ -33,7 +33,7 @@ import { ReplyCache } from './shop/cache.ts';
 import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
-/** The parts of a service that is open. Before they are there, requests are told to come back. */
+/** The parts of a service that is open. Before that, requests get a 503 with `Retry-After`. */
 interface Services {
   store: Store;
   shop: Shop;
@@ -41,7 +41,7 @@ interface Services {
   limiter: Limiter;
   /** Whether requests can be served just now. */
   ready(): boolean;
-  /** For trying clients; without it `/lab` is nowhere. */
+  /** For trying clients; without it there is no `/lab`. */
   lab?: LabHook;
   /** In a thread that only reads: passes any request but a GET to the thread that writes. */
   elsewhere?: (asked: Asked) => Promise<Reply>;
@@ -49,7 +49,7 @@ interface Services {
 
 type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>>;
 export interface AppSettings extends Bounds, Pick<GateOptions, 'trustProxy'> {
-  hosts?: readonly string[]; // answered to beside localhost and addresses; absent: any
+  hosts?: readonly string[]; // names accepted in `Host`, besides localhost and IP addresses; undefined: every name
   categories: 'open' | 'known';
   corsOrigin?: string;
   keepAlive: number; // seconds for which a connection may stay unused
@@ -98,12 +98,12 @@ export class App {
       keepAliveSeconds: settings.keepAlive,
       ...settings,
       addressOf: settings.trustProxy === 0 ? (address) => clientAddress(address, undefined, 0) : undefined,
-      onRefused: (refused) => log.warn('connections were refused, so many since the start', { ...refused }),
+      onRefused: (refused) => log.warn('connections were refused; counts since the start', { ...refused }),
     });
     this.server = this.connections.server;
   }
 
-  /** From now on requests are served; until then they are told to come back. */
+  /** From now on requests are served; until then they get a 503 with `Retry-After`. */
   open({ store, ...services }: Omit<Services, 'shop'>): void {
     const { clock, settings } = this.#options;
     const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
@@ -136,13 +136,14 @@ export class App {
     const path = cut === -1 ? target : target.slice(0, cut);
     if (cut !== -1) exchange.query = target.slice(cut + 1);
     const place = placeAt(path);
-    exchange.endpoint = place?.endpoints.get(req.method as string); // first: a refusal too is told as this one's
+    // Before any check, so that a refusal too is logged and counted under this endpoint.
+    exchange.endpoint = place?.endpoints.get(req.method as string);
     checkMessage(req);
     this.#checkHost(req.headers.host);
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
     if (lab === undefined && !isUnder('/v1', path)) {
-      const refused = req.method === 'GET' && pages.has(path) ? this.#gate.admitView(exchange) : undefined;
+      const refused = req.method === 'GET' && pages.has(path) ? this.#gate.countLargePage(exchange) : undefined;
       return refused ?? answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);
@@ -174,7 +175,7 @@ export class App {
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, reading as Call);
     return readBody(req, res).then((body) => {
       const { callers, elsewhere, lab, store } = this.#services as Services;
-      if (lab !== undefined) exchange.body = body; // else it would take memory until the disk is done
+      if (lab !== undefined) exchange.body = body; // the lab's; without one it is freed before the write is durable
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.#gate.writer({ authorization, caller: caller.id }, callers, store);
@@ -218,7 +219,7 @@ export class App {
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
-    // Only if this is the newest request on the connection: the reply to a later one would never be sent.
+    // Ends the connection after its newest request: after an earlier one, the later replies would be lost.
     if (this.#draining && req.from.pending.at(-1) === res) req.from.endWith(res);
     const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));
@@ -226,7 +227,7 @@ export class App {
     this.#reportAnswered(req.from, id, reply.status, exchange);
   }
 
-  /** Answers where node:http found no request to hand over, or gave up on one whose body did not come. */
+  /** Answers if node:http could not parse a request, or gave up on one whose body did not come. */
   #refuseRaw(connection: Connection, error: ApiError): void {
     const exchange = connection.pending[0]?.exchange as Exchange | undefined;
     const id = exchange?.id ?? this.#requestId();
@@ -244,6 +245,6 @@ export class App {
     const { onAnswered, clock } = this.#options;
     if (onAnswered === undefined) return;
     const address = () => this.#gate.addressOf(exchange?.req, connection.socket);
-    onAnswered({ ...toldOf(exchange, connection, status, clock.now()), address, status, requestId });
+    onAnswered({ ...factsOf(exchange, connection, status, clock.now()), address, status, requestId });
   }
 }

@@ -1,4 +1,4 @@
-/** A request that is no GET, once its caller is admitted, as plain data: one thread passes it to another. */
+/** A request other than a GET, whose caller was admitted, as plain data: one thread passes it to another. */
 import type { Exchange } from './exchange.ts';
 import type { Reply } from './http/reply.ts';
 import { ENDPOINTS } from './routes.ts';
@@ -11,7 +11,7 @@ export interface Asked extends Omit<Call, 'caller' | 'body' | 'write'> {
   /** The id of the caller's key, and the header in which it was sent. */
   caller: string;
   authorization: string | undefined;
-  /** Its bytes, a character each: a string is handed over sooner than an array. */
+  /** Its bytes, a character each: a string is passed to another thread faster than an array. */
   body: string;
 }
 
@@ -24,7 +24,7 @@ export function asAsked({ id, req, endpoint }: Exchange, { caller, param, query 
   return { requestId: id, ...called, authorization, idempotencyKey };
 }
 
-/** Decides it as if it had come to this thread. */
+/** Calls the handler of the request, as if it had come to this thread. */
 export async function decide(asked: Asked, shop: Shop, write: Call['write']): Promise<Reply> {
   const { endpoint, caller, authorization: _, body, ...call } = asked;
   const { handler } = ENDPOINTS.find(({ name }) => name === endpoint)!;

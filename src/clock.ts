@@ -2,7 +2,7 @@
 export interface Clock {
   /** Milliseconds that never jump and never go back; the origin means nothing. Decisions are taken on it. */
   now(): number;
-  /** Milliseconds since 1970 as the machine believes them to be; may jump. Only for what people read. */
+  /** Milliseconds since 1970 by the machine's clock; may jump. Only for times that people read. */
   wall(): number;
 }
 
@@ -19,7 +19,7 @@ export function inWords(ms: number): string {
 
 const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN where it is no such time. */
+/** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN for any other text. */
 export function durationMs(text: string): number {
   const [, number, unit] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
   return Number(number) * UNITS_MS[unit as keyof typeof UNITS_MS];

@@ -1,4 +1,4 @@
-/** Numbers as text, on the way of every reply, and the ids that are made of them. */
+/** Numbers as text, which every reply needs, and the ids that are made of them. */
 import { randomBytes } from 'node:crypto';
 
 const SMALL = Array.from({ length: 1_000 }, (_, n) => String(n));
@@ -6,8 +6,8 @@ const PADDED = SMALL.map((digits) => digits.padStart(3, '0'));
 const IDS_PER_BLOCK = 10_000;
 
 /**
- * The decimal digits of a whole number from 0 on. `String(n)` says the same, but V8 keeps its results for later: where
- * every number is a new one, they only fill the heap, and collecting them costs more than making them.
+ * The decimal digits of a whole number from 0 on. `String(n)` gives the same, but V8 caches its results: if every
+ * number is a new one, they only fill the heap, and collecting them costs more than making them.
  */
 export function digits(n: number): string {
   if (n < 1_000) return SMALL[n];
@@ -27,7 +27,7 @@ const DAY_MS = 86_400_000;
 const MAX_DAYS = 4_096;
 const days = new Map<number, string>();
 
-/** As a Date says it, for a fraction of the time where many moments lie on the same days: each day is made once. */
+/** The same text as `toISOString` of a Date, but faster: the date of each day is cached. */
 export function isoTime(unix: number): string {
   const ms = Math.trunc(unix);
   const day = Math.floor(ms / DAY_MS);
@@ -46,7 +46,7 @@ export function isoTime(unix: number): string {
 
 const twoDigits = (number: number): string => PADDED[number].slice(1);
 
-/** The text made of one or two numbers, made anew only when they differ from those before. */
+/** Caches one text, that of the newest numbers: `make` is called only if they differ from those before. */
 export function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
   let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
   return (a, b = 0) => {
@@ -57,8 +57,8 @@ export function newest(make: (a: number, b: number) => string): (a: number, b?: 
 
 /**
  * Ids that no other request has: 48 bits, random for this process, and moved on for every ten thousand; then a count.
- * Twelve characters at most, because of longer sums V8 makes a tree of the parts, which node:http has to flatten for
- * every reply.
+ * Twelve characters at most: V8 keeps a longer concatenation as a tree of its parts (a rope), which node:http would
+ * have to flatten for every reply.
  */
 export function requestIds(): () => string {
   const bits = randomBytes(6);

@@ -1,6 +1,6 @@
 /**
- * The seam between the service and what it runs on: a store, a limiter, and what is done to both. Types alone, so that
- * the engine on a file, the one on a database and whoever uses them meet here.
+ * The seam between the service and its engine: a store, a limiter, and the upkeep of both. Only types, which both
+ * engines (on a file, on a database) and their users import.
  */
 import type { SlotLimiter } from './access/limiter.ts';
 import type { Limiter, LimiterOptions } from './access/limits.ts';
@@ -12,11 +12,11 @@ export interface Upkeep {
   verify(): Promise<Proof & { notices?: string[] }>;
   /** Writes the store anew, without records that later ones have replaced. */
   compact(): Promise<void>;
-  /** Before the end, where a compaction may be under way: it is not finished. */
+  /** Called before the process ends: abandons a compaction under way. */
   giveUp?(): void;
-  /** The whole store as one file, which has its name only when it is whole and durable. */
+  /** Writes the whole store as one file, which has its name only when it is whole and durable. */
   backup(file: string): Promise<Proof>;
-  /** Another process has just written a backup of this store; the metrics tell when. */
+  /** Called when another process has just written a backup of this store, for the metrics. */
   backedUp?(): void;
 }
 
@@ -31,14 +31,14 @@ export interface Engine {
   readonly store: Store;
   readonly limiter: Limiter;
   readonly upkeep: Upkeep;
-  /** Whether requests can be served now; told at /readyz. */
+  /** True if requests can be served now: the answer of /readyz. */
   ready(): boolean;
   metrics(): Iterable<Metric>;
   /** Lets time pass for one key: its windows, its ban, the age of its idempotency records. One record, durable. */
   advance(key: ApiKey, ms: number): Promise<void>;
   /**
-   * Animals, orders and categories are exactly these from now on, or stay as they are where none are given; the limits
-   * of this key are full, its clock is real.
+   * Replaces all animals, orders and categories by `content`, if it is given. Refills the limits of this key, and sets
+   * its clock back to real time.
    */
   reset(key: ApiKey, content?: { categories: Category[]; pets: PetColumns }): Promise<void>;
   /** Makes all accepted changes durable, writes the last usage, and frees everything. */
@@ -55,20 +55,20 @@ export interface Log {
 
 export interface EngineOptions {
   clock: Clock;
-  /** Refusals in a minute that ban a key; 0: never; absent: five times its limit a minute. */
+  /** Refusals in a minute that ban a key; 0: never; undefined: five times its limit a minute. */
   banAfter?: number;
   log: Log;
   /** The most bytes of the heap that the stored data may take. */
   maxBytes?: number;
-  /** Where there is no store, none is begun. */
+  /** True if a missing store is an error; otherwise one is begun. */
   mustExist?: boolean;
   /** Called when nobody can know which changes were kept: the process must then end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;
-  /** Told after each batch that became durable, and how long that took. */
+  /** Called after each batch that became durable, with the time that it took. */
   onBatch?: (ms: number) => void;
-  /** Told of each batch when it is durable, before anybody else is. */
+  /** Called with each batch when it is durable, before its callers are answered. */
   onDurable?: (changes: readonly Change[]) => void;
-  /** Counts limits, where several threads do; else one that counts for itself. */
+  /** Makes the limiter, if several threads share one; by default a limiter of this process alone. */
   limiter?: (options: LimiterOptions) => SlotLimiter;
   onProgress?: (done: number, total: number) => void;
 }

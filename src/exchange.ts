@@ -9,23 +9,23 @@ import type { JsonValue } from './json/reader.ts';
 import type { Endpoint } from './routes.ts';
 import type { ApiKey } from './store/model.ts';
 
-/** All that is known of a request so far, so that every reply can say it. */
+/** All that is known of a request so far, for its reply, the metrics and the access log. */
 export interface Exchange {
   readonly req: Incoming;
   readonly res: Outgoing;
   readonly id: string;
   readonly began: number;
-  /** The text behind `?`, as it was sent. */
+  /** The text after `?`, as it was sent. */
   query: string;
   endpoint: Endpoint | undefined;
   caller: ApiKey | undefined;
-  /** The caller's limits as lines of a head, once they were asked about. */
+  /** The limit headers of the reply, as lines of a head; undefined before the limiter was asked. */
   limits: string | undefined;
-  /** Where those refuse it: the Unix second at which they are said to be full again. */
+  /** If the limits refuse this request: the value of its X-RateLimit-Reset, a Unix second. */
   resetsAt: number | undefined;
-  /** Its body, once it has come. */
+  /** The body of the request, once it has come; only with a lab. */
   body: Uint8Array | undefined;
-  /** The fault to inject into it, if one was ordered. */
+  /** The fault to inject into the reply, if one was ordered. */
   fault: Fault | undefined;
 }
 
@@ -33,7 +33,7 @@ export interface Exchange {
 export interface Answered {
   /** The endpoint's name, or `other`: never a text that a client chose. */
   route: string;
-  /** As sent; undefined where no request could be read. */
+  /** As sent; undefined if no request could be parsed. */
   method: string | undefined;
   target: string | undefined;
   address(): string;
@@ -49,24 +49,24 @@ interface Fault {
   send?(exchange: Exchange, reply: Reply, headers: string[]): void;
 }
 
-/** All that the way of a request knows of the lab. */
+/** The lab, as `App` sees it. */
 export interface LabHook {
   /** Counts requests under `/lab`, which take nothing from the limits of the plan. */
   readonly limiter: Limiter;
-  /** The value of `Allow` for a path under `/lab`; undefined where there is nothing. */
+  /** The value of `Allow` for a path under `/lab`; undefined if there is no such path. */
   allow(path: string): string | undefined;
-  /** Answers a caller within that limit, at a path that there is. */
+  /** Answers a request under `/lab` that `limiter` has admitted, at a path that exists. */
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
-  /** A ban begins: with the request that arrives next. */
+  /** A ban of this key has begun. The key's next call of `arrived` is for the request that brought it. */
   banned(key: ApiKey): void;
   /**
    * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.
    * `operate` returns a refusal as a reply and does not throw it.
    */
   around(exchange: Exchange, operate: () => Promise<Reply>): Reply | Promise<Reply>;
-  /** Is told of every reply to a key before it is sent, those under `/lab` too; gives more headers for it. */
+  /** Called for every reply to a key before it is sent, also under `/lab`. Returns more headers for it. */
   answers(exchange: Exchange, reply: Reply): readonly string[];
 }
 
@@ -88,17 +88,17 @@ export function beginExchange(req: Incoming, res: Outgoing, id: string, began: n
   return exchange;
 }
 
-/** The milliseconds a request took until its reply at `now`, with which the connection is quiet again. */
+/** The milliseconds that a request took until its reply at `now`. Also marks the connection as quiet from then on. */
 function measure(connection: Connection, status: number, now: number, exchange: Exchange | undefined): number {
   const since = exchange?.began ?? connection.quietSince;
   connection.quietSince = now;
   if (exchange !== undefined) return now - since;
-  // When a head that never ended began is not known; what came before it on the connection ended earlier.
+  // The time at which an unfinished head began is not known, only that of the reply before it on the connection.
   return status === CATALOGUE.request_timeout ? Math.min(now - since, MAX_HEAD_MS) : 0;
 }
 
-/** The facts of a request that metrics and the log record, beside its reply, which left at `now`. */
-export function toldOf(exchange: Exchange | undefined, from: Connection, status: number, now: number) {
+/** The facts of a request for the metrics and the access log. Its reply was sent at `now`, with `status`. */
+export function factsOf(exchange: Exchange | undefined, from: Connection, status: number, now: number) {
   const { req, endpoint, caller } = exchange ?? {};
   const ms = measure(from, status, now, exchange);
   return { route: endpoint?.name ?? 'other', method: req?.method, target: req?.url, keyId: caller?.id, ms };

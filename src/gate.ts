@@ -1,4 +1,4 @@
-/** Authentication, then rate limits; and the headers that tell the limits. */
+/** Authentication, then rate limits; and the limit headers of every reply. */
 import type { Socket } from 'node:net';
 import { Addresses, PAGES_PER_MINUTE } from './access/addresses.ts';
 import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/callers.ts';
@@ -32,16 +32,16 @@ interface Sender {
 export class Gate {
   readonly #options: GateOptions;
   /** Requests for large pages, by address. */
-  readonly #views: Addresses;
+  readonly #largePages: Addresses;
   #newestMessage = '';
   #newest: Reply | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
-    this.#views = new Addresses({ clock: options.clock, perMinute: PAGES_PER_MINUTE });
+    this.#largePages = new Addresses({ clock: options.clock, perMinute: PAGES_PER_MINUTE });
   }
 
-  /** Fills in `caller`, `limits` and `resetsAt`. Gives back the refusal, where there is one. */
+  /** Fills in `caller`, `limits` and `resetsAt`. Returns the refusal, if there is one. */
   admit(exchange: Exchange, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
     const { authorization } = exchange.req.headers;
     const decide = (caller: ApiKey | KeyRefusal) => {
@@ -55,7 +55,7 @@ export class Gate {
     };
     const caller = callers.identify(authorization);
     if (caller !== UNKNOWN || limiter.fresh === undefined) return decide(caller);
-    // It may have been made a moment ago, by another process.
+    // Another process may have made this key a moment ago.
     return limiter.fresh().then(() => decide(callers.identify(authorization)));
   }
 
@@ -71,7 +71,7 @@ export class Gate {
     return this.#tooMany('rate_limited', why, seconds);
   }
 
-  /** Without a valid key it is the address that is counted. */
+  /** Without a valid key the request is counted against its address. */
   #refuseUnknown(exchange: Exchange, refusal: KeyRefusal): Reply {
     const allowance = this.#options.addresses.count(this.addressOf(exchange.req, exchange.req.socket));
     exchange.limits = addressLimits(allowance);
@@ -80,16 +80,16 @@ export class Gate {
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** For a page that no key pays for, and that is large: the refusal, where its address has had too many. */
-  admitView(exchange: Exchange): Reply | undefined {
-    const allowance = this.#views.count(this.addressOf(exchange.req, exchange.req.socket));
+  /** Counts a request for a large page, which needs no key. Returns a 429 if its address has had too many. */
+  countLargePage(exchange: Exchange): Reply | undefined {
+    const allowance = this.#largePages.count(this.addressOf(exchange.req, exchange.req.socket));
     if (!allowance.over) return undefined;
     exchange.limits = addressLimits(allowance, 'pages');
     const why = `the limit of ${allowance.limit} pages a minute for an address is used up`;
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** Writes for a caller. Between its admission and the decision its key may end: a body may take its time. */
+  /** The `write` of one caller. It checks the key again: that may have ended while the body was arriving. */
   writer({ authorization, caller }: Sender, callers: Callers, store: Store): Store['write'] {
     return (decide) =>
       store.write((ahead) => {
@@ -99,7 +99,7 @@ export class Gate {
       });
   }
 
-  /** Refusals by a limit come by the thousand: no Error is made for them, and the newest serves while it is true. */
+  /** Refusals by a limit come by the thousand: so without an Error, and the newest reply is reused if its text is. */
   #tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {
@@ -109,12 +109,12 @@ export class Gate {
     return this.#newest as Reply;
   }
 
-  /** The limit headers of a reply to a request without a valid key: they tell what its address has left. */
+  /** The limit headers of a reply to a request without a valid key: the refusals that its address has left. */
   limitsWithoutKey(req: Incoming | undefined, socket: Socket): string {
     return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
   }
 
-  /** Where a request came from, as it is counted. */
+  /** The address under which a request is counted. */
   addressOf(req: Incoming | undefined, socket: Socket): string {
     const forwarded = req?.headers['x-forwarded-for']; // its lines are joined
     return clientAddress(socket.remoteAddress, forwarded, this.#options.trustProxy);

@@ -3,7 +3,7 @@ import { markup } from './quoting.ts';
 
 export interface JunitCase {
   id: string;
-  /** `told`: it passed, and there is something to read; `error`: it could not be tried. */
+  /** `told`: the case passed, with a remark to read; `error`: it could not be tried. */
   outcome: 'pass' | 'told' | 'fail' | 'error' | 'skipped';
   message: string;
   seconds?: number;

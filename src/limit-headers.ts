@@ -9,8 +9,8 @@ const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
 const endOf = newest((dayLeft) => `;t=${dayLeft}`);
 
 /**
- * Of a caller with a key: the window that binds, and the policy and state of both. During a ban nothing remains until
- * that ends; the state of both windows is told as it truly is, since a ban takes nothing from them.
+ * The limit headers of a caller with a key: the window that binds, and the policy and state of both. During a ban
+ * nothing remains until that ends; `RateLimit` still has the true state of both windows: a ban takes nothing from them.
  */
 export function keyLimits(decision: Decision): string {
   const { at, minute, day, binding, verdict } = decision;
@@ -29,7 +29,7 @@ export function resetOf(decision: Decision): number {
   return Math.ceil((verdict === 'banned' ? retryAt : decision[binding].endsAt) / 1000);
 }
 
-/** Of an address: the refusals it has left, or the pages. */
+/** The limit headers of an address: how many refusals, or large pages, it has left. */
 export function addressLimits({ at, limit, remaining, endsAt }: Allowance, name = 'address'): string {
   const state = `"${name}";r=${remaining};t=${secondsLeft(endsAt, at)}`;
   return headLines(limit, remaining, Math.ceil(endsAt / 1000), `"${name}";q=${limit};w=60`, state);

@@ -47,7 +47,7 @@ process.stderr.on('error', () => {});
 /** Files that we make (store, socket, backups) are readable by their owner alone. The mask holds for all threads. */
 if (isMainThread) process.umask(0o077);
 
-/** Else Node opens a debugger's port at this signal, to which every user of the machine can connect. */
+/** Without a listener Node would open a debugger's port at SIGUSR1, to which every user of the machine can connect. */
 if (isMainThread) process.on('SIGUSR1', () => {});
 
 const run = async () => (isMainThread ? main(process.argv.slice(2)) : (await import('./threads/thread.ts')).work());

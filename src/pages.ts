@@ -15,7 +15,7 @@ const ALLOW = 'GET, HEAD, OPTIONS';
 
 export type Unready = 'is starting' | 'is shutting down' | 'waits for its store';
 
-/** In the form that an `Accept-Encoding` asks for. */
+/** Returns a page in the encoding that `Accept-Encoding` asks for. */
 export type Page = (accept: string | undefined) => Reply;
 /** By path. */
 export type Pages = ReadonlyMap<string, Page>;

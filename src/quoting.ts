@@ -1,18 +1,18 @@
 /** Text within other text, written so that it can be nothing but itself. */
 
-/** A word as it is typed in a shell. */
+/** Quotes a word for a shell. */
 export const shellWord = (word: string): string =>
   /^[\w./:@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
 
-/** Text in HTML or XML, between elements or as the value of an attribute. */
+/** Escapes a text for HTML or XML, between elements or as the value of an attribute. */
 export const markup = (text: string): string => text.replace(/[&<>"]/g, (character) => ENTITIES[character]);
 
 /** More faults than an honest mistake has; those beyond are counted, not named. */
 export const MAX_FAULTS_NAMED = 20;
 
-/** All that is wrong with one thing, in one message. */
+/** All faults of one thing, in one message. */
 export function allFaults(faults: readonly string[]): string {
   const more = faults.length - MAX_FAULTS_NAMED;
   return faults.slice(0, MAX_FAULTS_NAMED).join('; ') + (more > 0 ? `; and ${more} more` : '');
@@ -44,12 +44,12 @@ export function withoutSecrets(text: string): string {
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
 
-/** Text that others may have had a part in, as a terminal may show it. JSON says the same afterwards. */
+/** Makes a text from outside safe for a terminal. JSON stays valid, and parses to the same values. */
 export const visible = (text: string): string => text.replace(UNSEEN, escaped);
 
-/** All of ASCII that shows: of most text this is all that is asked, for a fraction of the time. */
+/** Visible ASCII only: a quick test, which most texts pass, so that the slow replacements are skipped. */
 const IS_SEEN = /^[ -~]*$/;
 
-/** The same, where it must stay on its line. */
+/** Like `visible`, but a tab and a line feed are escaped too. */
 export const visibleInLine = (text: string): string =>
   IS_SEEN.test(text) ? text : visible(text).replace(/[\t\n]/g, escaped);

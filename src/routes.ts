@@ -1,4 +1,4 @@
-/** One row per endpoint: all that the service can be asked under `/v1`. And which of them stand at a path. */
+/** The endpoints under `/v1`, a row each, and the router: which endpoints stand at a path. */
 import { METHODS } from './http/request.ts';
 import { type Handler, reading } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
