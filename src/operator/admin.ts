@@ -3,11 +3,12 @@ import { once } from 'node:events';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
+import * as v from 'valibot';
 import type { Log } from '../engine.ts';
 import { StoreError } from '../store/model.ts';
 import { read } from './arguments.ts';
 import type { Calls, Context } from './command.ts';
-import { asCommandError, EXIT } from './exit.ts';
+import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import type { Said } from './reach.ts';
 import { adminSocket, listen } from './sockets.ts';
@@ -56,11 +57,11 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     await (say({ line }) ? new Promise(setImmediate) : Promise.race([once(res, 'drain'), gone]));
     if (res.destroyed) throw new Error('the caller went away');
   };
+  const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
   try {
     const command = calls.find(({ name }) => name === call);
     if (command?.call === undefined) throw new Error(`the running server knows no command ${call}`);
-    const input = linesOf(req.iterator({ destroyOnReturn: false }), MAX_INPUT_LINE_BYTES);
-    const { words, variables }: Said = JSON.parse(String((await input.next()).value));
+    const { words, variables } = saidIn((await input.next()).value);
     const result = await command.call(context, read(command, words, variables), { input, tell });
     if (!command.reads) log.info('operator', { call, id: (result as { id?: string } | undefined)?.id });
     say({ result });
@@ -72,5 +73,17 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, call
     say({ error: { exit, message } });
   }
   finished(req, () => res.end()); // a caller that is still sending would not read the answer
+  await input.return(undefined); // or it holds the rest of the request, and its end is not seen
   req.resume();
+}
+
+const said = v.object({ words: v.array(v.string()), variables: v.record(v.string(), v.string()) });
+
+/** The first line of a request. The caller may be another program, or another version of this one. */
+function saidIn(line: Buffer | undefined): Said {
+  try {
+    return v.parse(said, JSON.parse(String(line)));
+  } catch {
+    throw new CommandError(EXIT.usage, 'the first line of a request must be {"words": […], "variables": {…}}');
+  }
 }

@@ -12,7 +12,7 @@ export const completionCommand = (specs: () => readonly Spec[]) =>
   command({
     name: 'completion',
     does: 'print a script that completes commands and options in a shell',
-    more: 'bash and zsh: source <(petstore completion bash); fish: petstore completion fish | source.',
+    more: 'bash: source <(petstore completion bash); zsh: the same with zsh; fish: petstore completion fish | source.',
     options: { shell: placed(oneOf(Object.keys(SHELLS) as (keyof typeof SHELLS)[]), 'SHELL', 'the shell') },
     run: ({ shell }) => print(SHELLS[shell](specs()).trimEnd()),
   });

@@ -23,7 +23,7 @@ export const DATA_COMMANDS = [
   command({
     name: 'repair',
     does: 'cut a damaged store at the damage, and keep the damaged file beside it',
-    more: 'For a store that the service refused to open. Make a copy of the directory first.',
+    more: 'For a directory that the service refused to open; not for a database. Make a copy of the directory first.',
     unsure: `it may be done: ${PROGRAM} keys list shows which keys are revoked, and the damaged file is kept beside`,
     options: { ...place, json },
     run: async ({ json, data, store }) => {

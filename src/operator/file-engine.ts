@@ -105,7 +105,10 @@ export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'veri
       // If a server runs, an incomplete end of the file is a write under way.
       return { ...proof, notices: notices.length > 0 && (await isServed(dir)) ? [] : notices };
     },
-    backup: (file) => backup(dir, file, { onProgress, disk: tidyDisk() }),
+    async backup(file) {
+      mustHoldStore(dir);
+      return backup(dir, file, { onProgress, disk: tidyDisk() });
+    },
   };
 }
 

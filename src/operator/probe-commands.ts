@@ -43,7 +43,7 @@ export const PROBE_COMMANDS = [
   command({
     name: 'probe service',
     does: 'find the changes that a gateway makes to a running petstore; exit 1 if one breaks a rule',
-    more: 'Uses up the minute of the key and makes a few animals: give it a key of its own small plan.',
+    more: 'Uses up the minute of the key and adds a few animals: give it a key of its own, on a small plan.',
     options: {
       direct: placed(webUrl, 'DIRECT', 'the service without the gateway'),
       through,

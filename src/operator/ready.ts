@@ -1,7 +1,7 @@
 /** `petstore ready`: for places that have neither curl nor a shell, such as the health check of a container. */
 import { get } from 'node:http';
 import { command } from './command.ts';
-import { SERVE_OPTIONS } from './options.ts';
+import { integer, option, SERVE_OPTIONS } from './options.ts';
 import { reachable } from './sockets.ts';
 
 const MAX_ANSWER_MS = 2_500;
@@ -10,7 +10,10 @@ export const READY = command({
   name: 'ready',
   does: 'ask the service on this machine whether it serves requests; exit 1 if not',
   more: 'Asks /readyz, at the address of a serve with the same options or variables.',
-  options: { host: SERVE_OPTIONS.host, port: SERVE_OPTIONS.port },
+  options: {
+    host: { ...SERVE_OPTIONS.host, help: 'address of the service' },
+    port: option(integer(1, 65_535), 'N', 'port of the service', '8080'),
+  },
   run: async ({ host, port }): Promise<object> => {
     const at = `http://${reachable(host, port)}/readyz`;
     const status = await statusOf(at).catch(({ code, message }: NodeJS.ErrnoException) => {

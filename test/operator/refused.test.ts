@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { listen } from '../../src/operator/sockets.ts';
@@ -37,6 +39,7 @@ test('what stands in the way is told in a sentence', async (t) => {
     ['repair --data file', /^file: not a directory$/],
     ['backup b --data file', /^file: not a directory$/],
     ['repair --data none', /^there is no store in none$/],
+    ['backup b --data none', /^there is no store in none$/],
     ['export --data none', /^there is no store in none$/],
     ['restore none --data new', /^none: no such file or directory$/],
     ['import table.csv', /^table\.csv looks like CSV; import takes JSON lines such as \{.*\}$/],
@@ -113,9 +116,9 @@ test('who connects to the server’s socket and says nothing, or nonsense, is no
   for (const caller of callers) caller.destroy();
   const post = (call: string, body: string) =>
     `POST ${call} HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  for (const text of ['no request\r\n\r\n', post('/none', '{}\n'), post('/keys%20revoke', 'null')]) {
+  for (const nonsense of ['no request\r\n\r\n', post('/none', '{}\n'), post('/keys%20revoke', 'null')]) {
     const caller = open();
-    caller.end(text);
+    caller.end(nonsense);
     await once(caller, 'close');
   }
   assert.match(await done('keys list'), /^k1 .* active$/m);
@@ -126,6 +129,30 @@ test('who connects to the server’s socket and says nothing, or nonsense, is no
   assert.deepEqual([failed.exit, /store-000001\.jsonl/.test(failed.stderr)], [1, true]);
   await rename(away, file);
   assert.match((await server.stop()).stderr, /"level":"warn","message":"operator","call":"compact","error":"/);
+});
+
+test('a client of the socket that is no petstore gets a whole answer, in words where it asks wrongly', {
+  timeout: 240_000,
+}, async (t) => {
+  const { at, serve } = await workplace(t);
+  await serve('--first-key free');
+  /** `body` as curl sends it: in pieces if it comes from a pipe (`-T -`), or whole (`-d`). */
+  const ask = async (body: string, headers = {}): Promise<{ result?: { id: string }; error?: object }> => {
+    const asked = request({ socketPath: at('data/admin.sock'), method: 'POST', path: '/keys-show', headers });
+    asked.end(body);
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    return JSON.parse(await text(answer));
+  };
+  const words = '{"words":["k1"],"variables":{}}';
+  for (const body of [words, `${words}\n`]) {
+    for (const headers of [{ 'Transfer-Encoding': 'chunked' }, { 'Content-Length': body.length }]) {
+      assert.equal((await ask(body, headers)).result?.id, 'k1', JSON.stringify([body, headers]));
+    }
+  }
+  const message = 'the first line of a request must be {"words": […], "variables": {…}}';
+  for (const body of ['', '\n', 'x', 'null', '{}', '{"words":"k1","variables":{}}', '{"words":[1],"variables":{}}']) {
+    assert.deepEqual(await ask(body), { error: { exit: 2, message } }, body);
+  }
 });
 
 test('a caller that is slow is waited for; one that is stopped holds up nobody', { timeout: 240_000 }, async (t) => {
