@@ -12,9 +12,10 @@ const MAX_NOTIFY_MS = 10_000;
 /** Does nothing unless systemd has asked for it (`NOTIFY_SOCKET`). */
 export async function tellReady(log: Log): Promise<void> {
   if (!process.env.NOTIFY_SOCKET) return;
-  const child = spawn(NOTIFIER, ['--ready'], { stdio: 'ignore', timeout: MAX_NOTIFY_MS });
+  const child = spawn(NOTIFIER, ['--ready'], { stdio: 'ignore', timeout: MAX_NOTIFY_MS, killSignal: 'SIGKILL' });
   const failed = await once(child, 'close').then(
-    ([status, signal]) => status !== 0 && `it ended with ${status ?? signal}`,
+    ([status, signal]) =>
+      child.killed ? `it took over ${MAX_NOTIFY_MS / 1_000} s` : status !== 0 && `it ended with ${status ?? signal}`,
     ({ message }: Error) => message,
   );
   if (failed) log.warn(`systemd was not told that the service is ready: ${NOTIFIER}: ${failed}`);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Outgoing } from '../../src/http/connection.ts';
+import { connectionOf, type Outgoing } from '../../src/http/connection.ts';
 import type { ApiError } from '../../src/http/errors.ts';
 import type { Incoming } from '../../src/http/messages.ts';
 import { errorReply, NO_CONTENT, send, staysFor } from '../../src/http/reply.ts';
@@ -17,6 +17,7 @@ import { endless, floods, NO_PROC, ONE_BYTE, startFlooded, stoppingMs } from './
 const MAX_BODY_BYTES = 65_536;
 const MAX_BODY_PIECES = 4_096;
 const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;
+const MAX_UNWANTED_PIECES = 4_096;
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** So many that what a connection takes is told from what else there is. */
 const WAITING_WRITES = 400;
@@ -81,6 +82,19 @@ test('behind a reply that did not need it no more than 4 MiB are read', async (t
     await Promise.all([closed(client), closed(socket)]);
     assert.ok(socket.bytesRead < MAX_UNWANTED_BYTES + 2 * 65_536, `${socket.bytesRead} bytes`);
   }
+});
+
+test('behind the last reply of a connection 4,096 packets are read: the next one ends it', async (t) => {
+  const { app, port } = await serviceFor(t);
+  const client = net.connect(port, '127.0.0.1');
+  t.after(() => client.destroy());
+  const [socket] = (await once(app.server, 'connection')) as [net.Socket];
+  connectionOf(socket).throwAwayRest();
+  const packet = Buffer.of(0); // emitted here, because the kernel would join what a client sends
+  for (let n = 0; n < MAX_UNWANTED_PIECES; n++) socket.emit('data', packet);
+  assert.equal(socket.destroyed, false);
+  socket.emit('data', packet);
+  assert.equal(socket.destroyed, true);
 });
 
 /** Answers when told to. */

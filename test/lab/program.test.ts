@@ -99,3 +99,13 @@ test('petstore grade waits for a POST that may still come again: it has a grade 
   assert.deepEqual([exit, /^grade +F\n/.test(stdout)], [1, true], stdout + stderr);
   assert.match(stdout, /finished +15 +fail +1 /);
 });
+
+test('petstore grade waits for no POST that was told to wait longer than two minutes, and says so', async (t) => {
+  const data = await temporary(t);
+  const { ask } = await serveLab(t, data);
+  await ask('POST /lab/faults', { kind: 'unavailable', seconds: 200 });
+  assert.equal((await ask('POST /v1/pets', { name: 'Rex', categoryId: 1 })).status, 503);
+  const { exit, stderr } = await program(['grade', 'k1', '--data', data]);
+  assert.match(stderr, /^a POST that failed may still come again within 2\d\d s: this grade does not wait for it\n/);
+  assert.equal(exit, 5);
+});

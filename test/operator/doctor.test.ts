@@ -40,9 +40,15 @@ test('what others can write, a clock that is behind and a database that is not v
   const ofFile = await findings(work, '--data file'); // a check that fails hides nothing of the rest
   assert.match(ofFile('clock'), /^wrong: this cannot be checked: ENOTDIR/);
   assert.match(ofFile('runtime'), /^(?:ok|note): Node/);
-  const later = Date.now() / 1_000 + 86_400;
-  await utimes(work.at('data/LOCK'), later, later);
-  assert.match((await findings(work))('clock'), /^wrong: .*the store was written after that/);
+  // By a minute it may be ahead; a busy machine only makes that less.
+  for (const [seconds, verdict] of [
+    [30, /^ok: it says /],
+    [300, /^wrong: .*the store was written after that/],
+  ] as const) {
+    const later = Date.now() / 1_000 + seconds;
+    await utimes(work.at('data/LOCK'), later, later);
+    assert.match((await findings(work))('clock'), verdict);
+  }
   await mkdir(work.at('bin'));
   const lonely = await findings(work, '', 'export PATH=bin');
   assert.match(lonely('lock'), /^wrong: there is no flock program/);

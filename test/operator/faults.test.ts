@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { chmod, cp, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { backup, readStore } from '../../src/store/file/tools.ts';
 import { injected, program, temporary, whyNoStrace } from '../program.ts';
+import { requestsOf } from '../raw.ts';
 import { workplace } from './workplace.ts';
 
 const options = { skip: whyNoStrace() ?? false, timeout: 900_000 };
@@ -15,6 +17,7 @@ const options = { skip: whyNoStrace() ?? false, timeout: 900_000 };
 const ANIMALS = 500;
 const CREATE = 'keys create --plan free';
 const NO_ROOM = 'data: no space left on device; make room there, and try again';
+const MAX_LAST_REPLIES_MS = 1_000;
 const EACH = 'fdatasync fsync pwrite64';
 
 /** As it lies on the disk, checked as `verify` does. */
@@ -227,6 +230,9 @@ test('fdatasync fails: the write is told as unknown, and the server ends with 1'
   const server = await serve('--first-key pro', failing(`fdatasync:error=EIO:when=${SYNC_THAT_FAILS}+`));
   const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
   const names: string[] = [];
+  const unfinished = connect(Number(new URL(server.url).port), '127.0.0.1'); // it holds up nobody
+  unfinished.on('error', () => {}).write(requestsOf(server.key).addPet().slice(0, -1));
+  t.after(() => unfinished.destroy());
   for (let status = 201; status === 201; ) {
     const body = `{"name":"animal ${names.length}","categoryId":1}`;
     const reply = await fetch(`${server.url}/pets`, { method: 'POST', headers, body });
@@ -234,8 +240,10 @@ test('fdatasync fails: the write is told as unknown, and the server ends with 1'
     if (status === 201) names.push(`animal ${names.length}`);
     else assert.match(`${status} ${await reply.text()}`, /^503 .*outcome_unknown/);
   }
+  const lastReplies = performance.now();
   const { exit, stderr } = await server.ended;
   assert.equal(exit, 1);
+  assert.ok(performance.now() - lastReplies < 8 * MAX_LAST_REPLIES_MS, 'there is a second for other replies');
   assert.match(stderr, /"level":"error","message":"the disk failed; the next start shows which writes were kept"/);
   assert.ok(names.length > 0 && names.length < SYNC_THAT_FAILS);
   const kept = (await done('export')).match(/animal \d/g) ?? [];

@@ -134,6 +134,23 @@ test('of a damaged store verify tells what repair then does', async (t) => {
   assert.match(stderr, /repair would revoke 1 key: k1\n/);
 });
 
+test('of the keys that a repair would revoke 20 are named, and the others counted', async (t) => {
+  const { at, done, run } = await workplace(t);
+  await withStore(at('data'), async ({ engine: { store } }) => {
+    for (let slot = 0; slot < 23; slot++) await addKey(store);
+  });
+  await done('keys plan k1 pro');
+  await done('keys plan k2 pro');
+  const path = at(`data/${FILE}`);
+  const whole = readFileSync(path, 'utf8');
+  const cut = whole.indexOf('"plan":"pro"');
+  writeFileSync(path, `${whole.slice(0, cut)}"plan":"Pro"${whole.slice(cut + '"plan":"pro"'.length)}`);
+  const named = Array.from({ length: 20 }, (_, at) => `k${at + 1}`).join(', ');
+  const { exit, stderr } = await run('verify');
+  assert.equal(exit, 3, stderr);
+  assert.match(stderr, new RegExp(`^repair would revoke 23 keys: ${named} and 3 others$`, 'm'));
+});
+
 test('a stray file with a higher number is to be moved, however damaged it is', async (t) => {
   const { at, done, run } = await workplace(t);
   await done('keys create --plan free');

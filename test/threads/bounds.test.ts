@@ -1,8 +1,24 @@
-/** Of what is bounded in all, each thread has its part. */
+/** Of what is bounded in all, each thread has its part; and no thread waits for another without an end. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { App } from '../../src/app.ts';
+import { systemClock } from '../../src/clock.ts';
+import type { Engine } from '../../src/engine.ts';
 import { Connections } from '../../src/http/connections.ts';
+import type { Logger } from '../../src/operator/logging.ts';
+import type { ServeSettings } from '../../src/operator/options.ts';
+import { SharedLimiter } from '../../src/threads/limiter.ts';
+import { lock, newMemory } from '../../src/threads/memory.ts';
+import { Team } from '../../src/threads/team.ts';
+import { assertError } from '../raw.ts';
+import { serviceFor } from '../service.ts';
+import { withStore } from '../store/opened.ts';
+
+const MAX_LOCK_WAIT_MS = 10_000;
+const MAX_LATE_MS = 1_000;
 
 const of = (threads?: number) =>
   new Connections(createServer(), { begin() {}, now: () => 0, maxConnections: 10, threads });
@@ -38,4 +54,47 @@ test('four threads have a quarter each of what may be unanswered, unsent, and un
     return count;
   });
   assert.deepEqual(givenUp, [0, 4]);
+});
+
+test('a thread that does not say that it has drained is waited for a second beyond its time', (t) =>
+  withStore({}, async ({ store }) => {
+    const [, program] = process.argv;
+    t.after(() => (process.argv[1] = program));
+    process.argv[1] = join(import.meta.dirname, 'deaf.mjs'); // what a thread runs
+    const deaths: unknown[] = [];
+    const onDeath = (error: unknown) => deaths.push(error);
+    const team = new Team({
+      settings: { threads: 2 } as ServeSettings,
+      clock: systemClock,
+      log: {} as Logger,
+      onDeath,
+    });
+    await team.load({ app: {} as App, store, at: { host: '127.0.0.1', port: 0 }, url: '' });
+    await team.listen();
+    // Of two timers of one process the shorter ends first, however busy the machine is.
+    const drained = Promise.race([team.drain(0).then(() => 'drained'), wait(8 * MAX_LATE_MS, 'late', { ref: false })]);
+    assert.equal(await drained, 'drained');
+    assert.deepEqual(deaths, []);
+  }));
+
+test('a lock of the limiter that is never let go is waited for 10 s: then 500, and a line that says why', async (t) => {
+  const memory = newMemory();
+  const own = await serviceFor(t);
+  const limiter = new SharedLimiter({ clock: own.clock, unix: () => own.store.unix() }, memory);
+  const engine = { store: own.store, limiter, close: async () => {} } as unknown as Engine;
+  const { fetch, logged, key } = await serviceFor(t, { engine });
+  const ask = async () => {
+    const reply = await fetch('/v1/pets', { key });
+    return { status: reply.status, headers: reply.headers, body: await reply.text() };
+  };
+  assert.equal((await ask()).status, 200);
+  for (let number = 0; number < 8; number++) lock(memory.words, number); // as a thread that died with them
+  const began = performance.now();
+  assertError(await ask(), 500, 'internal_error');
+  const ms = performance.now() - began;
+  assert.ok(ms > 0.9 * MAX_LOCK_WAIT_MS && ms < 8 * MAX_LOCK_WAIT_MS, `${ms} ms`);
+  assert.match(
+    JSON.stringify(logged.splice(0), (_, value) => (value instanceof Error ? value.message : value)),
+    /a thread has ended with a lock of the limiter in hand/,
+  );
 });

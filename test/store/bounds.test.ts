@@ -1,0 +1,42 @@
+/** The bounds of the tables of the store: a store that says to have its maximum takes no more, and says so. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { asCommandError } from '../../src/operator/exit.ts';
+import { assertError } from '../raw.ts';
+import { serviceFor } from '../service.ts';
+import { addKey, aKey, withStore } from './opened.ts';
+
+const MAX_ROWS = 1_000_000;
+
+/** Filling a table would take minutes: it tells another number of rows instead. */
+const withSize = (table: object, value: number) => Object.defineProperty(table, 'size', { value, configurable: true });
+
+test('a store has 1,000,000 categories: a new one gets 507, and one that is there is changed', async (t) => {
+  const { store, fetch, key } = await serviceFor(t);
+  const put = async (id: number) => {
+    const headers = { 'content-type': 'application/json' };
+    const reply = await fetch(`/v1/categories/${id}`, { method: 'PUT', key, headers, body: '{"name":"cats"}' });
+    return { status: reply.status, headers: reply.headers, body: await reply.text() };
+  };
+  withSize(store.read.categories, MAX_ROWS - 1);
+  const first = await put(1);
+  assert.ok([200, 201].includes(first.status), first.body);
+  withSize(store.read.categories, MAX_ROWS);
+  assert.equal(assertError(await put(2), 507, 'storage_full'), 'the store has 1,000,000 categories, and takes no more');
+  assert.equal((await put(1)).status, 200);
+});
+
+test('a store has 1,000,000 keys: no other is made, one that is there can end, and the command says why', () =>
+  withStore({}, async ({ store }) => {
+    const { keys } = store.read;
+    withSize(keys, MAX_ROWS - 1);
+    await addKey(store);
+    withSize(keys, MAX_ROWS);
+    const told = await addKey(store).then(
+      () => '',
+      (error) => asCommandError(error, 'data')?.message,
+    );
+    assert.equal(told, 'data: the store has 1,000,000 keys, and takes no more; nothing was changed');
+    await store.write(() => ({ op: 'setKey', key: aKey(0, { revokedAt: 2 }) }));
+    Reflect.deleteProperty(keys, 'size');
+  }));
