@@ -6,7 +6,6 @@
  * A step that refuses the request throws an error of its room; one catch turns it into a reply: `toApiError`.
  */
 import type { Server } from 'node:http';
-import type { Addresses } from './access/addresses.ts';
 import type { Callers } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
@@ -58,7 +57,6 @@ export interface AppSettings extends Bounds, Pick<GateOptions, 'trustProxy'> {
 interface AppOptions {
   settings: AppSettings;
   clock: Clock;
-  addresses: Addresses;
   /** The pages outside `/v1`, by path. */
   pages: Pages;
   log: Record<'info' | 'warn' | 'error', (message: string, fields?: Record<string, unknown>) => void>;
@@ -82,12 +80,12 @@ export class App {
 
   constructor(options: AppOptions) {
     this.#options = options;
-    const { addresses, clock, log, settings } = options;
+    const { clock, log, settings } = options;
     const onBan = (key: ApiKey, seconds: number) => {
       log.info('a ban began', { key: key.id, seconds });
       this.#services?.lab?.banned(key);
     };
-    this.#gate = new Gate({ addresses, clock, trustProxy: settings.trustProxy, onBan });
+    this.#gate = new Gate({ clock, trustProxy: settings.trustProxy, onBan, warn: log.warn });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#stays = staysFor(settings.keepAlive);
     this.#checkHost = hostCheck(settings.hosts);

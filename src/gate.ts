@@ -1,6 +1,6 @@
 /** Authentication, then rate limits; and the limit headers of every reply. */
 import type { Socket } from 'node:net';
-import { Addresses, PAGES_PER_MINUTE } from './access/addresses.ts';
+import { Addresses, type CountedTogether, PAGES_PER_MINUTE } from './access/addresses.ts';
 import { type Callers, isRefusal, type KeyRefusal, UNKNOWN } from './access/callers.ts';
 import { clientAddress } from './access/client-address.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from './access/limits.ts';
@@ -13,14 +13,15 @@ import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
+const COUNTED_TOGETHER = 'too many addresses to count each for itself: so many requests had a shared allowance';
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
 export interface GateOptions {
-  addresses: Addresses;
   clock: Clock;
   /** How many proxies in front are trusted to say where a request came from. */
   trustProxy: number;
   onBan: (key: ApiKey, seconds: number) => void;
+  warn: (message: string, fields: Record<string, unknown>) => void;
 }
 
 /** The header in which a key was sent, and that key's id. */
@@ -31,14 +32,21 @@ interface Sender {
 
 export class Gate {
   readonly #options: GateOptions;
-  /** Requests for large pages, by address. */
+  /** Requests without a valid key, by address; and those for large pages. */
+  readonly #addresses: Addresses;
   readonly #largePages: Addresses;
   #newestMessage = '';
   #newest: Reply | undefined;
 
   constructor(options: GateOptions) {
     this.#options = options;
-    this.#largePages = new Addresses({ clock: options.clock, perMinute: PAGES_PER_MINUTE });
+    const { clock, warn } = options;
+    const counting = (of: string) => ({
+      clock,
+      onCountedTogether: (requests: CountedTogether) => warn(COUNTED_TOGETHER, { of, ...requests }),
+    });
+    this.#addresses = new Addresses(counting('requests without a valid key'));
+    this.#largePages = new Addresses({ ...counting('pages'), perMinute: PAGES_PER_MINUTE });
   }
 
   /** Fills in `caller`, `limits` and `resetsAt`. Returns the refusal, if there is one. */
@@ -73,7 +81,7 @@ export class Gate {
 
   /** Without a valid key the request is counted against its address. */
   #refuseUnknown(exchange: Exchange, refusal: KeyRefusal): Reply {
-    const allowance = this.#options.addresses.count(this.addressOf(exchange.req, exchange.req.socket));
+    const allowance = this.#addresses.count(this.addressOf(exchange.req, exchange.req.socket));
     exchange.limits = addressLimits(allowance);
     if (!allowance.over) return errorReply(unauthorized(refusal));
     const why = `the limit of ${allowance.limit} requests a minute without a valid key is used up`;
@@ -111,7 +119,7 @@ export class Gate {
 
   /** The limit headers of a reply to a request without a valid key: the refusals that its address has left. */
   limitsWithoutKey(req: Incoming | undefined, socket: Socket): string {
-    return addressLimits(this.#options.addresses.look(this.addressOf(req, socket)));
+    return addressLimits(this.#addresses.look(this.addressOf(req, socket)));
   }
 
   /** The address under which a request is counted. */

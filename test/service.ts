@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { Addresses } from '../src/access/addresses.ts';
 import { Callers } from '../src/access/callers.ts';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { SlotLimiter } from '../src/access/limiter.ts';
@@ -32,6 +31,8 @@ export interface ServiceOptions extends Partial<AppSettings> {
   lab?: LabHook;
   environment?: Environment;
   onAnswered?: (answered: Answered) => void;
+  /** Is told the warnings of the log. */
+  warn?: (...line: unknown[]) => void;
   /** Whether the engine can serve; it can, where nobody says. */
   isReady?: () => boolean;
   /** Nothing is opened yet: the service is "starting". */
@@ -56,9 +57,8 @@ export async function startService(options: ServiceOptions = {}) {
     // After a pause on a busy machine the connections of a test are still there: client and server share this process.
     settings: { categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
     clock,
-    addresses: new Addresses({ clock }),
     pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
-    log: { info: () => {}, warn: () => {}, error: (...line) => logged.push(line) },
+    log: { info: () => {}, warn: options.warn ?? (() => {}), error: (...line) => logged.push(line) },
     onAnswered: options.onAnswered,
   });
   const ready = () => options.isReady?.() ?? true;

@@ -13,8 +13,12 @@ const REFUSED_PER_MINUTE = 60;
 export const PAGES_PER_MINUTE = 300;
 /** Addresses that are counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
+/** Of one IPv6 /48, which is one customer's and could take all places: its others share a bucket of their own. */
+const MAX_ADDRESSES_OF_NETWORK = 256;
 /** How often minutes that have ended are looked for, so that newer addresses get their place. */
 const SWEEP_EVERY_MS = 1_000;
+/** The shortest time between two notices. */
+const TELL_EVERY_MS = MINUTE_MS;
 
 /** How an address stands; once it is `over`, the answer is 429 until the window ends. */
 export interface Allowance extends WindowState {
@@ -27,33 +31,53 @@ interface Bucket {
   endsAt: number;
 }
 
+/** An IPv6 /48: the bucket that its further addresses share, and how many have one of their own. */
+interface Network extends Bucket {
+  addresses: number;
+}
+
+/** Requests from addresses without a bucket of their own, since the start: those in the bucket of a /48, or of all. */
+export interface CountedTogether {
+  ofNetworks: number;
+  ofAll: number;
+}
+
+interface Options {
+  clock: Clock;
+  perMinute?: number;
+  /** Called when there were more such requests, once a minute at most. */
+  onCountedTogether?: (requests: CountedTogether) => void;
+}
+
+const networkOf = (address: string): string | undefined =>
+  address.includes(':') ? address.split(':', 3).join(':') : undefined;
+
 export class Addresses {
   readonly #clock: Clock;
   readonly #perMinute: number;
   readonly #wallOffset: (at: number) => number;
   readonly #buckets = new Map<string, Bucket>();
+  readonly #networks = new Map<string, Network>();
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
+  readonly #together: CountedTogether = { ofNetworks: 0, ofAll: 0 };
+  readonly #onCountedTogether: Options['onCountedTogether'];
+  #tellAt = Number.NEGATIVE_INFINITY;
   #sweepAt = 0;
 
-  constructor({ clock, perMinute = REFUSED_PER_MINUTE }: { clock: Clock; perMinute?: number }) {
+  constructor({ clock, perMinute = REFUSED_PER_MINUTE, onCountedTogether }: Options) {
     this.#clock = clock;
     this.#perMinute = perMinute;
+    this.#onCountedTogether = onCountedTogether;
     this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
   /** Counts a request, unless the allowance is used up already. */
   count(address: string): Allowance {
     const now = this.#clock.now();
-    if (now >= this.#sweepAt) {
-      for (const [old, { endsAt }] of this.#buckets) if (endsAt <= now) this.#buckets.delete(old);
-      this.#sweepAt = now + SWEEP_EVERY_MS;
-    }
-    let bucket = this.#buckets.get(address);
-    if (bucket === undefined && this.#buckets.size < MAX_ADDRESSES) {
-      bucket = { used: 0, endsAt: 0 };
-      this.#buckets.set(address, bucket);
-    }
-    bucket ??= this.#shared;
+    if (now >= this.#sweepAt) this.#sweep(now);
+    const shared = this.#sharedBy(address);
+    if (shared !== undefined) this.#countTogether(shared, now);
+    const bucket = shared ?? this.#buckets.get(address) ?? this.#add(address);
     if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
     const over = bucket.used === this.#perMinute;
     if (!over) bucket.used++;
@@ -62,9 +86,47 @@ export class Addresses {
 
   /** The allowance of an address, counting nothing. `over`: whether `count` would refuse. */
   look(address: string): Allowance {
-    const isFull = this.#buckets.size >= MAX_ADDRESSES;
-    const bucket = this.#buckets.get(address) ?? (isFull ? this.#shared : { used: 0, endsAt: 0 });
+    const bucket = this.#sharedBy(address) ?? this.#buckets.get(address) ?? { used: 0, endsAt: 0 };
     return this.#show(bucket, this.#clock.now());
+  }
+
+  /** The bucket that an address shares with others; undefined: it has one of its own, or there is room for that. */
+  #sharedBy(address: string): Bucket | undefined {
+    if (this.#buckets.has(address)) return undefined;
+    const network = this.#networks.get(networkOf(address) ?? '');
+    if (network !== undefined && network.addresses >= MAX_ADDRESSES_OF_NETWORK) return network;
+    return this.#buckets.size >= MAX_ADDRESSES ? this.#shared : undefined;
+  }
+
+  #add(address: string): Bucket {
+    const bucket = { used: 0, endsAt: 0 };
+    this.#buckets.set(address, bucket);
+    const name = networkOf(address);
+    if (name === undefined) return bucket;
+    const network = this.#networks.get(name) ?? { used: 0, endsAt: 0, addresses: 0 };
+    network.addresses++;
+    this.#networks.set(name, network);
+    return bucket;
+  }
+
+  #sweep(now: number): void {
+    this.#sweepAt = now + SWEEP_EVERY_MS;
+    for (const [address, { endsAt }] of this.#buckets) {
+      if (endsAt > now) continue;
+      this.#buckets.delete(address);
+      const network = this.#networks.get(networkOf(address) ?? '');
+      if (network !== undefined) network.addresses--;
+    }
+    for (const [name, { addresses, endsAt }] of this.#networks) {
+      if (addresses === 0 && endsAt <= now) this.#networks.delete(name);
+    }
+  }
+
+  #countTogether(bucket: Bucket, now: number): void {
+    this.#together[bucket === this.#shared ? 'ofAll' : 'ofNetworks']++;
+    if (now < this.#tellAt) return;
+    this.#tellAt = now + TELL_EVERY_MS;
+    this.#onCountedTogether?.(this.#together);
   }
 
   #show({ used, endsAt }: Bucket, now: number): Allowance {

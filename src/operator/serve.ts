@@ -1,5 +1,4 @@
 /** `petstore serve`: the life of a server, from its settings to its last line of log. */
-import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
 import { App } from '../app.ts';
 import { systemClock as clock } from '../clock.ts';
@@ -86,11 +85,10 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const { environment, seed, banAfter, data, store: database } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Page>();
-  const addresses = new Addresses({ clock });
   const onAnswered = observer(settings, metrics, log);
   const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
-  const app = new App({ settings: bounded, clock, addresses, pages, log, onAnswered });
+  const app = new App({ settings: bounded, clock, pages, log, onAnswered });
   metrics?.watch(app.connections);
   const team =
     settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;

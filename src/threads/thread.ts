@@ -1,7 +1,6 @@
 /** One thread beside the main one: it answers every GET by itself, and passes writes to the main one. */
 import { Writable } from 'node:stream';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { Addresses } from '../access/addresses.ts';
 import { Callers } from '../access/callers.ts';
 import { App, type AppSettings } from '../app.ts';
 import type { Asked } from '../asked.ts';
@@ -65,8 +64,7 @@ export async function work(): Promise<void> {
   const limiter = new SharedLimiter({ clock, unix: store.unix, banAfter: settings.banAfter }, memory);
   const pages = new Map<string, Page>();
   addPages(pages, settings, url);
-  const addresses = new Addresses({ clock });
-  const app: App = new App({ settings, clock, addresses, pages, log, onAnswered: observer(settings, metrics, log) });
+  const app: App = new App({ settings, clock, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
   const elsewhere = async (asked: Asked) => JSON.parse(await line.ask<string>('write', JSON.stringify(asked)));
   metrics?.watch(app.connections);

@@ -1,11 +1,12 @@
 /** The address that a request comes from, in one form, and what is counted under it. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Addresses } from '../../src/access/addresses.ts';
+import { Addresses, type CountedTogether } from '../../src/access/addresses.ts';
 import { clientAddress } from '../../src/access/client-address.ts';
 import { MINUTE_MS } from '../../src/access/limits.ts';
 import { SetClock } from '../clock.ts';
 import { memoryInUse } from '../memory.ts';
+import { serviceFor } from '../service.ts';
 
 const direct = (address: string | undefined) => clientAddress(address, undefined, 0);
 
@@ -59,4 +60,60 @@ it('200,000 made-up addresses share one bucket, take no memory beyond a maximum,
   assert.ok(growth < MAX_BYTES, `grew by ${growth} bytes`);
   clock.advance(MINUTE_MS);
   for (const address of ['offender', madeUp(9_999_999)]) assert.equal(addresses.count(address).remaining, 59);
+});
+
+/** Allowances that a flood takes: of each address as many requests as there may be in a minute. */
+const PER_MINUTE = 60;
+const MAX_ADDRESSES = 2 ** 15;
+const MAX_ADDRESSES_OF_NETWORK = 256;
+
+function counting() {
+  const clock = new SetClock();
+  const told: CountedTogether[] = [];
+  const addresses = new Addresses({ clock, onCountedTogether: (requests) => told.push({ ...requests }) });
+  return { clock, told, addresses };
+}
+
+it('an IPv6 /48 has 256 allowances and one more, however many /64s it sends from; others are untouched', () => {
+  const { clock, told, addresses } = counting();
+  const of = (network: string, n: number) => `2001:db8:${network}:${n.toString(16)}::/64`;
+  for (let n = 0; n < MAX_ADDRESSES_OF_NETWORK; n++)
+    assert.equal(addresses.count(of('1', n)).remaining, PER_MINUTE - 1);
+  assert.deepEqual(told, []);
+  for (let n = MAX_ADDRESSES_OF_NETWORK; n < 65_536; n++) addresses.count(of('1', n));
+  assert.deepEqual(told, [{ ofNetworks: 1, ofAll: 0 }], 'told at once, and then once a minute');
+  assert.equal(addresses.look(of('1', 65_535)).over, true);
+  assert.equal(addresses.count(of('1', 300)).over, true);
+  assert.equal(addresses.count(of('1', 0)).remaining, PER_MINUTE - 2, 'one that has its own keeps it');
+  for (const other of [of('2', 7), '192.0.2.7', '1:0:0:0::/64'])
+    assert.equal(addresses.count(other).remaining, PER_MINUTE - 1, other);
+  clock.advance(MINUTE_MS);
+  assert.equal(addresses.count(of('1', 65_535)).remaining, PER_MINUTE - 1, 'room again, of its own');
+  assert.equal(told.length, 1);
+});
+
+it('a table of addresses that is full is told at once, and then once a minute, with the requests that share', () => {
+  const { clock, told, addresses } = counting();
+  const madeUp = (n: number) => `203.${n >> 16}.${(n >> 8) & 255}.${n & 255}`;
+  for (let n = 0; n < MAX_ADDRESSES; n++) addresses.count(madeUp(n));
+  assert.deepEqual(told, []);
+  for (let n = 0; n < 100; n++) addresses.count('192.0.2.7');
+  assert.deepEqual(told, [{ ofNetworks: 0, ofAll: 1 }]);
+  clock.advance(MINUTE_MS);
+  for (let n = 0; n < MAX_ADDRESSES + 1; n++) addresses.count(madeUp(n));
+  assert.deepEqual(told.slice(1), [{ ofNetworks: 0, ofAll: 101 }]);
+});
+
+it('requests that had a shared allowance are told in the log', async (t) => {
+  const warned: unknown[][] = [];
+  const { url } = await serviceFor(t, { trustProxy: 1, warn: (...line) => warned.push(line) });
+  for (let n = 0; n <= MAX_ADDRESSES_OF_NETWORK; n++) {
+    const reply = await fetch(`${url}/v1/pets`, {
+      headers: { 'x-forwarded-for': `2001:db8::${n.toString(16)}:0:0:0:1` },
+    });
+    assert.equal(reply.status, 401);
+    await reply.text();
+  }
+  const message = 'too many addresses to count each for itself: so many requests had a shared allowance';
+  assert.deepEqual(warned, [[message, { of: 'requests without a valid key', ofNetworks: 1, ofAll: 0 }]]);
 });
