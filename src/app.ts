@@ -22,8 +22,8 @@ import { corsHeaders, preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import { type HostCheck, hostCheck } from './http/hosts.ts';
 import type { Incoming } from './http/messages.ts';
-import { type About, errorReply, headersOf, type Reply, send, sendRaw, staysFor } from './http/reply.ts';
-import { checkDemands, checkMessage, originForm, readBody } from './http/request.ts';
+import { type About, endingFor, errorReply, headersOf, type Reply, send, sendRaw } from './http/reply.ts';
+import { checkMessage, checkTargetAndExpect, originForm, readBody } from './http/request.ts';
 import { createServer } from './http/server.ts';
 import { readJson } from './json/reader.ts';
 import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
@@ -71,7 +71,7 @@ export class App {
   readonly #options: AppOptions;
   readonly #gate: Gate;
   readonly #cors: string[];
-  readonly #stays: string;
+  readonly #ending: string;
   readonly #checkHost: HostCheck;
   readonly #date = newest((second) => new Date(second * 1000).toUTCString());
   readonly #requestId = requestIds();
@@ -87,7 +87,7 @@ export class App {
     };
     this.#gate = new Gate({ clock, trustProxy: settings.trustProxy, onBan, warn: log.warn });
     this.#cors = corsHeaders(settings.corsOrigin);
-    this.#stays = staysFor(settings.keepAlive);
+    this.#ending = endingFor(settings.keepAlive);
     this.#checkHost = hostCheck(settings.hosts);
     this.connections = createServer({
       handle: (req, res) => this.#handle(req, res),
@@ -159,7 +159,7 @@ export class App {
     if (exchange.caller !== undefined && !req.from.isTrusted) this.connections.trust(req.from);
     if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
-    checkDemands(req);
+    checkTargetAndExpect(req);
     if (allow === undefined) throw nothingThere();
     if (lab === undefined) return this.#serve(exchange, path, allow);
     return lab.answer(exchange, path, () => readBody(req, res).then(readJson));
@@ -236,7 +236,7 @@ export class App {
   }
 
   #about(id: string, limits: About['limits'], extra: readonly string[]): About {
-    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), stays: this.#stays, extra };
+    return { id, limits, date: this.#date(Math.floor(this.#options.clock.wall() / 1000)), ending: this.#ending, extra };
   }
 
   #reportAnswered(connection: Connection, requestId: string, status: number, exchange?: Exchange): void {

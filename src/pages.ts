@@ -7,7 +7,7 @@ import { preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
 import { errorReply, jsonReply, prepared, type Reply } from './http/reply.ts';
-import { checkDemands } from './http/request.ts';
+import { checkTargetAndExpect } from './http/request.ts';
 
 const HEALTHY = prepared(jsonReply(200, '{"status":"ok"}'));
 const READY = prepared(jsonReply(200, '{"status":"ready"}'));
@@ -29,7 +29,7 @@ export function answerPage(
   if (path === '/healthz') page = HEALTHY;
   if (path === '/readyz') page = unready === undefined ? READY : errorReply(notNow(unready));
   if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return preflight(req, ALLOW, corsOrigin);
-  checkDemands(req);
+  checkTargetAndExpect(req);
   if (page === undefined) throw unready === 'is starting' ? notNow(unready) : nothingThere();
   if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(ALLOW);
   return page.etag === undefined ? page : underConditions(req.headers, page);

@@ -13,7 +13,7 @@ import { jsonReply, prepared, type Reply } from './reply.ts';
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
 const TAG_CHARS = 22;
 const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
-/** Elements of a list may be empty. Nothing in it can be read in two ways, so no text takes long. */
+/** Elements of a list may be empty. The pattern is unambiguous, so that matching never backtracks for long. */
 const LIST = new RegExp(`^[ \\t]*(?:${TAG.source}[ \\t]*)?(?:,[ \\t]*(?:${TAG.source}[ \\t]*)?)*$`);
 
 /** The headers that hold conditions. Several lines of one header were joined to one list. */
@@ -51,7 +51,7 @@ export function preconditionOf(headers: ConditionHeaders): (etag: string | undef
   return (etag) => {
     if (match !== undefined && !isNamed(match, etag, 'strongly')) throw failed(`If-Match: ${whyNot(match, etag)}`);
     if (noneMatch === undefined || !isNamed(noneMatch, etag, 'weakly')) return;
-    throw failed(`If-None-Match: ${noneMatch === '*' ? 'there is one already' : 'this is still what that ETag names'}`);
+    throw failed(`If-None-Match: ${noneMatch === '*' ? 'there is one already' : 'it still has one of these ETags'}`);
   };
 }
 

@@ -8,11 +8,11 @@ import { muteBody } from './private.ts';
 const MAX_UNANSWERED = 24;
 /** Bytes of one connection's replies that the kernel has not taken. Sixteen of the largest pages are less. */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
-/** Bytes, and pieces, that are read behind the last reply of a connection, so that the reply may arrive. */
+/** Bytes, and pieces, that are read after the last reply of a connection, so that the reply may arrive. */
 const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;
 const MAX_UNWANTED_PIECES = 4_096;
 
-/** A socket that is to close is read for so long, so that its client sees the reply and not a reset. */
+/** How long a socket that is to close is still read, so that its client sees the reply and not a reset. */
 const LINGER_MS = 1_000;
 
 /** The property of a socket that holds its `Connection`: every request asks for it, and a WeakMap takes longer. */
@@ -25,25 +25,25 @@ export const connectionOf = (socket: Duplex): Connection =>
 export class Outgoing extends ServerResponse {
   /** The bytes of its reply, as counted in the connection's unsent bytes. */
   bytes = 0;
-  /** Its reply is decided: nothing that this request does or reads is still to come. */
+  /** True when its reply is decided: the request has done and read all that it ever will. */
   isDecided = false;
-  /** It came before the service began to stop, though it may be begun after. */
+  /** True if the request arrived before the service began to stop: it is served, even if its turn comes later. */
   isUnderWay = false;
   /** The request's context; only `handle` knows its type. */
   exchange: unknown;
 }
 
-/** A body under way, as the memory bound of all bodies sees it. */
+/** A body that is still arriving, for the bound on the memory of all bodies. */
 export interface Body {
   giveUp(): void;
 }
 
-/** The owner of all connections of a server, as each of them sees it: counts and bounds that hold for all. */
+/** The owner of all connections of a server: counts and bounds that hold for all of them. */
 interface ConnectionOwner {
   unanswered: number;
   unsent: number;
   readonly areFull: boolean;
-  /** The service stops, and its time for that is over. */
+  /** True when the service is stopping, and its time for that is over. */
   readonly isOverdue: boolean;
   begin(res: Outgoing): void;
   trust(connection: Connection): void;
@@ -62,86 +62,86 @@ export class Connection {
   readonly socket: Socket;
   /** Requests without a complete reply, oldest first: node:http sends the replies in this order. */
   readonly pending: Outgoing[] = [];
-  /** node:http could not parse the input. due: the error reply waits for replies before it; sent: it is written. */
+  /** Set if node:http could not parse the input. due: its error reply waits for earlier ones; sent: it is written. */
   refusal: 'none' | 'due' | 'sent' = 'none';
-  /** The last reply is decided: no bytes behind it are taken for a request (RFC 9112, 9.6). */
+  /** True when the last reply is decided: no bytes after it are taken for a request (RFC 9112, 9.6). */
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
   early: { readonly complete: boolean } | undefined;
   readonly openedAt: number;
-  /** When its newest request was answered, or the connection opened, by the clock of the code that measures. */
+  /** When its newest request was answered, or the connection opened, in the time of the constructor's `now`. */
   quietSince: number;
-  /** One of its requests came with a valid key. */
+  /** True when one of its requests has come with a valid key. */
   isTrusted = false;
-  readonly all: ConnectionOwner;
-  /** The requests of `pending` that are not begun: a reply before them is undecided. */
+  readonly owner: ConnectionOwner;
+  /** Requests in `pending` that must wait until earlier replies are decided. */
   readonly #waiting: Outgoing[] = [];
   #unsent = 0;
   #ignoredPackets = 0;
   #unwanted: { bytes: number; pieces: number } | undefined;
   #unmuteBody = () => {};
   #stuck = { bytes: 0, since: 0 };
-  /** Called when the oldest reply has left, or never will. */
+  /** Called when the oldest reply is written, or never will be. */
   readonly #settle = () => {
     const res = this.pending.shift();
     if (res === undefined) return; // the connection is closed
     this.#unsent -= res.bytes;
-    this.all.unsent -= res.bytes;
-    this.all.unanswered--;
+    this.owner.unsent -= res.bytes;
+    this.owner.unanswered--;
   };
 
   readonly #beginWaiting = () => {
     while (this.#waiting.length > 0 && this.#mayBegin(this.#waiting[0])) {
       if (this.isEnding || this.socket.destroyed) this.#waiting.length = 0;
-      else this.all.begin(this.#waiting.shift() as Outgoing);
+      else this.owner.begin(this.#waiting.shift() as Outgoing);
     }
   };
 
-  constructor(number: number, socket: Socket, all: ConnectionOwner, now: number) {
+  constructor(number: number, socket: Socket, owner: ConnectionOwner, now: number) {
     this.number = number;
     this.socket = socket;
-    this.all = all;
+    this.owner = owner;
     this.openedAt = this.quietSince = now;
     Object.assign(socket, { [CONNECTION]: this });
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();
-      this.#unmuteBody(); // before node:http puts the parser back for another connection
-      all.closed(this);
+      this.#unmuteBody(); // before node:http puts the parser back into its pool
+      owner.closed(this);
     });
   }
 
-  /** True if no further message may become a request: the last is known, or too much is unanswered or unsent. */
+  /** True if no further message may become a request: the last reply is decided, or too much waits. */
   get isFull(): boolean {
     const waiting = this.pending.length;
     if (this.isEnding || waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;
-    return this.#unwanted !== undefined || (waiting > 0 && this.all.areFull) || this.all.isOverdue;
+    return this.#unwanted !== undefined || (waiting > 0 && this.owner.areFull) || this.owner.isOverdue;
   }
 
   /** Adds a request. True if it can be begun at once; otherwise it is begun in its turn. */
   addPending(res: Outgoing): boolean {
     this.pending.push(res);
-    this.all.unanswered++;
+    this.owner.unanswered++;
     res.on('finish', this.#settle);
     if (this.pending.length === 1) return true;
-    // A pipelined request waits until the whole packet is parsed: if that holds too much, a reply would be in vain.
+    // A pipelined request waits until its packet is parsed: with too many in it, the connection ends without replies.
     if (this.#waiting.push(res) === 1) process.nextTick(this.#beginWaiting);
     return false;
   }
 
-  /** Safe requests may run together; an unsafe request, and every request behind it, waits (RFC 9112, 9.3.2). */
+  /** Safe requests may run together; an unsafe request, and every request after it, waits (RFC 9112, 9.3.2). */
   #mayBegin(res: Outgoing): boolean {
     const isInTheWay = (before: Outgoing) => !before.isDecided && !(isSafe(before) && isSafe(res));
     return !this.pending.slice(0, this.pending.indexOf(res)).some(isInTheWay);
   }
 
-  /** The reply to this request is decided: requests that waited for it are begun. */
+  /** Called when the reply to this request is decided: requests that waited for it are begun. */
   decide(res: Outgoing): void {
     res.isDecided = true;
     if (this.#waiting.length > 0) process.nextTick(this.#beginWaiting);
   }
 
-  /** The service begins to stop: requests that wait here still count as under way. */
+  /** Called when the service begins to stop: requests that wait here still count as under way. */
   keepWaiting(): void {
     for (const res of this.#waiting) res.isUnderWay = true;
   }
@@ -150,7 +150,7 @@ export class Connection {
   countUnsent(res: Outgoing, bytes: number): void {
     res.bytes = bytes;
     this.#unsent += bytes;
-    this.all.unsent += bytes;
+    this.owner.unsent += bytes;
   }
 
   /** Makes the reply to this request the last of its connection. */
@@ -166,7 +166,7 @@ export class Connection {
   endFlood(): void {
     if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();
     this.socket.on('error', () => {});
-    this.#unmuteBody(); // node:http has put the parser back for another connection
+    this.#unmuteBody(); // node:http has put the parser back into its pool
     if (this.isEnding) this.endGently();
     if (this.pending.length > 0) this.socket.pause();
     else this.socket.resume();
@@ -174,12 +174,12 @@ export class Connection {
 
   /** Called for each packet after input that could not be parsed: node:http reports each of them as an error. */
   ignorePacket(): void {
-    if (this.all.isOverdue || ++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
+    if (this.owner.isOverdue || ++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
   }
 
   /**
-   * Reads further input and drops it, up to a bound, without the parser, for which each piece of a body is a call.
-   * Without reading, the kernel would send a reset, which may overtake the reply.
+   * Reads further input and drops it, up to a bound: past the parser, which would call JavaScript for each piece of a
+   * body. Without reading, the kernel would send a reset, which may overtake the reply.
    */
   throwAwayRest(): void {
     if (this.#unwanted !== undefined) return;
@@ -191,14 +191,14 @@ export class Connection {
     socket.on('data', ({ length }: Buffer) => {
       unwanted.bytes += length;
       const isTooMuch = unwanted.bytes > MAX_UNWANTED_BYTES || ++unwanted.pieces > MAX_UNWANTED_PIECES;
-      if (isTooMuch || this.all.isOverdue) socket.destroy();
+      if (isTooMuch || this.owner.isOverdue) socket.destroy();
     });
     for (const listener of toParser) socket.off('data', listener);
     socket.resume();
   }
 
   /**
-   * Ends the connection behind the reply that is now sent. node:http closes by `destroySoon`; with input still unread,
+   * Ends the connection after the reply that is now sent. node:http closes by `destroySoon`; with input still unread,
    * the kernel then sends a reset, which may overtake the reply. So: half-close, read on for a while, then close.
    */
   endGently(): void {

@@ -7,17 +7,17 @@ import { type Body, Connection, type Outgoing } from './connection.ts';
 /** The maximum, unless the process has fewer descriptors. */
 export const MAX_CONNECTIONS = 10_000;
 /**
- * The listen backlog: connections that the kernel holds until we accept them. Beyond it the kernel drops a client,
- * which asks again a second later: a crowd is refused sooner than that, and keeps no other client waiting so long.
+ * The listen backlog: connections that the kernel holds until we accept them. Beyond it the kernel drops a client's
+ * packet, and the client asks again a second later. So it is large: we accept and refuse a crowd faster than that.
  */
 export const MAX_WAITING_CONNECTIONS = 4_096;
-/** Connections of one address; addresses are told apart as for requests without a key. */
+/** Connections of one address; an address is formed as for requests without a key. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 /** If the maximum is smaller, the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
 /**
- * With more than this share of the maximum open, each new connection ends the oldest without a valid key that is older
- * than `PRESSURE_MS`; with more than `CROWD`, the oldest without one at any age.
+ * When more than this share of the maximum is open, each new connection ends the oldest that has shown no valid key, if
+ * that is older than `PRESSURE_MS`. Above `CROWD` its age does not matter.
  */
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
@@ -57,7 +57,7 @@ export interface ConnectionOptions {
   maxConnections: number;
   /** The number of threads: each has its share of the bounds that hold for all. */
   threads?: number;
-  /** The name under which a socket's address is counted; undefined: all may be one proxy's, and are not told apart. */
+  /** The name under which a socket's address is counted; undefined: all may be one proxy's, and none is counted. */
   addressOf?(socketAddress: string | undefined): string;
   /** Called when connections were refused, with the counts since the start. */
   onRefused?(refused: Refused): void;
@@ -145,7 +145,7 @@ export class Connections {
     else this.#ofAddress.set(address, left);
   }
 
-  /** Ends a connection without a valid key, opened by then: the oldest that waits for no reply, else the oldest. */
+  /** Ends a stranger that was opened at `openedBy` or before: the oldest that waits for no reply, else the oldest. */
   #endStranger(openedBy: number): void {
     let ended: Connection | undefined;
     for (const stranger of this.#strangers) {
@@ -161,7 +161,7 @@ export class Connections {
     ended.socket.resetAndDestroy();
   }
 
-  /** A valid key was shown on this connection. */
+  /** Called when a valid key was shown on this connection. */
   trust(connection: Connection): void {
     connection.isTrusted = true;
     this.#strangers.delete(connection);
@@ -172,7 +172,7 @@ export class Connections {
     this.#strangers.delete(connection);
   }
 
-  /** A body now takes so many bytes. Beyond the bound the oldest bodies are given up. */
+  /** Counts the memory of a body, which is now `bytes`. Beyond the bound the oldest bodies are given up. */
   hold(body: Body, bytes: number): void {
     this.bodyBytes += bytes - (this.#bodies.get(body) ?? 0);
     this.#bodies.set(body, bytes);
@@ -208,8 +208,8 @@ export class Connections {
   }
 
   /**
-   * Ends the server: no new connections, requests under way are finished, at most `maxMs` in all. `refuse` answers half
-   * a request head that did not become whole within the grace of idle connections: nothing of it was begun.
+   * Ends the server: no new connections, requests under way are finished, at most `maxMs` in all. `refuse` answers
+   * if only half a request head has come when `IDLE_GRACE_MS` is over: no request was begun.
    */
   async drain(maxMs: number, refuse: (connection: Connection) => void): Promise<void> {
     const began = performance.now();

@@ -1,14 +1,14 @@
 /** CORS: pages of another origin may use the service only if the operator allowed it, and then see all its headers. */
 import type { Incoming } from './messages.ts';
 import type { Reply } from './reply.ts';
-import { checkDemands, JSON_TYPE } from './request.ts';
+import { checkTargetAndExpect, JSON_TYPE } from './request.ts';
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
 Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id, X-Lab-Clock`;
 const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
 const PREFLIGHT_SECONDS = '600';
 
-/** On every reply. With one origin allowed, caches must know that others would be answered differently. */
+/** Headers of every reply. If one origin is allowed, caches must know that others get another reply. */
 export function corsHeaders(origin: string | undefined): string[] {
   if (origin === undefined) return [];
   const vary = origin === '*' ? [] : ['Vary', 'Origin'];
@@ -17,7 +17,7 @@ export function corsHeaders(origin: string | undefined): string[] {
 
 /** The reply to OPTIONS, with or without a key. */
 export function preflight(req: Incoming, allow: string, origin: string | undefined): Reply {
-  checkDemands(req);
+  checkTargetAndExpect(req);
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
   const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
   const patch = allow.includes('PATCH') ? ['Accept-Patch', JSON_TYPE] : [];

@@ -54,7 +54,7 @@ export function methodNotAllowed(allow: string): ApiError {
 }
 
 export const MAX_BODY_BYTES = 65_536;
-/** The most chunks or packets of one body. Any request that means something here can come byte by byte. */
+/** The most chunks or packets of one body. A valid body without padding has fewer bytes: it may come byte by byte. */
 export const MAX_BODY_PIECES = 4_096;
 
 export const MAX_HEADER_BYTES = 8_192;
@@ -74,10 +74,10 @@ export function bodyInTooManyPieces(): ApiError {
 }
 
 /**
- * One message for three causes: Node 26 does not tell too many bytes from too many headers, nor a head from trailers.
+ * One message for three causes: Node 26 reports too many bytes, too many headers, and the same of trailers, alike.
  */
 export function headersTooLarge(): ApiError {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
-  const why = `the head of a request may have ${most}, and so may the trailers behind its body`;
+  const why = `the head of a request may have ${most}, and so may the trailers after its body`;
   return new ApiError('headers_too_large', why, ['Connection', 'close']);
 }

@@ -9,7 +9,7 @@ type Value = string | undefined;
 export class RequestHeaders {
   /** The name of a header that must not be repeated, and was. */
   sentTwice: Value;
-  te: Value; // asked for by node:http, of HTTP/1.0
+  te: Value; // node:http itself reads it, of HTTP/1.0 requests
   via: Value;
   host: Value;
   expect: Value;

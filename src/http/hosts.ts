@@ -12,11 +12,12 @@ export type HostCheck = (host: string | undefined) => void;
 /** `names`: the hosts of the operator's own addresses; undefined: any host is taken. */
 export function hostCheck(names: readonly string[] | undefined): HostCheck {
   if (names === undefined) return () => {};
-  let good: string | undefined; // the newest: most requests name one host
+  let good: string | undefined; // the newest host that was accepted: most requests name the same
   return (host) => {
     if (host === good || host === undefined) return;
     if (!isOurs(nameIn(host), names)) {
-      throw badRequest('this address answers to localhost alone; --base-url tells the service a name of its own');
+      const must = 'the header Host must name localhost or an IP address';
+      throw badRequest(`${must}; the operator can allow another name with --base-url`);
     }
     good = host;
   };

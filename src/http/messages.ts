@@ -32,9 +32,9 @@ export class Incoming extends IncomingMessage {
   #pieces = 0;
   /** The error with which the body is refused. */
   #refusal: ApiError | undefined;
-  /** The request is answered without its body. */
+  /** True when the request is answered without its body. */
   #isUnwanted = false;
-  /** Resolves or rejects the promise of `body()` if the body is whole, refused or lost. */
+  /** Called whenever the body's state changes: settles the promise of `body()` once that is whole, refused or lost. */
   #settleBody = nobodyWaits;
 
   constructor(from: Connection) {
@@ -102,7 +102,7 @@ export class Incoming extends IncomingMessage {
    * Into one buffer: a chunk may hold one byte, and a list of chunks would take hundreds of times the body's memory.
    */
   #add(part: Uint8Array): void {
-    if (this.from.all.isOverdue) return void this.from.socket.destroy();
+    if (this.from.owner.isOverdue) return void this.from.socket.destroy();
     if (this.#refusal !== undefined) return; // the rest of the same packet
     const bytes = this.#bytes + part.length;
     if (bytes > MAX_BODY_BYTES) this.#refuse(bodyTooLarge());
@@ -121,7 +121,7 @@ export class Incoming extends IncomingMessage {
       this.#body.set(part, this.#bytes);
     }
     this.#bytes = bytes;
-    this.from.all.hold(this, this.#body.length);
+    this.from.owner.hold(this, this.#body.length);
   }
 
   /** Called for the oldest of all bodies when their memory reaches its bound. */
@@ -143,11 +143,11 @@ export class Incoming extends IncomingMessage {
     const body = this.#body.subarray(0, this.#bytes);
     this.#body = NOTHING;
     this.#bytes = 0;
-    this.from.all.letGo(this);
+    this.from.owner.letGo(this);
     return body;
   }
 
-  /** The reply is decided: the body is let go of, and requests that waited behind this one may begin. */
+  /** Called when the reply is decided: the body is let go of, and requests that waited for this one may begin. */
   decide(res: Outgoing): void {
     this.#take();
     if (this.isCutShort) this.from.endWith(res);
@@ -156,14 +156,14 @@ export class Incoming extends IncomingMessage {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#settleBody();
-    this.from.all.letGo(this); // also if the request is complete
+    this.from.owner.letGo(this); // also if the request is complete
     super._destroy(error, done);
   }
 }
 
 /**
- * Stands for every message of a connection beyond its bounds. As an upgrade to another protocol it makes node:http stop
- * reading, at the latest behind the bytes that have come already, and hand the connection over.
+ * Stands for every message of a connection beyond its bounds. It pretends to be an upgrade to another protocol: then
+ * node:http stops parsing, at the latest after the bytes that have come already, and leaves the rest to `endFlood`.
  */
 const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new Socket()), {
   upgrade: { get: () => true, set: () => {} },

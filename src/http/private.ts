@@ -8,7 +8,7 @@ import { Socket } from 'node:net';
 import { PassThrough } from 'node:stream';
 
 interface Internals {
-  /** The body has a reader. A body without one node:http reads to its end as a stream, after the reply. */
+  /** True if the body has a reader. Otherwise node:http reads the body to its end as a stream, after the reply. */
   _consuming: boolean;
   /** The head as it will be sent: `end` then adds nothing to it. `writeHead` would look at every header again. */
   _header: string | null;

@@ -14,7 +14,7 @@ export interface Reply {
   body: string;
   /** The text of `headers`, if the reply is `prepared`. */
   lines?: string;
-  /** The ETag of a reply that its caller may store, and revalidate with it. */
+  /** The ETag; present if the client may store this reply, and revalidate it. */
   etag?: string;
   /** The 304 in its place, made when it is first needed. */
   unchanged?: Reply;
@@ -26,8 +26,8 @@ export interface About {
   /** The header lines of the caller's limits, as they are sent. */
   limits: string;
   date: string;
-  /** The end of the head, made by `staysFor`. */
-  stays: string;
+  /** The end of the head, made by `endingFor`. */
+  ending: string;
   /** More headers, for instance those of the endpoint. */
   extra: readonly string[];
 }
@@ -35,8 +35,8 @@ export interface About {
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
-/** The end of a head: the connection stays open, unused for at most so many seconds. */
-export const staysFor = (seconds: number): string => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
+/** The end of a head: the connection stays open, unused for at most `seconds`. */
+export const endingFor = (seconds: number) => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
 
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
 
@@ -57,7 +57,7 @@ export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | '
 
 /** A reply that will be sent more than once: its lines are put together now. */
 export function prepared(reply: Reply): Reply {
-  // Through a Buffer: a sum of strings is a tree of its parts, and would be walked through each time it is sent.
+  // Through a Buffer: V8 keeps concatenated strings as a tree (a rope), which would be walked through at each sending.
   reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
   return reply;
 }
@@ -69,7 +69,7 @@ function headOf({ status, headers, lines, etag }: Reply, { id, limits, date, ext
 ${limits}${safety}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
 }
 
-/** The same as a list for `writeHead`, which sends every reply that is not sent as one string. */
+/** The head as a list for `writeHead`, which sends every reply that is not sent as one string. */
 export function headersOf(reply: Reply, about: About): string[] {
   const [, ...lines] = headOf(reply, about).trimEnd().split('\r\n');
   return lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
@@ -85,14 +85,14 @@ function linesOf(headers: readonly string[]): string {
   return lines;
 }
 
-/** False if `sendRaw` has answered already. True otherwise, even if the client is gone and the reply in vain. */
+/** False if `sendRaw` has answered already. True otherwise, even if the client is gone and the reply lost. */
 export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): boolean {
   if (res.headersSent || (req.from.refusal === 'sent' && !req.complete)) return false;
   if (res.destroyed || req.from.socket.destroyed) return true; // `finish` will not come, so no bytes may be counted
   const body = req.method === 'HEAD' ? '' : reply.body;
   const isEarly = (!req.complete && !isEmpty(req)) || req.isCutShort;
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
-    const text = headOf(reply, about) + about.stays + body;
+    const text = headOf(reply, about) + about.ending + body;
     req.from.countUnsent(res, text.length);
     endWhole(res, text);
     return true;

@@ -6,7 +6,7 @@ import type { Incoming } from './messages.ts';
 
 /**
  * node:http drops headers beyond this number, so that two thousand of the shortest do not become a hundred times their
- * bytes in objects. It is above our own maximum: no request that is served lost one.
+ * bytes in objects. The number is above our own maximum: no request that is served has lost a header.
  */
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
 const MAX_TARGET_CHARS = 2_048;
@@ -39,7 +39,7 @@ export function checkMessage(req: Incoming): void {
   }
 }
 
-/** The target as a path with its query: `http://host/path` is cut down to `/path` where the host is the Host. */
+/** The target as a path with its query: `http://host/path` is cut down to `/path` if `Host` names the same host. */
 export function originForm(req: Incoming): string {
   const target = req.url as string;
   if (req.method === 'CONNECT') {
@@ -55,8 +55,8 @@ export function originForm(req: Incoming): string {
   return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
 }
 
-/** Checks made only after the key and the limits. */
-export function checkDemands(req: Incoming): void {
+/** Checks the length of the target, and `Expect`. Done only after the key and the limits. */
+export function checkTargetAndExpect(req: Incoming): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
@@ -86,7 +86,7 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   return req.body();
 }
 
-/** True without a body. Then the type is not checked: the JSON reader will refuse the empty text. */
+/** True if a request has no body. Then its type is not checked: the JSON reader will refuse the empty text. */
 export function isEmpty({ headers }: Incoming): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }

@@ -28,7 +28,7 @@ export function createServer(options: ServerOptions): Connections {
   const { handle, refuse, keepAliveSeconds = DEFAULT_KEEP_ALIVE_SECONDS } = options;
   const server = http.createServer({
     IncomingMessage: RequestClass,
-    ServerResponse: Outgoing as never, // the type asks for one whose request is the class above: node:http sees to that
+    ServerResponse: Outgoing as never, // the type wants one for requests of the class above, as node:http makes it
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
@@ -40,7 +40,7 @@ export function createServer(options: ServerOptions): Connections {
   });
   const begin = (res: Outgoing) => {
     const req = res.req as unknown as Incoming;
-    // node:http drops the rest of the packet as another protocol's; further packets it would parse as HTTP.
+    // node:http drops the rest of this packet, but would parse the next ones as HTTP: so this reply is the last.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
     handle(req, res);
@@ -51,7 +51,7 @@ export function createServer(options: ServerOptions): Connections {
   server.timeout = 0; // see Connections
   server.maxRequestsPerSocket = 0;
   server.maxHeadersCount = MAX_PARSED_HEADERS;
-  // A client that half-closes still gets its reply. (Not in the types, but in node:http since ever.)
+  // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const onRequest = (req: Incoming, res: Outgoing) => {
     if (req.from.addPending(res)) begin(res);
@@ -71,7 +71,7 @@ export function createServer(options: ServerOptions): Connections {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** An error behind a request must not cost that request its reply: wait for it, and never write into one. */
+/** Refuses input after a request only when that request has its reply, and never writes the error into a reply. */
 function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
   const { socket, pending } = connection;
   const [current] = pending;

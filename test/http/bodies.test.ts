@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { connectionOf, type Outgoing } from '../../src/http/connection.ts';
 import type { ApiError } from '../../src/http/errors.ts';
 import type { Incoming } from '../../src/http/messages.ts';
-import { errorReply, NO_CONTENT, send, staysFor } from '../../src/http/reply.ts';
+import { endingFor, errorReply, NO_CONTENT, send } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
 import { memoryInUse } from '../memory.ts';
 import { assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
@@ -100,7 +100,7 @@ test('behind the last reply of a connection 4,096 packets are read: the next one
 /** Answers when told to. */
 async function held(t: TestContext) {
   const bodies: { req: Incoming; answer(): void; outcome: Promise<number> }[] = [];
-  const about = { id: 'x', limits: '', date: 'now', stays: staysFor(5), extra: [] };
+  const about = { id: 'x', limits: '', date: 'now', ending: endingFor(5), extra: [] };
   const handle = (req: Incoming, res: Outgoing) => {
     const outcome = req.body().then(
       (body) => body.length,

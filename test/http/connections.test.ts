@@ -289,8 +289,8 @@ test('replies that were read count no longer: not on their connection, and not a
     assert.equal(client.destroyed, false, `after ${received} bytes in ${2 * sent} replies`);
   }
   await wait(50);
-  const { all } = connectionOf(socket);
-  assert.deepEqual([all.unsent, all.unanswered], [0, 0]);
+  const { owner } = connectionOf(socket);
+  assert.deepEqual([owner.unsent, owner.unanswered], [0, 0]);
 });
 
 // While its replies wait node:http reads no further, so nobody gets here: it is the second line.

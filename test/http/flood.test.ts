@@ -10,7 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Outgoing } from '../../src/http/connection.ts';
 import { Connections, MAX_CONNECTIONS } from '../../src/http/connections.ts';
 import type { Incoming } from '../../src/http/messages.ts';
-import { jsonReply, send, staysFor } from '../../src/http/reply.ts';
+import { endingFor, jsonReply, send } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
 import { closed, exchange, requestsOf } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -134,7 +134,7 @@ test('a client that has stopped reading is cut off, sooner when all together lea
 
 test('of a client that is gone nothing is kept, nor of what is decided for it later', async (t) => {
   const answers: (() => void)[] = [];
-  const about = { id: 'x', limits: '', date: 'now', stays: staysFor(5), extra: [] };
+  const about = { id: 'x', limits: '', date: 'now', ending: endingFor(5), extra: [] };
   const handle = (req: Incoming, res: Outgoing) =>
     void answers.push(() => void send(req, res, jsonReply(200, '[]'), about));
   const connections = createServer({ handle, refuse: () => {} });
