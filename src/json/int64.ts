@@ -1,4 +1,4 @@
-/** Integers of 64 bits: a number where exact, a bigint beyond 2^53. A template writes both as JSON has them. */
+/** Integers of 64 bits: a number where exact, a bigint beyond 2^53. A template literal writes both as JSON does. */
 export type Int64 = number | bigint;
 
 export const MIN_INT64 = -(2n ** 63n);
@@ -12,8 +12,8 @@ export function parseInt64(text: string): Int64 | undefined {
 }
 
 /**
- * The value of a JSON number such as `-12.50e3` (sign, `1250`, 1), if it is an int64. Only digits that can belong
- * to one are ever turned into one: a huge exponent or a long run of digits costs no more than looking at it once.
+ * The value of a JSON number such as `-12.50e3` (sign, `1250`, 1), if it is an int64. A BigInt is made
+ * only of digits that can fit: a huge exponent or a long run of digits costs no more than looking at it once.
  */
 export function int64Of(sign: string, digits: string, exponent: number): Int64 | undefined {
   // Loops, because /0+$/ would start anew at every zero that is not at the end.

@@ -12,9 +12,9 @@ export class InvalidMembers extends Error {
 }
 
 /**
- * Asks for the members of an object one by one and gathers everything that is wrong with them. A member that was
- * asked for is required, unless a fallback is given. What the methods return holds only once `end` has returned:
- * until then it may stand for a member that is missing or wrong.
+ * Asks for the members of an object one by one and gathers their faults. A member that was asked for is required,
+ * unless a fallback is given. The values that the methods return are valid only once `end` has returned: until then
+ * one may stand for a member that is missing or wrong.
  */
 export class Members {
   readonly #members: Map<string, JsonValue>;
@@ -75,13 +75,13 @@ export class Members {
     return found ?? this.#refuse(name, `one of ${values.map((one) => `"${one}"`).join(', ')}`, value, values[0]);
   }
 
-  anyOf(name: string, values: readonly number[]): number {
+  oneOfNumbers(name: string, values: readonly number[]): number {
     const value = this.#ask(name);
     const found = values.find((one) => one === value);
     return found ?? this.#refuse(name, `one of ${values.join(', ')}`, value, values[0]);
   }
 
-  /** Refuses members that were not asked for (`explained[name]`: why); throws if anything is wrong with the object. */
+  /** Refuses members that were not asked for (`explained[name]`: why); throws if the object has any fault. */
   end(explained: Readonly<Record<string, string>> = {}): void {
     for (const name of this.#members.keys()) {
       if (this.#known.has(name)) continue;
@@ -106,7 +106,7 @@ export class Members {
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Map) return 'an object';
-  // As it was written: it is not wrong to be a number, but to be this one.
+  // The number as it was sent: a number is right here, but not this one.
   if (value instanceof Decimal) return excerpt(value.text).replaceAll('"', '');
   return typeof value === 'string' ? excerpt(value) : String(value);
 }

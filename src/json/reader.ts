@@ -1,15 +1,15 @@
 /**
- * Reads JSON as RFC 8259 has it, and refuses texts that two readers could understand in two ways: duplicate names, lone
- * surrogates, a byte order mark. Integers of 64 bits are exact. With the maxima below, what is sent can exhaust
- * neither the stack nor the time.
+ * Reads JSON (RFC 8259), and refuses texts that two readers could understand in two ways: duplicate names, lone
+ * surrogates, a byte order mark. Integers of 64 bits are exact. With the maxima below, no text can exhaust the stack
+ * or take long.
  */
 import { excerpt } from '../quoting.ts';
 import { type Int64, int64Of } from './int64.ts';
 import { decode, JsonError } from './text.ts';
 
-/** Arrays and objects within each other. */
+/** The deepest nesting of arrays and objects. */
 export const MAX_DEPTH = 64;
-/** The text itself, every item, every member. */
+/** The most values in a text: the outermost one, every item and every member. */
 export const MAX_VALUES = 10_000;
 
 /** A JSON number that is no int64, kept as it was written, so that no rounding can make an integer of it. */
@@ -30,7 +30,7 @@ export function readJson(bytes: Uint8Array): JsonValue {
 
 const WORDS = new Map<string, boolean | null>(Object.entries({ true: true, false: false, null: null }));
 
-/** An integer of so few digits that it is exact whatever they are. */
+/** An integer with few enough digits to be exact. */
 const PLAIN = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 /** A text that begins like a number, with empty groups where digits are missing. */
 const NUMBER = /(-?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d*))?/y;
@@ -44,7 +44,7 @@ const PARTS = [
 ];
 const ESCAPED = new RegExp(`(?:${PARTS.map(({ source }) => source).join('|')})*`, 'y');
 
-/** From this length on V8 cuts no copy, but a slice that keeps the whole text alive: a name would hold its body. */
+/** From this length on `slice` makes no copy, but a view that keeps the whole text in memory: a name, its body. */
 const MIN_SLICE_LENGTH = 13;
 
 class Reader {
@@ -82,25 +82,25 @@ class Reader {
 
   #array(depth: number): JsonValue[] {
     const items: JsonValue[] = [];
-    if (this.#passes(']')) return items;
+    if (this.#skip(']')) return items;
     do items.push(this.#value(depth));
-    while (this.#passes(','));
-    if (!this.#passes(']')) throw this.#expected('"," or "]"');
+    while (this.#skip(','));
+    if (!this.#skip(']')) throw this.#expected('"," or "]"');
     return items;
   }
 
   #object(depth: number): Map<string, JsonValue> {
     const members = new Map<string, JsonValue>();
-    if (this.#passes('}')) return members;
+    if (this.#skip('}')) return members;
     do {
       if (this.#peek() !== '"') throw this.#expected('a member name in double quotes');
       const start = this.#at;
       const name = this.#string();
       if (members.has(name)) throw this.#error(`the member name ${excerpt(name)} is there twice`, start);
-      if (!this.#passes(':')) throw this.#expected('":"');
+      if (!this.#skip(':')) throw this.#expected('":"');
       members.set(name, this.#value(depth));
-    } while (this.#passes(','));
-    if (!this.#passes('}')) throw this.#expected('"," or "}"');
+    } while (this.#skip(','));
+    if (!this.#skip('}')) throw this.#expected('"," or "}"');
     return members;
   }
 
@@ -149,24 +149,25 @@ class Reader {
     if (whole.length > 1 && whole[0] === '0') throw this.#error('a number must not begin with 0', first);
     if (fraction === '') throw this.#expected('a digit', first + whole.length + 1);
     if (!/\d$/.test(exponent)) throw this.#expected('a digit');
-    // An exponent that is rounded is so far beyond 2^53 that no text is long enough to bring it back.
+    // `Number` rounds only exponents beyond 2^53, and no text has enough digits to make an int64 with one of those.
     return int64Of(sign, whole + fraction, Number(exponent) - fraction.length) ?? new Decimal(text);
   }
 
-  #passes(sign: string): boolean {
+  /** True if `sign` comes next, which is then skipped. */
+  #skip(sign: string): boolean {
     if (this.#peek() !== sign) return false;
     this.#at++;
     return true;
   }
 
-  /** Skips white space; returns the character behind it, or '' at the end. */
+  /** Skips white space; returns the character after it, or '' at the end. */
   #peek(): string {
     let next = this.#text.charAt(this.#at);
     while (next === ' ' || next === '\n' || next === '\r' || next === '\t') next = this.#text.charAt(++this.#at);
     return next;
   }
 
-  /** Not charCodeAt alone: behind the end that gives NaN, and slow code. */
+  /** Not charCodeAt alone: after the end it gives NaN, which makes the code slow. */
   #code(at: number): number {
     return at < this.#text.length ? this.#text.charCodeAt(at) : -1;
   }

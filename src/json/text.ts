@@ -1,9 +1,9 @@
-/** JSON as text: its bytes, its characters, and where in it something is wrong. */
+/** JSON as text: its bytes, its characters, and the place of a fault in it. */
 import { isAscii, isUtf8 } from 'node:buffer';
 
 /** A fault in a JSON text and its place: lines and columns are counted from 1, a column is a Unicode character. */
 export class JsonError extends Error {
-  /** `before`: all of the text that stands before the fault. */
+  /** `before`: all of the text before the fault. */
   constructor(fault: string, before: string) {
     const lines = before.split(/\r\n|\r|\n/);
     const column = countCharacters(lines[lines.length - 1]) + 1;

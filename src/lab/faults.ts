@@ -70,7 +70,7 @@ export function readFault(body: JsonValue, operations: readonly string[]): NewFa
     ms: ifOwn('ms', () => members.integer('ms', { min: 0, max: maxMs }, DEFAULT_FAULT_MS)),
     seconds: ifOwn('seconds', () => (kind === 'unavailable' || has('seconds') ? seconds() : undefined)),
     as: ifOwn('as', () => (has('as') ? members.oneOf('as', ['seconds', 'date']) : undefined)),
-    status: ifOwn('status', () => members.anyOf('status', STATUSES)),
+    status: ifOwn('status', () => members.oneOfNumbers('status', STATUSES)),
   };
   const kindsWith = (name: string) => FAULT_KINDS.filter((one) => (OWN[one] as readonly string[]).includes(name));
   const explained = ['ms', 'seconds', 'as', 'status'].map((name) => {

@@ -13,8 +13,9 @@ export interface Shop {
   clock: Clock;
   /** With `known`, an animal's category must exist. */
   categories: 'open' | 'known';
-  /** Replies to requests for a list of animals, and for one of them. */
+  /** Replies to requests for a list of animals. */
   lists: ReplyCache;
+  /** Replies to requests for one animal. */
   animals: ReplyCache;
   /** The Idempotency-Keys whose first request is under way. */
   underWay: Set<string>;
@@ -25,9 +26,9 @@ export interface ReadCall {
   caller: ApiKey;
   /** The last segment of the path. */
   param: string;
-  /** The text behind `?`, as it was sent. */
+  /** The text after `?`, as it was sent. */
   query: string;
-  /** The conditions under which it is asked. Those of a GET are looked at behind its handler. */
+  /** The request's conditions. For a GET they are checked after its handler. */
   conditions: ConditionHeaders;
 }
 
@@ -35,7 +36,7 @@ export interface Call extends ReadCall {
   /** As it was sent: `readJson` gives its value. */
   body: Uint8Array;
   idempotencyKey: string | undefined;
-  /** As the store's, for this caller alone: refused if its key has ended by the time of the decision. */
+  /** Like `Store.write`, but refuses if the caller's key has ended when the write is decided. */
   write: Store['write'];
 }
 

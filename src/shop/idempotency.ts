@@ -1,4 +1,4 @@
-/** Asking again under the same `Idempotency-Key`: the first reply, again. */
+/** A request under an `Idempotency-Key` that was used before gets the first reply again. */
 import { ApiError } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Ahead, Change, FirstResult, IdempotencyKey, IdempotentKind } from '../store/model.ts';
@@ -6,7 +6,7 @@ import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
 const BARE = /^[\x21-\x7e]+$/;
-/** An item of RFC 9651: a string, in which quotes and backslashes are escaped, and perhaps parameters behind it. */
+/** An item of RFC 9651: a string, in which quotes and backslashes are escaped, and perhaps parameters after it. */
 const STRING = /"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"/;
 const VALUES = [
   /\?[01]/,
@@ -35,8 +35,8 @@ function idempotencyKeyOf(store: Shop['store'], call: Call): IdempotencyKey | un
 }
 
 /**
- * Creates a thing, or finds the one that was created under the caller's Idempotency-Key before: `again` gives that one
- * if the body says the same. While the first request is under way, others are refused at once.
+ * Creates a thing, or finds the one that was created under the caller's Idempotency-Key before. `again` returns that
+ * thing if the body is the same. While the first request is under way, others are refused at once.
  */
 export function makeIdempotently<D extends Change, R>(
   { store, underWay }: Shop,

@@ -1,4 +1,4 @@
-/** Lists by ascending id: which page is asked for, and the link to the one that follows. */
+/** Lists by ascending id: the page that is asked for, and the link to the next one. */
 import { taggedReply } from '../http/conditions.ts';
 import type { Reply } from '../http/reply.ts';
 import { Query } from '../http/request.ts';
@@ -15,7 +15,7 @@ interface PageRequest<S extends string> {
   status: S | undefined;
 }
 
-/** Reads `limit`, `after` and, where the list can be filtered, `status`. All that is wrong is told at once. */
+/** Reads `limit`, `after` and, where the list can be filtered, `status`. Throws all faults at once. */
 export function readPageRequest<S extends string>(query: string, statuses: readonly S[] = []): PageRequest<S> {
   const filtered = statuses.length > 0;
   const parameters = new Query(query, filtered ? ['limit', 'status', 'after'] : ['limit', 'after']);
@@ -27,7 +27,7 @@ export function readPageRequest<S extends string>(query: string, statuses: reado
   return { limit, after, status };
 }
 
-/** Where a list of ids 1, 2, 3, … goes on. */
+/** The id after which a list of ids 1, 2, 3, … goes on. */
 export function firstAfter(after: Int64 | undefined): number {
   return after === undefined || after < 0 ? 0 : Number(after);
 }

@@ -14,8 +14,9 @@ import { firstAfter, pageReply, readPageRequest } from './paging.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
 
-/** When `GET /v1/pets/{petId}` was deprecated, and from when on it is gone. */
+/** When `GET /v1/pets/{petId}` was deprecated. */
 const DEPRECATED_AT = Date.UTC(2025, 11, 5);
+/** From this moment on it is gone. */
 const REMOVED_AT = Date.UTC(2030, 11, 5);
 
 export const GET_PET_HEADERS = [
@@ -39,7 +40,7 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const wanted = readNewPet(shop, body);
-  const by = call.caller.id; // what waits for its batch holds no more of the call: a body would take memory until then
+  const by = call.caller.id; // a copy: the waiting write must not keep `call`, and with it the body, in memory
   const again = (ahead: Ahead, made: FirstResult) => {
     const pet = asMade(ahead, made);
     return saysTheSame(pet, wanted) && pet;
@@ -70,7 +71,7 @@ export function getPet(shop: Shop, call: ReadCall): Reply {
   });
 }
 
-/** NewPet, with everything that is wrong in one message. If only the category is unknown, the write rejects it. */
+/** A NewPet, with all violations in one message. If only the category is unknown, the write rejects it. */
 function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);
