@@ -16,6 +16,7 @@ import { serviceFor, type TestService } from '../service.ts';
 const MAX_CONNECTIONS = 10_000;
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 const MAX_HEAD_MS = 12_000;
+const LINGER_MS = 1_000;
 
 /** On a busy machine what has happened at one end is seen late at the other. Gives whether it was seen at all. */
 async function until(isSo: () => boolean, maxMs = 30_000): Promise<boolean> {
@@ -336,4 +337,16 @@ test('a request on an idle connection just after the service began to stop gets 
   await once(client, 'end');
   assert.match(text, /HTTP\/1\.1 503 [\s\S]*Connection: close[\s\S]*"code":"unavailable"/);
   await drained;
+});
+
+test('behind its last reply a connection is read for a second, then it is closed, also if its client never closes', async (t) => {
+  const { app, port, key } = await serviceFor(t);
+  const accepted = once(app.server, 'connection');
+  const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  client.resume().write(requestsOf(key).addPet().replace('Content-Length:', 'Content-Length: x'));
+  await once(client, 'end');
+  const isClosed = closed(socket).then(() => true);
+  assert.ok(await Promise.race([isClosed, wait(8 * LINGER_MS, false, { ref: false })]));
 });

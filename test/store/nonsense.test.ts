@@ -296,7 +296,7 @@ test('sealed nonsense in the header and in the state that a file begins with', (
       ...each(told, 'version', [...NO_ID, 2, 4]),
       ...each(told, 'store', [...NO_TEXT, '', 'x', '","lowest":9,"x":"', 'a'.repeat(99)]),
       ...each(told, 'file', [...NO_ID, 2]),
-      ...each(told, 'first', [...NO_ID, 1e15, 2 ** 53 - 1]),
+      ...each(told, 'first', [...NO_ID, 2 ** 53 - 1]),
       ...each(told, 'counters', NO_OBJECT),
       ...each(told.counters, 'nextPetId', NO_ID).map((counters) => ({ ...told, counters })),
       ...each(told.counters, 'nextSlot', [...NO_COUNT, 2 ** 24 + 1]).map((counters) => ({ ...told, counters })),
@@ -305,6 +305,13 @@ test('sealed nonsense in the header and in the state that a file begins with', (
       writeFileSync(path, `${seal(JSON.stringify(one).slice(1))}${proof}\n`);
       // A backup may have any name, and so any number.
       if ((one as { file?: unknown } | null)?.file !== 2) await refused(dir, JSON.stringify(one));
+    }
+    for (const [version, said] of [
+      [1e15 - 1, /it has format 999999999999999/],
+      [1e15, /the first line is no header/],
+    ] as const) {
+      writeFileSync(path, `${seal(JSON.stringify({ ...told, version }).slice(1))}${proof}\n`);
+      assert.match(await refused(dir, `version ${version}`), said);
     }
     const ends = [
       ...each(end, 'counters', NO_OBJECT),
