@@ -21,12 +21,12 @@ import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, RecordRoo
 import type {
   Ahead,
   ApiKey,
-  Category,
   Change,
   Counters,
   FirstResult,
   IdempotencyKey,
   IdempotentKind,
+  KeptCategory,
   Order,
   Pet,
   Usage,
@@ -69,7 +69,7 @@ export class StateAhead implements Ahead, Tables {
   readonly counters: Counters;
   readonly pets: Layer<number, Pet>;
   readonly orders: Layer<number, Order>;
-  readonly categories: Layer<Int64, Category>;
+  readonly categories: Layer<Int64, KeptCategory>;
   readonly keys: Layer<string, ApiKey>;
   readonly idempotency: Layer<string, FirstResult>;
   /** Decisions never read it. */

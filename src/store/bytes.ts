@@ -11,7 +11,7 @@ import type { ApiKey, Change } from './model.ts';
 const PET_BYTES = 68;
 /** With its animal, which becomes an object of its own when its status changes. */
 const ORDER_BYTES = 152;
-const CATEGORY_BYTES = 52;
+const CATEGORY_BYTES = 60;
 const RECORD_BYTES = 184;
 /** With the entries of its caller in the limiter and in the idempotency records. */
 const KEY_BYTES = 420;
@@ -38,17 +38,21 @@ function columnsBytes({ names, categoryIds }: { names: string[]; categoryIds: In
   return names.reduce((sum, name, at) => sum + petBytes(name, categoryIds[at]), 0);
 }
 
-/** The growth of animals, orders and categories; for keys see `keyGrowth`. `before`: the tables without the change. */
-function contentGrowth(change: Change, before: Before): number {
+/** The bytes of animals, orders and categories in a change, not those of a category that it replaces. */
+function contentBytes(change: Change): number {
   const { op } = change;
   if (op === 'addPet') return petBytes(change.pet.name, change.pet.categoryId);
   if (op === 'pets') return columnsBytes(change);
   if (op === 'placeOrder') return ORDER_BYTES;
   if (op === 'orders') return change.petIds.length * ORDER_BYTES;
   if (op === 'fill') return columnsBytes(change.pets) + change.categories.reduce((n, one) => n + categoryBytes(one), 0);
-  if (op !== 'setCategory') return 0;
-  const old = before.categories.get(change.category.id);
-  return categoryBytes(change.category) - (old ? categoryBytes(old) : 0);
+  return op === 'setCategory' ? categoryBytes(change.category) : 0;
+}
+
+/** The category that a change replaces: its bytes are taken off the share of the key that set it. */
+function replacedBy(change: Change, { categories }: Before): Replaced {
+  const old = change.op === 'setCategory' ? categories.get(change.category.id) : undefined;
+  return { bytes: old ? categoryBytes(old) : 0, by: old?.by };
 }
 
 function keyGrowth(change: Change, { keys }: Before): number {
@@ -66,14 +70,20 @@ function newRecords(change: Change, { idempotency }: Before): string[] {
 
 const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
 
+interface Replaced {
+  bytes: number;
+  by: string | undefined;
+}
+
 export interface Growth {
   /** All bytes after the change, and those of API keys, which a `fill` keeps. */
   total: number;
   ofKeys: number;
   isLarger: boolean;
   records: string[];
-  /** The content added so far by the key that asks (`by`), with this change. */
+  /** The content of the key that asks (`by`), with this change. */
   own: number;
+  replaced: Replaced;
   /** The same with its idempotency records. */
   share: number;
   by: string | undefined;
@@ -87,7 +97,7 @@ export class Bytes {
   total = 0;
   #ofKeys = 0;
   readonly #added = new Map<string, number>();
-  /** Bytes of each key's idempotency records: the only part of its share that shrinks. */
+  /** Bytes of each key's idempotency records. */
   readonly #records = new Map<string, number>();
   #below: Bytes | undefined;
 
@@ -98,7 +108,7 @@ export class Bytes {
     this.#ofKeys = below.#ofKeys;
   }
 
-  /** Animals, orders and categories added by a key. It gains nothing by making those of others smaller. */
+  /** The animals and orders that a key has added, and the categories that it was the last to set. */
   addedBy(key: string): number {
     return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
   }
@@ -107,28 +117,31 @@ export class Bytes {
     return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
   }
 
-  /** The growth by a change; to be called before the change is performed. */
+  /** The growth by a change; to be called before the change is performed, with the tables as they were `before`. */
   after(change: Change, before: Before): Growth {
-    const content = contentGrowth(change, before);
+    const content = contentBytes(change);
+    const replaced = replacedBy(change, before);
     const key = keyGrowth(change, before);
     const records = newRecords(change, before);
     const ofRecords = records.reduce((sum, id) => sum + recordBytes(id), 0);
-    const growth = content + key + ofRecords;
+    const growth = content - replaced.bytes + key + ofRecords;
     const by = 'by' in change ? change.by : undefined;
-    const own = by === undefined ? 0 : Math.max(0, this.addedBy(by) + content);
+    const isOwn = by !== undefined && by === replaced.by;
+    const own = by === undefined ? 0 : Math.max(0, this.addedBy(by) + content - (isOwn ? replaced.bytes : 0));
     return {
       total: (change.op === 'fill' ? this.#ofKeys : this.total) + growth,
       ofKeys: this.#ofKeys + key,
       isLarger: growth > 0,
       records,
       own,
+      replaced,
       share: by === undefined ? 0 : own + this.recordsOf(by) + ofRecords,
       by,
     };
   }
 
   /** Counts a change by the growth that `after` gave for it. */
-  count(change: Change, { total, ofKeys, records, own, by }: Growth): void {
+  count(change: Change, { total, ofKeys, records, own, replaced, by }: Growth): void {
     [this.total, this.#ofKeys] = [total, ofKeys];
     if (change.op === 'fill') {
       this.#added.clear();
@@ -136,7 +149,9 @@ export class Bytes {
       this.#below = undefined;
     }
     for (const id of records) this.#addToRecords(id, recordBytes(id));
-    if (by !== undefined) this.#added.set(by, own);
+    if (replaced.by !== undefined)
+      this.#added.set(replaced.by, Math.max(0, this.addedBy(replaced.by) - replaced.bytes));
+    if (by !== undefined) this.#added.set(by, own); // after the line above: it may be the same key
     if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#added.set(key, bytes);
   }
 

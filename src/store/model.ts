@@ -48,6 +48,9 @@ export interface Category {
   name: string;
 }
 
+/** `by`: the key that set it last. Its bytes count to the share of that key; those of a seed count to nobody's. */
+export type KeptCategory = Category & { by?: string };
+
 /** The number of slots: the limiter's arrays end there, and a repair must not leap past them. */
 export const MAX_SLOTS = 2 ** 24;
 
@@ -165,8 +168,8 @@ export interface Reading {
   readonly pets: Listed<Pet>;
   readonly orders: Listed<Order>;
   readonly categories: {
-    get(id: Int64): Category | undefined;
-    page(after?: Int64, limit?: number): Page<Category>;
+    get(id: Int64): KeptCategory | undefined;
+    page(after?: Int64, limit?: number): Page<KeptCategory>;
   };
   /** A key that nobody is changing is the same object in `Ahead`. */
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };

@@ -87,7 +87,8 @@ export class State implements Tables, Reading {
       const placedAts = orders.map(({ placedAt }) => placedAt);
       yield { op: 'orders', first: orders[0].id, petIds, placedAts, statuses: orders.map(({ status }) => status) };
     }
-    for (const category of this.categories.page().items) yield { op: 'setCategory', category };
+    for (const { id, name, by } of this.categories.page().items)
+      yield { op: 'setCategory', category: { id, name }, by };
     for (const key of this.keys.values()) yield { op: 'setKey', key };
     const all = [...this.keys.keys()].flatMap((id) => this.usage.get(id) ?? []);
     const used = all.filter(({ dayUsed, banStep }) => dayUsed > 0 || banStep > 0);

@@ -1,6 +1,6 @@
 /** Rows in memory, by id and page by page. */
 import type { Int64 } from '../json/int64.ts';
-import type { Category, Page } from './model.ts';
+import type { KeptCategory, Page } from './model.ts';
 
 /** The most rows of a chunk. Chunks instead of one array: nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
@@ -129,22 +129,22 @@ export class Table<R extends { id: number; status: string }> {
 
 /** Categories by ascending ids. Numbers and bigints compare by value. */
 export class Categories {
-  #sorted: Category[] = [];
+  #sorted: KeptCategory[] = [];
 
   get size(): number {
     return this.#sorted.length;
   }
 
-  get(id: Int64): Category | undefined {
+  get(id: Int64): KeptCategory | undefined {
     const category = this.#sorted[this.#place(id)];
     return category?.id === id ? category : undefined;
   }
 
-  set(id: Int64, category: Category): void {
+  set(id: Int64, category: KeptCategory): void {
     this.#sorted.splice(this.#place(id), this.get(id) ? 1 : 0, category);
   }
 
-  page(after: Int64 = Number.NEGATIVE_INFINITY, limit = Number.POSITIVE_INFINITY): Page<Category> {
+  page(after: Int64 = Number.NEGATIVE_INFINITY, limit = Number.POSITIVE_INFINITY): Page<KeptCategory> {
     const from = placeIn(this.#sorted, ({ id }) => id <= after);
     return { items: this.#sorted.slice(from, from + limit), more: from + limit < this.size };
   }

@@ -64,11 +64,12 @@ test('a key has a half of the store, and all keys have the whole; then 507 in wo
   }
   assert.equal((await fetch('/v1/pets', { key })).status, 200);
   assert.equal((await send('PUT', '/v1/categories/1', { name: 'x' }, second)).status, 200, 'what is smaller');
-  assert.equal(store.read.bytes.addedBy('k1'), share, 'who added it has added it');
+  const left = store.read.bytes.addedBy('k1');
+  assert.ok(left < share, 'the category is of another key now');
   assert.equal((await send('PUT', '/v1/categories/2', { name: 'x' }, key)).status, 200);
-  assert.ok(store.read.bytes.addedBy('k1') < share);
+  assert.ok(store.read.bytes.addedBy('k1') < left);
   assert.equal((await send('POST', '/v1/store/orders', { petId: 1 }, third)).status, 201, 'there is room again');
-  await fill(second);
+  await fill(third); // the second has its share by now
   assert.equal((await send('PATCH', '/v1/store/orders/1', { status: 'delivered' }, third)).status, 200);
   await store.write(() => ({ op: 'setKey', key: { ...ending, name: 'a longer name', revokedAt: 1 } }));
   const another = { ...ending, id: 'k4', slot: 3, secrets: [{ digest: 'd' }] };
@@ -76,6 +77,35 @@ test('a key has a half of the store, and all keys have the whole; then 507 in wo
     store.write(() => ({ op: 'setKey', key: another })),
     BoundError,
   );
+});
+
+test('a category counts to the key that set it last: nobody gains room by making those of others smaller', async (t) => {
+  const dir = await temporary(t);
+  let { store, journal } = await openStore(dir);
+  const set = (id: number, chars: number, by?: string) =>
+    store.write(() => ({ op: 'setCategory', category: { id, name: 'x'.repeat(chars) }, by }));
+  const shares = () => ['k1', 'k2'].map((key) => (store.read as State).bytes.addedBy(key));
+  await set(1, 100, 'k1');
+  const [one] = shares();
+  await set(2, 100, 'k2');
+  await set(3, 100);
+  assert.deepEqual(shares(), [one, one]);
+  await set(2, 1, 'k1');
+  assert.deepEqual(shares(), [2 * one - 99, 0], 'it is of k1 now');
+  await set(2, 100, 'k2');
+  await set(3, 1, 'k2');
+  assert.deepEqual(shares(), [one, 2 * one - 99], 'a smaller one is not taken off who added nothing');
+  await Promise.all([set(1, 1, 'k2'), set(1, 50, 'k1'), set(1, 1, 'k1'), set(3, 1, 'k1')]); // in one batch
+  assert.deepEqual(shares(), [2 * (one - 99), one]);
+  const [kept, total] = [shares(), (store.read as State).bytes.total];
+  for (const _ of ['from the log', 'from a whole state']) {
+    await store.close();
+    ({ store, journal } = await openStore(dir));
+    assert.deepEqual([shares(), (store.read as State).bytes.total], [kept, total]);
+    await set(1, 1, 'k1');
+    await journal.compact();
+  }
+  await store.close();
 });
 
 test('the idempotency records of a key count to its share while they last, after a restart too', async (t) => {
