@@ -18,12 +18,12 @@ export const LOW_PRIORITY = 5;
 
 /** Each child writes a file of its own name: a child that was stopped, and wakes later, cannot touch a newer one's. */
 export async function compactElsewhere(dir: string, { file, length }: Extent, signal: AbortSignal): Promise<string> {
-  const unnamed = `${fileName(file + 1)}.${randomBytes(8).toString('hex')}.tmp`;
+  const temporaryName = `${fileName(file + 1)}.${randomBytes(8).toString('hex')}.tmp`;
   try {
-    await runAgain([COMPACT_CHILD, dir, String(file), String(length), unnamed], { signal });
-    return unnamed;
+    await runAgain([COMPACT_CHILD, dir, String(file), String(length), temporaryName], { signal });
+    return temporaryName;
   } catch (error) {
-    await realDisk.unlink(`${dir}/${unnamed}`).catch(() => {}); // to free its room on the disk
+    await realDisk.unlink(`${dir}/${temporaryName}`).catch(() => {}); // to free its room on the disk
     throw error;
   }
 }
@@ -53,11 +53,11 @@ export async function runAgain(
 }
 
 /** The main function of the child. */
-export async function compactChild([dir, file, length, unnamed]: string[]): Promise<void> {
+export async function compactChild([dir, file, length, temporaryName]: string[]): Promise<void> {
   process.stdin.on('end', () => process.exit(1)).resume(); // the parent is gone
   // A terminal sends these to parent and child alike; only the parent decides when the child ends.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {});
-  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }, unnamed).catch((error) => {
+  await compactFile(realDisk, dir, { file: Number(file), length: Number(length) }, temporaryName).catch((error) => {
     throw asCommandError(error, dir) ?? error; // the parent reports our message
   });
 }

@@ -77,7 +77,7 @@ export class StateAhead implements Ahead, Tables {
   readonly #state: State;
   readonly #bytes: Bytes;
   readonly #maxBytes: number;
-  /** Room for idempotency records in this batch: of each caller, and, under no name, of all. */
+  /** Room left for idempotency records in this batch, by caller; under '' the room of all callers together. */
   readonly #rooms = new Map<string, RecordRoom>();
   /** The durable records; none after a `fill` in this batch. */
   #records: Pick<State['idempotency'], 'all' | 'of'>;
@@ -129,13 +129,13 @@ export class StateAhead implements Ahead, Tables {
   }
 
   /** Throws if memory differs from the decided state: a bug, and nothing more may be answered out of it. */
-  mustBe({ counters }: State): void {
+  checkAgainst({ counters }: State): void {
     for (const name of Object.keys(counters) as (keyof Counters)[]) {
       if (counters[name] !== this.counters[name]) throw new Error(`${name} is not as it was decided`);
     }
   }
 
-  /** Never refused: a change that makes nothing larger, and one to an existing key, which may be its end. */
+  /** Never refuses a change that makes nothing larger, nor one of an existing key: it may be a revocation. */
   #mustFit(change: Change, { total, isLarger, share, by }: Growth): void {
     if (!isLarger || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
     if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);

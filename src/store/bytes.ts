@@ -7,13 +7,13 @@ import { idempotencyId, type Tables } from './changes.ts';
 import { callerOf } from './idempotency.ts';
 import type { ApiKey, Change } from './model.ts';
 
-/** Each with its place in a table, without its texts. An object takes 24 bytes, and 8 for each member. */
+/** An animal with its place in a table, without its texts. (An object takes 24 bytes, and 8 for each member.) */
 const PET_BYTES = 68;
-/** With its animal, which becomes an object of its own when its status changes. */
+/** An order with its animal, which becomes an object of its own when its status changes. */
 const ORDER_BYTES = 152;
 const CATEGORY_BYTES = 60;
 const RECORD_BYTES = 184;
-/** With the entries of its caller in the limiter and in the idempotency records. */
+/** A key with its entries in the limiter and in the idempotency records. */
 const KEY_BYTES = 420;
 const SECRET_BYTES = 240;
 
@@ -76,22 +76,23 @@ interface Replaced {
 }
 
 export interface Growth {
-  /** All bytes after the change, and those of API keys, which a `fill` keeps. */
+  /** All bytes after the change. */
   total: number;
+  /** The bytes of API keys after the change, which a `fill` keeps. */
   ofKeys: number;
   isLarger: boolean;
   records: string[];
   /** The content of the key that asks (`by`), with this change. */
   own: number;
   replaced: Replaced;
-  /** The same with its idempotency records. */
+  /** `own`, and the bytes of that key's idempotency records. */
   share: number;
   by: string | undefined;
 }
 
 /**
- * All bytes of the content, and the share that each key has added. Over `below` it starts with those values, and leaves
- * them unchanged.
+ * All bytes of the content, and the share that each key has added. With `below` it starts with the values there, and
+ * does not change them.
  */
 export class Bytes {
   total = 0;

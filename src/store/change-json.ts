@@ -56,7 +56,7 @@ function addPetJson(
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}${who}}`;
 }
 
-/** Checks a line as JSON.parse gave it, throws if it has not the shape of a change, and revives each int64 in place. */
+/** Checks a line as JSON.parse gave it, throws if it is no change by its shape, and revives each int64 in place. */
 export function decode(line: object): Entry {
   const { op } = line as { op?: unknown };
   if (typeof op !== 'string') throw new Error('it holds no change');
@@ -106,8 +106,8 @@ export function prove(state: State): Proof {
 }
 
 /**
- * Takes the lines of a state in, one by one, and throws if they differ from the last, the proof. `encoded`: the text of
- * the entry. Without a state, only the digest is compared.
+ * Takes in the lines of a state, one by one; throws if they do not match the last one, the proof. `encoded`: the text
+ * of the entry. Without a state, only the digest is compared.
  */
 export function loaderOf(state: State | undefined): (entry: Entry, encoded: string | Buffer) => void {
   const hash = createHash('sha256');
@@ -120,7 +120,7 @@ export function loaderOf(state: State | undefined): (entry: Entry, encoded: stri
     const { counters, time, proof: expected } = entry;
     const found: Proof = { ...(state?.counts() ?? expected), digest: digestOf(hash, counters) };
     for (const name of Object.keys(expected) as (keyof Proof)[]) {
-      if (found[name] !== expected[name]) throw new Error(`${name}: ${expected[name]} is told, ${found[name]} found`);
+      if (found[name] !== expected[name]) throw new Error(`${name}: expected ${expected[name]}, found ${found[name]}`);
     }
     if (state) Object.assign(state, { counters, time });
   };

@@ -16,7 +16,7 @@ import type {
   Usage,
 } from './model.ts';
 
-/** The lifetime of an idempotency record: for so long its first result is given again. */
+/** The lifetime of an idempotency record, in which its first result is given again. */
 const RECORD_LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /** The caller of an import's idempotency records: no key has this id. */
@@ -24,7 +24,7 @@ export const IMPORT_CALLER = 'import';
 
 export type Rows<K, V> = Pick<Map<K, V>, 'size' | 'get' | 'clear'> & { set(key: K, row: V): unknown };
 
-/** `load`: adds rows behind all others, from the id `first` on, one for each status. */
+/** `load`: adds rows after all others, from the id `first` on, one for each status. */
 interface RowsById<R extends { status: string }> extends Rows<number, R> {
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void;
 }
@@ -104,7 +104,7 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   shares() {}, // counted in bytes.ts
 };
 
-/** Throws if the change cannot follow on those before: then there is a bug in this program, or damage. */
+/** Throws if the change contradicts those before it: then there is a bug in this program, or damage. */
 export const perform = (change: Change, to: Tables): void =>
   (CHANGES[change.op] as (change: Change, to: Tables) => void)(change, to);
 
@@ -160,7 +160,7 @@ function give(thing: 'pet' | 'order', first: number, count: number, { counters }
   const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';
   const next = counters[counter];
   if (mayLeap ? first < next : first !== next) impossible(`${thing} ${first}: the next id is ${next}`);
-  if (!Number.isSafeInteger(first + count)) impossible(`${thing} ${first}: behind it no id is left`);
+  if (!Number.isSafeInteger(first + count)) impossible(`${thing} ${first}: no id is left after it`);
   counters[counter] = first + count;
 }
 

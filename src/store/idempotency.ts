@@ -114,7 +114,7 @@ export class IdempotencyRecords {
 }
 
 /**
- * The records that still fit in one batch: the bound less those there are; one that has ended makes room for another.
+ * How many records still fit in one batch: the bound minus the existing ones. A record that has ended makes room.
  */
 export class RecordRoom {
   #left: number;
@@ -127,7 +127,7 @@ export class RecordRoom {
     this.#queue = queue;
   }
 
-  /** Takes room for one record; or gives the record that must end before there is any. */
+  /** Takes room for one record. If there is none, returns the record whose end will make room. */
   take(hasEnded: (record: IdempotencyRecord) => boolean): IdempotencyRecord | undefined {
     for (; this.#left <= 0 && this.#oldest && hasEnded(this.#oldest); this.#oldest = this.#queue.after(this.#oldest)) {
       this.#left++;

@@ -6,7 +6,7 @@
  * Store time starts at the machine's clock and runs on the monotonic one: setting the machine's clock moves it only at
  * a start. A start goes on from the last record instead, if the clock stands before it or implausibly far after it. So
  * a clock that is years wrong makes no idempotency record expire, and gives back no day's count and no ban. The price:
- * after standing still for more than 30 days, records are kept longer.
+ * if the service was stopped for more than 30 days, idempotency records are kept longer.
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
@@ -20,7 +20,7 @@ const MAX_WAITING_WRITES = 4096;
 const REFUSAL_NOTICE_EVERY_MS = 60_000;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
-/** A clock that has moved further than this since the last record is wrong. */
+/** A clock that has moved further than this since the last record is taken for wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
 export interface MemoryStoreOptions {
@@ -135,7 +135,7 @@ export class MemoryStore implements Store {
       }
       if (others === undefined) this.#onDurable?.(changes);
       this.read.apply(others ?? changes);
-      if (others === undefined) ahead.mustBe(this.read);
+      if (others === undefined) ahead.checkAgainst(this.read);
       this.#noticeFilling();
       if (others === undefined) return true;
     }
@@ -157,7 +157,7 @@ export class MemoryStore implements Store {
     this.#refusedSince++;
     if (this.#clock.now() - this.#noticedAt < REFUSAL_NOTICE_EVERY_MS) return;
     const whose = about.caller === undefined ? '' : ` (${about.caller})`;
-    this.#onNotice?.(`a write was refused: ${message}${whose}; ${this.#refusedSince} since this was told last`);
+    this.#onNotice?.(`a write was refused: ${message}${whose}; ${this.#refusedSince} since the last such notice`);
     [this.#noticedAt, this.#refusedSince] = [this.#clock.now(), 0];
   }
 }
@@ -182,8 +182,8 @@ function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
 }
 
 /**
- * Rejects a batch that could not be appended. Refusals and repeats in it have changed nothing: even if the outcome of
- * the changes is unknown, theirs is certain (`unavailable`).
+ * Rejects a batch that could not be appended. A refusal or a repeat in it has changed nothing: it gets `unavailable`
+ * (certainly not kept) even if the changes get `unknown`.
  */
 function refuse(batch: Write[], error: StoreError): void {
   const why = `an earlier write that this one rests on may not be kept: ${error.message}`;

@@ -25,7 +25,7 @@ export interface Pet {
 
 export type NewPet = Omit<Pet, 'id'>;
 
-/** Animals of consecutive ids, as columns: half the text, and quicker to read, than one object each. */
+/** Animals of consecutive ids, as columns: half as long in JSON as an object for each, and quicker to read. */
 export interface PetColumns {
   names: string[];
   categoryIds: Int64[];
@@ -51,7 +51,7 @@ export interface Category {
 /** `by`: the key that set it last. Its bytes count to the share of that key; those of a seed count to nobody's. */
 export type KeptCategory = Category & { by?: string };
 
-/** The number of slots: the limiter's arrays end there, and a repair must not leap past them. */
+/** The most slots that the limiter's arrays hold. A repair, which skips a million of them, must not go beyond. */
 export const MAX_SLOTS = 2 ** 24;
 
 export interface ApiKey {
@@ -66,7 +66,7 @@ export interface ApiKey {
   environment: Environment;
   createdAt: number;
   revokedAt?: number;
-  /** The lab has advanced this key's clock by so much. */
+  /** By how much the lab has advanced this key's clock. */
   clockAdvanceMs?: number;
   /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
   secrets: { digest: string; endsAt?: number }[];
@@ -120,7 +120,7 @@ export type Change =
   | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
   /** The lab: time passes for one key, and so for its idempotency records. `usage`: that of the key from then on. */
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
-  /** Only in a whole state, which consists of these and some of the others. */
+  /** This and the next two stand only in a whole state (the first batch of a file), beside changes of other kinds. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
   | { op: 'onces'; onces: [id: string, made: FirstResult][] }
   | { op: 'shares'; shares: [key: string, bytes: number][] };
@@ -171,7 +171,7 @@ export interface Reading {
     get(id: Int64): KeptCategory | undefined;
     page(after?: Int64, limit?: number): Page<KeptCategory>;
   };
-  /** A key that nobody is changing is the same object in `Ahead`. */
+  /** A key that the batch does not change is the same object in `Ahead`: so keys may be compared by identity. */
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
@@ -204,7 +204,7 @@ export interface Store {
   readonly maxBytes: number;
   /**
    * `decide` looks at the state ahead and returns the change to perform, or throws to refuse. **It may be called
-   * several times**, each time on a newer state: it must rest on `ahead` alone (and a clock, by which a secret ends)
+   * several times**, each time on a newer state: it must depend on `ahead` alone (and a clock, by which a secret ends)
    * and have no effect of its own.
    *
    * Resolves with the decision once it is durable and applied. A refusal, and `again`, are answered only when the
@@ -222,9 +222,9 @@ export interface Journal {
   /** Reads the whole log into an empty state (state.ts). */
   replay(state: Reading & { apply(changes: readonly Change[]): void }): Promise<void>;
   /**
-   * Resolves with undefined when the batch is durable; or with others' changes not already delivered to `follow`: then
-   * nothing of the batch was kept, and it is decided again on top of them. Rejects with a StoreError. One call at a
-   * time.
+   * Resolves with undefined when the batch is durable. If another process was first, resolves with its changes that
+   * `follow` has not delivered: then nothing of the batch was kept, and it is decided again on top of them. Rejects
+   * with a StoreError. One call at a time.
    */
   append(batch: Change[]): Promise<Change[] | undefined>;
   /** `follower` is called with the changes of others. An append under way then resolves with any further ones. */

@@ -25,7 +25,7 @@ import {
   type Usage,
 } from './model.ts';
 
-/** The fault of a value, to stand behind the name of a member; undefined: there is none. */
+/** The fault of a value, to stand after the name of a member; undefined: there is none. */
 type Check = (value: unknown) => string | undefined;
 
 /** The last moment of RFC 3339, in the year 9999. */
@@ -52,7 +52,7 @@ const moment: Check = (value) =>
 const matching =
   (pattern: RegExp): Check =>
   (value) =>
-    typeof value === 'string' && pattern.test(value) ? undefined : ' has not its form';
+    typeof value === 'string' && pattern.test(value) ? undefined : ' does not have the right form';
 /** A number, or the decimal text of one that a double does not hold exactly. */
 const int64: Check = (value) =>
   Number.isSafeInteger(value) || (typeof value === 'string' && typeof parseInt64(value) === 'bigint')
@@ -170,7 +170,7 @@ const keyId = matching(/^k[1-9]\d*$/);
 const by = maybe(keyId);
 const share = pairOf(keyId, () => count);
 
-/** Members beside the change's own, in a file. */
+/** The members that a line of a file has in addition to those of its change. */
 const LINE = { crc: maybe(text), batch: maybe(id), n: maybe(count), last: maybe(() => undefined) };
 const kind = <O extends Change['op']>(
   op: O,
@@ -204,7 +204,7 @@ const SHAPES: { [O in Change['op']]: Check } & { proof: Check } = {
   proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
 };
 
-/** Throws if a change has not its shape. `op` is one that this program knows. */
+/** Throws if a change is not of the shape for its `op`, which this program must know. */
 export function mustFit(op: keyof typeof SHAPES, change: unknown): void {
   const wrong = SHAPES[op](change);
   if (wrong !== undefined) throw new Error(`${op}${wrong}`);

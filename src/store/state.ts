@@ -63,8 +63,8 @@ export class State implements Tables, Reading {
   }
 
   /**
-   * Drops expired idempotency records: first of the caller that has made one more, then of all. Time comes from the
-   * changes, never from a clock: so a replay drops the same ones.
+   * Drops expired idempotency records: first those of the caller that has just added one, then those of all. Time comes
+   * from the changes, never from a clock: so a replay drops the same ones.
    */
   #passed(at: number, caller = ''): void {
     this.time = Math.max(this.time, at);
@@ -120,14 +120,14 @@ export class State implements Tables, Reading {
     for (const key of this.keys.values()) {
       const { id, slot } = key;
       if (slot <= last || slot >= nextSlot)
-        throw new Error(`key ${id}: slot ${slot} is behind ${last}, of ${nextSlot}`);
+        throw new Error(`key ${id}: slot ${slot} is not above ${last} and below ${nextSlot}`);
       last = slot;
       for (const { digest } of key.secrets) {
         if (byDigest.get(digest) !== key) throw new Error(`key ${id}: its secret is another key's`);
         secrets++;
       }
     }
-    if (secrets !== byDigest.size) throw new Error('a secret stays that no key has');
+    if (secrets !== byDigest.size) throw new Error('there is a secret that belongs to no key');
     for (const id of this.usage.keys()) if (!this.keys.has(id)) throw new Error(`usage of ${id}: there is no such key`);
   }
 }

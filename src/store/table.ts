@@ -4,7 +4,7 @@ import type { KeptCategory, Page } from './model.ts';
 
 /** The most rows of a chunk. Chunks instead of one array: nothing large is ever copied to grow. */
 const CHUNK_ROWS = 512;
-/** Fewer rows are not loaded as a chunk of their own. */
+/** Fewer rows than this are added one by one, not as a chunk of their own. */
 const FEW_ROWS = 64;
 
 /** Rows of consecutive ids, and the number of rows with each status. */
@@ -42,7 +42,7 @@ export class Table<R extends { id: number; status: string }> {
   version = 0;
   /** By ascending ids. A gap that a repair has left begins another chunk. */
   #chunks: Chunk<R>[] = [];
-  /** The chunk of the last status asked for: the next one is often beside it. */
+  /** The chunk of the row whose status was last asked for: the next row is often in it. */
   #asked: Chunk<R> | undefined;
 
   get(id: number): R | undefined {
@@ -50,7 +50,7 @@ export class Table<R extends { id: number; status: string }> {
     return chunk?.rows[id - chunk.first];
   }
 
-  /** The status of a row; it does not make rows that were only loaded. */
+  /** The status of a row, without making the rows of a chunk that was only loaded. */
   statusOf(id: number): R['status'] | undefined {
     const found = this.#asked?.statusAt(id - this.#asked.first);
     if (found !== undefined) return found;
@@ -58,7 +58,7 @@ export class Table<R extends { id: number; status: string }> {
     return this.#asked?.statusAt(id - this.#asked.first);
   }
 
-  /** Puts the row in place of the one with that id, or adds it behind all others. */
+  /** Puts the row in place of the one with that id, or adds it after all others. */
   set(id: number, row: R): void {
     let chunk: Chunk<R> | undefined = this.#chunks[this.#chunkOf(id)];
     const before = chunk?.rows[id - chunk.first];
@@ -76,7 +76,7 @@ export class Table<R extends { id: number; status: string }> {
   }
 
   /**
-   * Adds rows behind all others. Many rows are made only when they are first needed: no start or import waits for them.
+   * Adds rows after all others. Many rows are made only when they are first needed: no start or import waits for them.
    */
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
     if (statuses.length < FEW_ROWS) {
@@ -158,7 +158,7 @@ export class Categories {
   }
 }
 
-/** The number of items for which `isBefore` holds, in a list with those in front: binary search. */
+/** The number of items for which `isBefore` holds, in a list that begins with those: binary search. */
 function placeIn<T>(sorted: readonly T[], isBefore: (item: T) => boolean): number {
   let low = 0;
   for (let high = sorted.length; low < high; ) {

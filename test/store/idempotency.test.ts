@@ -88,7 +88,7 @@ test('all together have 1,000,000; then 503 with the time at which the oldest of
   assert.match(notices[0], /^a write was refused: the store has 1,000,000 Idempotency-Keys/);
   clock.advance(60_000);
   await add('c');
-  assert.match(notices[1], /; 2 since this was told last$/);
+  assert.match(notices[1], /; 2 since the last such notice$/);
   clock.advance(DAY_MS / 2 + 2 * OF_KEY);
   const both = await Promise.all(['d', 'e'].map((once) => add(once)));
   assert.deepEqual(

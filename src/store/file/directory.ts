@@ -1,7 +1,7 @@
 /**
- * Finds the file of a data directory that is the store. `LOCK` names the store and the lowest number of file that may
- * count: so neither a lost file nor an old copy goes unnoticed, and a directory that ever held a store never becomes an
- * empty one by itself.
+ * Finds the file of a data directory that is the store. `LOCK` names the store and the lowest file number that is
+ * accepted: so neither a lost file nor an old copy goes unnoticed, and a directory that ever held a store never becomes
+ * an empty one by itself.
  */
 import { randomBytes } from 'node:crypto';
 import { shellWord } from '../../quoting.ts';
@@ -13,8 +13,8 @@ import { LOCK, type Mark, readMark, writeMark } from './lock.ts';
 const OURS = /^store-(\d{6,15})\.jsonl((?:\.[0-9a-f]{16})?\.tmp|\.damaged(?:-\d+)?)?$/;
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
 /**
- * Names that mean neither a store nor foreign files: the rest of a start that was cut off, a file system of its own,
- * the seed in `data/`.
+ * Names that may stand in a directory without a store: the rest of an interrupted start, `lost+found` of a mounted
+ * disk, the seed in `data/`.
  */
 const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
 const MOVE_AWAY = 'Move it to another directory.';
@@ -39,7 +39,7 @@ export function refuseForeign(disk: Disk, dir: string): void {
 
 /** The number of the file that is the store; undefined: there never was one. */
 export function currentFile(disk: Disk, dir: string): number | undefined {
-  const mark = readMark(disk, dir); // first: a server beside us may be giving a new file its name
+  const mark = readMark(disk, dir); // first: a running server may rename a new file meanwhile
   const files = filesIn(disk, dir);
   const file = files.at(-1);
   if (mark === undefined || (file !== undefined && file >= mark.lowest)) return file;
@@ -89,9 +89,9 @@ export interface Home {
 }
 
 /**
- * Writes `LOCK`, so that no older file counts; only then removes older files and the rest of a start that was cut off.
- * A file that a repair has kept stays. Without room for `LOCK`, or a descriptor, all stay: the next start or compaction
- * tries again. True if `LOCK` is written and durable.
+ * Writes `LOCK`, so that no older file is accepted; only then removes older files and the rest of an interrupted start.
+ * A file that a repair has kept stays. Without room for `LOCK`, or a descriptor, all files stay: the next start or
+ * compaction tries again. True if `LOCK` is written and durable.
  */
 export async function dropOthers({ disk, dir, fd }: Home, mark: Mark): Promise<boolean> {
   let names: string[];

@@ -23,8 +23,8 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-/** Changes names in a directory, durably. The directory is opened first: afterwards there may be no descriptor left. */
-async function named(path: string, change: (done: (error: Error | null) => void) => void): Promise<void> {
+/** Changes a name in a directory, durably. The directory is opened first: later there may be no descriptor left. */
+async function changeName(path: string, change: (done: (error: Error | null) => void) => void): Promise<void> {
   const directory = fs.openSync(dirname(path), 'r');
   try {
     await call(change);
@@ -61,7 +61,7 @@ export const realDisk = {
     return at;
   },
   close: (fd: number): void => fs.closeSync(fd),
-  /** A new file; fails where there is one. */
+  /** Makes a new file; fails if there is one. */
   create: (path: string) => call<number>((done) => fs.open(path, 'wx', FILE_MODE, done)),
   openToWrite: async (path: string): Promise<number> => openOurs(path, fs.constants.O_RDWR, FILE_MODE),
   /** Writes all of the bytes, or throws. One call may write fewer: a full disk shows itself only on the next. */
@@ -73,17 +73,17 @@ export const realDisk = {
   truncate: (fd: number, length: number) => call((done) => fs.ftruncate(fd, length, done)),
   /** fdatasync: the content is durable, and as much of the metadata as is needed to read it. */
   sync: (fd: number) => call((done) => fs.fdatasync(fd, done)),
-  /** A second name, durable; fails where there is one already. */
-  link: (from: string, to: string) => named(to, (done) => fs.link(from, to, done)),
-  /** Another name, durable. */
-  rename: (from: string, to: string) => named(to, (done) => fs.rename(from, to, done)),
+  /** Gives a file a second name, durably; fails if that is taken. */
+  link: (from: string, to: string) => changeName(to, (done) => fs.link(from, to, done)),
+  /** Gives a file another name, durably. */
+  rename: (from: string, to: string) => changeName(to, (done) => fs.rename(from, to, done)),
   unlink: (path: string) => call((done) => fs.unlink(path, done)),
   /** Level by level: with `recursive`, Node tries for ever where nothing can be made, as below /proc. */
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     await realDisk.makeDirectory(dirname(dir));
     fs.mkdirSync(dir, DIRECTORY_MODE);
-    await named(dir, (done) => done(null)); // durable, too
+    await changeName(dir, (done) => done(null)); // durable, too
   },
   /**
    * Takes a lock by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it

@@ -38,7 +38,7 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /** The next ids when the file was begun: a repair leaps from there. Taken from the state that is written. */
+  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` takes them from the state. */
   counters?: Counters;
 }
 
@@ -87,7 +87,7 @@ export const fileName = (file: number): string => `store-${String(file).padStart
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-// Otherwise no line would pass its checksum, or a batch could not hold a line.
+// A line is read by the length of its seal, and a batch must be able to hold the longest line.
 if (checksum('').length !== SEAL_BYTES || MAX_LINE_BYTES > MAX_BATCH_BYTES)
   throw new Error('the format contradicts itself');
 
@@ -105,7 +105,7 @@ export function isSealed(line: Buffer): boolean {
   return line.length > SEAL_BYTES && line.toString('latin1', 0, SEAL_BYTES) === checksum(line.subarray(SEAL_BYTES));
 }
 
-/** The members in front of a change. */
+/** The members that stand before those of a change. */
 const placeOf = (batch: number, n: number, isLast: boolean): string =>
   `"batch":${digits(batch)},"n":${n},${isLast ? '"last":true,' : ''}`;
 

@@ -11,9 +11,9 @@
  *   acknowledged: the file read may be in the page cache alone. Without room for that, reads are served and writes
  *   refused as `full`, and it is tried again.
  *
- * Compaction, in order: the state as of now into a new file under a temporary name, by another process; later batches
- * are copied behind it, the last of them while a batch waits; durable; its name; the name durable; `LOCK` says that no
- * older file counts; only then the old file goes. After a crash the higher number counts, whole.
+ * Compaction, in order: another process writes the present state into a new file under a temporary name; later batches
+ * are copied after it, the last of them while a batch waits; the file is synced and renamed, and its directory synced;
+ * `LOCK` says that no older file counts; the old file is removed. After a crash the file of the higher number counts.
  */
 import { type Change, type Journal, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
@@ -34,7 +34,7 @@ const RETRY_MS = 2_000;
 
 export interface FileJournalOptions {
   /**
-   * Does the work of `compactFile`, in another process; by default in this one. The signal gives it up. Returns the
+   * Does the work of `compactFile`, in another process; by default in this one. The signal aborts it. Returns the
    * temporary name of the next file.
    */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<string>;
@@ -111,7 +111,7 @@ export class FileJournal implements Journal {
   /** Gives up a compaction under way; no other begins. */
   giveUp = (): void => this.compactions.giveUp();
 
-  /** Without room for the closing record, the next start only writes a new file. */
+  /** If there is no room for the closing record, nothing is lost: the next start just writes a new file. */
   async close(): Promise<void> {
     this.giveUp();
     await this.compactions.underWay?.catch(() => {});
@@ -128,7 +128,7 @@ export class FileJournal implements Journal {
     }
   }
 
-  /** Writes the closing record, then `LOCK`: until then the record counts alone. */
+  /** Writes the closing record, then `LOCK`: until that is written, the record alone shows that the end was clean. */
   async #writeClose(current: Written): Promise<void> {
     const batch = this.#batch;
     await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
@@ -138,8 +138,8 @@ export class FileJournal implements Journal {
   }
 
   /**
-   * Goes on with a cleanly closed file. First `LOCK` says that it is open; without room for that, false is given. The
-   * closing record is cut off: it may be in the page cache alone, and nothing may follow on it.
+   * Goes on with a cleanly closed file. First `LOCK` says that it is open; without room for that, returns false. The
+   * closing record is cut off: it may be in the page cache alone, and nothing may be written after it.
    */
   async #goOn({ header, length }: Found): Promise<boolean> {
     const { disk } = this.#home;
@@ -167,7 +167,7 @@ export class FileJournal implements Journal {
     name = fileName(file),
   ): Promise<Written> {
     const fd = await this.#home.disk.openToWrite(`${this.#home.dir}/${name}`);
-    return { store, file, fd, length, began: length };
+    return { store, file, fd, length, baseLength: length };
   }
 
   async #writable(): Promise<Written> {
@@ -183,10 +183,10 @@ export class FileJournal implements Journal {
   }
 
   #compactWhenLarge(current: Written): void {
-    const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.began);
+    const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.baseLength);
     if (current.length < limit || this.compactions.underWay || this.compactions.areOver) return;
     this.compact().catch((error: Error) => {
-      current.began = current.length; // not again with every batch
+      current.baseLength = current.length; // not again with every batch
       if (this.compactions.areOver) return;
       this.#options.onNotice?.(`compaction failed, and will be tried again: ${error.message}`);
     });
@@ -196,18 +196,18 @@ export class FileJournal implements Journal {
     const { disk, dir } = this.#home;
     const from = await this.#inTurn(() => this.#writable());
     const { store, file, length } = from;
-    let unnamed = `${fileName(file + 1)}.tmp`;
+    let temporaryName = `${fileName(file + 1)}.tmp`;
     const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
     let next: Written | undefined;
     try {
-      unnamed = await compact(dir, { file, length }, signal);
-      next = await this.#open({ store, file: file + 1 }, 0, unnamed);
-      next.began = next.length = disk.size(next.fd);
+      temporaryName = await compact(dir, { file, length }, signal);
+      next = await this.#open({ store, file: file + 1 }, 0, temporaryName);
+      next.baseLength = next.length = disk.size(next.fd);
       const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);
       await this.#inTurn(async () => {
         await this.#writable();
         await copyTail(disk, from, copied, next!, 0);
-        await giveName(this.#home, unnamed, this.#markOf(next!)).catch((error) => {
+        await giveName(this.#home, temporaryName, this.#markOf(next!)).catch((error) => {
           throw isOpenFailure(error) ? error : this.#fail(error);
         });
         this.#current = next;
@@ -215,7 +215,7 @@ export class FileJournal implements Journal {
       });
     } catch (error) {
       if (next && next !== this.#current) disk.close(next.fd);
-      await disk.unlink(`${dir}/${unnamed}`).catch(() => {}); // it takes room that others need
+      await disk.unlink(`${dir}/${temporaryName}`).catch(() => {}); // frees its room
       throw error;
     }
   }

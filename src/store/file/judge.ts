@@ -6,11 +6,11 @@ const SECTOR_BYTES = 512;
 
 /** The part of a file up to its last whole batch. */
 export interface WholePart {
-  /** The number of the last whole batch; one less than that of the first, until that is whole. */
+  /** The number of the last whole batch; before the first batch is whole, its number minus one. */
   batch: number;
   /** The offset of its end. */
   length: number;
-  /** The closing record follows on it: everything before is durable. */
+  /** True if the closing record follows: everything before is durable. */
   isClosed: boolean;
 }
 
@@ -20,12 +20,12 @@ export interface Known {
   /** Bytes of the file. */
   length: number;
   /**
-   * True if the file must end with the closing record. Called at the end: a server beside us may have opened the store.
+   * True if the file must end with the closing record. Called at the end: a server may have opened the store meanwhile.
    */
   isClosed(): boolean;
 }
 
-/** The fault of a file that ends before its known durable part; undefined: it does not. */
+/** The fault of a file that ends before its known durable part; undefined: the file is long enough. */
 export function shortOf({ batch, isClosed }: WholePart, known: Known): string | undefined {
   const copied =
     'the rest is lost, or this is a copy that was made while a server ran (`petstore backup` makes a whole one)';

@@ -1,6 +1,6 @@
 /**
  * `LOCK` (lock file and superblock). The process that has the store open holds a lock on it, and writes it by the
- * locked descriptor. It names the store, the lowest number of file that may count, and the durable length of that file:
+ * locked descriptor. It names the store, the lowest file number that is accepted, and the durable length of that file:
  * a file that ends before is damaged, however well its end looks. While the store is open this lags behind by a second
  * at most; a clean close writes the end.
  */
@@ -19,7 +19,7 @@ export interface Mark {
   /** The last batch that is known to be durable, and the offset of its end. */
   batch: number;
   length: number;
-  /** The file ends with the closing record. */
+  /** True if the file ends with the closing record. */
   closed: boolean;
 }
 
@@ -35,7 +35,8 @@ export function readMark(disk: Disk, dir: string): Mark | undefined {
   const line = Buffer.from(bytes.toString('latin1', 0, count).trimEnd(), 'latin1');
   const unknown = { store: '', lowest: 0, batch: 0, length: 0, closed: false };
   if (!isSealed(line)) return unknown;
-  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {}; // older ones have two of them
+  // A `LOCK` of an older version has only `store` and `lowest`.
+  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {};
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
   const isWhole = [lowest, batch, length].every(isCount) && typeof closed === 'boolean' && isStoreId(store);
   if (isWhole) return { store, lowest, batch, length, closed } as Mark;
@@ -59,7 +60,7 @@ export class Marks {
   #markedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `mark` writes it after the batch, without a sync: if it fails or is lost, `LOCK` only lags further behind. */
+  /** `mark` writes `LOCK` after the batch, without a sync: if that fails or is lost, `LOCK` lags further behind. */
   constructor(mark: () => Promise<void>, everyMs = MARK_EVERY_MS) {
     [this.#mark, this.#everyMs] = [mark, everyMs];
   }

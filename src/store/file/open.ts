@@ -30,7 +30,8 @@ export async function openStore(
   const lock = await claim(disk, dir, isAlive);
   try {
     const { failed } = lock;
-    if (failed) options.onNotice?.(`the store is not locked against a process that does not answer: ${failed}`);
+    if (failed)
+      options.onNotice?.(`the store is not locked, so only a petstore that answers here is noticed: ${failed}`);
     const journal = new FileJournal(disk, dir, { ...options, lock });
     return {
       store: await MemoryStore.open(journal, { clock, onDurable, maxBytes, onNotice: options.onNotice }),

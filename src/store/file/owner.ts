@@ -9,9 +9,9 @@ const FOR_GROUP = 0o020;
 const FOR_OTHERS = 0o002;
 
 /**
- * Throws if the path belongs to another user, or if others could change it. `toType`: the advice to make it ours alone.
+ * Throws if the path belongs to another user, or if others could change it. `toMend`: the advice to make it ours alone.
  */
-function refuseOthers(path: string, { uid, gid, mode }: fs.Stats, toType: string): void {
+function refuseOthers(path: string, { uid, gid, mode }: fs.Stats, toMend: string): void {
   const us = process.geteuid?.();
   if (us === undefined) return; // no owners here
   if (uid !== us) {
@@ -21,7 +21,7 @@ function refuseOthers(path: string, { uid, gid, mode }: fs.Stats, toType: string
   // Many users have a private group (with their own number), which may write their files.
   const isGroupOurs = gid === uid && uid !== 0;
   if ((mode & (isGroupOurs ? FOR_OTHERS : FOR_OTHERS | FOR_GROUP)) !== 0) {
-    throw new Error(`${path} can be written by other users. ${toType}`);
+    throw new Error(`${path} can be written by other users. ${toMend}`);
   }
 }
 

@@ -1,4 +1,4 @@
-/** The one reader of a data file, line by line. At the first bad line it tells a torn end from damage. */
+/** The one reader of a data file, line by line. At the first bad line it judges: a torn end, or damage. */
 
 import { decode, loaderOf, VersionError } from '../change-json.ts';
 import type { Change } from '../model.ts';
@@ -17,7 +17,7 @@ import {
 import { judge, type Known, shortOf, type WholePart } from './judge.ts';
 
 const READ_BYTES = 1024 * 1024;
-/** The most bytes behind a bad place that are judged. */
+/** The most bytes after a bad place that are judged. */
 const LOOK_BYTES = 256 * 1024 * 1024;
 
 /** Called with the progress of a long piece of work. */
@@ -28,7 +28,7 @@ export interface Found extends WholePart {
   header: Header;
   /** A notice of the torn end that a crash has left, and that is dropped. */
   torn?: string;
-  /** The place of a cut, and the loss by it. Only with `salvage`; otherwise it is thrown. */
+  /** With `salvage`: the damage, and what a cut there would lose. Without it, the error is thrown. */
   damage?: { error: DamagedError; batches: number; bytes: number; pets: number; orders: number };
 }
 
@@ -47,7 +47,7 @@ class Reader {
     [this.#path, this.#state, this.#load, this.#onHeader] = [path, state, loaderOf(state), onHeader];
   }
 
-  /** Takes a line in. Gives the fault of a line that does not belong there. */
+  /** Takes a line in. Returns the fault of a line that does not belong there. */
   take(bytes: Buffer, offset: number): string | undefined {
     if (!isSealed(bytes)) return 'the checksum is wrong';
     const { found } = this;
@@ -68,7 +68,7 @@ class Reader {
     return undefined;
   }
 
-  /** The fault of a file that ends here; undefined: it may. */
+  /** The fault of a file that ends here; undefined: it may end here. */
   get missing(): string | undefined {
     if (this.found.length === 0) return 'the file ends within its first batch';
     return this.#lines === 0 ? undefined : `the file ends within batch ${this.found.batch + 1}`;
@@ -95,7 +95,7 @@ class Reader {
 }
 
 export interface ReadFileOptions {
-  /** Reads only so many bytes. */
+  /** Reads no more bytes than this. */
   length?: number;
   salvage?: boolean;
   known?: Known;
@@ -105,8 +105,8 @@ export interface ReadFileOptions {
 }
 
 /**
- * Reads a file once, front to back, into an empty state, or only to check it. At the first bad place it tells torn from
- * damaged:
+ * Reads a file once, front to back, into an empty state, or only to check it. At the first bad place it judges whether
+ * the file is torn or damaged:
  *
  * - A good line of a later batch after it proves that the missing part was durable, and may have been acknowledged:
  *   damage. So is anything in the first batch, which was durable before the file had its name.
@@ -114,7 +114,7 @@ export interface ReadFileOptions {
  *   zeros: nobody was promised anything, and it is dropped. Anything else there (a changed byte, a line doubled) was
  *   not made by a crash: damage. So is every file that ends before its `known` durable part.
  *
- * With `salvage` damage behind the header is returned and not thrown: the state then holds everything before.
+ * With `salvage` damage after the header is returned and not thrown: the state then holds everything before.
  */
 export async function readFile(
   disk: Disk,

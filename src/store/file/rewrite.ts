@@ -1,6 +1,6 @@
 /**
  * Compaction, backup, the start after a crash, restore and repair are one thing: a state becomes the first batch of a
- * new file under a temporary name, durable and read back; then the file has its name, and that is made durable.
+ * new file under a temporary name, durable and read back; then the file gets its name, and that is made durable.
  */
 import { State } from '../state.ts';
 import { checkHeader, currentFile, dropOthers, type Home } from './directory.ts';
@@ -22,8 +22,8 @@ export interface Written {
   store: string;
   file: number;
   fd: number;
-  /** Its first length. */
-  began: number;
+  /** The length from which its growth is measured, for the next compaction. */
+  baseLength: number;
   /** The durable length. */
   length: number;
 }
@@ -35,7 +35,7 @@ export async function recover(
   state: State,
   options?: Pick<ReadFileOptions, 'salvage' | 'onProgress'>,
 ): Promise<Found | undefined> {
-  const mark = readMark(disk, dir); // first: a server beside us may go on meanwhile
+  const mark = readMark(disk, dir); // first: a running server may write on meanwhile
   const file = currentFile(disk, dir);
   if (file === undefined) return undefined;
   const path = `${dir}/${fileName(file)}`;
@@ -52,7 +52,7 @@ export async function recover(
     return found;
   } catch (error) {
     const isGone = (error as NodeJS.ErrnoException).code === 'ENOENT' && currentFile(disk, dir) !== file;
-    if (isGone) return recover(disk, dir, state, options); // a server beside us has just compacted it
+    if (isGone) return recover(disk, dir, state, options); // a running server has just compacted it
     throw error;
   }
 }
@@ -71,12 +71,12 @@ export async function compactFile(
   disk: Disk,
   dir: string,
   { file, length }: Extent,
-  unnamed = `${fileName(file + 1)}.tmp`,
+  temporaryName = `${fileName(file + 1)}.tmp`,
 ): Promise<string> {
   const state = new State();
   const { header, batch } = await readFile(disk, `${dir}/${fileName(file)}`, state, { length });
-  await writeWhole(disk, `${dir}/${unnamed}`, { ...header, file: file + 1, first: batch }, state);
-  return unnamed;
+  await writeWhole(disk, `${dir}/${temporaryName}`, { ...header, file: file + 1, first: batch }, state);
+  return temporaryName;
 }
 
 /** Writes a whole new file, durable but for its name. Gives its length. The caller removes the rest of a failure. */
@@ -88,7 +88,7 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
     for (const piece of inPieces(encodeFile(header, state))) {
       const bytes = Buffer.from(piece);
       await disk.write(fd, bytes, length);
-      // Piece by piece: behind a large write, a batch's fdatasync would have to wait.
+      // Piece by piece: after a large write, a batch's fdatasync would have to wait.
       await disk.sync(fd);
       length += bytes.length;
     }
@@ -103,21 +103,21 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
 export async function becomeStore(home: Home, header: Header, state: State): Promise<number> {
   const { disk, dir } = home;
   const { store, file, first } = header;
-  const unnamed = `${fileName(file)}.tmp`;
+  const temporaryName = `${fileName(file)}.tmp`;
   try {
-    const length = await writeWhole(disk, `${dir}/${unnamed}`, header, state);
-    await giveName(home, unnamed, { store, lowest: file, batch: first, length, closed: false });
+    const length = await writeWhole(disk, `${dir}/${temporaryName}`, header, state);
+    await giveName(home, temporaryName, { store, lowest: file, batch: first, length, closed: false });
     return length;
   } catch (error) {
-    await disk.unlink(`${dir}/${unnamed}`).catch(() => {}); // it takes room that others need, if it has no other name yet
+    await disk.unlink(`${dir}/${temporaryName}`).catch(() => {}); // frees its room; fails, harmlessly, after the rename
     throw error;
   }
 }
 
 /** Gives a whole and durable file its final name, durably, and makes it count. */
-export async function giveName(home: Home, unnamed: string, mark: Mark): Promise<void> {
+export async function giveName(home: Home, temporaryName: string, mark: Mark): Promise<void> {
   const { disk, dir } = home;
-  await disk.rename(`${dir}/${unnamed}`, `${dir}/${fileName(mark.lowest)}`);
+  await disk.rename(`${dir}/${temporaryName}`, `${dir}/${fileName(mark.lowest)}`);
   await dropOthers(home, mark);
 }
 

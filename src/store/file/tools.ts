@@ -82,7 +82,7 @@ function mustBeNew(disk: Disk, target: string): void {
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
 }
 
-/** Fills an empty store from a backup. The new file was read back, and proven. `failure`: see `becomeForGood`. */
+/** Fills an empty store from a backup. The new file was read back, and proven. `failure`: see `tryBecomeStore`. */
 export async function restore(
   backup: string,
   dir: string,
@@ -96,10 +96,10 @@ export async function restore(
     const found = await recover(disk, dir, before);
     const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
-    // An empty store keeps its id: `LOCK` has it already, perhaps for good, should the disk be full or we be killed.
+    // An empty store keeps its id: `LOCK` holds it, and stays as it is if the disk is full or we are killed now.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     const header = { store, file: file + 1, first: Math.max(first, (found?.batch ?? 0) + 1) };
-    const failure = await becomeForGood({ disk, dir, fd: lock.fd }, header, state);
+    const failure = await tryBecomeStore({ disk, dir, fd: lock.fd }, header, state);
     return { proof: prove(state), failure };
   } finally {
     lock.release();
@@ -152,16 +152,16 @@ async function* beginsAsBackup(name: string, pieces: AsyncIterable<Buffer>): Asy
 
 const noBackup = (name: string) => new Error(`${name} is no backup of a store; nothing was restored`);
 
-/** More ids are never given in the life of a file: no memory holds so many animals or orders. */
+/** No file ever gives out as many ids as these: no memory holds so many animals or orders. */
 const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
 
 /**
- * Blunt: keeps everything before the damage, and nothing behind it. But an id given there may be known to somebody, and
- * a key revoked there must not come back. So ids leap, further than any store gives them; and all keys are revoked, for
- * each may have been, or one of its secrets ended.
+ * Blunt: keeps everything before the damage, and nothing after it. But ids given out in the lost part may be known to
+ * somebody, and a key revoked there must not come back. So `LEAPS` skips more ids than any store gives out; and all
+ * keys are revoked, for each may have been, or one of its secrets may have ended.
  *
  * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: see
- * `becomeForGood`.
+ * `tryBecomeStore`.
  */
 export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
   const lock = await takeLock(disk, dir, isAlive);
@@ -181,7 +181,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
       const first = batch + damage.batches + 1; // beyond every batch number ever given
-      failure = await becomeForGood({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
+      failure = await tryBecomeStore({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
     return { damage: error, kept, lostBatches, lostBytes, revoked, failure, ...state.counters, proof: prove(state) };
@@ -199,8 +199,8 @@ export async function foresee(dir: string, { disk = realDisk, onProgress }: Read
   return { batch: found.batch, kept: state.counts(), lost: found.damage, revoked };
 }
 
-/** Makes a state the store. Gives the error of a disk that did so, but could not make it durable. */
-async function becomeForGood(home: Home, header: Header, state: State): Promise<Error | undefined> {
+/** Makes a state the store. If its file is in place, but perhaps not durably, the error is returned, not thrown. */
+async function tryBecomeStore(home: Home, header: Header, state: State): Promise<Error | undefined> {
   try {
     await becomeStore(home, header, state);
     return undefined;

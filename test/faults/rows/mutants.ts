@@ -28,7 +28,7 @@ const MUTANTS: Mutant[] = [
   ['disk.ts', 'at < bytes.length; ) {', 'at === 0; ) {', 0],
   ['disk.ts', 'fs.fdatasync(fd, done)', 'done(null)', 0],
   ['disk.ts', 'await call((done) => fs.fsync(directory, done));', '', 0],
-  ['disk.ts', 'await named(dir, (done) => done(null));', '', 0],
+  ['disk.ts', 'await changeName(dir, (done) => done(null));', '', 0],
   ['disk.ts', 'fs.ftruncate(fd, length, done)', 'done(null)', 0],
   ['directory.ts', '.then(() => disk.sync(fd))', '', 10],
   ['lock.ts', 'if (!isSealed(line)) return unknown;', '', 10],
