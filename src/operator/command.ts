@@ -39,7 +39,7 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   unread?(result: A): string;
   /** The work in the process of the command; if not given, its call alone. `ask` does the call. */
   run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
-  /** The result for people, where its members under each other will not do. `--json` prints it as it is. */
+  /** The result for people, if a plain list of its members is not enough. `--json` prints it as it is. */
   words?(result: R): string;
 }
 
@@ -51,7 +51,7 @@ export const command = <O extends Options, A = undefined, R = A>(command: Comman
 /** Refuses wrong words before it touches anything, and ends well only where all was done, told and closed. */
 export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
   const values = read(command, words, variables);
-  const place = values as Place & { maxStoreMb?: number }; // of a command that has them: the others do not ask
+  const place = values as Place & { maxStoreMb?: number }; // not every command has these options; the others do not ask
   const opened: Engine[] = [];
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {

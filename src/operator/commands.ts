@@ -1,4 +1,4 @@
-/** Every command, in the order in which they are told. */
+/** All commands, in the order of `--help`. */
 import { openapiDocument } from '../web/openapi.ts';
 import { EXPORT } from './animal-commands.ts';
 import type { Spec } from './arguments.ts';

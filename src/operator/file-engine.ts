@@ -33,7 +33,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions, me
       await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...used, ...ends } }));
       counts.advance(key, ms);
     },
-    /** All are accepted in one turn, and so become durable in one batch; on a full queue perhaps the first alone. */
+    /** The writes are made in one turn, so they go into one batch; if the queue is full, perhaps only the first. */
     async reset({ id, ...key }, content) {
       const at = store.unix();
       await Promise.all([

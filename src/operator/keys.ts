@@ -187,7 +187,7 @@ function hasActive(keys: Iterable<ApiKey>, environment: Environment): boolean {
 export const hasActiveKey = ({ engine, environment }: Context): boolean =>
   hasActive(engine.store.read.keys.values(), environment);
 
-/** A key for the first caller: undefined where somebody has one. */
+/** Makes the first key of this environment; undefined if there is an active one. */
 export const createFirstKey = (context: Context, plan: Plan) =>
   createKey(context, { plan, name: 'first key', isFirst: true });
 

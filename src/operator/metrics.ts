@@ -18,7 +18,7 @@ import { COMMIT, RUNTIME, VERSION } from './version.ts';
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPE_MS = 5_000;
-/** How late that may be found out. */
+/** How late such a time-out may be noticed. */
 const CHECKING_INTERVAL_MS = 1_000;
 const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';

@@ -89,7 +89,7 @@ function textOf(value: unknown): string {
   if (typeof value !== 'object') return when(String(value));
   const words = ([name, member]: [string, unknown]) => `${spaced(name)} ${textOf(member)}`;
   return Object.entries(value)
-    .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // all are left
+    .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // no window is open
     .join(', ');
 }
 

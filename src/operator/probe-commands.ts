@@ -85,7 +85,7 @@ async function tell(running: Promise<Run>, { through, json, junit, save, ...sett
     save !== undefined && run.error === undefined ? writeFile(save, `${document}\n`) : undefined,
     junit !== undefined ? writeFile(junit, xml) : undefined,
   ]);
-  let unprinted: unknown; // whoever reads no further is no reason for a status 0
+  let unprinted: unknown; // a reader that goes away must not hide a failure of the run
   if (json || failure === undefined) await print(json ? document : table).catch((error) => (unprinted = error));
   for (const one of kept) if (one.status === 'rejected') throw one.reason;
   if (run.error !== undefined) throw failure ?? new Error(run.error);

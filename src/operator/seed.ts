@@ -13,7 +13,7 @@ export async function seedStore(store: Store, file: string): Promise<void> {
   const { pets, orders, categories } = store.read.counts();
   if (pets + orders + categories > 0) return;
   const fill = { op: 'fill' as const, at: store.unix(), ...(await seedOf(file)) };
-  await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE)); // all may be gone, but ids were given
+  await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE)); // lost by a repair: ids were given
 }
 
 /** `demo` is the built-in example; a file of that name is `./demo`. */

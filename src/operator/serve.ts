@@ -59,7 +59,7 @@ export async function serve(settings: ServeSettings, calls: Calls, steps: FirstS
   };
   process.on('uncaughtException', endNow(BUG)); // rejections that nobody handles come here too
   try {
-    // A signal during the start takes effect after it. A repeated one, as of Ctrl-C under `npm start`, changes nothing.
+    // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
     const stop = await start(settings, { calls, log, endNow, steps });
     log.info('stopping', { signal: await signal });
@@ -97,7 +97,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.
   const at = { host: settings.host, port: settings.port };
   const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
-  const failed = `${database ? 'the database has another history' : 'the disk failed'}; the next start shows which writes were kept`;
+  const failed = `${database ? 'the database holds another log' : 'the disk failed'}; the next start shows which writes were kept`;
   const onFatal = (error: unknown) => void drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
   const maxBytes = maxBytesOf(settings.maxStoreMb);
   const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch, ...team?.engine };
@@ -137,13 +137,13 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   }
 }
 
-/** Loaded only here, as the lab: a service without it has none of it in memory. */
+/** Imported only here, as the lab is: a service with one thread has none of this code in memory. */
 async function openTeam(options: ConstructorParameters<typeof Team>[0]): Promise<Team> {
   const { Team } = await import('../threads/team.ts');
   return new Team(options);
 }
 
-/** Loaded only here: a service without it has none of it in memory. */
+/** Imported only here: a service without the lab has none of its code in memory. */
 async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
   const content = seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed);
