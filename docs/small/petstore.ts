@@ -5,9 +5,9 @@
  *
  *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (on Node 20: npx tsx docs/small/petstore.ts)
  *
- * Three decisions carry all of it. Whatever changes is one line of a log, written before memory is changed, and memory
- * is what the log says, read from its beginning. Whatever is refused is thrown as a `Refusal`, and caught in one place.
- * And once its body is there, a request is answered without waiting for anything, so no other one comes in between.
+ * Three decisions carry all of it. Every change is one line of a log, written before memory is changed; at the start
+ * memory is rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. And once its
+ * body is there, a request is answered without waiting for anything, so that no other one comes in between.
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -16,18 +16,18 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { crc32 } from 'node:zlib';
 
-// What there is: animals, orders and keys. Ids are 1, 2, 3, …: the next one is one more than there are.
+// The content: animals, orders and keys. Ids are 1, 2, 3, …: the next one is one more than there are.
 const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
 type Pet = { id: number; name: string; categoryId: number; status: (typeof PET_STATUSES)[number] };
 type Order = { id: number; petId: number; status: (typeof ORDER_STATUSES)[number]; placedAt: string };
-/** Of a key only the digest is kept: who reads the log cannot use what stands there. */
+/** Only the digest of a key is kept, so that nobody who reads the log can use the key. */
 type Key = { digest: string; plan: keyof typeof PLANS };
 const keys = new Map<string, Key>();
 const pets = new Map<number, Pet>();
 const orders = new Map<number, Order>();
 
-/** A line of the log: what has changed, as it is now. An order and its animal change in one line, never one alone. */
+/** A line of the log: the things that changed, as they are now. An order and its animal change in one line. */
 type Change = { key?: Key; pet?: Pet; order?: Order };
 
 function apply({ key, pet, order }: Change): void {
@@ -36,13 +36,13 @@ function apply({ key, pet, order }: Change): void {
   if (order !== undefined) orders.set(order.id, order);
 }
 
-/** The line first: what the disk has refused must not be seen by anybody. */
+/** The line first: a change that the disk has refused must not be seen by anybody. */
 function write(change: Change): void {
   appendFileSync(log, `${JSON.stringify(change)}\n`);
   apply(change);
 }
 
-// What is refused: each reason has a code, so that a program need not read the message, and each code one status.
+// Refusals: each reason has a code, so that a program need not read the message, and each code one status.
 const STATUS_OF = {
   ...{ invalid_json: 400, invalid_body: 400, invalid_parameter: 400, missing_api_key: 401, invalid_api_key: 401 },
   ...{ not_found: 404, method_not_allowed: 405, pet_unavailable: 409, order_closed: 409 },
@@ -61,14 +61,14 @@ class Refusal extends Error {
   }
 }
 
-/** Whatever else is thrown is a bug. Of the inside a client is told nothing, and our terminal everything. */
+/** Any other error is a bug. The client learns nothing of the details; they go to our terminal. */
 function replyTo(error: unknown): Reply {
   if (error instanceof Refusal) return error.reply;
   console.error(error);
   return new Refusal('internal_error', 'something went wrong here').reply;
 }
 
-// Who asks. A key is `ps_live_`, 30 random letters and digits, and 6 of a checksum of these.
+// Keys. A key is `ps_live_`, 30 random letters and digits, and 6 of a checksum of these.
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const hash = (text: string) => createHash('sha256').update(text).digest('base64url');
 
@@ -79,7 +79,7 @@ function makeKey(): string {
   return text + checksum;
 }
 
-/** The key that a request is sent with, or why it is sent with none. */
+/** The key of a request; a request without a valid one gets a refusal. */
 function findKey(header = ''): Key | Refusal {
   const [, text] = /^bearer +(.+)$/is.exec(header) ?? [];
   const no = (code: Code, why: string, more = '') =>
@@ -90,17 +90,17 @@ function findKey(header = ''): Key | Refusal {
   );
 }
 
-// How often. A window opens full at the first request and is full again when it ends: a fixed window. Of a bucket that
-// is refilled drop by drop, "3 requests remain until 12:00" would be untrue a second later.
+// Limits. Each window is fixed: it begins with the first request, and all requests are allowed again when it ends.
+// With a bucket that is refilled bit by bit, "3 requests remain until 12:00" would be untrue a second later.
 
 type Window = { name: string; limit: number; seconds: number; used: number; endsAt: number };
-const full = (name: string, limit: number, seconds: number) => ({ name, limit, seconds, used: 0, endsAt: 0 });
-const ofKey = (perMinute: number, perDay: number) => [full('minute', perMinute, 60), full('day', perDay, 86_400)];
+const unused = (name: string, limit: number, seconds: number) => ({ name, limit, seconds, used: 0, endsAt: 0 });
+const ofKey = (perMinute: number, perDay: number) => [unused('minute', perMinute, 60), unused('day', perDay, 86_400)];
 const PLANS = { free: ofKey(60, 1_000), pro: ofKey(300, 10_000), business: ofKey(1_000, 100_000) };
-/** Without a valid key it is the address that pays, so that nobody can try keys for ever. */
-const OF_ADDRESS = [full('address', 60, 60)];
+/** Requests without a valid key are counted by address, so that nobody can try keys for ever. */
+const OF_ADDRESS = [unused('address', 60, 60)];
 const windows = new Map<string, Window[]>();
-/** How a caller stands now. A window that has ended is the same as none, so no timer is needed. */
+/** The windows of a caller. One that has ended counts as unused, so no timer is needed. */
 function windowsOf(caller: string, fresh: Window[]): Window[] {
   const own = windows.get(caller) ?? fresh.map((window) => ({ ...window }));
   windows.set(caller, own);
@@ -108,8 +108,8 @@ function windowsOf(caller: string, fresh: Window[]): Window[] {
   return own;
 }
 
-/** The window with the fewest requests left, of two the one that ends later: it is the next to refuse, or refuses. */
 const left = ({ limit, used }: Window) => limit - used;
+/** The window with the fewest requests left; of two, the one that ends later. It refuses now, or will be the first. */
 const tightest = (own: Window[]) => [...own].sort((a, b) => left(a) - left(b) || b.endsAt - a.endsAt)[0];
 const secondsTo = ({ endsAt }: Window) => Math.ceil((endsAt - Date.now()) / 1000);
 
@@ -121,7 +121,7 @@ function take(own: Window[]): Refusal | undefined {
   for (const one of own) if (one.used++ === 0) one.endsAt = Date.now() + one.seconds * 1000;
 }
 
-/** Told with every reply: a client that knows what remains need never be refused. */
+/** The headers of every reply: a client that knows how many requests remain need never be refused. */
 function limitHeaders(own: Window[]): Headers {
   const window = tightest(own);
   return {
@@ -133,12 +133,12 @@ function limitHeaders(own: Window[]): Headers {
   };
 }
 
-// What was sent. All that is wrong with it is told at once: nobody should have to ask five times.
-/** What a value must be, in words, and whether it is. */
+// Input. All of its faults are named at once: nobody should have to ask five times.
+/** `right`: what a value must be, in words. `fits`: true if a value is that. */
 type Rule = { right: string; fits: (value: unknown) => boolean; isOptional?: boolean };
 const NAME: Rule = {
   right: 'a string of 1–255 characters',
-  // Characters are counted, of which some are two units of a string; and one of them must be seen.
+  // Counts Unicode characters, not the UTF-16 units of a string. At least one must not be white space.
   fits: (value) => typeof value === 'string' && /\P{White_Space}/u.test(value) && Array.from(value).length <= 255,
 };
 const WHOLE: Rule = { right: 'a whole number', fits: (value) => Number.isInteger(value) };
@@ -149,7 +149,7 @@ const oneOf = (values: readonly unknown[]): Rule => {
 const optional = (rule: Rule): Rule => ({ ...rule, isOptional: true });
 const form = (right: string, of: RegExp) => optional({ right, fits: (value) => of.test(value as string) });
 
-/** For the members of a body and the parameters of a query alike: names with values, held against a rule for each. */
+/** Checks each value against the rule for its name: the members of a body, or the parameters of a query. */
 function read<T>(code: Code, sent: [string, unknown][], rules: Record<string, Rule>): T {
   const names = sent.map(([name]) => name);
   const missing = Object.entries(rules).filter(([name, { isOptional }]) => !isOptional && !names.includes(name));
@@ -182,10 +182,10 @@ async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
   throw new Refusal('invalid_body', 'the body must be a JSON object');
 }
 
-// What can be asked for.
+// The endpoints.
 type Call = { param: string; query: [string, string][]; body: [string, unknown][] };
 type Item = Pet | Order;
-/** By id, from behind `after` on. Ids only grow, so a page that was read stays as it is when others are added. */
+/** A page of items by ascending id, beginning after the id `after`. Ids only grow, so a page stays as it was read. */
 function page({ query }: Call, path: string, all: Map<number, Item>, statuses: readonly string[]): Reply {
   const asked = read<Record<string, string>>('invalid_parameter', query, {
     limit: form('a whole number from 1 to 100', /^([1-9]\d?|100)$/),
@@ -246,18 +246,18 @@ const PLACES: Place[] = [
   { at: /^\/v1\/store\/orders\/([^/]+)$/, takes: { GET: getOrder, PATCH: closeOrder } },
 ];
 
-// The way of one request. The key comes before the path, so that who has none learns nothing of what there is.
-async function serve(req: IncomingMessage, tell: (headers: Headers) => void): Promise<Reply> {
+// The way of one request. The key is checked before the path, so that nobody without one learns which paths exist.
+async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => void): Promise<Reply> {
   const [path, query = ''] = req.url!.split(/\?(.*)/s);
   const place = PLACES.find(({ at }) => at.test(path));
   const address = windowsOf(req.socket.remoteAddress ?? '', OF_ADDRESS);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  tell({ ...limitHeaders(address), ...(isRead ? place?.headers : {}) });
+  addHeaders({ ...limitHeaders(address), ...(isRead ? place?.headers : {}) });
   if (/^\/v1(\/|$)/.test(path)) {
     const key = findKey(req.headers.authorization);
     const own = key instanceof Refusal ? address : windowsOf(key.digest, PLANS[key.plan]);
     const refusal = take(own) ?? key;
-    tell(limitHeaders(own));
+    addHeaders(limitHeaders(own));
     if (refusal instanceof Refusal) throw refusal;
   }
   if (req.url!.length > 2_048) throw new Refusal('uri_too_long', 'the target may have at most 2048 characters');
@@ -269,20 +269,20 @@ async function serve(req: IncomingMessage, tell: (headers: Headers) => void): Pr
   if (handler !== listPets && handler !== listOrders) read('invalid_parameter', call.query, {});
   if (!isRead) call.body = await readBody(req);
   const reply = handler(call);
-  if (reply.status === 200) tell({ ETag: `"${hash(JSON.stringify(reply)).slice(0, 22)}"` });
-  if (isRead) tell({ 'Cache-Control': 'private, no-cache' });
+  if (reply.status === 200) addHeaders({ ETag: `"${hash(JSON.stringify(reply)).slice(0, 22)}"` });
+  if (isRead) addHeaders({ 'Cache-Control': 'private, no-cache' });
   return reply;
 }
 
 const server = createServer(async (req, res) => {
   const common: Headers = { 'X-Request-Id': randomUUID(), 'X-Content-Type-Options': 'nosniff' };
-  const told: Headers = { ...common, 'Cache-Control': 'no-store', 'Content-Type': 'application/json; charset=utf-8' };
-  const { status, body, headers } = await serve(req, (more) => Object.assign(told, more)).catch(replyTo);
+  const head: Headers = { ...common, 'Cache-Control': 'no-store', 'Content-Type': 'application/json; charset=utf-8' };
+  const { status, body, headers } = await serve(req, (more) => Object.assign(head, more)).catch(replyTo);
   const text = JSON.stringify(body);
-  res.writeHead(status, { ...told, ...headers, 'Content-Length': Buffer.byteLength(text) }).end(text);
+  res.writeHead(status, { ...head, ...headers, 'Content-Length': Buffer.byteLength(text) }).end(text);
 });
 
-// The start: memory is what the log says. Then the first key, which is shown this once.
+// The start: memory is rebuilt from the log. Then the first key, which is shown only this once.
 const { values } = parseArgs({ options: { port: { type: 'string' }, data: { type: 'string' } } });
 const { port = '8080', data = 'petstore-small' } = values;
 const log = join(data, 'petstore.log');
