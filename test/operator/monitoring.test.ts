@@ -174,8 +174,9 @@ test('every query of the dashboard gives a series of a server that is scraped, a
   const loaded = (await (await fetch(`${prometheus}/api/v1/rules`)).json()) as RulesReply;
   const states = loaded.data.groups.flatMap(({ rules }) => rules.map(({ health, state }) => `${health} ${state}`));
   assert.ok(states.length > 10);
+  const isQuiet = (state: string) => ['ok inactive', 'ok pending'].includes(state); // a busy machine may begin an alert
   assert.deepEqual(
-    states.filter((one) => one !== 'ok inactive'),
+    states.filter((state) => !isQuiet(state)),
     [],
   );
 });
