@@ -40,7 +40,7 @@ interface Services {
   limiter: Limiter;
   /** Whether requests can be served just now. */
   ready(): boolean;
-  /** For trying clients; without it there is no `/lab`. */
+  /** The lab, for trying clients; without it there is no `/lab`. */
   lab?: LabHook;
   /** In a thread that only reads: passes any request but a GET to the thread that writes. */
   elsewhere?: (asked: Asked) => Promise<Reply>;

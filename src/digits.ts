@@ -15,7 +15,7 @@ export function digits(n: number): string {
   return digits(thousands) + PADDED[n - thousands * 1_000];
 }
 
-/** For people: `100,000`. */
+/** A whole number for people: `100,000`. */
 export function count(number: number): string {
   if (!Number.isSafeInteger(number) || number < 0) return String(number).replace(/\B(?=(\d{3})+$)/g, ',');
   if (number < 1_000) return SMALL[number];

@@ -33,7 +33,7 @@ export interface Exchange {
 export interface Answered {
   /** The endpoint's name, or `other`: never a text that a client chose. */
   route: string;
-  /** As sent; undefined if no request could be parsed. */
+  /** The method as it was sent; undefined if no request could be parsed. */
   method: string | undefined;
   target: string | undefined;
   address(): string;

@@ -10,7 +10,7 @@ export interface JunitCase {
 }
 
 interface Suite {
-  /** For people. */
+  /** The name of the suite, for people. */
   name: string;
   /** The group under which CI systems show the cases. */
   className: string;

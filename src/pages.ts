@@ -17,7 +17,7 @@ export type Unready = 'is starting' | 'is shutting down' | 'waits for its store'
 
 /** Returns a page in the encoding that `Accept-Encoding` asks for. */
 export type Page = (accept: string | undefined) => Reply;
-/** By path. */
+/** The pages by path. */
 export type Pages = ReadonlyMap<string, Page>;
 
 export function answerPage(

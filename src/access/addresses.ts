@@ -13,14 +13,14 @@ const REFUSED_PER_MINUTE = 60;
 export const PAGES_PER_MINUTE = 300;
 /** Addresses that are counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
-/** Of one IPv6 /48, which is one customer's and could take all places: its others share a bucket of their own. */
+/** Addresses counted of one IPv6 /48, which one customer has and could take all places: its others share a bucket. */
 const MAX_ADDRESSES_OF_NETWORK = 256;
 /** How often minutes that have ended are looked for, so that newer addresses get their place. */
 const SWEEP_EVERY_MS = 1_000;
 /** The shortest time between two notices. */
 const TELL_EVERY_MS = MINUTE_MS;
 
-/** How an address stands; once it is `over`, the answer is 429 until the window ends. */
+/** The window of an address. While it is `over`, its requests get a 429. */
 export interface Allowance extends WindowState {
   over: boolean;
   at: number;
@@ -90,7 +90,7 @@ export class Addresses {
     return this.#show(bucket, this.#clock.now());
   }
 
-  /** The bucket that an address shares with others; undefined: it has one of its own, or there is room for that. */
+  /** The bucket that an address shares with others; undefined: it has or may have one of its own. */
   #sharedBy(address: string): Bucket | undefined {
     if (this.#buckets.has(address)) return undefined;
     const network = this.#networks.get(networkOf(address) ?? '');

@@ -58,7 +58,7 @@ export class SlotLimiter implements Limiter {
   }
 
   /** How many bans have begun. */
-  get bans(): number {
+  get bansBegun(): number {
     return this.#bansBegun;
   }
 
@@ -89,7 +89,7 @@ export class SlotLimiter implements Limiter {
     const banAfter = this.#banAfter ?? STRIKES_PER_MINUTE_LIMIT * caller.perMinute;
     const banBegins = ++rows[row + STRIKES] >= banAfter && banAfter !== 0;
     if (banBegins) {
-      const bans = Math.min(this.#bans(row, now) + 1, MAX_BANS);
+      const bans = Math.min(this.#bansNow(row, now) + 1, MAX_BANS);
       rows[row + STRIKES] = 0;
       rows[row + BAN_END] = now + BAN_MINUTES[bans] * MINUTE_MS;
       rows[row + BANS] = bans;
@@ -113,7 +113,7 @@ export class SlotLimiter implements Limiter {
   }
 
   /** How many bans count against the caller now: for every day since the newest ended, one is forgiven. */
-  #bans(row: number, now: number): number {
+  #bansNow(row: number, now: number): number {
     const days = Math.max(0, Math.floor((now - this.rows[row + BAN_END]) / DAY_MS));
     return Math.max(0, this.rows[row + BANS] - days);
   }
@@ -136,7 +136,7 @@ export class SlotLimiter implements Limiter {
     // No object spread: it is many times slower, and `keys list` looks up a million keys at once.
     return Object.assign(this.#describe(emptyDecision(), caller, row, now, verdict), {
       strikes: this.rows[row + MINUTE_END] > now ? this.rows[row + STRIKES] : 0,
-      bans: this.#bans(row, now),
+      bans: this.#bansNow(row, now),
       banEndsAt: isBanned ? this.rows[row + BAN_END] + this.#wallOrigin : 0,
     });
   }
@@ -159,7 +159,7 @@ export class SlotLimiter implements Limiter {
     const row = this.rowOf(caller);
     const now = this.#now();
     const dayUsed = this.#used(row + DAY_END, now);
-    const isForgiven = this.#bans(row, now) === 0;
+    const isForgiven = this.#bansNow(row, now) === 0;
     return {
       dayUsed,
       dayEndsAt: dayUsed === 0 ? 0 : this.rows[row + DAY_END] + this.#origin,
@@ -232,7 +232,7 @@ export class SlotLimiter implements Limiter {
     return now - outgrown;
   }
 
-  /** Where the caller's row begins, with room made for it. */
+  /** The index at which the caller's row begins. Makes room for it. */
   protected rowOf({ slot }: Pick<Limited, 'slot'>): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
     // By a quarter, not to twice the size: after a repair the next slot is a million higher.

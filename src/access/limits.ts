@@ -53,7 +53,7 @@ export interface Limiter {
    * before the next call. A promised decision is an object of its own.
    */
   take(caller: Limited): Decision | Promise<Decision>;
-  /** Where other processes make keys too: resolves when this one can read every key acknowledged before. */
+  /** Present if other processes make keys too: resolves when this one can read every key acknowledged before. */
   fresh?(): Promise<void>;
   /** The caller's counts, and the decision that a take would make. Takes nothing and counts no strike. */
   look(caller: Limited): Looked | Promise<Looked>;
@@ -69,8 +69,8 @@ export interface LimiterOptions {
   /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
   banAfter?: number;
   /**
-   * For a limiter that shares its rows with those of other threads. Their numbers have 64 bits, so that the origin is 0
-   * for ever: nobody could move it while others count.
+   * For a limiter that shares its rows with those of other threads. The numbers of those rows have 64 bits, so that the
+   * origin is 0 for ever: no thread could move it while others count.
    */
   shared?: { rows: Float64Array; wallOffset: (at: number) => number };
 }

@@ -22,7 +22,7 @@ const SHARE_OF_ADDRESS = 0.2;
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
 const CROWD = 0.9;
-/** Beyond one of these no connection may have a second request waiting, and none may stop reading. */
+/** Beyond one of these bounds no connection may have a second request waiting, and no client may stop reading. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** Memory of all incomplete bodies. Beyond it the body that began first is given up. */
@@ -44,9 +44,9 @@ const DRAIN_POLL_MS = 20;
 export interface Refused {
   maximum: number;
   address: number;
-  /** Ended in favour of newer ones. */
+  /** Connections ended in favour of newer ones. */
   pressure: number;
-  /** The system had no descriptor or no memory for it. */
+  /** Connections for which the system had no descriptor or no memory. */
   system: number;
 }
 
@@ -216,7 +216,7 @@ export class Connections {
     // A flood leaves timers no turn: so the deadline is looked at wherever bytes come in, too.
     this.#overdueAt = began + maxMs;
     for (const connection of this.open) connection.keepWaiting();
-    // Clients that have connected by now are accepted first, one in each turn: closing would reset them.
+    // Clients that have connected by now are accepted first, one in each turn of the loop: closing would reset them.
     await immediate();
     const most = this.#count + MAX_WAITING_CONNECTIONS;
     const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;

@@ -134,7 +134,7 @@ export class Query {
   }
 }
 
-/** For endpoints without parameters. */
+/** Refuses a query: the endpoint has no parameters. */
 export function refuseParameters(query: string): void {
   if (query !== '') new Query(query, []).end();
 }

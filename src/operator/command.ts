@@ -25,13 +25,13 @@ export interface Context {
 interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
   /** The work in the process that has the store: the same function in the running server and without one. */
   call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;
-  /** Its call changes nothing: it works on a read-only mount. */
+  /** True if its call changes nothing: it works on a read-only mount. */
   reads?: boolean;
-  /** At a signal its call is given up, in words. */
+  /** True if its call is given up at a signal, with a message. */
   isGivenUp?: boolean;
-  /** Its call is for a running server alone: where there is none, nothing is done. */
+  /** True if its call is for a running server alone: without one, nothing is done. */
   isForServer?: boolean;
-  /** Its call begins a store where there is none. */
+  /** True if its call begins a store where there is none. */
   makes?: boolean;
   /** Advice for when it is unknown whether the call was done. */
   unsure?: string;

@@ -25,7 +25,7 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions, me
     limiter,
     upkeep,
     ready: () => true,
-    metrics: () => [{ ...bans, value: counts.bans }, ...metrics()],
+    metrics: () => [{ ...bans, value: counts.bansBegun }, ...metrics()],
     async advance({ id, ...key }, ms) {
       const { dayEndsAt, banEndsAt, ...used } = counts.counted(key);
       const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };

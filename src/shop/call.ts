@@ -8,7 +8,7 @@ import type { ApiKey, Store } from '../store/model.ts';
 import type { ReplyCache } from './cache.ts';
 
 export interface Shop {
-  /** For reading. Each call has its own `write`, so that no handler can write for a key that has ended. */
+  /** The store, for reading. Each call has its own `write`, so that no handler can write for a key that has ended. */
   store: Omit<Store, 'write'>;
   clock: Clock;
   /** With `known`, an animal's category must exist. */
@@ -33,7 +33,7 @@ export interface ReadCall {
 }
 
 export interface Call extends ReadCall {
-  /** As it was sent: `readJson` gives its value. */
+  /** The body as it was sent: `readJson` gives its value. */
   body: Uint8Array;
   idempotencyKey: string | undefined;
   /** Like `Store.write`, but refuses if the caller's key has ended when the write is decided. */

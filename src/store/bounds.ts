@@ -3,7 +3,7 @@ import { inWords } from '../clock.ts';
 import { count } from '../digits.ts';
 import { StoreError } from './model.ts';
 
-/** Beyond these a new key or category is refused. */
+/** The most keys, and the most categories. */
 export const MAX_KEYS = 1_000_000;
 export const MAX_CATEGORIES = 1_000_000;
 /** Idempotency records that have not ended. At a bound, requests with a new Idempotency-Key fail until one ends. */

@@ -43,7 +43,7 @@ export function encode(entry: Entry): string {
   }
 }
 
-/** By a template, in a third of the time: most changes are of this kind. */
+/** Made by a template, in a third of the time: most changes are of this kind. */
 function addPetJson(
   whole: Whole<Pet, 'id' | 'name' | 'categoryId' | 'status'>,
   once?: IdempotencyKey,

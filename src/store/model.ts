@@ -96,7 +96,7 @@ export interface IdempotencyKey {
 export interface FirstResult {
   id: number;
   status: PetStatus | OrderStatus;
-  /** In store time, plus the clock advance of its caller's key. */
+  /** Its moment in store time, plus the clock advance of its caller's key. */
   at: number;
 }
 
@@ -141,7 +141,7 @@ export interface Counts {
   keys: number;
 }
 
-/** To compare two stores: the same content has the same digest, whatever its history and engine. */
+/** Serves to compare two stores: the same content has the same digest, whatever its history and engine. */
 export interface Proof extends Counts {
   digest: string;
 }
@@ -150,7 +150,7 @@ export interface Proof extends Counts {
 export interface Counters {
   nextPetId: number;
   nextOrderId: number;
-  /** Of keys: `k1` has slot 0. */
+  /** The slot of the next key: `k1` has slot 0. */
   nextSlot: number;
 }
 

@@ -69,7 +69,7 @@ export class SharedLimiter extends SlotLimiter {
     } while (Atomics.compareExchange(this.#words, NEWEST_CHANGED, first, slot + 1) !== first);
   }
 
-  override get bans(): number {
+  override get bansBegun(): number {
     return Atomics.load(this.#words, BANS);
   }
 

@@ -69,7 +69,7 @@ test('one ban begins, and is counted once, whichever thread strikes last', async
     told.reduce((sum, { bansBegun }) => sum + bansBegun, 0),
     1,
   );
-  assert.equal(limiter.bans, 1);
+  assert.equal(limiter.bansBegun, 1);
   assert.deepEqual(limiter.look({ slot: 0, perMinute: 10, perDay: 1e9 }).bans, 1);
 });
 

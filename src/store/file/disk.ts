@@ -7,7 +7,7 @@ import fs from 'node:fs';
 import { dirname } from 'node:path';
 import { openOurs, refuseOthersDirectory } from './owner.ts';
 
-/** For the owner alone: names of callers and digests of keys are inside. */
+/** Modes for the owner alone: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 

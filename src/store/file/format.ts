@@ -91,7 +91,7 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 if (checksum('').length !== SEAL_BYTES || MAX_LINE_BYTES > MAX_BATCH_BYTES)
   throw new Error('the format contradicts itself');
 
-/** By table, because `toString(16)` goes through floating point for half of all checksums. */
+/** Looks digits up in a table: `toString(16)` goes through floating point for half of all checksums. */
 function checksum(body: string | Buffer): string {
   const crc = crc32(body);
   return `{"crc":"${HEX[crc >>> 24]}${HEX[(crc >>> 16) & 255]}${HEX[(crc >>> 8) & 255]}${HEX[crc & 255]}",`;

@@ -14,7 +14,7 @@ import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readBackupFrom } from './read.ts';
 import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
 
-/** As the name of a backup: standard output, or standard input. */
+/** The name of a backup that stands for standard output, or standard input. */
 export const STANDARD = '-';
 /** The beginning of every line of a file. */
 const BEGINNING = '{"crc":"';
