@@ -108,10 +108,14 @@ export class Faults {
     return this.#armed.length < before;
   }
 
-  /** The fault for this request, which it uses up: the first that fits. One that lets it pass counts it. */
-  useUp(operation: string): Fault | undefined {
-    for (const fault of this.#armed) {
-      if (fault.operation !== undefined && fault.operation !== operation) continue;
+  /**
+   * The fault for this request, which it uses up: the first that fits. One that lets it pass counts it. `check` is called
+   * where one fits, and throws for a request that is to use up none.
+   */
+  useUp(operation: string, check: () => void): Fault | undefined {
+    const fitting = this.#armed.filter((fault) => fault.operation === undefined || fault.operation === operation);
+    if (fitting.length > 0) check();
+    for (const fault of fitting) {
       if (fault.skip > 0) fault.skip--;
       else if (fault.draw === undefined || fault.draw() < fault.rate!) {
         if (--fault.times === 0) this.#armed = this.#armed.filter((one) => one !== fault);

@@ -69,8 +69,9 @@ export class Lab implements LabHook {
   }
 
   around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
-    if (exchange.body !== undefined) readJson(exchange.body); // a body that cannot be read uses up no fault
-    const fault = this.#states.of((exchange.caller as ApiKey).id).faults.useUp(exchange.endpoint!.name);
+    const { faults } = this.#states.of((exchange.caller as ApiKey).id);
+    const { body, endpoint } = exchange;
+    const fault = faults.useUp(endpoint!.name, () => void (body && readJson(body)));
     if (fault === undefined) return operate();
     const { kind, ms = 0 } = fault;
     exchange.fault = { kind, send: senderOf(fault) };

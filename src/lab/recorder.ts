@@ -8,8 +8,8 @@ import type { FaultKind } from './faults.ts';
 import type { KeyState } from './histories.ts';
 import { mark, nextPage, pageOf, type RequestRecord, shownTarget } from './request-record.ts';
 
-const NEVER_ARRIVES: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang', 'truncate'];
 const NOTHING_SENT: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang'];
+const NEVER_ARRIVES = [...NOTHING_SENT, 'truncate'];
 const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
 const PROXIES = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
