@@ -17,6 +17,8 @@ export interface Manner {
   closesAfterErrors?: boolean;
   /** What it does with a request that failed: gives it up, or insists on it even where that is hopeless. */
   gives?: 'up' | 'up POSTs' | 'never up';
+  /** Forgets a POST that gets this status; 0: no reply. */
+  forgetsAt?: number;
   /** Under which key it sends a POST; otherwise one key for each intention. */
   key?: 'none' | 'each try' | 'one for all';
 }
@@ -64,7 +66,8 @@ export class GalleryClient {
 
   /** Until it is answered, or given up: then it throws. */
   async ask(method: string, path: string, body?: object): Promise<Answer> {
-    const { gives, key, closesAfterErrors, holds, told = (ms) => ms, backoff = fullJitter, connections } = this.#manner;
+    const { gives, forgetsAt, key, closesAfterErrors, holds, connections } = this.#manner;
+    const { told = (ms: number) => ms, backoff = fullJitter } = this.#manner;
     const intention = key === 'one for all' ? 'the-only-one' : randomUUID();
     const held = holds === undefined ? '' : `${method} ${path.split('?')[0]}`;
     const waitMs = () => (this.#heldUntil.get(held) ?? 0) - Date.now();
@@ -85,7 +88,7 @@ export class GalleryClient {
         const until = Date.now() + told(retryAfterMs, answer.status);
         this.#heldUntil.set(held, Math.max(this.#heldUntil.get(held) ?? 0, until));
       }
-      if (gives === 'up' || (gives === 'up POSTs' && method === 'POST')) break;
+      if (gives === 'up' || (method === 'POST' && (gives === 'up POSTs' || forgetsAt === answer.status))) break;
       if (retryAfterMs === undefined) await delay((waited = backoff(tries, waited)));
     }
     throw new GivenUp(`${method} ${path}`);

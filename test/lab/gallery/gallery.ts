@@ -75,12 +75,16 @@ export const GALLERY: readonly Exhibit[] = [
   },
   {
     ...{ name: 'forgets POSTs that fail', manner: { gives: 'up POSTs' }, isQuick: true },
-    ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency'] },
+    ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency', 'hopeless'] },
   },
   {
     ...{ name: 'sends nothing again', manner: { gives: 'up' } },
-    ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency'] },
+    ...{ grade: 'C', fails: ['finished'], unseen: ['idempotency', 'hopeless'], maybe: ['backoff'] },
   },
+  ...[0, 429, 500, 503].map((status) => ({
+    ...{ name: `forgets POSTs that get ${status || 'no reply'}`, manner: { forgetsAt: status } },
+    ...{ grade: 'C', fails: ['finished'], maybe: ['idempotency'] },
+  })),
   { name: 'sends POSTs without a key', manner: { key: 'none' }, grade: 'C', fails: ['idempotency'] },
   { name: 'makes a key for each try', manner: { key: 'each try' }, grade: 'C', fails: ['idempotency'], isQuick: true },
   { name: 'has one key for all', manner: { key: 'one for all' }, grade: 'C', fails: ['idempotency'] },
