@@ -6,6 +6,7 @@ import { ENDPOINTS } from '../../src/routes.ts';
 import { PHONE, skip, stage, type Watched } from './browser.ts';
 
 const BAN_AFTER = 3;
+const METHOD = /^(?:get|post|put|patch|delete)$/;
 const live = stage('--ban-after', String(BAN_AFTER), '--lab', '--environment', 'staging');
 
 async function ask(key: string, what: string, body?: object): Promise<void> {
@@ -188,6 +189,27 @@ describe('the lab on the console', { skip }, () => {
     const id = await link.textContent();
     await link.click();
     assert.equal(await ui.page.evaluate('document.activeElement.id'), `request-${id}`);
+  });
+
+  it('has the operations of the lab in the reference, to read and to try', async () => {
+    await ui.view('Reference');
+    const operations = ui.at('.operation');
+    await operations.first().waitFor();
+    const { paths } = (await (await fetch(`${live.origin}/openapi.json`)).json()) as { paths: Record<string, object> };
+    const described = Object.values(paths).flatMap((item) => Object.keys(item).filter((name) => METHOD.test(name)));
+    assert.ok(described.length > ENDPOINTS.length, 'the lab is served here');
+    assert.equal(await operations.count(), described.length);
+    for (const operation of await operations.all()) {
+      await operation.locator('summary').click();
+      await operation.getByRole('button', { name: 'Send', exact: true }).waitFor();
+      await operation.getByRole('heading', { name: 'Replies' }).waitFor();
+    }
+    const reset = ui.at('#operation-resetLab');
+    await ui.press('Send', reset);
+    await ui.see(reset.locator('.reply'), /^HTTP\/1\.1 204 /);
+    await ui.press('Send', ui.at('#operation-listPets'));
+    await ui.see('#operation-listPets .reply', /^HTTP\/1\.1 200 /);
+    assert.equal(await ui.at('#banner').isVisible(), false);
   });
 
   it('ends a wait that the service asked for by letting time pass', async () => {

@@ -51,7 +51,7 @@ function requestFacts(operation) {
   const schema = resolve(bodyOf(operation)?.schema);
   const members = Object.entries(schema?.properties ?? {}).map(([name, of]) => [
     name,
-    schema.required.includes(name),
+    schema.required?.includes(name),
     typeOf(of),
     resolve(of).description,
   ]);
@@ -126,14 +126,16 @@ function drawReference() {
 async function readDescription() {
   if (described.document !== undefined) return;
   box.replaceChildren(el('p', { class: 'state', text: 'Loading…' }));
+  let isSilent = true;
   try {
     const reply = await fetch('/openapi.json', { credentials: 'omit' });
+    isSilent = false;
     if (!reply.ok) throw new Error(`the service answered ${reply.status}`);
     described.document = await reply.json();
     setSilence(false);
     box.replaceChildren(...drawReference());
   } catch (error) {
-    setSilence(error instanceof TypeError); // fetch throws a TypeError if there was no reply
+    setSilence(isSilent);
     box.replaceChildren(
       problem(`The description could not be read: ${error.message}.`),
       button('Try again', readDescription),
