@@ -8,6 +8,7 @@ import { addPet, type Replica, RICH, replica, setKey } from './replicas.ts';
 /** How many times more than in the ordinary run. */
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
 const READS = 300 * SCALE;
+const MAX_BYTES = 100_000;
 
 onDatabase('replicas on one database', (database) => {
   let schemas = 0;
@@ -32,6 +33,38 @@ onDatabase('replicas on one database', (database) => {
       },
     });
   }
+
+  it('the bytes of the store and the share of a key are bounded over all replicas, also for one that starts later', async (t) => {
+    const url = database().url(`s${++schemas}`);
+    const open = () => replica(t, url, { maxBytes: MAX_BYTES });
+    const all = [await open(), await open()];
+    let id = 0;
+    const add = ({ store }: Replica, by: string) => {
+      const category = { id: ++id, name: 'a long name '.repeat(20) };
+      return store.write(() => ({ op: 'setCategory', category, by }));
+    };
+    /** Adds at one replica after the other, until one refuses; then all of them do. */
+    const fill = async (by: string, why: RegExp) => {
+      const failed = async () => {
+        while (id < MAX_BYTES / 50) for (const one of all) await add(one, by);
+      };
+      await assert.rejects(failed, why);
+      for (const one of all) await assert.rejects(add(one, by), why, 'at each replica');
+    };
+    await fill('k1', /this key has its share of the store/);
+    await fill('k2', /the store has its/);
+    await (await open()).upkeep.compact();
+    all.push(await open());
+    for (const one of all) {
+      await one.limiter.fresh();
+      const { bytes } = one.store.read;
+      assert.ok(bytes.total <= MAX_BYTES && bytes.total > 0.9 * MAX_BYTES, `${bytes.total}`);
+      const { bytes: same } = all[0].store.read;
+      for (const by of ['k1', 'k2']) assert.equal(bytes.addedBy(by), same.addedBy(by));
+      assert.equal(bytes.total, same.total);
+      await assert.rejects(add(one, 'k3'), /the store has its/);
+    }
+  });
 
   it('who is second again and again locks the head of the log', { timeout: 120_000 }, async (t) => {
     const all = await replicas(t, 4);

@@ -12,11 +12,11 @@ export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
 
 export type Replica = Awaited<ReturnType<typeof replica>>;
 
-export async function replica(t: Pick<TestContext, 'after'>, url: string) {
+export async function replica(t: Pick<TestContext, 'after'>, url: string, bounds: { maxBytes?: number } = {}) {
   const heard = { fatal: [] as unknown[], warned: [] as string[], took: [] as number[] };
   const log = { info: () => {}, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
   const onFatal = (error: unknown) => void heard.fatal.push(error);
-  const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms) };
+  const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms), ...bounds };
   const engine = await openPostgres(url, options, async () => {});
   t.after(() => engine.close());
   /** One of its metrics. */
