@@ -40,6 +40,70 @@ test('a message does not give back all that was sent', () => {
   assert.ok(message.length < 2_000);
 });
 
+/** Asks for one member alone. Gives its value, or the refusal. */
+function asked(ask: (members: Members) => unknown, value: string): unknown {
+  const members = new Members(readJson(Buffer.from(value === '' ? '{}' : `{"n":${value}}`)));
+  const found = ask(members);
+  try {
+    members.end();
+    return found;
+  } catch (error) {
+    assert.ok(error instanceof InvalidMembers, `${value}: ${error}`);
+    return error.message;
+  }
+}
+
+test('a small integer and a share are taken from one bound to the other, and may be left out', () => {
+  const integer = (value: string) => asked((members) => members.integer('n', { min: 2, max: 5 }, 3), value);
+  for (const [value, taken] of [
+    ['', 3],
+    ['2', 2],
+    ['4e0', 4],
+    ['5', 5],
+  ] as const)
+    assert.equal(integer(value), taken);
+  for (const value of ['1', '6', '-2', '2.5', '9223372036854775807', '"4"', 'true', 'null', '[4]']) {
+    assert.match(String(integer(value)), /^n: must be a whole number from 2 to 5 \(got /, value);
+  }
+  const share = (value: string) => asked((members) => members.share('n'), value);
+  for (const [value, taken] of [
+    ['', undefined],
+    ['0.01', 0.01],
+    ['5e-1', 0.5],
+    ['0.99', 0.99],
+    ['1', 1],
+  ] as const) {
+    assert.equal(share(value), taken);
+  }
+  for (const value of [
+    '0',
+    '-0.5',
+    '0.005',
+    '0.999',
+    '1.01',
+    '2',
+    '-1',
+    '1e-400',
+    '"0.5"',
+    '"1"',
+    'true',
+    'null',
+    '[1]',
+  ]) {
+    assert.match(
+      String(share(value)),
+      /^n: must be a number above 0, up to 1, with two decimals at most \(got /,
+      value,
+    );
+  }
+});
+
+test('a number that must be one of several is that one, and no other', () => {
+  const oneOf = (value: string) => asked((members) => members.oneOfNumbers('n', [10, 20]), value);
+  for (const value of [10, 20]) assert.equal(oneOf(`${value}`), value);
+  for (const value of ['', '0', '15', '"10"', 'null']) assert.match(String(oneOf(value)), /^n: .*one of 10, 20/, value);
+});
+
 test('nor does one about a query: 2,048 characters of it have a thousand faults', () => {
   const query = new Query('a&'.repeat(1_000), ['limit']);
   const message = new RegExp(
