@@ -1,0 +1,116 @@
+/** The failure policy of the log, failure by failure: what ends the store, what is refused, what is tried again. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Disk, realDisk } from '../../src/store/file/disk.ts';
+import { addPet, is, type OpenOptions, pet, withStore } from './opened.ts';
+
+const failed = (code: string, syscall: string) => Object.assign(new Error(code), { code, syscall });
+
+/** A disk of which one call fails while `failure` is set. */
+function failing(name: 'write' | 'rename' | 'create') {
+  const broken = { failure: undefined as Error | undefined };
+  const call = realDisk[name] as (...args: unknown[]) => Promise<unknown>;
+  const disk: Disk = {
+    ...realDisk,
+    [name]: (...args: unknown[]) => (broken.failure ? Promise.reject(broken.failure) : call(...args)),
+  };
+  return { broken, disk };
+}
+
+/** The options of a store that tells what has ended it. */
+function telling(disk: Disk): { fatal: string[]; options: OpenOptions } {
+  const fatal: string[] = [];
+  return { fatal, options: { disk, onFatal: ({ failure }) => fatal.push(failure) } };
+}
+
+test('a write that fails, and not for want of room, ends it: what is on the disk is unknown', async () => {
+  const { broken, disk } = failing('write');
+  const { fatal, options } = telling(disk);
+  await withStore(options, async (opened) => {
+    await addPet(opened.store);
+    broken.failure = failed('EIO', 'write');
+    await assert.rejects(addPet(opened.store), is('unknown'));
+    broken.failure = undefined;
+    await assert.rejects(addPet(opened.store), is('closed'));
+    assert.deepEqual(fatal, ['unknown']);
+    await opened.store.close();
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
+  });
+});
+
+test('a compacted file whose name may not be durable ends it; without a descriptor for that nothing was done', async () => {
+  const { broken, disk } = failing('rename');
+  const { fatal, options } = telling(disk);
+  await withStore(options, async (opened) => {
+    await addPet(opened.store);
+    broken.failure = failed('EMFILE', 'open');
+    await assert.rejects(opened.journal.compact(), /EMFILE/);
+    await addPet(opened.store);
+    assert.deepEqual(fatal, []);
+    broken.failure = failed('EIO', 'fsync');
+    await assert.rejects(opened.journal.compact(), is('unknown'));
+    await assert.rejects(addPet(opened.store), is('closed'));
+    assert.deepEqual(fatal, ['unknown']);
+    broken.failure = undefined;
+    await opened.store.close();
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 2);
+  });
+});
+
+test('a start without room serves; another failure at the file that it then begins ends it', async () => {
+  const { broken, disk } = failing('create');
+  const { fatal, options } = telling(disk);
+  await withStore(options, async (opened) => {
+    await addPet(opened.store);
+    broken.failure = failed('ENOSPC', 'open');
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
+    broken.failure = failed('EIO', 'write');
+    await assert.rejects(addPet(opened.store), is('unknown'));
+    assert.deepEqual(fatal, ['unknown']);
+    broken.failure = undefined;
+    await opened.crash();
+  });
+});
+
+test('batches that are given to the log at once are written one behind the other', () =>
+  withStore({}, async (opened) => {
+    const { journal } = opened;
+    await Promise.all([1, 2, 3].map((id) => journal.append([{ op: 'addPet', pet: pet(id) }])));
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 3);
+  }));
+
+test('a start that has no room for LOCK leaves no file open but those of the store', async () => {
+  const open = new Set<number>();
+  let isFull = false;
+  const kept = (fd: number) => {
+    open.add(fd);
+    return fd;
+  };
+  const disk: Disk = {
+    ...realDisk,
+    openToRead: (path) => kept(realDisk.openToRead(path)),
+    openToWrite: async (path) => kept(await realDisk.openToWrite(path)),
+    create: async (path) => kept(await realDisk.create(path)),
+    write: (...args) => (isFull ? Promise.reject(failed('ENOSPC', 'write')) : realDisk.write(...args)),
+    close(fd) {
+      open.delete(fd);
+      realDisk.close(fd);
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    await addPet(opened.store);
+    assert.equal(open.size, 1);
+    await opened.store.close();
+    assert.equal(open.size, 0);
+    isFull = true;
+    await opened.crash();
+    assert.equal(open.size, 0, 'it is read, and there is no file to write on');
+    isFull = false;
+    await addPet(opened.store);
+    assert.equal(open.size, 1);
+  });
+});
