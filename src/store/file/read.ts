@@ -162,12 +162,14 @@ export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string
   return reader.found;
 }
 
+/** The pieces of a file. Each is in the place of the one before: nothing is left for the collector of garbage. */
 async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Progress): AsyncGenerator<Buffer> {
+  const place = Buffer.alloc(Math.min(READ_BYTES, size));
   for (let position = 0; position < size; ) {
-    const bytes = Buffer.alloc(Math.min(READ_BYTES, size - position));
-    disk.read(fd, bytes, position); // bytes cut off meanwhile read as zeros
-    position += bytes.length;
-    yield bytes;
+    const piece = place.subarray(0, size - position);
+    piece.fill(0, disk.read(fd, piece, position)); // bytes cut off meanwhile read as zeros
+    position += piece.length;
+    yield piece;
     onProgress?.(position, size);
     await new Promise((resolve) => setImmediate(resolve)); // a recovering server still answers
   }
@@ -175,18 +177,20 @@ async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Prog
 
 /** The offset up to which all lines are good, and the fault there. */
 async function readLines(pieces: AsyncIterable<Buffer>, reader: Reader): Promise<{ offset: number; why?: string }> {
-  let rest: Buffer = Buffer.alloc(0);
+  let rest: Buffer = Buffer.alloc(0); // the beginning of a line, copied from earlier pieces
   let offset = 0;
   for await (const piece of pieces) {
-    const bytes = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
     let from = 0;
-    for (let feed = bytes.indexOf(LINE_FEED); feed !== -1; feed = bytes.indexOf(LINE_FEED, from)) {
-      const why = reader.take(bytes.subarray(from, feed), offset);
+    for (let feed = piece.indexOf(LINE_FEED); feed !== -1; feed = piece.indexOf(LINE_FEED, from)) {
+      const end = piece.subarray(from, feed);
+      const line = rest.length === 0 ? end : Buffer.concat([rest, end]);
+      const why = reader.take(line, offset);
       if (why !== undefined) return { offset, why };
-      offset += feed + 1 - from;
+      offset += line.length + 1;
       from = feed + 1;
+      rest = rest.subarray(0, 0);
     }
-    rest = bytes.subarray(from);
+    rest = Buffer.concat([rest, piece.subarray(from)]);
     if (rest.length > MAX_LINE_BYTES) break;
   }
   return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };
