@@ -62,10 +62,12 @@ export function tableInBlocks(): (rows: readonly Record<string, unknown>[]) => s
 
 export const table = (rows: readonly Record<string, unknown>[]): string => tableInBlocks()(rows);
 
-function inColumns(texts: string[][], isRight = (_at: number) => false, widths: number[] = []): string {
-  const rows = texts.map((row) => row.map(visibleInLine));
+function inColumns(rows: string[][], isRight = (_at: number) => false, widths: number[] = []): string {
   for (const row of rows) {
-    for (let at = 0; at < row.length; at++) widths[at] = Math.max(widths[at] ?? 0, row[at].length);
+    for (let at = 0; at < row.length; at++) {
+      row[at] = visibleInLine(row[at]);
+      widths[at] = Math.max(widths[at] ?? 0, row[at].length);
+    }
   }
   const sides = widths.map((_, at) => isRight(at));
   const lines = rows.map((row) => {
@@ -83,10 +85,11 @@ function inColumns(texts: string[][], isRight = (_at: number) => false, widths: 
 const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 
 function textOf(value: unknown): string {
+  if (typeof value === 'string') return when(value); // asked first: a list has millions of them
   if (value === null || (Array.isArray(value) && value.length === 0)) return 'none';
   if (typeof value === 'number') return count(value);
   if (Array.isArray(value)) return value.map(textOf).join(', ');
-  if (typeof value !== 'object') return when(String(value));
+  if (typeof value !== 'object') return String(value);
   const words = ([name, member]: [string, unknown]) => `${spaced(name)} ${textOf(member)}`;
   return Object.entries(value)
     .map((one) => (one[0] === 'resetsAt' && one[1] === null ? 'full' : words(one))) // no window is open
