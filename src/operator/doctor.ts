@@ -2,9 +2,9 @@
  * `petstore doctor`: finds faults in the setup of the service. It takes the options of serve, and changes nothing.
  * A finding is `wrong` if a promise does not hold, and `note` if the setup may be intended; each gives advice.
  */
-import { existsSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
-import { refuseOthers } from '../store/file/directory.ts';
+import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
@@ -63,9 +63,14 @@ export const DOCTOR = command({
 });
 
 function owner(dir: string): Found {
-  if (!existsSync(dir)) return ['ok', `${dir} is not there yet; serve makes it for its owner alone`];
+  const isLink = lstatSync(dir, { throwIfNoEntry: false })?.isSymbolicLink();
+  if (!existsSync(dir)) {
+    if (isLink) return ['wrong', `${dir} is a link that leads nowhere`];
+    return ['ok', `${dir} is not there yet; serve makes it for its owner alone`];
+  }
   try {
     refuseOthers(realDisk, dir);
+    refuseForeign(realDisk, dir);
     const above = openAbove(dir);
     const ours = `${dir} belongs to this user, and nobody else can write there`;
     return above === undefined

@@ -1,6 +1,6 @@
 /** What `petstore doctor` finds, each thing as it is and as it should be. */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { workplace } from './workplace.ts';
 
@@ -30,12 +30,18 @@ test('a fresh set-up has nothing wrong, and nothing is made by looking', async (
   assert.match(await work.done('doctor'), /^WHAT +VERDICT +WHY\nowner and modes +ok /);
 });
 
-test('what others can write, a clock that is behind and a database that is not verified are wrong', async (t) => {
+test('what others can write, a directory that serve refuses, a clock that is behind and a database that is not verified are wrong', async (t) => {
   const work = await workplace(t);
   await work.done('keys create --plan free');
   await chmod(work.at('data'), 0o777);
   assert.match((await findings(work))('owner and modes'), /^wrong: .*can be written by other users/);
   await chmod(work.at('data'), 0o700);
+  await symlink('none', work.at('link'));
+  assert.match((await findings(work, '--data link'))('owner and modes'), /^wrong: link is a link that leads nowhere/);
+  await mkdir(work.at('foreign'), { mode: 0o700 });
+  await writeFile(work.at('foreign/letter'), '');
+  const ofForeign = (await findings(work, '--data foreign'))('owner and modes');
+  assert.match(ofForeign, /^wrong: foreign holds other files and no store/, 'serve would not start there');
   await writeFile(work.at('file'), '');
   const ofFile = await findings(work, '--data file'); // a check that fails hides nothing of the rest
   assert.match(ofFile('clock'), /^wrong: this cannot be checked: ENOTDIR/);
