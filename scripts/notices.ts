@@ -10,14 +10,15 @@ interface Component {
   version: string;
   licence: string;
   text: string;
-  /** As npm's lock file tells it: `sha512-…` in base 64. */
+  /** As npm's lock file tells it: `sha512-…` in base 64; for the runtime `sha256-…`. */
   integrity?: string;
 }
 
 /** `inputs`: files that the bundler read, from the root. */
 export function componentsOf(inputs: Iterable<string>): Component[] {
   const { packages } = JSON.parse(readFileSync(`${ROOT}package-lock.json`, 'utf8'));
-  const folders = new Set([...inputs].flatMap((file) => /^node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []));
+  // The innermost: a package may have others inside.
+  const folders = new Set([...inputs].flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? []));
   return [...folders].sort().map((folder) => {
     const { name, version, license } = JSON.parse(readFileSync(`${ROOT}${folder}/package.json`, 'utf8'));
     const text = licenceIn(ROOT + folder);
@@ -36,8 +37,13 @@ function licenceIn(folder: string): string {
   return text;
 }
 
-export function runtimeComponent({ version, licence }: { version: string; licence: string }): Component {
-  return { name: 'node', version, licence: 'MIT', text: readFileSync(licence, 'utf8') };
+export function runtimeComponent({
+  version,
+  licence,
+  sha256,
+}: Record<'version' | 'licence' | 'sha256', string>): Component {
+  const integrity = `sha256-${Buffer.from(sha256, 'hex').toString('base64')}`;
+  return { name: 'node', version, licence: 'MIT', text: readFileSync(licence, 'utf8'), integrity };
 }
 
 export const noticesOf = (components: readonly Component[]): string =>
@@ -60,11 +66,14 @@ export function billOf(components: readonly Component[]): string {
       version,
       purl: name === 'node' ? `pkg:generic/node@${version}` : `pkg:npm/${name.replace('@', '%40')}@${version}`,
       licenses: [{ license: { id: licence } }],
-      ...(integrity && { hashes: [{ alg: 'SHA-512', content: hexOf(integrity) }] }),
+      ...(integrity && { hashes: [hashOf(integrity)] }),
     })),
     dependencies: [{ ref: 'petstore', dependsOn: components.map(({ name, version }) => `${name}@${version}`) }],
   };
   return `${JSON.stringify(bill, null, 2)}\n`;
 }
 
-const hexOf = (integrity: string): string => Buffer.from(integrity.replace(/^sha512-/, ''), 'base64').toString('hex');
+function hashOf(integrity: string): { alg: string; content: string } {
+  const [, bits, base64] = /^sha(\d+)-(.*)$/.exec(integrity) ?? [];
+  return { alg: `SHA-${bits}`, content: Buffer.from(base64, 'base64').toString('hex') };
+}

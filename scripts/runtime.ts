@@ -14,7 +14,7 @@ const { version, sha256 }: { version: string; sha256: Record<string, string> } =
 const PLATFORM = `${process.platform === 'win32' ? 'win' : process.platform}-${process.arch}`;
 
 /** Its program and its licence. `dir` is out of the project's node_modules, where it would be the `node` of each script. */
-export function fetchRuntime(dir: string): { node: string; licence: string; version: string } {
+export function fetchRuntime(dir: string): Record<'node' | 'licence' | 'version' | 'sha256', string> {
   const name = `node-${PLATFORM}`;
   const wanted = sha256[PLATFORM];
   if (wanted === undefined) {
@@ -33,7 +33,7 @@ export function fetchRuntime(dir: string): { node: string; licence: string; vers
       throw new Error(`${node} is not the runtime that is pinned: its SHA-256 is ${found}, not ${wanted}`);
     }
   }
-  return { node, licence: path.join(home, 'LICENSE'), version };
+  return { node, licence: path.join(home, 'LICENSE'), version, sha256: wanted };
 }
 
 const digestOf = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');

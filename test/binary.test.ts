@@ -93,7 +93,14 @@ test('the licences of all that is bundled are in the binary, in the package and 
   const bill = JSON.parse(read('dist/petstore.cdx.json'));
   const names = bill.components.map(({ name }: { name: string }) => name);
   for (const name of ['valibot', 'pg', 'node']) assert.ok(names.includes(name), name);
-  for (const { name, version } of bill.components) assert.ok(stdout.includes(`${name} ${version} (`), name);
+  for (const { name, version, hashes } of bill.components) {
+    assert.ok(stdout.includes(`${name} ${version} (`), name);
+    assert.match(
+      JSON.stringify(hashes),
+      /^\[\{"alg":"SHA-(?:256|512)","content":"(?:[0-9a-f]{64}|[0-9a-f]{128})"\}\]$/,
+      name,
+    );
+  }
   assert.deepEqual(JSON.parse(spawnSync(BUILT, ['licences', '--json'], { encoding: 'utf8' }).stdout), bill);
   assert.equal(stdout.trimEnd(), read('dist/THIRD-PARTY-NOTICES').trimEnd());
   assert.doesNotMatch(JSON.stringify(bill), /timestamp|serialNumber/, 'two builds say the same');
