@@ -49,8 +49,11 @@ interface Options {
   onCountedTogether?: (requests: CountedTogether) => void;
 }
 
-const networkOf = (address: string): string | undefined =>
-  address.includes(':') ? address.split(':', 3).join(':') : undefined;
+/** The first three groups of an IPv6 address; of an IPv4 address nothing. */
+function networkOf(address: string): string | undefined {
+  const first = address.indexOf(':');
+  return first === -1 ? undefined : address.slice(0, address.indexOf(':', address.indexOf(':', first + 1) + 1));
+}
 
 export class Addresses {
   readonly #clock: Clock;
@@ -114,11 +117,9 @@ export class Addresses {
     for (const [address, { endsAt }] of this.#buckets) {
       if (endsAt > now) continue;
       this.#buckets.delete(address);
-      const network = this.#networks.get(networkOf(address) ?? '');
-      if (network !== undefined) network.addresses--;
-    }
-    for (const [name, { addresses, endsAt }] of this.#networks) {
-      if (addresses === 0 && endsAt <= now) this.#networks.delete(name);
+      const name = networkOf(address);
+      const network = this.#networks.get(name ?? '');
+      if (network !== undefined && --network.addresses === 0) this.#networks.delete(name as string);
     }
   }
 

@@ -103,9 +103,9 @@ test('petstore grade waits for a POST that may still come again: it has a grade 
 test('petstore grade waits for no POST that was told to wait longer than two minutes, and says so', async (t) => {
   const data = await temporary(t);
   const { ask } = await serveLab(t, data);
-  await ask('POST /lab/faults', { kind: 'unavailable', seconds: 200 });
+  await ask('POST /lab/faults', { kind: 'unavailable', seconds: 600 });
   assert.equal((await ask('POST /v1/pets', { name: 'Rex', categoryId: 1 })).status, 503);
   const { exit, stderr } = await program(['grade', 'k1', '--data', data]);
-  assert.match(stderr, /^a POST that failed may still come again within 2\d\d s: this grade does not wait for it\n/);
+  assert.match(stderr, /^a POST that failed may still come again within \d{3} s: this grade does not wait for it\n/);
   assert.equal(exit, 5);
 });
