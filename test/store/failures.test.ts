@@ -1,13 +1,18 @@
 /** The failure policy of the log, failure by failure: what ends the store, what is refused, what is tried again. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import { addPet, is, type OpenOptions, pet, withStore } from './opened.ts';
+import { compactFile } from '../../src/store/file/rewrite.ts';
+import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
+
+/** So long a compaction takes to end when it is given up: a store that did not wait for it would be closed sooner. */
+const ENDING_MS = 300;
 
 const failed = (code: string, syscall: string) => Object.assign(new Error(code), { code, syscall });
 
 /** A disk of which one call fails while `failure` is set. */
-function failing(name: 'write' | 'rename' | 'create') {
+function failing(name: 'write' | 'sync' | 'rename' | 'create') {
   const broken = { failure: undefined as Error | undefined };
   const call = realDisk[name] as (...args: unknown[]) => Promise<unknown>;
   const disk: Disk = {
@@ -112,5 +117,64 @@ test('a start that has no room for LOCK leaves no file open but those of the sto
     isFull = false;
     await addPet(opened.store);
     assert.equal(open.size, 1);
+  });
+});
+
+test('a compaction goes no further once the log has failed', async () => {
+  const { broken, disk } = failing('sync');
+  const { fatal, options } = telling(disk);
+  let during = async () => {};
+  const compact: OpenOptions['compact'] = async (dir, extent) => {
+    const unnamed = await compactFile(realDisk, dir, extent);
+    await during();
+    return unnamed;
+  };
+  await withStore({ ...options, compact }, async (opened) => {
+    await addPet(opened.store);
+    during = async () => {
+      broken.failure = failed('EIO', 'fdatasync');
+      await assert.rejects(addPet(opened.store), is('unknown'));
+      broken.failure = undefined;
+    };
+    await assert.rejects(opened.journal.compact(), is('closed'));
+    assert.deepEqual([filesIn(opened.dir), fatal], [['store-000001.jsonl'], ['unknown']]);
+    await opened.store.close();
+    await opened.crash();
+  });
+});
+
+test('closing waits for the end of the compaction that it gives up, and only then lets others in', async () => {
+  const order: string[] = [];
+  let release = () => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  const lock = (path: string) => {
+    const taken = realDisk.lock(path);
+    return {
+      ...taken,
+      release() {
+        order.push('released');
+        taken.release();
+        release();
+      },
+    };
+  };
+  let begin = () => {};
+  const begun = new Promise<void>((resolve) => (begin = resolve));
+  const compact: OpenOptions['compact'] = async (dir, extent, signal) => {
+    const unnamed = await compactFile(realDisk, dir, extent);
+    begin();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    await Promise.race([released, sleep(ENDING_MS)]);
+    order.push('given up');
+    throw new Error(unnamed);
+  };
+  await withStore({ compact, disk: { ...realDisk, lock } }, async (opened) => {
+    await addPet(opened.store);
+    const compacted = assert.rejects(opened.journal.compact(), is('closed'));
+    await begun;
+    await opened.store.close();
+    await compacted;
+    assert.deepEqual([order, filesIn(opened.dir)], [['given up', 'released'], ['store-000001.jsonl']]);
+    await opened.crash();
   });
 });
