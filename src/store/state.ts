@@ -79,7 +79,7 @@ export class State implements Tables, Reading {
     }
   }
 
-  /** The changes that make this state out of nothing, without counters and time. None depends on a later one. */
+  /** The whole state: the changes that make it out of nothing, but counters and time. None depends on a later one. */
   *changes(): Generator<Change> {
     for (const pets of pieces(this.pets.rows(), isNext)) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
     for (const orders of pieces(this.orders.rows(), isNext)) {
