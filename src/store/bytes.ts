@@ -167,7 +167,8 @@ export class Bytes {
     this.#records.set(key, this.recordsOf(key) + bytes);
   }
 
+  /** By key: the same content has the same digest, in whatever order its keys came. */
   shares(): [key: string, bytes: number][] {
-    return [...this.#added].filter(([, bytes]) => bytes > 0);
+    return [...this.#added].filter(([, bytes]) => bytes > 0).sort(([a], [b]) => (a < b ? -1 : 1));
   }
 }

@@ -85,7 +85,7 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   fill({ categories, pets }, to) {
     for (const table of [to.pets, to.orders, to.categories, to.idempotency]) table.clear();
     Object.assign(to.counters, { nextPetId: 1, nextOrderId: 1 });
-    for (const category of categories) to.categories.set(category.id, category);
+    for (const { id, name } of categories) to.categories.set(id, { id, name, by: undefined });
     addPets(1, pets, to);
   },
   advance({ key: id, ms, usage }, to) {

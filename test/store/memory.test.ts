@@ -6,10 +6,10 @@ import { columnsOf } from '../../src/store/changes.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import {
   type Ahead,
-  type Category,
   type Change,
   type FirstResult,
   type Journal,
+  type KeptCategory,
   ORDER_STATUSES,
   type Order,
   PET_STATUSES,
@@ -290,7 +290,7 @@ test('store time runs on, whatever is done to the clock; a start follows it only
 class Plain {
   pets: Pet[] = [];
   orders: Order[] = [];
-  categories: Category[] = [];
+  categories: KeptCategory[] = [];
 
   #add(first: number, { names, categoryIds, statuses }: Record<keyof PetColumns, unknown[]>): void {
     for (const [i, name] of names.entries()) {
@@ -312,12 +312,12 @@ class Plain {
     }
     if (change.op === 'setCategory') {
       this.categories = this.categories.filter(({ id }) => id !== change.category.id);
-      this.categories.push(change.category);
+      this.categories.push({ ...change.category, by: change.by });
       this.categories.sort((a, b) => (a.id < b.id ? -1 : 1));
     }
     if (change.op === 'pets') this.#add(change.first, change);
     if (change.op === 'fill') {
-      [this.pets, this.orders, this.categories] = [[], [], change.categories];
+      [this.pets, this.orders, this.categories] = [[], [], change.categories.map((one) => ({ ...one, by: undefined }))];
       this.#add(1, change.pets);
     }
   }

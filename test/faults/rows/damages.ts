@@ -4,7 +4,7 @@ import { DamagedError } from '../../../src/store/file/format.ts';
 import { LOCK } from '../../../src/store/file/lock.ts';
 import { repair } from '../../../src/store/file/tools.ts';
 import type { State } from '../../../src/store/state.ts';
-import { addPet, pet } from '../../store/opened.ts';
+import { addPet, aKey, pet } from '../../store/opened.ts';
 import type { Row } from '../row.ts';
 import { DIR, type Random, SECTOR_BYTES, SimDisk, seeded } from '../sim-disk.ts';
 import { oneChange, openSim, recovered } from '../workload.ts';
@@ -29,6 +29,7 @@ async function build(random: Random, known?: number): Promise<Store> {
   const { store, journal } = await openSim(disk);
   const animals = Array.from({ length: 1_500 }, () => pet(0));
   await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf(animals) }));
+  await store.write(({ counters }) => ({ op: 'setKey', key: aKey(counters.nextSlot) })); // a repair has a key to end
   for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneChange(ahead, random));
   await journal.compact();
   const digests = [prove(store.read).digest];
