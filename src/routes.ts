@@ -1,6 +1,6 @@
 /** The endpoints under `/v1`, a row each, and the router: which endpoints stand at a path. */
 import { METHODS } from './http/request.ts';
-import { type Handler, reading } from './shop/call.ts';
+import { type Handler, type ReadHandler, reading } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from './shop/orders.ts';
 import { createPet, GET_PET_HEADERS, getPet, listPets } from './shop/pets.ts';
@@ -19,26 +19,37 @@ export interface Endpoint {
 }
 
 export const ENDPOINTS: readonly Endpoint[] = [
-  row('listPets', 'GET', '/v1/pets', 'stable', reading(listPets)),
-  row('createPet', 'POST', '/v1/pets', 'stable', createPet),
-  row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', reading(getPet), GET_PET_HEADERS),
-  row('listCategories', 'GET', '/v1/categories', 'experimental', reading(listCategories)),
-  row('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
-  row('listOrders', 'GET', '/v1/store/orders', 'experimental', reading(listOrders)),
-  row('getOrder', 'GET', '/v1/store/orders/{orderId}', 'experimental', reading(getOrder)),
-  row('createOrder', 'POST', '/v1/store/orders', 'experimental', createOrder),
-  row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
+  read('listPets', '/v1/pets', 'stable', listPets),
+  write('createPet', 'POST', '/v1/pets', 'stable', createPet),
+  read('getPet', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
+  read('listCategories', '/v1/categories', 'experimental', listCategories),
+  write('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
+  read('listOrders', '/v1/store/orders', 'experimental', listOrders),
+  read('getOrder', '/v1/store/orders/{orderId}', 'experimental', getOrder),
+  write('createOrder', 'POST', '/v1/store/orders', 'experimental', createOrder),
+  write('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
 ];
 
-function row(
+/** A GET: its handler gives an ETag, by which a 304 or 412 may take the place of its reply. */
+function read(
   name: string,
-  method: Method,
+  path: string,
+  stability: Stability,
+  handler: ReadHandler,
+  headers: readonly string[] = [],
+): Endpoint {
+  return { name, method: 'GET', path, stability, handler: reading(handler), headers };
+}
+
+/** Another method: its handler checks the conditions of the request where the write is decided. */
+function write(
+  name: string,
+  method: Exclude<Method, 'GET'>,
   path: string,
   stability: Stability,
   handler: Handler,
-  headers: readonly string[] = [],
 ): Endpoint {
-  return { name, method, path, stability, handler, headers };
+  return { name, method, path, stability, handler, headers: [] };
 }
 
 /** The endpoints at one path by method, HEAD beside GET. */

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import { excerpt } from '../quoting.ts';
 import { ApiError } from './errors.ts';
 import type { RequestHeaders } from './headers.ts';
-import { jsonReply, prepared, type Reply } from './reply.ts';
+import { jsonReply, prepared, type Reply, type TaggedReply } from './reply.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
 const TAG_CHARS = 22;
@@ -25,7 +25,7 @@ type Tags = '*' | readonly string[];
 export const etagOf = (content: string): string => `"${hash('sha256', content, 'base64url').slice(0, TAG_CHARS)}"`;
 
 /** A reply to GET. `link` is part of the tag's content: so a 304 never hides that a next page has come or gone. */
-export function taggedReply(text: string, headers: string[] = [], link = ''): Reply {
+export function taggedReply(text: string, headers: string[] = [], link = ''): TaggedReply {
   const etag = etagOf(text + link);
   return { ...jsonReply(200, text, [...headers, 'ETag', etag]), etag };
 }

@@ -38,6 +38,9 @@ const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-ca
 /** The end of a head: the connection stays open, unused for at most `seconds`. */
 export const endingFor = (seconds: number) => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
 
+/** A reply to GET: it has an ETag. */
+export type TaggedReply = Reply & { etag: string };
+
 export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
@@ -56,7 +59,7 @@ export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | '
 }
 
 /** A reply that will be sent more than once: its lines are put together now. */
-export function prepared(reply: Reply): Reply {
+export function prepared<R extends Reply>(reply: R): R {
   // Through a Buffer: V8 keeps concatenated strings as a tree (a rope), which would be walked through at each sending.
   reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
   return reply;

@@ -2,18 +2,18 @@
  * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
  * animal changed, or when there are too many; so a cached reply is never older than the durable state.
  */
-import { prepared, type Reply } from '../http/reply.ts';
+import { prepared, type TaggedReply } from '../http/reply.ts';
 
 const MAX_CACHED_REPLIES = 1_000;
 const MAX_CACHED_BYTES = 8 * 1024 * 1024;
 
 export class ReplyCache {
-  readonly #replies = new Map<string, Reply>();
+  readonly #replies = new Map<string, TaggedReply>();
   #bytes = 0;
   #version = -1;
 
   /** The cached reply to this text, if no animal has changed since; else one that is made now. */
-  cached(asked: string, version: number, make: () => Reply): Reply {
+  cached(asked: string, version: number, make: () => TaggedReply): TaggedReply {
     if (version !== this.#version) {
       this.#clear();
       this.#version = version;
@@ -21,7 +21,7 @@ export class ReplyCache {
     return this.#replies.get(asked) ?? this.#add(asked, prepared(make()));
   }
 
-  #add(asked: string, reply: Reply): Reply {
+  #add(asked: string, reply: TaggedReply): TaggedReply {
     const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // of the 304 in its place, too
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);

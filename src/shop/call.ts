@@ -2,7 +2,7 @@
 import type { Clock } from '../clock.ts';
 import { type ConditionHeaders, underConditions } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
-import type { Reply } from '../http/reply.ts';
+import type { Reply, TaggedReply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import type { ApiKey, Store } from '../store/model.ts';
 import type { ReplyCache } from './cache.ts';
@@ -42,8 +42,11 @@ export interface Call extends ReadCall {
 
 export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;
 
+/** The handler of a GET. */
+export type ReadHandler = (shop: Shop, call: ReadCall) => TaggedReply;
+
 /** The handler of a GET, which answers 304 where the request's conditions say so. */
-export function reading(handler: (shop: Shop, call: ReadCall) => Reply): Handler {
+export function reading(handler: ReadHandler): Handler {
   return (shop, call) => underConditions(call.conditions, handler(shop, call));
 }
 

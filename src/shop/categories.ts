@@ -1,6 +1,6 @@
 /** Categories: a name for an id that the caller chooses. */
 import { etagOf, preconditionOf } from '../http/conditions.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, type Reply, type TaggedReply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
@@ -10,7 +10,7 @@ import { type Call, notFound, type ReadCall, type Shop } from './call.ts';
 import { pageReply, readPageRequest } from './paging.ts';
 import { NAME_LENGTH } from './pets.ts';
 
-export function listCategories(shop: Shop, call: ReadCall): Reply {
+export function listCategories(shop: Shop, call: ReadCall): TaggedReply {
   const page = readPageRequest(call.query);
   return pageReply('/v1/categories', page, shop.store.read.categories.page(page.after, page.limit), categoryJson);
 }

@@ -1,7 +1,7 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
 import { etagOf, preconditionOf, taggedReply } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, type Reply, type TaggedReply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
@@ -13,13 +13,13 @@ import { firstAfter, pageReply, readPageRequest } from './paging.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
-export function listOrders(shop: Shop, call: ReadCall): Reply {
+export function listOrders(shop: Shop, call: ReadCall): TaggedReply {
   const page = readPageRequest(call.query, ORDER_STATUSES);
   const orders = shop.store.read.orders.page(firstAfter(page.after), page.limit, page.status);
   return pageReply('/v1/store/orders', page, orders, orderJson);
 }
 
-export function getOrder(shop: Shop, call: ReadCall): Reply {
+export function getOrder(shop: Shop, call: ReadCall): TaggedReply {
   refuseParameters(call.query);
   const order = shop.store.read.orders.get(idParam(call.param));
   if (order === undefined) throw notFound('order');

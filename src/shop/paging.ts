@@ -1,6 +1,6 @@
 /** Lists by ascending id: the page that is asked for, and the link to the next one. */
 import { taggedReply } from '../http/conditions.ts';
-import type { Reply } from '../http/reply.ts';
+import type { TaggedReply } from '../http/reply.ts';
 import { Query } from '../http/request.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import type { Page } from '../store/model.ts';
@@ -37,7 +37,7 @@ export function pageReply<T extends { id: Int64 }>(
   { limit, status }: PageRequest<string>,
   { items, more }: Page<T>,
   json: (item: T) => string,
-): Reply {
+): TaggedReply {
   const body = `[${items.map(json).join(',')}]`;
   if (!more) return taggedReply(body);
   const filter = status === undefined ? '' : `&status=${status}`;

@@ -2,7 +2,7 @@
 import { digits } from '../digits.ts';
 import { taggedReply } from '../http/conditions.ts';
 import { ApiError } from '../http/errors.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, type Reply, type TaggedReply } from '../http/reply.ts';
 import { refuseParameters } from '../http/request.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
@@ -28,7 +28,7 @@ export const GET_PET_HEADERS = [
   '</v1/pets>; rel="successor-version"',
 ];
 
-export function listPets(shop: Shop, call: ReadCall): Reply {
+export function listPets(shop: Shop, call: ReadCall): TaggedReply {
   const { pets } = shop.store.read;
   return shop.lists.cached(call.query, pets.version, () => {
     const page = readPageRequest(call.query, PET_STATUSES);
@@ -58,7 +58,7 @@ function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: FirstResult): Pet
   return { ...(pets.get(id) as Pet), status: status as Pet['status'] };
 }
 
-export function getPet(shop: Shop, call: ReadCall): Reply {
+export function getPet(shop: Shop, call: ReadCall): TaggedReply {
   if (shop.clock.wall() + (call.caller.clockAdvanceMs ?? 0) >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }

@@ -11,6 +11,7 @@ import { columnsOf } from '../../src/store/changes.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/model.ts';
 import { SetClock } from '../clock.ts';
+import { serviceFor } from '../service.ts';
 import { SharedList } from '../store/shared-journal.ts';
 
 type Opened = Shop & { store: Store };
@@ -71,7 +72,7 @@ for (const [most, chars, fits] of [
       const before = made;
       cache.cached(asked, 0, () => {
         made++;
-        return { status: 200, headers: ['A', 'b'], body: 'x'.repeat(chars) };
+        return { status: 200, headers: ['A', 'b'], body: 'x'.repeat(chars), etag: '' };
       });
       return made === before;
     };
@@ -92,4 +93,39 @@ test('whatever the last segment is called, all methods stand at one place; anoth
   assert.equal(places.get('/v1/categories/')?.allow, 'GET, HEAD, PUT, OPTIONS');
   const path = '/v1/pets/{petId}/orders';
   assert.throws(() => placesOf([{ ...some, path }]), new Error(`${path}: only the last segment can be a parameter`));
+});
+
+/** A body that each write to one resource takes. */
+const BODIES: Record<string, object> = { putCategory: { name: 'Dogs' }, updateOrder: { status: 'delivered' } };
+
+test('every GET has an ETag and gives 304 for it; every write to one resource is refused under the ETag of another state', async (t) => {
+  const { key, fetch } = await serviceFor(t);
+  const ask = async (method: string, path: string, condition?: string, body?: object) => {
+    const headers = {
+      'content-type': 'application/json',
+      ...(condition && { [condition.split(': ')[0]]: condition.split(': ')[1] }),
+    };
+    const reply = await fetch(path.replace(/\{\w+\}/, '1'), {
+      method,
+      headers,
+      key,
+      body: body && JSON.stringify(body),
+    });
+    await reply.arrayBuffer();
+    return [reply.status, reply.headers.get('etag')] as const;
+  };
+  assert.equal((await ask('PUT', '/v1/categories/1', undefined, { name: 'Cats' }))[0], 201);
+  assert.equal((await ask('POST', '/v1/pets', undefined, { name: 'Rex', categoryId: 1 }))[0], 201);
+  assert.equal((await ask('POST', '/v1/store/orders', undefined, { petId: 1 }))[0], 201);
+  for (const { name, method, path } of ENDPOINTS) {
+    if (method === 'GET') {
+      const [status, etag] = await ask(method, path);
+      assert.ok(status === 200 && etag !== null, name);
+      assert.deepEqual(await ask(method, path, `If-None-Match: ${etag}`), [304, etag], name);
+      assert.deepEqual((await ask(method, path, 'If-Match: "other"'))[0], 412, name);
+    } else if (path.endsWith('}')) {
+      const body = BODIES[name] ?? assert.fail(`${name}: say above which body it takes`);
+      assert.equal((await ask(method, path, 'If-Match: "other"', body))[0], 412, name);
+    }
+  }
 });
