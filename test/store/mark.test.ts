@@ -43,6 +43,7 @@ test('a closed store whose end reads as zeros or noise, or is cut off, is damage
         const { exit, stderr } = await run(line);
         assert.equal(exit, 3, `${what} from ${from}, ${line}: ${stderr}`);
         assert.match(stderr, /store-000001\.jsonl, offset \d+: .*repair --data data/);
+        assert.doesNotMatch(stderr, /the store was closed.*the store was closed/, 'a fault is told once');
       }
     }
   }

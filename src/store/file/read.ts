@@ -135,7 +135,7 @@ export async function readFile(
     disk.read(fd, rest, offset);
     const judged = judge(rest, offset, found);
     const isTorn = judged.isTorn && short === undefined;
-    if (judged.isTorn && short !== undefined) why = `${why}; ${short}`;
+    if (judged.isTorn && short !== undefined && why !== short) why = `${why}; ${short}`;
     const lastBatch = Math.max(judged.lastBatch, known?.batch ?? 0);
     if (isTorn) {
       return { ...found, torn: `${path}, offset ${found.length}: ${why}; a crash left this, and it is dropped` };
