@@ -1,9 +1,12 @@
 /** The failure policy of the log, failure by failure: what ends the store, what is refused, what is tried again. */
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
+import { DamagedError } from '../../src/store/file/format.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
+import { readStore, repair } from '../../src/store/file/tools.ts';
 import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
 
 /** So long a compaction takes to end when it is given up: a store that did not wait for it would be closed sooner. */
@@ -176,5 +179,88 @@ test('closing waits for the end of the compaction that it gives up, and only the
     await compacted;
     assert.deepEqual([order, filesIn(opened.dir)], [['given up', 'released'], ['store-000001.jsonl']]);
     await opened.crash();
+  });
+});
+
+test('a compacted file that LOCK may not name durably ends it as well', async () => {
+  const { broken, disk } = failing('sync');
+  let failure: Error | undefined;
+  const { fatal, options } = telling({
+    ...disk,
+    async rename(from, to) {
+      await realDisk.rename(from, to);
+      broken.failure = failure;
+    },
+  });
+  await withStore(options, async (opened) => {
+    await addPet(opened.store);
+    failure = failed('EIO', 'fdatasync');
+    await assert.rejects(opened.journal.compact(), is('unknown'));
+    assert.deepEqual(fatal, ['unknown']);
+    broken.failure = failure = undefined;
+    await opened.store.close();
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
+  });
+});
+
+test('a repair for which there was no room is typed again: each keeps the damaged file under a name of its own', async () => {
+  const { broken, disk } = failing('create');
+  await withStore({ disk }, async (opened) => {
+    const { dir } = opened;
+    await addPet(opened.store);
+    await addPet(opened.store);
+    await opened.store.close();
+    const path = `${dir}/store-000001.jsonl`;
+    const whole = readFileSync(path, 'utf8');
+    writeFileSync(path, whole.slice(0, whole.lastIndexOf('{"crc"', whole.lastIndexOf('"addPet"'))));
+    broken.failure = failed('ENOSPC', 'open');
+    await assert.rejects(repair(dir, { disk }), /ENOSPC/);
+    broken.failure = undefined;
+    const { kept } = await repair(dir, { disk });
+    assert.equal(kept, `${path}.damaged-2`);
+    assert.equal(readFileSync(kept, 'utf8'), readFileSync(`${path}.damaged`, 'utf8'));
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
+  });
+});
+
+test('who reads a closed store while a server opens it sees no damage', async () => {
+  await withStore({}, async (opened) => {
+    const { dir } = opened;
+    const names = ['store-000001.jsonl', 'LOCK'];
+    await addPet(opened.store);
+    await opened.reopen(); // `LOCK` says that it is open, and the closing record is gone
+    const open = names.map((name) => readFileSync(`${dir}/${name}`));
+    await opened.store.close();
+    const disk: Disk = {
+      ...realDisk,
+      openToRead(path) {
+        if (path.endsWith('.jsonl')) for (const [i, name] of names.entries()) writeFileSync(`${dir}/${name}`, open[i]);
+        return realDisk.openToRead(path);
+      },
+    };
+    assert.equal((await readStore(dir, { disk })).proof.pets, 1);
+    await opened.crash();
+  });
+});
+
+test('a new file is read back before it has its name: a disk that keeps other bytes than it was given changes nothing', async () => {
+  let isLying = false;
+  const disk: Disk = {
+    ...realDisk,
+    write(fd, bytes, position) {
+      const kept = Buffer.from(bytes);
+      if (isLying) kept[bytes.length >> 1] ^= 1;
+      return realDisk.write(fd, kept, position);
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    await addPet(opened.store);
+    isLying = true;
+    await assert.rejects(opened.journal.compact(), DamagedError);
+    isLying = false;
+    assert.deepEqual(filesIn(opened.dir), ['store-000001.jsonl']);
+    await addPet(opened.store);
   });
 });
