@@ -4,7 +4,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import { DamagedError } from '../../src/store/file/format.ts';
+import { DamagedError, encodeBatch } from '../../src/store/file/format.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { readStore, repair } from '../../src/store/file/tools.ts';
 import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
@@ -262,5 +263,46 @@ test('a new file is read back before it has its name: a disk that keeps other by
     isLying = false;
     assert.deepEqual(filesIn(opened.dir), ['store-000001.jsonl']);
     await addPet(opened.store);
+  });
+});
+
+test('a LOCK for which there was no room describes the file before: the next one is read all the same', async () => {
+  let [fdOfLock, isFull] = [-1, false];
+  const disk: Disk = {
+    ...realDisk,
+    write: (fd, bytes, position) =>
+      isFull && fd === fdOfLock ? Promise.reject(failed('ENOSPC', 'write')) : realDisk.write(fd, bytes, position),
+    lock(path) {
+      const taken = realDisk.lock(path);
+      fdOfLock = taken.fd;
+      return taken;
+    },
+  };
+  await withStore({ disk }, async (opened) => {
+    await addPet(opened.store);
+    await opened.store.close();
+    isFull = true;
+    Object.assign(opened, await openStore(opened.dir, { disk }));
+    await addPet(opened.store);
+    assert.deepEqual(filesIn(opened.dir), ['store-000001.jsonl', 'store-000002.jsonl'], 'the first is not dropped');
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 2);
+  });
+});
+
+test('nothing may follow on the closing record, however well it is sealed', async () => {
+  await withStore({}, async (opened) => {
+    const { dir } = opened;
+    await addPet(opened.store);
+    await opened.store.close();
+    const path = `${dir}/store-000001.jsonl`;
+    const whole = readFileSync(path);
+    const last = Number(/"batch":(\d+)(?!.*"batch")/s.exec(whole.toString())![1]);
+    for (const batch of [last, last + 1]) {
+      writeFileSync(path, Buffer.concat([whole, encodeBatch(batch, [{ op: 'addPet', pet: pet(2) }])]));
+      await assert.rejects(readStore(dir), { what: 'more follows after the store was closed' });
+    }
+    writeFileSync(path, whole);
+    await opened.crash();
   });
 });
