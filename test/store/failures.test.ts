@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, encodeBatch } from '../../src/store/file/format.ts';
-import { openStore } from '../../src/store/file/open.ts';
+import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { readStore, repair } from '../../src/store/file/tools.ts';
 import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
@@ -306,3 +306,10 @@ test('nothing may follow on the closing record, however well it is sealed', asyn
     await opened.crash();
   });
 });
+
+test('who gets the lock asks all the same whether a process answers for the store: that one may have found no flock', () =>
+  withStore({}, async (opened) => {
+    await opened.store.close();
+    await assert.rejects(openStore(opened.dir, { isAlive: async () => true }), InUseError);
+    Object.assign(opened, await openStore(opened.dir, { isAlive: async () => false }));
+  }));
