@@ -92,8 +92,14 @@ const WRONG: Record<string, [fault: Fault, mayBeSame: string[], evidence: RegExp
   'a reply has two lengths': [adding('Content-Length: 3'), REFUSED, /^the reply came with not one Content-Length$/],
   'the gateway answers all but the first by itself': [{ own: { status: '200 OK' } }, REFUSED, /^$|itself answers 200$/],
   'bytes arrive behind each request': [
-    { body: (bytes) => `${bytes}GARBAGE` },
+    { body: (bytes) => `${bytes}<garbage>` },
     [...REFUSED, ...EARLY],
+    /^it arrived with bytes behind it that are no request of anybody: <garbage>$/,
+  ],
+  'bytes that look like a method arrive behind each request': [
+    { body: (bytes) => `${bytes}GARBAGE` },
+    // Of a large request they come in a packet of their own, and so may begin a request.
+    [...REFUSED, ...EARLY, 'body-1m', 'body-64k'],
     /^it arrived with bytes behind it that are no request of anybody: GARBAGE$/,
   ],
 };
