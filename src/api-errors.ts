@@ -1,4 +1,4 @@
-/** Translates the errors of each room into errors of the catalogue. */
+/** Translates the errors of `json/` and `store/` into errors of the catalogue. */
 import { retryAfterSeconds } from './access/limits.ts';
 import { ApiError, type ErrorCode } from './http/errors.ts';
 import { InvalidMembers } from './json/members.ts';
@@ -7,7 +7,7 @@ import { BoundError } from './store/bounds.ts';
 import { StoreError } from './store/model.ts';
 
 const AGAIN = ['Retry-After', '1'];
-/** For each failure of the store. `quota` is a BoundError always; `rejected` is a bug: no request is that large. */
+/** For each failure of the store. A `quota` is always a BoundError. A `rejected` is a bug: no request is that large. */
 const OF_STORE: Record<StoreError['failure'], [ErrorCode, message: string, headers?: string[]] | undefined> = {
   full: ['storage_full', 'the disk is full: nothing was kept; reading goes on'],
   unknown: ['outcome_unknown', 'storage failed: this may or may not have been kept'],
@@ -20,7 +20,7 @@ const OF_STORE: Record<StoreError['failure'], [ErrorCode, message: string, heade
 /** An error at a bound brings its own message: which bound it is, and whose. */
 const AT_BOUND = { full: 'storage_full', busy: 'unavailable', quota: 'rate_limited' } as const;
 
-/** The error that a client gets for an error of any room. Undefined for any other error: that is a bug. */
+/** The error that a client gets in place of this one. Undefined if there is none for it: then it is a bug. */
 export function toApiError(error: unknown): ApiError | undefined {
   if (error instanceof ApiError) return error;
   if (error instanceof JsonError) return new ApiError('invalid_json', error.message);

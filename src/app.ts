@@ -1,9 +1,10 @@
 /**
- * The map. One request from its first byte to its reply, top to bottom; each step is a function of one other room:
+ * The map: one request from its first byte to its reply, top to bottom. Each step is a function of another file:
  *
  *   target → place → message → caller → limits → endpoint → body → handler → reply
  *
- * A step that refuses the request throws an error of its room; one catch turns it into a reply: `toApiError`.
+ * A step that refuses the request throws an error, or returns its reply. One catch turns an error into a reply:
+ * `#refusal`.
  */
 import type { Server } from 'node:http';
 import type { Callers } from './access/callers.ts';
@@ -32,7 +33,7 @@ import { ReplyCache } from './shop/cache.ts';
 import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
-/** The parts of a service that is open. Before that, requests get a 503 with `Retry-After`. */
+/** The parts of the service once it is open. Until then, requests get a 503 with `Retry-After`. */
 interface Services {
   store: Store;
   shop: Shop;
@@ -134,7 +135,7 @@ export class App {
     const path = cut === -1 ? target : target.slice(0, cut);
     if (cut !== -1) exchange.query = target.slice(cut + 1);
     const place = placeAt(path);
-    // Before any check, so that a refusal too is logged and counted under this endpoint.
+    // Set before any check, so that a refusal too is logged and counted under this endpoint.
     exchange.endpoint = place?.endpoints.get(req.method as string);
     checkMessage(req);
     this.#checkHost(req.headers.host);
@@ -173,7 +174,7 @@ export class App {
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, reading as Call);
     return readBody(req, res).then((body) => {
       const { callers, elsewhere, lab, store } = this.#services as Services;
-      if (lab !== undefined) exchange.body = body; // the lab's; without one it is freed before the write is durable
+      if (lab !== undefined) exchange.body = body; // without a lab, the body is freed before the write is durable
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.#gate.writer({ authorization, caller: caller.id }, callers, store);
@@ -217,7 +218,7 @@ export class App {
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
-    // Ends the connection after its newest request: after an earlier one, the later replies would be lost.
+    // The reply to the newest request ends the connection: if an earlier one did, the later replies would be lost.
     if (this.#draining && req.from.pending.at(-1) === res) req.from.endWith(res);
     const about = this.#about(id, limits, extra);
     if (fault?.send !== undefined) fault.send(exchange, reply, headersOf(reply, about));

@@ -1,4 +1,4 @@
-/** A request other than a GET, whose caller was admitted, as plain data: one thread passes it to another. */
+/** A write request whose caller was admitted, as plain data, so that one thread can pass it to another. */
 import type { Exchange } from './exchange.ts';
 import type { Reply } from './http/reply.ts';
 import { ENDPOINTS } from './routes.ts';
@@ -11,7 +11,7 @@ export interface Asked extends Omit<Call, 'caller' | 'body' | 'write'> {
   /** The id of the caller's key, and the header in which it was sent. */
   caller: string;
   authorization: string | undefined;
-  /** Its bytes, a character each: a string is passed to another thread faster than an array. */
+  /** The body's bytes, one character each: a string is passed to another thread faster than an array. */
   body: string;
 }
 

@@ -1,6 +1,6 @@
-/** Two clocks. Moments that are stored and compared later are on a third, the store's: `Store.unix`. */
+/** Two clocks. A third, `Store.unix`, is for moments that are stored and later compared. */
 export interface Clock {
-  /** Milliseconds that never jump and never go back; the origin means nothing. Decisions are taken on it. */
+  /** Milliseconds that never jump and never go back; the origin means nothing. Decisions use this clock. */
   now(): number;
   /** Milliseconds since 1970 by the machine's clock; may jump. Only for times that people read. */
   wall(): number;
@@ -8,7 +8,7 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
 
-/** How long, for people, rounded up: `3 h 12 min`, `12 min`, `45 s`. */
+/** A duration for people, rounded up: `3 h 12 min`, `12 min`, `45 s`. */
 export function inWords(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;

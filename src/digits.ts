@@ -1,4 +1,4 @@
-/** Numbers as text, which every reply needs, and the ids that are made of them. */
+/** Numbers as text, which every reply needs, and the ids of requests. */
 import { randomBytes } from 'node:crypto';
 
 const SMALL = Array.from({ length: 1_000 }, (_, n) => String(n));
@@ -7,7 +7,7 @@ const IDS_PER_BLOCK = 10_000;
 
 /**
  * The decimal digits of a whole number from 0 on. `String(n)` gives the same, but V8 caches its results: if every
- * number is a new one, they only fill the heap, and collecting them costs more than making them.
+ * number is new, the cached strings only fill the heap, and collecting them costs more than making them.
  */
 export function digits(n: number): string {
   if (n < 1_000) return SMALL[n];
@@ -46,7 +46,7 @@ export function isoTime(unix: number): string {
 
 const twoDigits = (number: number): string => PADDED[number].slice(1);
 
-/** Caches one text, that of the newest numbers: `make` is called only if they differ from those before. */
+/** Caches the text of the newest numbers: `make` is called only if the numbers differ from those before. */
 export function newest(make: (a: number, b: number) => string): (a: number, b?: number) => string {
   let [lastA, lastB, text] = [Number.NaN, Number.NaN, ''];
   return (a, b = 0) => {
@@ -56,7 +56,7 @@ export function newest(make: (a: number, b: number) => string): (a: number, b?: 
 }
 
 /**
- * Ids that no other request has: 48 bits, random for this process, and moved on for every ten thousand; then a count.
+ * Unique ids of requests: 48 bits, then a count. The bits begin at random, and grow by 1 every ten thousand ids.
  * Twelve characters at most: V8 keeps a longer concatenation as a tree of its parts (a rope), which node:http would
  * have to flatten for every reply.
  */

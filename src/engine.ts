@@ -1,6 +1,6 @@
 /**
- * The seam between the service and its engine: a store, a limiter, and the upkeep of both. Only types, which both
- * engines (on a file, on a database) and their users import.
+ * The interface between the service and its engine: a store, a limiter, and the upkeep of both. Both engines (on a
+ * file, on a database) and their users import these types.
  */
 import type { SlotLimiter } from './access/limiter.ts';
 import type { Limiter, LimiterOptions } from './access/limits.ts';
@@ -14,7 +14,7 @@ export interface Upkeep {
   compact(): Promise<void>;
   /** Called before the process ends: abandons a compaction under way. */
   giveUp?(): void;
-  /** Writes the whole store as one file, which has its name only when it is whole and durable. */
+  /** Writes the whole store as one file. The file gets its name only when it is complete and durable. */
   backup(file: string): Promise<Proof>;
   /** Called when another process has just written a backup of this store, for the metrics. */
   backedUp?(): void;
@@ -34,7 +34,7 @@ export interface Engine {
   /** True if requests can be served now: the answer of /readyz. */
   ready(): boolean;
   metrics(): Iterable<Metric>;
-  /** Lets time pass for one key: its windows, its ban, the age of its idempotency records. One record, durable. */
+  /** Lets time pass for one key: its windows, ban and idempotency records. Writes one durable record. */
   advance(key: ApiKey, ms: number): Promise<void>;
   /**
    * Replaces all animals, orders and categories by `content`, if it is given. Refills the limits of this key, and sets
@@ -60,7 +60,7 @@ export interface EngineOptions {
   log: Log;
   /** The most bytes of the heap that the stored data may take. */
   maxBytes?: number;
-  /** True if a missing store is an error; otherwise one is begun. */
+  /** True if a missing store is an error. Otherwise a new store is begun. */
   mustExist?: boolean;
   /** Called when nobody can know which changes were kept: the process must then end, with a status that is not 0. */
   onFatal?: (error: unknown) => void;

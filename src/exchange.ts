@@ -1,4 +1,4 @@
-/** One request on its way, and the other parties to it: metrics, the access log, and the lab. */
+/** The context of one request, and its interfaces to the metrics, the access log and the lab. */
 import type { Limiter } from './access/limits.ts';
 import type { Connection, Outgoing } from './http/connection.ts';
 import { CATALOGUE } from './http/errors.ts';
@@ -59,7 +59,7 @@ export interface LabHook {
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
-  /** A ban of this key has begun. The key's next call of `arrived` is for the request that brought it. */
+  /** Called when a ban of this key begins. The key's next call of `arrived` is for the request that caused the ban. */
   banned(key: ApiKey): void;
   /**
    * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.
@@ -93,7 +93,7 @@ function measure(connection: Connection, status: number, now: number, exchange: 
   const since = exchange?.began ?? connection.quietSince;
   connection.quietSince = now;
   if (exchange !== undefined) return now - since;
-  // The time at which an unfinished head began is not known, only that of the reply before it on the connection.
+  // It is not known when an unfinished head began, only when the reply before it on the connection was sent.
   return status === CATALOGUE.request_timeout ? Math.min(now - since, MAX_HEAD_MS) : 0;
 }
 

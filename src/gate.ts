@@ -32,7 +32,7 @@ interface Sender {
 
 export class Gate {
   readonly #options: GateOptions;
-  /** Requests without a valid key, by address; and those for large pages. */
+  /** Two counts by address: of requests without a valid key, and of requests for large pages. */
   readonly #addresses: Addresses;
   readonly #largePages: Addresses;
   #newestMessage = '';
@@ -97,7 +97,7 @@ export class Gate {
     return this.#tooMany('rate_limited', why, retryAfterSeconds(allowance.endsAt, allowance.at));
   }
 
-  /** The `write` of one caller. It checks the key again: that may have ended while the body was arriving. */
+  /** The `write` of one caller. It checks the key again, which may have ended while the body was arriving. */
   writer({ authorization, caller }: Sender, callers: Callers, store: Store): Store['write'] {
     return (decide) =>
       store.write((ahead) => {
@@ -107,7 +107,7 @@ export class Gate {
       });
   }
 
-  /** Refusals by a limit come by the thousand: so without an Error, and the newest reply is reused if its text is. */
+  /** These come by the thousand, so none makes an Error, and the newest reply is reused if its text is the same. */
   #tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {
@@ -117,7 +117,7 @@ export class Gate {
     return this.#newest as Reply;
   }
 
-  /** The limit headers of a reply to a request without a valid key: the refusals that its address has left. */
+  /** The limit headers of a reply to a request without a valid key: how many refusals its address has left. */
   limitsWithoutKey(req: Incoming | undefined, socket: Socket): string {
     return addressLimits(this.#addresses.look(this.addressOf(req, socket)));
   }

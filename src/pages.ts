@@ -1,6 +1,6 @@
 /**
  * Pages outside `/v1`: health, readiness, console and document. They need no key; large ones have a limit per address.
- * And the reasons why requests under `/v1` may not be served yet, or any more.
+ * This file also has the reasons why requests under `/v1` are not served yet, or no longer.
  */
 import { underConditions } from './http/conditions.ts';
 import { preflight } from './http/cors.ts';

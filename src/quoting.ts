@@ -1,4 +1,4 @@
-/** Text within other text, written so that it can be nothing but itself. */
+/** Puts text into other text, escaped so that no part of it is taken for syntax. */
 
 /** Quotes a word for a shell. */
 export const shellWord = (word: string): string =>
@@ -9,7 +9,7 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 /** Escapes a text for HTML or XML, between elements or as the value of an attribute. */
 export const markup = (text: string): string => text.replace(/[&<>"]/g, (character) => ENTITIES[character]);
 
-/** More faults than an honest mistake has; those beyond are counted, not named. */
+/** The most faults that one message names: more than an honest mistake causes. The others are only counted. */
 export const MAX_FAULTS_NAMED = 20;
 
 /** All faults of one thing, in one message. */
@@ -30,7 +30,7 @@ export function excerpt(text: string): string {
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
 
-/** A URL as it may be shown: nothing of a database's address; of any other, no user and no password. */
+/** A URL that may be shown: only the scheme of a database's, and any other without its user and password. */
 export function withoutSecrets(text: string): string {
   const scheme = text.indexOf('://');
   const shown = text.slice(0, scheme + '://'.length);
@@ -40,7 +40,7 @@ export function withoutSecrets(text: string): string {
     : shown + text.slice(Math.max(text.lastIndexOf('@') + 1, shown.length));
 }
 
-/** Controls (C0 but tab and line feed, DEL, C1), marks that turn the direction of text, separators of lines. */
+/** Control characters (C0 except tab and line feed, DEL, C1), direction marks, line separators. */
 const UNSEEN = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 const escaped = (one: string) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`;
 

@@ -1,4 +1,4 @@
-/** The endpoints under `/v1`, a row each, and the router: which endpoints stand at a path. */
+/** The endpoints under `/v1`, one a row, and the router, which finds the endpoints at a path. */
 import { METHODS } from './http/request.ts';
 import { type Handler, type ReadHandler, reading } from './shop/call.ts';
 import { listCategories, putCategory } from './shop/categories.ts';
@@ -30,7 +30,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   write('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
 ];
 
-/** A GET: its handler gives an ETag, by which a 304 or 412 may take the place of its reply. */
+/** A GET. Its reply has an ETag; if the request has conditions, a 304 or a 412 may take its place. */
 function read(
   name: string,
   path: string,
@@ -41,7 +41,7 @@ function read(
   return { name, method: 'GET', path, stability, handler: reading(handler), headers };
 }
 
-/** Another method: its handler checks the conditions of the request where the write is decided. */
+/** Any other method. A PUT or PATCH checks the conditions of the request when its write is decided. */
 function write(
   name: string,
   method: Exclude<Method, 'GET'>,
@@ -52,7 +52,7 @@ function write(
   return { name, method, path, stability, handler, headers: [] };
 }
 
-/** The endpoints at one path by method, HEAD beside GET. */
+/** The endpoints at one path, by method. HEAD has the endpoint of GET. */
 interface Place {
   allow: string;
   endpoints: ReadonlyMap<string, Endpoint>;
@@ -80,7 +80,7 @@ function placeOf(here: readonly Endpoint[]): Place {
   return { allow: [...allow, 'OPTIONS'].join(', '), endpoints };
 }
 
-/** The router: exact text, or all but the last segment. No trailing slashes, no case folding, no percent-decoding. */
+/** The router. Compares the path, or all but its last segment, as text: no trailing slash, case folding or decoding. */
 export function placeAt(path: string): Place | undefined {
   const last = path.lastIndexOf('/') + 1;
   return last === path.length ? undefined : (PLACES.get(path) ?? PLACES.get(path.slice(0, last)));

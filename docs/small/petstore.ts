@@ -1,13 +1,13 @@
 /**
  * The small edition: the same service in one file, without the hard parts. Read it from here to its end, for half an
- * hour, and you know what the service does. README.md beside it lists what this file does not keep: a row a promise,
- * with a command that breaks it before your eyes, and the file of `src/` that keeps it.
+ * hour, and you know what the service does. README.md beside it lists the promises that this file does not keep:
+ * one a row, with a command that shows it broken, and the file of `src/` that keeps it.
  *
  *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (on Node 20: npx tsx docs/small/petstore.ts)
  *
  * Three decisions carry all of it. Every change is one line of a log, written before memory is changed; at the start
- * memory is rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. And once its
- * body is there, a request is answered without waiting for anything, so that no other one comes in between.
+ * memory is rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. And once the
+ * body of a request is there, it is answered without waiting for anything: no other request comes in between.
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { crc32 } from 'node:zlib';
 
-// The content: animals, orders and keys. Ids are 1, 2, 3, …: the next one is one more than there are.
+// The content: animals, orders and keys. Ids are 1, 2, 3, …: the next id is the number of items, plus one.
 const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
 type Pet = { id: number; name: string; categoryId: number; status: (typeof PET_STATUSES)[number] };
@@ -36,7 +36,7 @@ function apply({ key, pet, order }: Change): void {
   if (order !== undefined) orders.set(order.id, order);
 }
 
-/** The line first: a change that the disk has refused must not be seen by anybody. */
+/** Writes the line first: nobody may see a change that the disk has refused. */
 function write(change: Change): void {
   appendFileSync(log, `${JSON.stringify(change)}\n`);
   apply(change);
@@ -68,7 +68,7 @@ function replyTo(error: unknown): Reply {
   return new Refusal('internal_error', 'something went wrong here').reply;
 }
 
-// Keys. A key is `ps_live_`, 30 random letters and digits, and 6 of a checksum of these.
+// Keys. A key is `ps_live_`, 30 random letters and digits, and 6 for a checksum of all before them.
 const LETTERS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const hash = (text: string) => createHash('sha256').update(text).digest('base64url');
 
@@ -109,7 +109,7 @@ function windowsOf(caller: string, fresh: Window[]): Window[] {
 }
 
 const left = ({ limit, used }: Window) => limit - used;
-/** The window with the fewest requests left; of two, the one that ends later. It refuses now, or will be the first. */
+/** The window with the fewest requests left; on a tie the one that ends later. No other window refuses before it. */
 const tightest = (own: Window[]) => [...own].sort((a, b) => left(a) - left(b) || b.endsAt - a.endsAt)[0];
 const secondsTo = ({ endsAt }: Window) => Math.ceil((endsAt - Date.now()) / 1000);
 

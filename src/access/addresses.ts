@@ -13,9 +13,9 @@ const REFUSED_PER_MINUTE = 60;
 export const PAGES_PER_MINUTE = 300;
 /** Addresses that are counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;
-/** Addresses counted of one IPv6 /48, which one customer has and could take all places: its others share a bucket. */
+/** The most addresses of one IPv6 /48 with a bucket each; its others share one. One customer may have a whole /48. */
 const MAX_ADDRESSES_OF_NETWORK = 256;
-/** How often minutes that have ended are looked for, so that newer addresses get their place. */
+/** The time between two searches for minutes that have ended, whose places new addresses then get. */
 const SWEEP_EVERY_MS = 1_000;
 /** The shortest time between two notices. */
 const TELL_EVERY_MS = MINUTE_MS;
@@ -36,7 +36,7 @@ interface Network extends Bucket {
   addresses: number;
 }
 
-/** Requests from addresses without a bucket of their own, since the start: those in the bucket of a /48, or of all. */
+/** Requests from addresses without a bucket of their own, since the start: in the bucket of a /48, or of all. */
 export interface CountedTogether {
   ofNetworks: number;
   ofAll: number;
@@ -49,7 +49,7 @@ interface Options {
   onCountedTogether?: (requests: CountedTogether) => void;
 }
 
-/** The first three groups of an IPv6 address; of an IPv4 address nothing. */
+/** The first three groups of an IPv6 address; undefined for an IPv4 address. */
 function networkOf(address: string): string | undefined {
   const first = address.indexOf(':');
   return first === -1 ? undefined : address.slice(0, address.indexOf(':', address.indexOf(':', first + 1) + 1));
@@ -87,7 +87,7 @@ export class Addresses {
     return { ...this.#show(bucket, now), over };
   }
 
-  /** The allowance of an address, counting nothing. `over`: whether `count` would refuse. */
+  /** The allowance of an address. Counts nothing. `over`: whether `count` would refuse. */
   look(address: string): Allowance {
     const bucket = this.#sharedBy(address) ?? this.#buckets.get(address) ?? { used: 0, endsAt: 0 };
     return this.#show(bucket, this.#clock.now());

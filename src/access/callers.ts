@@ -9,9 +9,9 @@ export interface KeyRefusal {
 }
 
 export const MAX_KNOWN_HEADERS = 10_000;
-/** How often secrets that have ended are looked for among the headers that are kept. */
+/** The number of requests between two searches for cached headers whose secret has ended. */
 const SWEEP_EVERY_REQUESTS = 2 ** 16;
-/** A key's header has 51 characters. With more blanks in it than this allows, it works but is not worth keeping. */
+/** A header with a key has 51 characters. One with more blanks than this allows works, but is not cached. */
 const MAX_KNOWN_HEADER_CHARS = 64;
 
 const BEARER = /^bearer(?: +([^ ].*)?)?$/is;
@@ -26,7 +26,7 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** The one refusal that may be outdated where keys are made by other processes too. */
+/** The only refusal that may be out of date, if other processes make keys too. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
@@ -36,7 +36,7 @@ type Keys = Pick<Store, 'unix'> & { read: { keys: Pick<Store['read']['keys'], 'b
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** The digests of the keys in headers, to spare a SHA-256. Only of valid keys, so that strangers cannot fill it. */
+  /** Digests by header, which saves a SHA-256 a request. Only of valid keys, so that strangers cannot fill the map. */
   readonly #digests = new Map<string, string>();
   #asked = 0;
 
@@ -58,7 +58,7 @@ export class Callers {
     return isGood ? key : ENDED;
   }
 
-  /** Like `identify`, with the record of the caller's key as it will be when all accepted writes are durable. */
+  /** Like `identify`. `key`: the caller's record as it will be when all accepted writes are durable. */
   identifyAhead(authorization = '', key: ApiKey | undefined): ApiKey | KeyRefusal {
     const digest = this.#digests.get(authorization) ?? this.#digestIn(authorization);
     if (typeof digest !== 'string') return digest;
@@ -71,7 +71,7 @@ export class Callers {
     return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
   }
 
-  /** Forgets headers whose secret has ended: it has no business in memory, even if nobody sends it any more. */
+  /** Forgets headers whose secret has ended: such a header must not stay in memory, even if nobody sends it again. */
   #sweep(): void {
     for (const [authorization, digest] of this.#digests) {
       const key = this.#store.read.keys.byDigest.get(digest);

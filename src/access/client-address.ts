@@ -1,4 +1,4 @@
-/** The address a request is counted under: an IPv4 address, or the /64 of an IPv6 one, each in one form only. */
+/** The address under which a request is counted: an IPv4 address, or the /64 of an IPv6 one, each in one form only. */
 import { isIPv4, isIPv6 } from 'node:net';
 
 /** Stands for the address of a socket that is closed already, or is no IP socket. */
@@ -7,9 +7,9 @@ const IPV6_GROUPS = 8;
 
 /**
  * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: number `trustedHops`
- * from the right of X-Forwarded-For. Entries further left may be forged. A list too short, or no address in that place,
- * means that the request did not come that way, or that a proxy hides it: then the address of the connection is
- * counted. The header alone never gets a caller an allowance of its own.
+ * from the right of X-Forwarded-For. Entries further left may be forged. If the list is too short, or
+ * that entry is no address, the request took another way, or a proxy hides the address: then the address of the
+ * connection is counted. The header alone never gets a caller an allowance of its own.
  */
 export function clientAddress(
   socketAddress: string | undefined,
@@ -22,12 +22,12 @@ export function clientAddress(
   return fold(withoutPort(entries.filter((entry) => entry !== '').at(-trustedHops) ?? '')) ?? direct;
 }
 
-/** `1.2.3.4:80`, `[::1]:80` and `[::1]` to the bare address; a bare IPv6 address has no port to take off. */
+/** Cuts `1.2.3.4:80`, `[::1]:80` and `[::1]` to the bare address. A bare IPv6 address has no port. */
 function withoutPort(entry: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(entry)?.[1] ?? /^([^:]+):\d+$/.exec(entry)?.[1] ?? entry;
 }
 
-/** The one form of an address; undefined: it is none. Always a new string: a slice would keep all of the header. */
+/** The one form of an address; undefined for other text. A new string: a slice would keep the header in memory. */
 function fold(text: string): string | undefined {
   if (isIPv4(text)) return text.split('.').join('.');
   if (!isIPv6(text)) return undefined;
@@ -37,7 +37,7 @@ function fold(text: string): string | undefined {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');
 }
 
-/** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about who it is. */
+/** The eight groups of an address that `isIPv6` has accepted; a zone id (`%eth0`) says nothing about the client. */
 function groupsOf(text: string): string[] {
   const { hostname } = new URL(`http://[${text.split('%', 1)[0]}]`); // without dots, and without needless zeros
   const parts = hostname.slice(1, -1).split('::');

@@ -1,7 +1,7 @@
 /**
- * The limiter of one process. Each window is a token bucket that is refilled whole, a fixed window of the caller's own:
- * it opens full at the first request admitted and ends one length later, so the count and the reset that it shows are
- * exact. The price: a span of one length may see up to 2N - 1 requests. No timer is needed: expired equals absent.
+ * The limiter of one process. Each caller has fixed windows of its own, that is, token buckets that are refilled whole.
+ * A window opens full at the first admitted request and ends a minute or a day later, so the count and reset in the
+ * headers are exact. The price: up to 2N - 1 requests in 60 s or 24 h. No timer is needed: an ended window counts as 0.
  */
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, LimiterOptions, Looked, Verdict } from './limits.ts';
@@ -10,8 +10,8 @@ import { BAN_MINUTES, MAX_BANS } from './plans.ts';
 import { steadyOffset } from './wall.ts';
 
 /*
- * A slot is the row of one caller: eight 32-bit numbers, half a cache line, since at a million callers a take lasts as
- * long as its memory takes to come.
+ * A slot is the row of one caller: eight 32-bit numbers, half a cache line. With a million callers, the time of a take
+ * is the time of its memory access.
  *
  *   | minute: end, used | day: end, used | ban: end, bans | strikes | before |
  *
@@ -25,7 +25,7 @@ const DAY_USED = 3;
 const BAN_END = 4;
 const BANS = 5; // bans that counted against the caller when the newest began, including that one
 const STRIKES = 6;
-export const BEFORE = 7; // the next of the linked list of changed callers, as slot + 1; 0: this one is not in it
+export const BEFORE = 7; // the next in the linked list of changed callers, as slot + 1; 0: not in the list
 export const NOBODY = -1; // ends that list
 const PAST_MS = (MAX_BANS + 1) * DAY_MS; // the origin is this far back or more: a ban that ended before it is forgiven
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // a window or ban that begins by then ends within 31 bits
@@ -80,8 +80,8 @@ export class SlotLimiter implements Limiter {
   }
 
   /**
-   * A refusal is a strike, and enough of them are a ban. Strikes end with the minute window. If only the day refuses,
-   * no minute may be open: the strikes then get a minute of their own, which an admitted request cuts short.
+   * A refusal is a strike, and enough of them are a ban. Strikes end with the minute window. If only the day refuses
+   * and no minute is open, the strikes get a minute of their own, which ends early when a request is admitted.
    */
   #strike(caller: Limited, row: number, now: number): Decision {
     const rows = this.rows;
@@ -107,12 +107,12 @@ export class SlotLimiter implements Limiter {
     this.rows[row + STRIKES] = 0;
   }
 
-  /** Requests used of the window whose end stands at `end`; 0 if none is open. */
+  /** The requests used in the window whose end is at index `end`; 0 if the window is not open. */
   #used(end: number, now: number): number {
     return this.rows[end] > now ? this.rows[end + 1] : 0;
   }
 
-  /** How many bans count against the caller now: for every day since the newest ended, one is forgiven. */
+  /** How many bans count against the caller now: one is forgiven for every day since the newest ended. */
   #bansNow(row: number, now: number): number {
     const days = Math.max(0, Math.floor((now - this.rows[row + BAN_END]) / DAY_MS));
     return Math.max(0, this.rows[row + BANS] - days);
@@ -168,7 +168,7 @@ export class SlotLimiter implements Limiter {
     };
   }
 
-  /** Slots whose `counted` is to be written down, at most `max`, the newest first; they are clean afterwards. */
+  /** At most `max` slots whose `counted` must be saved, the newest first. From then on they count as saved. */
   changed(max: number): number[] {
     const slots: number[] = [];
     while (slots.length < max && this.#newestChanged !== NOBODY) {
@@ -180,7 +180,7 @@ export class SlotLimiter implements Limiter {
     return slots;
   }
 
-  /** Takes back slots that could not be written down after all: `changed` will name them again. */
+  /** Takes back slots that could not be saved: `changed` will return them again. */
   unsaved(slots: Iterable<number>): void {
     for (const slot of slots) this.markChanged(slot, slot * ROW);
   }
@@ -235,7 +235,7 @@ export class SlotLimiter implements Limiter {
   /** The index at which the caller's row begins. Makes room for it. */
   protected rowOf({ slot }: Pick<Limited, 'slot'>): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    // By a quarter, not to twice the size: after a repair the next slot is a million higher.
+    // Grows by a quarter, not to twice the size: after a repair the next slot is a million higher.
     if (this.rows.length <= slot * ROW) this.grow(Math.min(MAX_SLOTS, Math.ceil(1.25 * (slot + 1))));
     return slot * ROW;
   }

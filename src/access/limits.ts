@@ -1,19 +1,19 @@
-/** The seam of the limiter: the questions it takes and the answers it gives. No HTTP, no I/O. */
+/** The interface of the limiter: its questions and its answers. No HTTP, no I/O. */
 import type { Clock } from '../clock.ts';
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
-/** Strikes that bring a ban, as a multiple of the limit a minute, unless `--ban-after` says how many. */
+/** The strikes that bring a ban, as a multiple of the limit a minute. `--ban-after` gives their number instead. */
 export const STRIKES_PER_MINUTE_LIMIT = 5;
 
-/** A caller for the limiter: its place in the rows, and the limits in force for it now. */
+/** A caller, as the limiter sees it: its place in the rows, and the limits in force for it now. */
 export interface Limited {
   readonly slot: number;
   readonly perMinute: number;
   readonly perDay: number;
 }
 
-/** The state of one window. If no request of it is used it is not open, and `endsAt` is the present. */
+/** The state of one window. Until a request is counted in it, the window is not open, and `endsAt` is the present. */
 export interface WindowState {
   limit: number;
   remaining: number;
@@ -53,7 +53,7 @@ export interface Limiter {
    * before the next call. A promised decision is an object of its own.
    */
   take(caller: Limited): Decision | Promise<Decision>;
-  /** Present if other processes make keys too: resolves when this one can read every key acknowledged before. */
+  /** Present if other processes make keys too: resolves when this process can read every key acknowledged before. */
   fresh?(): Promise<void>;
   /** The caller's counts, and the decision that a take would make. Takes nothing and counts no strike. */
   look(caller: Limited): Looked | Promise<Looked>;
@@ -69,8 +69,8 @@ export interface LimiterOptions {
   /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
   banAfter?: number;
   /**
-   * For a limiter that shares its rows with those of other threads. The numbers of those rows have 64 bits, so that the
-   * origin is 0 for ever: no thread could move it while others count.
+   * For a limiter that shares its rows with other threads. The numbers in shared rows have 64 bits, so that the origin
+   * can stay 0: no thread could move the origin while others count.
    */
   shared?: { rows: Float64Array; wallOffset: (at: number) => number };
 }
@@ -88,8 +88,8 @@ export function showWindow(window: WindowState, limit: number, used: number, end
 }
 
 /**
- * Adds the verdict to both windows as they are shown, and its consequences. The window that binds is the one with
- * the fewest remaining, on a tie the one that ends later: on a refusal that is the one that refused.
+ * Completes a decision whose windows are filled in: the verdict, and all that follows from it. The window that binds
+ * has the fewest requests remaining; on a tie it is the one that ends later. It is the one that refuses a request.
  */
 export function conclude(decision: Decision, verdict: Verdict, at: number, banEndsAt: number): Decision {
   const { minute, day } = decision;

@@ -8,7 +8,7 @@ export const PLAN_LIMITS = {
   business: { perMinute: 1_000, perDay: 100_000 },
 } satisfies Record<Exclude<Plan, 'enterprise'>, object>;
 
-/** Minutes of each ban in a row, by its number (0: no ban). Later ones last as long as the last. A day forgives one. */
+/** The minutes of each ban in a row, from ban 1 on; later ones are as long as the last. Each day after forgives one. */
 export const BAN_MINUTES = [0, 2, 8, 32, 128, 512, 1_440];
 export const MAX_BANS = BAN_MINUTES.length - 1;
 

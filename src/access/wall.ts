@@ -2,12 +2,12 @@
 
 const MAX_DRIFT_MS = 250;
 
-/** One number: a thread's own, or in memory that several threads share, so that all of them send the same times. */
+/** The offset kept: one thread's own, or in memory that threads share, so that all of them send the same times. */
 type Kept = number[] | Float64Array;
 
 /**
- * The offset from a steady clock, now at `at`, to the wall clock. It is kept until it is clearly
- * off: read anew each time, it would let the reset of one window wobble by a second.
+ * The offset from a steady clock, now at `at`, to the wall clock. It is kept until it is clearly wrong: if it were read
+ * anew each time, the reset of one window would jump to and fro by a second.
  */
 export function steadyOffset(wall: () => number, kept: Kept = [Number.POSITIVE_INFINITY]): (at: number) => number {
   return (at) => {

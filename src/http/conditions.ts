@@ -1,6 +1,6 @@
 /**
  * Conditional requests (RFC 9110, 13). A reply to GET has a strong ETag, made of its content: the same content has the
- * same tag after a restart, and at another replica. `If-None-Match` spares a client the body that it has already;
+ * same tag after a restart, and at another replica. `If-None-Match` saves sending a body that the client has already;
  * `If-Match` and `If-None-Match` keep a write from overwriting a state that its caller has not seen. No resource has a
  * date of modification, so `If-Modified-Since` and `If-Unmodified-Since` are ignored, as the RFC says.
  */
@@ -41,8 +41,8 @@ export function underConditions(headers: ConditionHeaders, reply: Reply): Reply 
 
 /**
  * The conditions of a write, as a function to be called inside its `decide` with the present ETag (undefined: there is
- * no such resource). That function throws 412 if a condition does not hold; this one throws 400 at once if it cannot
- * read one.
+ * no such resource). That function throws 412 if a condition does not hold. `preconditionOf` itself throws 400 if a
+ * condition cannot be read.
  */
 export function preconditionOf(headers: ConditionHeaders): (etag: string | undefined) => void {
   const tagsOf = (name: string, text: string | undefined) => (text === undefined ? undefined : readTags(name, text));
@@ -63,7 +63,7 @@ function readTags(name: string, text: string): Tags {
   throw new ApiError('bad_request', `${name}: ${must} (got ${excerpt(text)})`);
 }
 
-/** Weak comparison takes a tag and its weak form as one: proxies that compress make tags weak. */
+/** Weak comparison ignores the `W/` of a weak tag: proxies that compress make tags weak. */
 function isNamed(tags: Tags, etag: string | undefined, how: 'strongly' | 'weakly'): boolean {
   if (etag === undefined) return false;
   return tags === '*' || tags.includes(etag) || (how === 'weakly' && tags.includes(`W/${etag}`));
@@ -76,7 +76,7 @@ function whyNot(tags: Tags, etag: string | undefined): string {
 
 const failed = (why: string) => new ApiError('precondition_failed', `${why}: nothing was done`);
 
-/** Content-Type and Content-Length speak of the body, which is left out. */
+/** The 304 in place of a reply: without the body, and without the `Content-` headers, which describe it. */
 function unchanged({ headers, etag }: Reply): Reply {
   const about = headers.filter((_, at) => !/^content-/i.test(headers[at - (at % 2)]));
   return { status: 304, headers: about, body: '', etag };

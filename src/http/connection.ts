@@ -4,11 +4,11 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { muteBody } from './private.ts';
 
-/** Requests of one connection without a complete reply. No browser pipelines; load generators send 16 at once. */
+/** The most requests of one connection without a complete reply. No browser pipelines; load generators send 16. */
 const MAX_UNANSWERED = 24;
-/** Bytes of one connection's replies that the kernel has not taken. Sixteen of the largest pages are less. */
+/** The most bytes of one connection's replies that the kernel has not taken. Sixteen of the largest pages are less. */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
-/** Bytes, and pieces, that are read after the last reply of a connection, so that the reply may arrive. */
+/** The most bytes, and pieces, that are read after the last reply of a connection, so that the reply arrives. */
 const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;
 const MAX_UNWANTED_PIECES = 4_096;
 
@@ -25,7 +25,7 @@ export const connectionOf = (socket: Duplex): Connection =>
 export class Outgoing extends ServerResponse {
   /** The bytes of its reply, as counted in the connection's unsent bytes. */
   bytes = 0;
-  /** True when its reply is decided: the request has done and read all that it ever will. */
+  /** True when the reply is decided: the request changes and reads nothing more. */
   isDecided = false;
   /** True if the request arrived before the service began to stop: it is served, even if its turn comes later. */
   isUnderWay = false;
@@ -57,19 +57,19 @@ const isSafe = ({ req: { method } }: Outgoing): boolean =>
   method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 
 export class Connection {
-  /** Counted from 1 by each server. */
+  /** The number of the connection; each server counts from 1. */
   readonly number: number;
   readonly socket: Socket;
   /** Requests without a complete reply, oldest first: node:http sends the replies in this order. */
   readonly pending: Outgoing[] = [];
-  /** Set if node:http could not parse the input. due: its error reply waits for earlier ones; sent: it is written. */
+  /** Set if node:http could not parse the input. due: the error reply waits for earlier ones; sent: it is written. */
   refusal: 'none' | 'due' | 'sent' = 'none';
   /** True when the last reply is decided: no bytes after it are taken for a request (RFC 9112, 9.6). */
   isEnding = false;
   /** The newest request that was answered before all of it had come. */
   early: { readonly complete: boolean } | undefined;
   readonly openedAt: number;
-  /** When its newest request was answered, or the connection opened, in the time of the constructor's `now`. */
+  /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
   /** True when one of its requests has come with a valid key. */
   isTrusted = false;
@@ -124,7 +124,7 @@ export class Connection {
     this.owner.unanswered++;
     res.on('finish', this.#settle);
     if (this.pending.length === 1) return true;
-    // A pipelined request waits until its packet is parsed: with too many in it, the connection ends without replies.
+    // A pipelined request waits until its packet is parsed: a packet with too many ends the connection without replies.
     if (this.#waiting.push(res) === 1) process.nextTick(this.#beginWaiting);
     return false;
   }
@@ -160,8 +160,7 @@ export class Connection {
   }
 
   /**
-   * Called when a message arrives beyond the bounds. If the last reply is decided, it and those before it are still
-   * sent.
+   * Called when a message arrives beyond the bounds. If the last reply is decided, all replies up to it are still sent.
    */
   endFlood(): void {
     if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();
@@ -178,8 +177,8 @@ export class Connection {
   }
 
   /**
-   * Reads further input and drops it, up to a bound: past the parser, which would call JavaScript for each piece of a
-   * body. Without reading, the kernel would send a reset, which may overtake the reply.
+   * Reads further input and drops it, up to a bound. The parser is skipped: it would call JavaScript for each piece of
+   * a body. If nobody read the input, the kernel would send a reset, which may overtake the reply.
    */
   throwAwayRest(): void {
     if (this.#unwanted !== undefined) return;
@@ -216,7 +215,7 @@ export class Connection {
   endIfStuck(at: number, ms: number): void {
     const bytes = this.socket.writableLength;
     if (bytes === 0 || bytes !== this.#stuck.bytes) this.#stuck = { bytes, since: at };
-    // After a mere close the kernel would keep the unsent bytes, and go on offering them.
+    // Resets: after a mere close, the kernel would keep the unsent bytes and go on trying to send them.
     else if (at - this.#stuck.since >= ms) this.socket.resetAndDestroy();
   }
 }

@@ -8,10 +8,10 @@ import { type Body, Connection, type Outgoing } from './connection.ts';
 export const MAX_CONNECTIONS = 10_000;
 /**
  * The listen backlog: connections that the kernel holds until we accept them. Beyond it the kernel drops a client's
- * packet, and the client asks again a second later. So it is large: we accept and refuse a crowd faster than that.
+ * packet, and the client asks again a second later. So it is large: we need less time to accept a crowd and refuse it.
  */
 export const MAX_WAITING_CONNECTIONS = 4_096;
-/** Connections of one address; an address is formed as for requests without a key. */
+/** The most connections of one address, which has the same form as for counting requests without a key. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 /** If the maximum is smaller, the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
@@ -25,7 +25,7 @@ const CROWD = 0.9;
 /** Beyond one of these bounds no connection may have a second request waiting, and no client may stop reading. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
-/** Memory of all incomplete bodies. Beyond it the body that began first is given up. */
+/** The most memory of all incomplete bodies. Beyond it, the body that began first is given up. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 
 /** A client that does not read its replies holds its connection no longer than this. */
@@ -57,7 +57,7 @@ export interface ConnectionOptions {
   maxConnections: number;
   /** The number of threads: each has its share of the bounds that hold for all. */
   threads?: number;
-  /** The name under which a socket's address is counted; undefined: all may be one proxy's, and none is counted. */
+  /** The name under which a socket's address is counted. Absent behind a proxy, whose address all sockets have. */
   addressOf?(socketAddress: string | undefined): string;
   /** Called when connections were refused, with the counts since the start. */
   onRefused?(refused: Refused): void;
@@ -83,7 +83,7 @@ export class Connections {
 
   /**
    * Looks now and then for clients that have stopped reading. `server.timeout` would end them too, but sets a timer
-   * anew for every request, which costs two hundredths of a request's time.
+   * anew for every request, which costs 2 % of a request's time.
    */
   constructor(server: Server, options: ConnectionOptions) {
     this.server = server;
@@ -118,7 +118,7 @@ export class Connections {
 
   #take(socket: Socket): void {
     const { addressOf, maxConnections, now } = this.#options;
-    const connection = new Connection(++this.#count, socket, this, now()); // also for a refused one: node:http may ask
+    const connection = new Connection(++this.#count, socket, this, now()); // made even if refused: node:http may ask
     const address = addressOf?.(socket.remoteAddress);
     if (address !== undefined && !this.#enter(address, socket)) {
       this.refused.address++;
@@ -178,7 +178,7 @@ export class Connections {
     this.#bodies.set(body, bytes);
     for (const [oldest] of this.#bodies) {
       if ((this.#options.threads ?? 1) * this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
-      oldest.giveUp(); // which calls `letGo`
+      oldest.giveUp(); // this calls `letGo`
     }
   }
 
@@ -195,28 +195,28 @@ export class Connections {
     this.#options.onRefused?.(this.refused);
   }
 
-  /** Closes idle connections, and refuses half a request head. Connections with replies to send are left. */
+  /** Closes idle connections, and calls `refuse` for half a request head. Leaves connections with replies to send. */
   #endIdle(refuse: (connection: Connection) => void): void {
     this.server.closeIdleConnections();
     for (const connection of this.open) {
       const { socket, pending, isEnding, early, refusal } = connection;
       if (socket.bytesRead === 0)
-        socket.destroy(); // node:http does not count it as idle: it waits for a request
+        socket.destroy(); // node:http does not count a connection as idle before its first request
       else if (pending.length + socket.writableLength > 0 || isEnding || early?.complete === false) continue;
       else if (!socket.destroyed && refusal === 'none') refuse(connection);
     }
   }
 
   /**
-   * Ends the server: no new connections, requests under way are finished, at most `maxMs` in all. `refuse` answers
-   * if only half a request head has come when `IDLE_GRACE_MS` is over: no request was begun.
+   * Ends the server within `maxMs`: accepts no new connections, and finishes the requests under way. `refuse` answers
+   * on a connection where only half a request head has come when `IDLE_GRACE_MS` is over.
    */
   async drain(maxMs: number, refuse: (connection: Connection) => void): Promise<void> {
     const began = performance.now();
-    // A flood leaves timers no turn: so the deadline is looked at wherever bytes come in, too.
+    // A flood can keep timers from running, so the deadline is also checked wherever bytes come in.
     this.#overdueAt = began + maxMs;
     for (const connection of this.open) connection.keepWaiting();
-    // Clients that have connected by now are accepted first, one in each turn of the loop: closing would reset them.
+    // Clients that have connected by now are accepted first, one in each turn of the loop: close() would reset them.
     await immediate();
     const most = this.#count + MAX_WAITING_CONNECTIONS;
     const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;
@@ -224,10 +224,10 @@ export class Connections {
     const poll = setInterval(() => {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();
-      // A connection becomes idle when its last reply is done, so this is asked again until none is left.
+      // A connection becomes idle when its last reply is done, so this is repeated until none is left.
       else if (ms >= IDLE_GRACE_MS) this.#endIdle(refuse);
     }, DRAIN_POLL_MS);
-    // node:http's own close() cuts idle connections at once; that of net only stops listening.
+    // node:http's close() ends idle connections at once; net's close() only stops listening.
     await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
     clearInterval(poll);
   }

@@ -1,4 +1,4 @@
-/** CORS: pages of another origin may use the service only if the operator allowed it, and then see all its headers. */
+/** CORS: pages of another origin may use the service only if the operator allows it. They see all its headers. */
 import type { Incoming } from './messages.ts';
 import type { Reply } from './reply.ts';
 import { checkTargetAndExpect, JSON_TYPE } from './request.ts';
@@ -8,7 +8,7 @@ Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authe
 const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
 const PREFLIGHT_SECONDS = '600';
 
-/** Headers of every reply. If one origin is allowed, caches must know that others get another reply. */
+/** Headers of every reply. If one origin is allowed, `Vary` makes caches keep a reply for each origin. */
 export function corsHeaders(origin: string | undefined): string[] {
   if (origin === undefined) return [];
   const vary = origin === '*' ? [] : ['Vary', 'Origin'];

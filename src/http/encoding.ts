@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { etagOf } from './conditions.ts';
 import { prepared, type Reply, withBody } from './reply.ts';
 
-/** How much an `Accept-Encoding` wants a coding, 0 to 1: by its name, else by `*`. Undefined: it names neither. */
+/** The weight (0 to 1) of a coding in an `Accept-Encoding`: by its name, else by `*`. Undefined: it names neither. */
 function wanted(header: string, coding: string): number | undefined {
   let any: number | undefined;
   for (const element of header.toLowerCase().split(',')) {
@@ -21,7 +21,7 @@ function prefersGzip(header: string | undefined): boolean {
   return gzip > 0 && gzip >= (wanted(header ?? '', 'identity') ?? 0);
 }
 
-/** A reply in both forms, chosen by the `Accept-Encoding`. Each has an ETag of its own: they are different bytes. */
+/** Makes both forms of a reply; the function chooses one by `Accept-Encoding`. Each form has its own ETag. */
 export function inBothForms(type: string, text: string, headers: string[] = []): (accept: string | undefined) => Reply {
   const varying = [...headers, 'Vary', 'Accept-Encoding'];
   const tagged = (reply: Reply, etag: string) =>

@@ -1,6 +1,6 @@
 /**
- * The one kind of error that reaches a client, and the catalogue of all of them. A step that refuses a request throws
- * one, or an error of its own room, which `api-errors.ts` translates; `app.ts` catches all.
+ * The one class of errors that reach a client, and the catalogue of their codes. A step that refuses a request throws
+ * such an error, or one that `api-errors.ts` translates into it; `app.ts` catches both.
  */
 export const CATALOGUE = {
   invalid_json: 400,
@@ -74,7 +74,7 @@ export function bodyInTooManyPieces(): ApiError {
 }
 
 /**
- * One message for three causes: Node 26 reports too many bytes, too many headers, and the same of trailers, alike.
+ * One message for several causes: Node 26 reports too many bytes and too many headers alike, in head and trailers.
  */
 export function headersTooLarge(): ApiError {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;

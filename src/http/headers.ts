@@ -1,7 +1,7 @@
 /**
  * The headers of a request that this service reads, in one pass into an object of one shape. node:http keeps all of
- * them, in objects whose shape depends on the names sent: for `If-None-Match` alone that takes longer than sending the
- * body that it spares.
+ * them, in objects whose shape depends on the names sent: to read `If-None-Match` from these takes longer than to send
+ * the body that it saves.
  */
 type Value = string | undefined;
 
@@ -9,7 +9,7 @@ type Value = string | undefined;
 export class RequestHeaders {
   /** The name of a header that must not be repeated, and was. */
   sentTwice: Value;
-  te: Value; // node:http itself reads it, of HTTP/1.0 requests
+  te: Value; // node:http itself reads it in HTTP/1.0 requests
   via: Value;
   host: Value;
   expect: Value;
@@ -38,7 +38,7 @@ const MOST_CHARS = Math.max(...NAMES.map(({ length }) => length));
 const NONE: readonly string[] = [];
 const BY_LENGTH = Array.from({ length: MOST_CHARS + 1 }, (_, length) => NAMES.filter((name) => name.length === length));
 
-/** `raw`: names and values in turn. */
+/** `raw`: a name, its value, a name, its value, … */
 export function readHeaders(raw: readonly string[]): RequestHeaders {
   const headers = new RequestHeaders();
   for (let i = 0; i < raw.length; i += 2) {

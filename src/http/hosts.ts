@@ -1,6 +1,6 @@
 /**
- * The protection of a listener on loopback against DNS rebinding. A page in a browser may let a name of its own resolve
- * to this machine, and then talk to a local server as to its own. It cannot own an address, `localhost` or a name
+ * Protects a listener on loopback against DNS rebinding: the owner of a web page may let a host name resolve to this
+ * machine, so that the page can talk to a local server as to its own. Nobody owns an address, `localhost` or a name
  * without a dot; any other name must be one that the operator gave.
  */
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Requests of our own: `createServer` takes the class in place of node:http's. */
+/** Our class of requests, which `createServer` uses in place of node:http's. */
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { type Connection, connectionOf, type Outgoing } from './connection.ts';
@@ -20,8 +20,8 @@ const LEAST_GROWTH_BYTES = 1_024;
 const nobodyWaits = () => {};
 
 /**
- * A request whose body is gathered as the parser finds it. A stream would cost every request three microseconds, also
- * without a body, and would end up in one Buffer all the same.
+ * A request whose body is gathered as the parser finds it. A stream would cost every request three microseconds, even
+ * one without a body, and would end up in one Buffer all the same.
  */
 export class Incoming extends IncomingMessage {
   readonly from: Connection;
@@ -34,7 +34,7 @@ export class Incoming extends IncomingMessage {
   #refusal: ApiError | undefined;
   /** True when the request is answered without its body. */
   #isUnwanted = false;
-  /** Called whenever the body's state changes: settles the promise of `body()` once that is whole, refused or lost. */
+  /** Called when the body's state changes: settles the promise of `body()` once the body is whole, refused or lost. */
   #settleBody = nobodyWaits;
 
   constructor(from: Connection) {
@@ -43,25 +43,25 @@ export class Incoming extends IncomingMessage {
     readsItself(this);
   }
 
-  // @ts-expect-error: the type has a property here, which no getter may stand for.
+  // @ts-expect-error: the type declares a property, which TypeScript lets no getter override.
   override get headers(): RequestHeaders {
     this.#headers ??= readHeaders(this.rawHeaders);
     return this.#headers;
   }
 
-  /** Neither `Upgrade` nor CONNECT is heeded: nothing else is spoken here. */
+  /** Makes node:http treat `Upgrade` and CONNECT as any other request: no other protocol is spoken here. */
   get upgrade(): boolean {
     return false;
   }
 
   set upgrade(_: boolean) {}
 
-  // @ts-expect-error: the type has a property here, which no getter may stand for.
+  // @ts-expect-error: the type declares a property, which TypeScript lets no getter override.
   override get readableEnded(): boolean {
     return this.complete; // the body was gathered: nothing is left to read
   }
 
-  /** The whole body, once it has come; refused as soon as it is known to be too long. */
+  /** Resolves with the whole body when it has come. Rejects as soon as the body is known to be too long. */
   body(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#settleBody = () => {
@@ -70,7 +70,7 @@ export class Incoming extends IncomingMessage {
         else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
         // After a 408 in the middle of the body, the request must not be executed.
         else if (this.complete && this.from.refusal !== 'sent') {
-          this.#settleBody = nobodyWaits; // else the promise, and with it the body, would stay until the reply
+          this.#settleBody = nobodyWaits; // else the promise would keep the body in memory until the reply
           resolve(this.#take());
         }
       };
@@ -99,7 +99,7 @@ export class Incoming extends IncomingMessage {
   }
 
   /**
-   * Into one buffer: a chunk may hold one byte, and a list of chunks would take hundreds of times the body's memory.
+   * Adds to one buffer: a chunk may have one byte, and a list of such chunks would take hundreds of times the memory.
    */
   #add(part: Uint8Array): void {
     if (this.from.owner.isOverdue) return void this.from.socket.destroy();
@@ -137,7 +137,7 @@ export class Incoming extends IncomingMessage {
     else this.from.throwAwayRest();
   }
 
-  /** Gives the body and lets go of its memory. */
+  /** Returns the body, and keeps no reference to it. */
   #take(): Uint8Array {
     if (this.#bytes === 0) return NOTHING;
     const body = this.#body.subarray(0, this.#bytes);
@@ -147,7 +147,7 @@ export class Incoming extends IncomingMessage {
     return body;
   }
 
-  /** Called when the reply is decided: the body is let go of, and requests that waited for this one may begin. */
+  /** Called when the reply is decided: frees the body, and lets requests begin that waited for this one. */
   decide(res: Outgoing): void {
     this.#take();
     if (this.isCutShort) this.from.endWith(res);
@@ -156,7 +156,7 @@ export class Incoming extends IncomingMessage {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#settleBody();
-    this.from.owner.letGo(this); // also if the request is complete
+    this.from.owner.letGo(this); // even if the request is complete
     super._destroy(error, done);
   }
 }
@@ -173,7 +173,7 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
 });
 
 /**
- * Called by node:http for each message. A flood that was refused only in a handler would cost two objects a message.
+ * Called by node:http for each message. If floods were refused in a handler, each message would cost two objects.
  */
 function make(socket: Socket): object {
   const from = connectionOf(socket);

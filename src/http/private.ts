@@ -1,7 +1,7 @@
 /**
  * The undocumented parts of node:http that this program uses: three fields, each for speed alone. Without them every
- * reply has the same bytes, as test/http/both-ways.test.ts shows. That test fails on a Node without one of the first
- * two, test/http/bodies.test.ts on one without the third.
+ * reply has the same bytes, as test/http/both-ways.test.ts shows. That test fails on a Node that lacks one
+ * of the first two fields; test/http/bodies.test.ts fails on a Node that lacks the third.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -46,8 +46,8 @@ interface Parser {
 }
 
 /**
- * Stops the callback for pieces of a body: the packet that is being parsed may hold ten thousand of them. Gives the
- * function that undoes it, which must be called before the parser serves another connection.
+ * Stops the callback for pieces of a body: the packet that is being parsed may hold ten thousand of them. Returns a
+ * function that undoes this, which must be called before the parser serves another connection.
  */
 export function muteBody(socket: Socket): () => void {
   const parser = (socket as { parser?: Parser | null }).parser;

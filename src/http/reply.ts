@@ -1,4 +1,4 @@
-/** Writes every response but those that the lab breaks: through node:http or, after a parse error, to the socket. */
+/** Writes every response except those that the lab breaks: through node:http or, after a parse error, to the socket. */
 import { STATUS_CODES, validateHeaderValue } from 'node:http';
 import type { Connection, Outgoing } from './connection.ts';
 import { type ApiError, CATALOGUE, MAX_BODY_BYTES } from './errors.ts';
@@ -10,13 +10,13 @@ export interface Reply {
   status: number;
   /** Headers of this reply alone. Flat: name, value, name, value. */
   headers: string[];
-  /** The body, one character a byte (`latin1`), so that head and body leave as one string. */
+  /** The body, one character for each byte (`latin1`), so that head and body are sent as one string. */
   body: string;
   /** The text of `headers`, if the reply is `prepared`. */
   lines?: string;
   /** The ETag; present if the client may store this reply, and revalidate it. */
   etag?: string;
-  /** The 304 in its place, made when it is first needed. */
+  /** The 304 that may be sent instead, made when it is first needed. */
   unchanged?: Reply;
 }
 
@@ -60,7 +60,7 @@ export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | '
 
 /** A reply that will be sent more than once: its lines are put together now. */
 export function prepared<R extends Reply>(reply: R): R {
-  // Through a Buffer: V8 keeps concatenated strings as a tree (a rope), which would be walked through at each sending.
+  // Through a Buffer: V8 keeps concatenated strings as a tree (a rope), which would be walked each time it is sent.
   reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
   return reply;
 }
@@ -78,7 +78,7 @@ export function headersOf(reply: Reply, about: About): string[] {
   return lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
 }
 
-/** Throws, as `writeHead` does, on a value that would not stay on its line (response splitting). */
+/** Headers as lines. Throws, as `writeHead` does, on a value that would not stay on its line (response splitting). */
 function linesOf(headers: readonly string[]): string {
   let lines = '';
   for (let i = 0; i < headers.length; i += 2) {
@@ -126,7 +126,7 @@ function isRestUnwanted(req: Incoming): boolean {
   return length > MAX_BODY_BYTES || expectOf(req) !== undefined;
 }
 
-/** Answers on a connection after a parse error, where nothing more can be read, and ends it. */
+/** Answers after a parse error, when nothing more can be read, and ends the connection. */
 export function sendRaw(connection: Connection, reply: Reply, about: About): void {
   const close = reply.headers.includes('Connection') ? '' : 'Connection: close\r\n';
   connection.refusal = 'sent';

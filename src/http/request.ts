@@ -5,8 +5,8 @@ import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MA
 import type { Incoming } from './messages.ts';
 
 /**
- * node:http drops headers beyond this number, so that two thousand of the shortest do not become a hundred times their
- * bytes in objects. The number is above our own maximum: no request that is served has lost a header.
+ * node:http drops headers beyond this number: as objects, two thousand of the shortest would take a hundred times their
+ * bytes. The number is above our own maximum, so no request that is served has lost a header.
  */
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
 const MAX_TARGET_CHARS = 2_048;
@@ -74,7 +74,7 @@ export function expectOf(req: Incoming): string | undefined {
   return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
 }
 
-/** The whole body, as bytes. Throws, or rejects, as soon as it is known to be too long. */
+/** The whole body, as bytes. Throws, or rejects, as soon as the body is known to be too long. */
 export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined)

@@ -9,7 +9,7 @@ import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
-/** The delay with which a time-out is noticed; node's own 30 s would let a slow client outlive the limits by far. */
+/** A time-out is noticed this late at most; with node's own 30 s, a slow client could far exceed the time-outs. */
 const CHECKING_INTERVAL_MS = 2_000;
 /** The longest time until a head that never ends gets its 408. */
 export const MAX_HEAD_MS = HEADERS_TIMEOUT_MS + CHECKING_INTERVAL_MS;
@@ -18,7 +18,7 @@ export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
 interface ServerOptions extends Omit<Partial<ConnectionOptions>, 'begin'> {
   /** Answers a request that node:http could parse. */
   handle(req: Incoming, res: Outgoing): void;
-  /** Answers on a connection without a request that could be parsed, or with half of one. */
+  /** Answers if a request could not be parsed, or did not arrive completely. */
   refuse(connection: Connection, error: ApiError): void;
   /** How long a client may leave a connection unused. */
   keepAliveSeconds?: number;
@@ -28,25 +28,25 @@ export function createServer(options: ServerOptions): Connections {
   const { handle, refuse, keepAliveSeconds = DEFAULT_KEEP_ALIVE_SECONDS } = options;
   const server = http.createServer({
     IncomingMessage: RequestClass,
-    ServerResponse: Outgoing as never, // the type wants one for requests of the class above, as node:http makes it
+    ServerResponse: Outgoing as never, // the type does not see that its requests are of the class above
     headersTimeout: HEADERS_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     keepAliveTimeout: keepAliveSeconds * 1_000,
     maxHeaderSize: MAX_HEADER_BYTES,
     insecureHTTPParser: false,
-    requireHostHeader: false, // node would answer by itself; checkMessage does
+    requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
     noDelay: true,
   });
   const begin = (res: Outgoing) => {
     const req = res.req as unknown as Incoming;
-    // node:http drops the rest of this packet, but would parse the next ones as HTTP: so this reply is the last.
+    // node:http drops the rest of this packet, but would parse later packets as HTTP: so this reply is the last.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
     if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
     handle(req, res);
   };
   const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
-  // Its listener runs before node:http parses any bytes of a connection.
+  // The listener that this adds runs before node:http parses any bytes of a connection.
   const connections = new Connections(server, { ...options, begin, now, maxConnections });
   server.timeout = 0; // see Connections
   server.maxRequestsPerSocket = 0;
@@ -96,7 +96,7 @@ function asApiError(error: ParserError): ApiError {
       return new ApiError('request_timeout', 'the request did not arrive in time');
     case 'HPE_INVALID_METHOD':
       return badRequest(`the request does not begin with a method that is served here: ${ALL_METHODS}`);
-    case 'HPE_INVALID_VERSION': // also where a line feed follows alone
+    case 'HPE_INVALID_VERSION': // also if the line ends without a carriage return
       return badRequest(
         'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
       );

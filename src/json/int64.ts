@@ -1,4 +1,4 @@
-/** Integers of 64 bits: a number where exact, a bigint beyond 2^53. A template literal writes both as JSON does. */
+/** Integers of 64 bits: a number where it is exact, else a bigint. A template literal writes both as JSON does. */
 export type Int64 = number | bigint;
 
 export const MIN_INT64 = -(2n ** 63n);

@@ -4,7 +4,7 @@ import { type Int64, MAX_INT64, MIN_INT64 } from './int64.ts';
 import { Decimal, type JsonValue } from './reader.ts';
 import { countCharacters } from './text.ts';
 
-/** Every way in which a JSON value is not the object that was asked for. */
+/** All faults of a JSON value that is not the object that was asked for. */
 export class InvalidMembers extends Error {
   constructor(violations: readonly string[]) {
     super(allFaults(violations));
@@ -14,7 +14,7 @@ export class InvalidMembers extends Error {
 /**
  * Asks for the members of an object one by one and gathers their faults. A member that was asked for is required,
  * unless a fallback is given. The values that the methods return are valid only once `end` has returned: until then
- * one may stand for a member that is missing or wrong.
+ * a value may be a stand-in for a member that is missing or wrong.
  */
 export class Members {
   readonly #members: Map<string, JsonValue>;
@@ -106,7 +106,7 @@ export class Members {
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Map) return 'an object';
-  // The number as it was sent: a number is right here, but not this one.
+  // As it was sent: the value may be a number, but not this one.
   if (value instanceof Decimal) return excerpt(value.text).replaceAll('"', '');
   return typeof value === 'string' ? excerpt(value) : String(value);
 }

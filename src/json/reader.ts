@@ -44,7 +44,7 @@ const PARTS = [
 ];
 const ESCAPED = new RegExp(`(?:${PARTS.map(({ source }) => source).join('|')})*`, 'y');
 
-/** From this length on `slice` makes no copy, but a view that keeps the whole text in memory: a name, its body. */
+/** From this length on `slice` makes no copy, but a view: a stored name would keep its whole body in memory. */
 const MIN_SLICE_LENGTH = 13;
 
 class Reader {
@@ -167,7 +167,7 @@ class Reader {
     return next;
   }
 
-  /** Not charCodeAt alone: after the end it gives NaN, which makes the code slow. */
+  /** The code at an index. `charCodeAt` alone gives NaN after the end, which makes the code slow. */
   #code(at: number): number {
     return at < this.#text.length ? this.#text.charCodeAt(at) : -1;
   }

@@ -21,7 +21,7 @@ export function decode(bytes: Uint8Array): string {
   return text;
 }
 
-/** Decoding puts U+FFFD in place of ill-formed bytes; encoded again, the text first differs at the first of them. */
+/** The text before the first ill-formed byte. Decoded, that is U+FFFD; encoded again, the bytes first differ there. */
 function beforeIllFormed(buffer: Buffer, text: string): string {
   const again = Buffer.from(text);
   let at = 0;

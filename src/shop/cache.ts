@@ -1,6 +1,6 @@
 /**
- * Replies by the text that asked for them: a query, an id. All of them are dropped with the first request after any
- * animal changed, or when there are too many; so a cached reply is never older than the durable state.
+ * Replies by the text that asked for them, which is a query or an id. All of them are dropped with the first request
+ * after any animal changed, or when there are too many; so a cached reply is never older than the durable state.
  */
 import { prepared, type TaggedReply } from '../http/reply.ts';
 
@@ -22,7 +22,7 @@ export class ReplyCache {
   }
 
   #add(asked: string, reply: TaggedReply): TaggedReply {
-    const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // of the 304 in its place, too
+    const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // also for its 304
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);
     this.#bytes += bytes;

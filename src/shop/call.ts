@@ -45,12 +45,12 @@ export type Handler = (shop: Shop, call: Call) => Reply | Promise<Reply>;
 /** The handler of a GET. */
 export type ReadHandler = (shop: Shop, call: ReadCall) => TaggedReply;
 
-/** The handler of a GET, which answers 304 where the request's conditions say so. */
+/** The handler of a GET, which answers 304 or 412 if the request's conditions say so. */
 export function reading(handler: ReadHandler): Handler {
   return (shop, call) => underConditions(call.conditions, handler(shop, call));
 }
 
-/** An id out of a path; 0 (never an id) unless it is an integer from 1 to 2^53 − 1. */
+/** The id in a path; 0 (never an id) unless the text is an integer from 1 to 2^53 − 1. */
 export function idParam(text: string): number {
   const id = parseInt64(text);
   return typeof id === 'number' && id > 0 ? id : 0;

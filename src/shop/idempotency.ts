@@ -20,7 +20,7 @@ const DISPLAYED = /%"(?:[\x20\x21\x23\x24\x26-\x7e]|%[\da-f]{2})*"/;
 const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
 const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
-/** The header's key, a structured string or bare; undefined where none was sent. */
+/** The key in the header, as a structured string or bare; undefined if none was sent. */
 function idempotencyKeyOf(store: Shop['store'], call: Call): IdempotencyKey | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
@@ -62,7 +62,7 @@ export function makeIdempotently<D extends Change, R>(
   return call.write(decide).finally(() => underWay.delete(id));
 }
 
-/** The first reply, marked. */
+/** The first reply, with a header that marks it as a repetition. */
 export function replayed(first: Reply): Reply {
   return { ...first, headers: [...first.headers, 'Idempotent-Replayed', 'true'] };
 }

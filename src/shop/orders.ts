@@ -72,7 +72,7 @@ function placed(order: Order): Reply {
   return jsonReply(201, orderJson({ ...order, status: 'placed' }), ['Location', `/v1/store/orders/${order.id}`]);
 }
 
-/** A new order, with all violations in one message. If only the animal is unknown, the write rejects it. */
+/** Reads a new order. Throws all violations in one message. If only the animal is unknown, the write throws that. */
 function readNewOrder({ store }: Shop, value: JsonValue): Int64 {
   const members = new Members(value);
   const isMissing = (id: Int64) => typeof id !== 'number' || store.read.pets.get(id) === undefined;

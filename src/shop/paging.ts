@@ -27,7 +27,7 @@ export function readPageRequest<S extends string>(query: string, statuses: reado
   return { limit, after, status };
 }
 
-/** The id after which a list of ids 1, 2, 3, … goes on. */
+/** The id after which a page of ids 1, 2, 3, … begins. */
 export function firstAfter(after: Int64 | undefined): number {
   return after === undefined || after < 0 ? 0 : Number(after);
 }

@@ -16,7 +16,7 @@ export const NAME_LENGTH = { min: 1, max: 255 };
 
 /** When `GET /v1/pets/{petId}` was deprecated. */
 const DEPRECATED_AT = Date.UTC(2025, 11, 5);
-/** From this moment on it is gone. */
+/** From this moment on, that endpoint answers 410. */
 const REMOVED_AT = Date.UTC(2030, 11, 5);
 
 export const GET_PET_HEADERS = [
@@ -40,7 +40,7 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const wanted = readNewPet(shop, body);
-  const by = call.caller.id; // a copy: the waiting write must not keep `call`, and with it the body, in memory
+  const by = call.caller.id; // a copy: the waiting write must not keep `call` and its body in memory
   const again = (ahead: Ahead, made: FirstResult) => {
     const pet = asMade(ahead, made);
     return saysTheSame(pet, wanted) && pet;
@@ -71,7 +71,7 @@ export function getPet(shop: Shop, call: ReadCall): TaggedReply {
   });
 }
 
-/** A NewPet, with all violations in one message. If only the category is unknown, the write rejects it. */
+/** Reads a NewPet. Throws all violations in one message. If only the category is unknown, the write throws that. */
 function readNewPet({ store, categories }: Shop, value: JsonValue): NewPet {
   const members = new Members(value);
   const name = members.text('name', NAME_LENGTH);

@@ -1,6 +1,6 @@
 /**
- * The model: things, the changes to them, and two seams: `Store` for the rooms above, `Journal` for engines. No file,
- * no process, no HTTP is known here.
+ * The model: things, the changes to them, and two interfaces: `Store` for those who read and write things, `Journal`
+ * for engines. Nothing here knows of files, processes or HTTP.
  */
 import type { Int64 } from '../json/int64.ts';
 
@@ -66,7 +66,7 @@ export interface ApiKey {
   environment: Environment;
   createdAt: number;
   revokedAt?: number;
-  /** By how much the lab has advanced this key's clock. */
+  /** The time by which the lab has advanced this key's clock. */
   clockAdvanceMs?: number;
   /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
   secrets: { digest: string; endsAt?: number }[];
@@ -92,7 +92,7 @@ export interface IdempotencyKey {
   at: number;
 }
 
-/** The first result under an Idempotency-Key. `status`: that of the new thing at that time. */
+/** The first result under an Idempotency-Key. `status`: the status that the new thing had then. */
 export interface FirstResult {
   id: number;
   status: PetStatus | OrderStatus;
@@ -116,9 +116,9 @@ export type Change =
   /** Adds a key, or replaces the one with the same id. */
   | { op: 'setKey'; key: ApiKey; at?: number }
   | { op: 'usage'; at: number; entries: Usage[] }
-  /** A seed, and the lab's reset: no orders and idempotency records, these categories, these animals from id 1 on. */
+  /** A seed, or the lab's reset: these categories and animals (ids from 1), no orders or idempotency records. */
   | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
-  /** The lab: time passes for one key, and so for its idempotency records. `usage`: that of the key from then on. */
+  /** The lab: time passes for one key, and so for its idempotency records. `usage`: the key's usage from then on. */
   | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
   /** This and the next two stand only in a whole state (the first batch of a file), beside changes of other kinds. */
   | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
@@ -197,7 +197,7 @@ export interface Ahead {
   firstResult: Reading['firstResult'];
 }
 
-/** The seam for the rooms above. */
+/** The interface for those who read and write things. */
 export interface Store {
   readonly read: Reading;
   /** The most heap that the content may take. */
@@ -217,17 +217,17 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** The seam for engines: one list of batches, which several processes may share. */
+/** The interface for engines: one list of batches, which several processes may share. */
 export interface Journal {
   /** Reads the whole log into an empty state (state.ts). */
   replay(state: Reading & { apply(changes: readonly Change[]): void }): Promise<void>;
   /**
-   * Resolves with undefined when the batch is durable. If another process was first, resolves with its changes that
-   * `follow` has not delivered: then nothing of the batch was kept, and it is decided again on top of them. Rejects
-   * with a StoreError. One call at a time.
+   * Resolves with undefined when the batch is durable. If another process was first, resolves with those of its
+   * changes that `follow` has not delivered: nothing of the batch was kept, and it is decided again on top of them.
+   * Rejects with a StoreError. One call at a time.
    */
   append(batch: Change[]): Promise<Change[] | undefined>;
-  /** `follower` is called with the changes of others. An append under way then resolves with any further ones. */
+  /** `follower` is called with the changes of other processes. `append` then returns only those not delivered so. */
   follow?(follower: (changes: Change[]) => void): void;
   close(): Promise<void>;
 }
@@ -236,7 +236,7 @@ export interface Journal {
  * - full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
  * - unavailable: not kept; the database cannot be reached, or a change that it rests on may be lost.
  * - busy: not accepted, the queue is full. closed: not accepted, the store is closed or has failed.
- * - rejected: the change itself is too large. quota: not accepted, its caller has its maximum.
+ * - rejected: the change itself is too large. quota: not accepted, its caller has reached a maximum.
  */
 type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected' | 'quota';
 
