@@ -72,7 +72,7 @@ export class StateAhead implements Ahead, Tables {
   readonly categories: Layer<Int64, KeptCategory>;
   readonly keys: Layer<string, ApiKey>;
   readonly idempotency: Layer<string, FirstResult>;
-  /** Decisions never read it. */
+  /** Changes write it; decisions never read it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
   readonly #bytes: Bytes;
@@ -128,21 +128,24 @@ export class StateAhead implements Ahead, Tables {
     perform(change, this);
   }
 
-  /** Throws if memory differs from the decided state: a bug, and nothing more may be answered out of it. */
+  /** Throws if memory differs from the decided state: that is a bug, and no further answer may rest on this memory. */
   checkAgainst({ counters }: State): void {
     for (const name of Object.keys(counters) as (keyof Counters)[]) {
       if (counters[name] !== this.counters[name]) throw new Error(`${name} is not as it was decided`);
     }
   }
 
-  /** Never refuses a change that makes nothing larger, nor one of an existing key: it may be a revocation. */
+  /**
+   * Throws if a change does not fit. A change that makes nothing larger always fits, and so does a change of a known
+   * key, which may be a revocation.
+   */
   #mustFit(change: Change, { total, isLarger, share, by }: Growth): void {
     if (!isLarger || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
     if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
     if (share > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
   }
 
-  /** The bound of one caller does not hold for an import, which is the operator's. */
+  /** The bound of one caller does not apply to an import: the operator runs it. */
   #takeRoom({ caller, at }: IdempotencyKey): void {
     const left = ({ id, made }: IdempotencyRecord) => msLeft(id, made, at, this);
     const take = (name: string, max: number, queue: RecordQueue) => {

@@ -6,10 +6,10 @@ import { StoreError } from './model.ts';
 /** The most keys, and the most categories. */
 export const MAX_KEYS = 1_000_000;
 export const MAX_CATEGORIES = 1_000_000;
-/** Idempotency records that have not ended. At a bound, requests with a new Idempotency-Key fail until one ends. */
+/** The most idempotency records that have not ended. Any new Idempotency-Key is then refused until a record ends. */
 export const MAX_IDEMPOTENCY_RECORDS = 1_000_000;
 export const MAX_IDEMPOTENCY_RECORDS_OF_KEY = 100_000;
-/** No key fills the store alone: it may add at most half of what the heap allows. */
+/** No key fills the store alone: its share is the maximum of the store divided by this. */
 export const KEYS_THAT_FILL_IT = 2;
 
 /** A bound is reached: of one caller (`caller`) or of all. The message is for the client. */

@@ -9,7 +9,7 @@ import type { ApiKey, Change } from './model.ts';
 
 /** An animal with its place in a table, without its texts. (An object takes 24 bytes, and 8 for each member.) */
 const PET_BYTES = 68;
-/** An order with its animal, which becomes an object of its own when its status changes. */
+/** An order, and the new object of its animal: the order changes the animal's status. */
 const ORDER_BYTES = 152;
 const CATEGORY_BYTES = 60;
 const RECORD_BYTES = 184;
@@ -17,10 +17,10 @@ const RECORD_BYTES = 184;
 const KEY_BYTES = 420;
 const SECRET_BYTES = 240;
 
-/** V8 takes two bytes a character if one is beyond Latin-1; counted so if one is beyond ASCII. */
+/** V8 takes two bytes a character if any is beyond Latin-1. To be quick, this takes two if any is beyond ASCII. */
 const textBytes = (text: string): number => 24 + text.length * (Buffer.byteLength(text) === text.length ? 1 : 2);
 
-/** A small integer (31 bits) lies in the member itself. */
+/** A small integer (32 bits) takes no bytes of its own: it lies in the member. */
 function int64Bytes(value: Int64): number {
   if (typeof value === 'bigint') return 24;
   return value === (value | 0) ? 0 : 16;
@@ -82,7 +82,7 @@ export interface Growth {
   ofKeys: number;
   isLarger: boolean;
   records: string[];
-  /** The content of the key that asks (`by`), with this change. */
+  /** The bytes of content of the key that asks (`by`), with this change. */
   own: number;
   replaced: Replaced;
   /** `own`, and the bytes of that key's idempotency records. */
@@ -91,8 +91,8 @@ export interface Growth {
 }
 
 /**
- * All bytes of the content, and the share that each key has added. With `below` it starts with the values there, and
- * does not change them.
+ * All bytes of the content, and the bytes that each key has added. With `below`, it starts from the values there, and
+ * leaves those unchanged.
  */
 export class Bytes {
   total = 0;
@@ -109,7 +109,7 @@ export class Bytes {
     this.#ofKeys = below.#ofKeys;
   }
 
-  /** The animals and orders that a key has added, and the categories that it was the last to set. */
+  /** Bytes of the animals and orders that a key has added, and of the categories that it was the last to set. */
   addedBy(key: string): number {
     return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
   }
@@ -118,7 +118,7 @@ export class Bytes {
     return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
   }
 
-  /** The growth by a change; to be called before the change is performed, with the tables as they were `before`. */
+  /** The growth by a change. It must be called before the change is performed: `before` are the tables without it. */
   after(change: Change, before: Before): Growth {
     const content = contentBytes(change);
     const replaced = replacedBy(change, before);
@@ -156,7 +156,7 @@ export class Bytes {
     if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#added.set(key, bytes);
   }
 
-  /** Counts off a record that has ended. */
+  /** Subtracts a record that has ended. */
   forget(id: string): void {
     this.total -= recordBytes(id);
     this.#addToRecords(id, -recordBytes(id));
@@ -167,7 +167,7 @@ export class Bytes {
     this.#records.set(key, this.recordsOf(key) + bytes);
   }
 
-  /** By key: the same content has the same digest, in whatever order its keys came. */
+  /** Sorted by key, so that the same content has the same digest, in whatever order the keys came. */
   shares(): [key: string, bytes: number][] {
     return [...this.#added].filter(([, bytes]) => bytes > 0).sort(([a], [b]) => (a < b ? -1 : 1));
   }

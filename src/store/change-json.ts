@@ -1,6 +1,6 @@
 /**
- * Changes as JSON, the content of both engines' logs, so that one proof holds for both. An int64 beyond 2^53 is a
- * decimal string: any JSON reader reads it without loss.
+ * Changes as JSON. The logs of both engines hold this text, so one proof serves both. An int64 beyond 2^53 is a decimal
+ * string: any JSON reader reads it without loss.
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { Int64 } from '../json/int64.ts';
@@ -10,7 +10,7 @@ import type { Change, Counters, IdempotencyKey, Pet, Proof, Whole } from './mode
 import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
-/** The last record of a whole state, so that no part can be missing. `time`: the latest store time in any record. */
+/** The last record of a whole state, with which no part is missing. `time`: the latest store time in any record. */
 interface End {
   op: 'proof';
   counters: Counters;
@@ -32,7 +32,7 @@ export class VersionError extends Error {
   }
 }
 
-/** The JSON object without its opening brace, so that its place in a file can stand before it. */
+/** The JSON object without its opening brace: in a file, the checksum and the place of the line come before it. */
 export function encode(entry: Entry): string {
   if (entry.op === 'addPet') return addPetJson(entry.pet, entry.once, entry.by);
   try {
@@ -56,7 +56,7 @@ function addPetJson(
   return `"op":"addPet","pet":{${pet}}${once ? `,"once":${JSON.stringify(once)}` : ''}${who}}`;
 }
 
-/** Checks a line as JSON.parse gave it, throws if it is no change by its shape, and revives each int64 in place. */
+/** Takes a line from JSON.parse. Throws if it does not have the shape of a change; turns texts into int64, in place. */
 export function decode(line: object): Entry {
   const { op } = line as { op?: unknown };
   if (typeof op !== 'string') throw new Error('it holds no change');
@@ -106,8 +106,8 @@ export function prove(state: State): Proof {
 }
 
 /**
- * Takes in the lines of a state, one by one; throws if they do not match the last one, the proof. `encoded`: the text
- * of the entry. Without a state, only the digest is compared.
+ * Returns a function that takes the lines of a whole state one by one. At the last line, the proof, it throws if the
+ * lines before do not match. `encoded`: the text of the entry. Without a state, only the digest is compared.
  */
 export function loaderOf(state: State | undefined): (entry: Entry, encoded: string | Buffer) => void {
   const hash = createHash('sha256');

@@ -114,7 +114,7 @@ export function timeOf(change: Change): number {
   return ('once' in change && change.once?.at) || 0;
 }
 
-/** Ids, if there are any, are left out. */
+/** Animals as columns. Their ids, if they have any, are left out. */
 export const columnsOf = (pets: NewPet[]): PetColumns => ({
   names: pets.map(({ name }) => name),
   categoryIds: pets.map(({ categoryId }) => categoryId),
@@ -141,7 +141,7 @@ export function firstResultIn(
   return made && msLeft(id, made, once.at, to) > 0 ? made : undefined;
 }
 
-/** Neither a caller's id nor an Idempotency-Key (visible ASCII) holds a line feed. */
+/** The id of a record: neither a caller's id nor an Idempotency-Key (visible ASCII) holds the line feed. */
 export const idempotencyId = (kind: IdempotentKind, { caller, key }: IdempotencyKey): string =>
   `${kind}\n${caller}\n${key}`;
 
@@ -155,7 +155,10 @@ function addPets(first: number, { names, categoryIds, statuses }: PetColumns, to
   to.pets.load(first, statuses, petAt);
 }
 
-/** Gives `count` ids from `first` on, which must be the next id; in a whole state a repair may have left some out. */
+/**
+ * Gives out `count` ids from `first` on. `first` must be the next id. With `mayLeap` (in a whole state) it may be
+ * higher, for a repair may have left ids out.
+ */
 function give(thing: 'pet' | 'order', first: number, count: number, { counters }: Tables, mayLeap = false): void {
   const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';
   const next = counters[counter];

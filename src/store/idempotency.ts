@@ -1,6 +1,6 @@
 /**
- * Idempotency records, by id and in order of age: of all, and of each caller. Linked lists, because a record leaves
- * from anywhere: in the lab time passes faster for one caller than for the others.
+ * Idempotency records by id, and in queues by age: one of all records, and one for each caller. The queues are linked
+ * lists, because a record may leave from the middle: in the lab, time passes faster for one caller than for the others.
  */
 import type { FirstResult } from './model.ts';
 
@@ -114,7 +114,8 @@ export class IdempotencyRecords {
 }
 
 /**
- * How many records still fit in one batch: the bound minus the existing ones. A record that has ended makes room.
+ * The number of records that still fit in one batch: the bound minus the existing ones. A record that has ended makes
+ * room.
  */
 export class RecordRoom {
   #left: number;

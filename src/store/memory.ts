@@ -1,12 +1,13 @@
 /**
  * The one store: all content in memory, and every change in a journal first (write-ahead log, group commit). All
- * waiting writes become one batch: it is decided, one write after the other, on the state ahead; appended; applied to
- * memory; answered. Writes that come meanwhile wait, undecided.
+ * waiting writes become one batch. The store decides them one after the other on the state ahead, appends their
+ * changes to the journal, applies the changes to memory, and answers. Writes that come meanwhile wait, undecided.
  *
- * Store time starts at the machine's clock and runs on the monotonic one: setting the machine's clock moves it only at
- * a start. A start goes on from the last record instead, if the clock stands before it or implausibly far after it. So
- * a clock that is years wrong makes no idempotency record expire, and gives back no day's count and no ban. The price:
- * if the service was stopped for more than 30 days, idempotency records are kept longer.
+ * A start sets store time by the machine's clock. From there it runs on the monotonic clock, so setting the machine's
+ * clock has no effect before the next start. If the machine's clock is before the last record, or implausibly far after
+ * it, store time goes on from that record. So a clock that is years wrong makes no idempotency record expire, and
+ * resets no daily count and no ban. The price: if the service was stopped for more than 30 days, idempotency records
+ * are kept longer.
  */
 import type { Clock } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
@@ -37,7 +38,7 @@ interface Write {
   decide(ahead: Ahead): Decided;
   resolve(decided: Decided): void;
   reject(error: unknown): void;
-  /** The outcome: exactly one of the two. */
+  /** The outcome: exactly one of these two is set. */
   decided?: Decided;
   refusal?: unknown;
 }
@@ -104,7 +105,7 @@ export class MemoryStore implements Store {
 
   async #commit(): Promise<void> {
     for (;;) {
-      // Later in this turn of the event loop: all writes that it reads from sockets go into the same batch.
+      // Goes on after this turn of the event loop has read from sockets: all writes read there go into one batch.
       await new Promise((resolve) => setImmediate(resolve));
       if (this.#waiting.length === 0) break;
       const batch = this.#waiting;
@@ -117,8 +118,8 @@ export class MemoryStore implements Store {
 
   /**
    * True if the batch is durable; otherwise its callers were rejected. If another process was first, the batch is
-   * decided again on top of its changes. Nobody catches a throw of `apply`: it is a bug, memory would differ from the
-   * durable state, and the process ends.
+   * decided again on top of that process's changes. No code catches a throw of `apply`: it is a bug that makes
+   * memory differ from the durable state, so the process ends.
    */
   async #keep(batch: Write[]): Promise<boolean> {
     for (;;) {
@@ -182,8 +183,8 @@ function decideOn(ahead: StateAhead, batch: Write[]): Change[] {
 }
 
 /**
- * Rejects a batch that could not be appended. A refusal or a repeat in it has changed nothing: it gets `unavailable`
- * (certainly not kept) even if the changes get `unknown`.
+ * Rejects a batch that could not be appended. Where its changes get `unknown`, its refused and repeated writes get
+ * `unavailable` (certainly not kept), for they have changed nothing.
  */
 function refuse(batch: Write[], error: StoreError): void {
   const why = `an earlier write that this one rests on may not be kept: ${error.message}`;

@@ -25,14 +25,14 @@ export interface Pet {
 
 export type NewPet = Omit<Pet, 'id'>;
 
-/** Animals of consecutive ids, as columns: half as long in JSON as an object for each, and quicker to read. */
+/** Animals with consecutive ids, as columns: in JSON half as long as a list of objects, and quicker to read. */
 export interface PetColumns {
   names: string[];
   categoryIds: Int64[];
   statuses: PetStatus[];
 }
 
-/** `T` if `K` are all its members, else `never`: a JSON template that lacks a new member does not compile. */
+/** `T` if `K` names all its members, else `never`: a JSON template that lacks a new member does not compile. */
 export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
 
 export interface Order {
@@ -48,7 +48,7 @@ export interface Category {
   name: string;
 }
 
-/** `by`: the key that set it last. Its bytes count to the share of that key; those of a seed count to nobody's. */
+/** `by`: the key that set it last, to whose share its bytes count. A category of a seed counts to nobody's share. */
 export type KeptCategory = Category & { by?: string };
 
 /** The most slots that the limiter's arrays hold. A repair, which skips a million of them, must not go beyond. */
@@ -72,7 +72,7 @@ export interface ApiKey {
   secrets: { digest: string; endsAt?: number }[];
 }
 
-/** The used part of a key's limits, in store time, so that it means the same after a restart. */
+/** The used part of a key's limits. Its times are store time, so that they are still right after a restart. */
 export interface Usage {
   key: string;
   dayUsed: number;
@@ -103,8 +103,8 @@ export interface FirstResult {
 export type IdempotentKind = 'addPet' | 'placeOrder' | 'import';
 
 /**
- * One change is one record of the log, for one thing or many. Times (`at`) are store time. `by`: the id of the key that
- * asked for it, to whose share of the store it counts.
+ * One change is one record of the log, for one thing or many. Times (`at`) are store time. `by` is the id of the key
+ * that asked for the change; the change counts towards that key's share of the store.
  */
 export type Change =
   | { op: 'addPet'; pet: Pet; once?: IdempotencyKey; by?: string }
@@ -171,7 +171,7 @@ export interface Reading {
     get(id: Int64): KeptCategory | undefined;
     page(after?: Int64, limit?: number): Page<KeptCategory>;
   };
-  /** A key that the batch does not change is the same object in `Ahead`: so keys may be compared by identity. */
+  /** For a key that the batch does not change, `Ahead` has the same object: so keys may be compared by identity. */
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;
@@ -204,8 +204,8 @@ export interface Store {
   readonly maxBytes: number;
   /**
    * `decide` looks at the state ahead and returns the change to perform, or throws to refuse. **It may be called
-   * several times**, each time on a newer state: it must depend on `ahead` alone (and a clock, by which a secret ends)
-   * and have no effect of its own.
+   * several times**, each time on a newer state: it must depend on `ahead` alone (and on a clock, since a secret ends
+   * at a time) and have no effect of its own.
    *
    * Resolves with the decision once it is durable and applied. A refusal, and `again`, are answered only when the
    * changes that they rest on are durable. Rejects with a StoreError if the change could not be kept.

@@ -1,8 +1,8 @@
 /**
  * The schema of every change as it is kept. A line with the right checksum may still be nonsense: written by another
- * program, or by a hand. It is checked where it is read, so that later code can rely on its shape.
+ * program, or by hand. It is checked where it is read, so that later code can rely on its shape.
  *
- * A member that is added to a change and not here does not compile.
+ * If a member is added to a change and not here, this file does not compile.
  */
 import { parseInt64 } from '../json/int64.ts';
 import { excerpt } from '../quoting.ts';
@@ -25,7 +25,7 @@ import {
   type Usage,
 } from './model.ts';
 
-/** The fault of a value, to stand after the name of a member; undefined: there is none. */
+/** Returns the fault of a value, as a text to follow the name of its member; undefined: there is none. */
 type Check = (value: unknown) => string | undefined;
 
 /** The last moment of RFC 3339, in the year 9999. */
@@ -109,7 +109,7 @@ const order = { id, petId: id, placedAt: moment };
 const category = shape<Category>({ id: int64, name });
 const once = shape<IdempotencyKey>({ caller: matching(/^[^\n]+$/), key: matching(/^[^\n]+$/), at: moment });
 const usage = shape<Usage>({ key: text, dayUsed: count, dayEndsAt: moment, banStep: count, banEndsAt: moment });
-/** The same as `check`, much faster for a valid list: a start with a million animals must not wait for this. */
+/** Returns the same as `check`, but much faster for a valid list: a start must not wait long for a million animals. */
 const quickly =
   (areWell: (items: unknown[]) => boolean, check: Check): Check =>
   (value) =>
@@ -204,7 +204,7 @@ const SHAPES: { [O in Change['op']]: Check } & { proof: Check } = {
   proof: shape({ ...LINE, op: text, counters, time: moment, proof }),
 };
 
-/** Throws if a change is not of the shape for its `op`, which this program must know. */
+/** Throws if a change is not of the shape for its `op`. The `op` must be one that this program knows. */
 export function mustFit(op: keyof typeof SHAPES, change: unknown): void {
   const wrong = SHAPES[op](change);
   if (wrong !== undefined) throw new Error(`${op}${wrong}`);

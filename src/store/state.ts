@@ -1,4 +1,4 @@
-/** The whole content in memory, and the changes that make it again out of nothing. */
+/** The whole content in memory, and the list of changes that builds it again from nothing. */
 import { Bytes } from './bytes.ts';
 import { columnsOf, firstResultIn, msLeft, perform, type Tables, timeOf } from './changes.ts';
 import { IdempotencyRecords } from './idempotency.ts';
@@ -79,7 +79,10 @@ export class State implements Tables, Reading {
     }
   }
 
-  /** The whole state: the changes that make it out of nothing, but counters and time. None depends on a later one. */
+  /**
+   * The whole state as changes that build it from nothing, except for counters and time. No change depends on a later
+   * one.
+   */
   *changes(): Generator<Change> {
     for (const pets of pieces(this.pets.rows(), isNext)) yield { op: 'pets', first: pets[0].id, ...columnsOf(pets) };
     for (const orders of pieces(this.orders.rows(), isNext)) {
@@ -132,7 +135,7 @@ export class State implements Tables, Reading {
   }
 }
 
-/** Pieces of at most as many items as a line holds; a gap between items (`follows`) begins another piece. */
+/** Splits items into pieces that fit in a line each. A gap between items (`follows` is false) begins a new piece. */
 function* pieces<T>(items: Iterable<T>, follows = (_last: T, _next: T) => true): Generator<T[]> {
   let piece: T[] = [];
   for (const item of items) {

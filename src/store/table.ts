@@ -2,7 +2,7 @@
 import type { Int64 } from '../json/int64.ts';
 import type { KeptCategory, Page } from './model.ts';
 
-/** The most rows of a chunk. Chunks instead of one array: nothing large is ever copied to grow. */
+/** The most rows of a chunk. One large array would be copied whenever it grows; chunks are not. */
 const CHUNK_ROWS = 512;
 /** Fewer rows than this are added one by one, not as a chunk of their own. */
 const FEW_ROWS = 64;
@@ -14,7 +14,7 @@ class Chunk<R extends { status: string }> {
   #rows: R[] | (() => R[]);
   #statuses: R['status'][];
 
-  /** `rows`: a function makes the rows when one of them is first needed; `statuses` are theirs. */
+  /** `rows`: the rows, or a function that makes them when one is first needed; `statuses`: those of the rows. */
   constructor(first: number, rows: R[] | (() => R[]) = [], statuses: R['status'][] = []) {
     this.first = first;
     this.#rows = rows;
@@ -35,7 +35,7 @@ class Chunk<R extends { status: string }> {
   }
 }
 
-/** Rows by id. No row is ever removed, but for all at once. */
+/** Rows by id. A single row is never removed; `clear` removes all. */
 export class Table<R extends { id: number; status: string }> {
   size = 0;
   /** Grows with every change. */
@@ -76,7 +76,8 @@ export class Table<R extends { id: number; status: string }> {
   }
 
   /**
-   * Adds rows after all others. Many rows are made only when they are first needed: no start or import waits for them.
+   * Adds rows after all others. If they are many, they are made only when one is first needed, so that no start or
+   * import waits for them.
    */
   load(first: number, statuses: R['status'][], rowAt: (i: number) => R): void {
     if (statuses.length < FEW_ROWS) {
@@ -93,7 +94,7 @@ export class Table<R extends { id: number; status: string }> {
     this.version++;
   }
 
-  /** Rows with ids above `after`, ascending (of that status). A chunk without the status is skipped. */
+  /** Rows with ids above `after`, ascending; with `status`, only rows of that status. Chunks without it are skipped. */
   page(after: number, limit: number, status?: R['status']): Page<R> {
     const items: R[] = [];
     for (let i = Math.max(0, this.#chunkOf(after + 1)); i < this.#chunks.length; i++) {

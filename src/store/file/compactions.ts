@@ -1,4 +1,4 @@
-/** The compactions of a store: one at a time, each of them counted, none once the store is being closed. */
+/** The compactions of a store: one runs at a time, each is counted, and none begins while the store is being closed. */
 import { StoreError } from '../model.ts';
 
 const NOT_DONE = new StoreError('closed', "the store's process is being stopped, and the compaction was not done");

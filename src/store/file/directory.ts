@@ -1,7 +1,7 @@
 /**
- * Finds the file of a data directory that is the store. `LOCK` names the store and the lowest file number that is
- * accepted: so neither a lost file nor an old copy goes unnoticed, and a directory that ever held a store never becomes
- * an empty one by itself.
+ * Finds the file in a data directory that is the store. `LOCK` names the store and the lowest file number that is
+ * accepted. So neither a lost file nor an old copy goes unnoticed, and a directory that once held a store is never
+ * taken for an empty one.
  */
 import { randomBytes } from 'node:crypto';
 import { shellWord } from '../../quoting.ts';
@@ -21,7 +21,7 @@ const MOVE_AWAY = 'Move it to another directory.';
 
 export const newStoreId = (): string => randomBytes(8).toString('hex');
 
-/** Throws if another user could write there, and so put anything in the place of our files. */
+/** Throws if another user could write there, and so replace our files. */
 export function refuseOthers(disk: Disk, dir: string): void {
   disk.mustBeOurs(dir, (name) => name === LOCK || name === 'admin.sock' || LIKE_OURS.test(name));
 }
@@ -39,7 +39,7 @@ export function refuseForeign(disk: Disk, dir: string): void {
 
 /** The number of the file that is the store; undefined: there never was one. */
 export function currentFile(disk: Disk, dir: string): number | undefined {
-  const mark = readMark(disk, dir); // first: a running server may rename a new file meanwhile
+  const mark = readMark(disk, dir); // read first: a running server may rename a new file meanwhile
   const files = filesIn(disk, dir);
   const file = files.at(-1);
   if (mark === undefined || (file !== undefined && file >= mark.lowest)) return file;
@@ -90,8 +90,8 @@ export interface Home {
 
 /**
  * Writes `LOCK`, so that no older file is accepted; only then removes older files and the rest of an interrupted start.
- * A file that a repair has kept stays. Without room for `LOCK`, or a descriptor, all files stay: the next start or
- * compaction tries again. True if `LOCK` is written and durable.
+ * A file that a repair has kept stays. Without room for `LOCK`, or without a descriptor for the directory, all files
+ * stay, and the next start or compaction tries again. Returns true if `LOCK` is written and durable.
  */
 export async function dropOthers({ disk, dir, fd }: Home, mark: Mark): Promise<boolean> {
   let names: string[];

@@ -1,6 +1,6 @@
 /**
- * All file calls of the store; a simulated disk stands in for them in tests. Reads are synchronous (they happen before
- * the store serves, or in another process); calls that change a file are not.
+ * All file calls of the store; tests replace them by a simulated disk. Reads are synchronous: nearly all happen before
+ * the store serves, or in another process. Calls that change a file are asynchronous.
  */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -11,7 +11,7 @@ import { openOurs, refuseOthersDirectory } from './owner.ts';
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 
-/** Errors of missing room: on the disk, in the quota, below the largest file allowed. */
+/** Errors of missing room: the disk is full, the quota is used up, or the file may not become larger. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 /** Errors of a missing program: not installed, or not for this user or machine. */
 const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
@@ -46,7 +46,7 @@ export const realDisk = {
       throw error;
     }
   },
-  /** Throws if a data directory is not the owner's alone; `isKept`: the names in it that we use. */
+  /** Throws if a data directory is not the owner's alone. `isKept` is true for the names in it that we use. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
@@ -64,7 +64,7 @@ export const realDisk = {
   /** Makes a new file; fails if there is one. */
   create: (path: string) => call<number>((done) => fs.open(path, 'wx', FILE_MODE, done)),
   openToWrite: async (path: string): Promise<number> => openOurs(path, fs.constants.O_RDWR, FILE_MODE),
-  /** Writes all of the bytes, or throws. One call may write fewer: a full disk shows itself only on the next. */
+  /** Writes all of the bytes, or throws. If the disk becomes full, one call writes fewer, and only the next fails. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
       at += await call<number>((done) => fs.write(fd, bytes, at, bytes.length - at, position + at, done));
@@ -78,7 +78,7 @@ export const realDisk = {
   /** Gives a file another name, durably. */
   rename: (from: string, to: string) => changeName(to, (done) => fs.rename(from, to, done)),
   unlink: (path: string) => call((done) => fs.unlink(path, done)),
-  /** Level by level: with `recursive`, Node tries for ever where nothing can be made, as below /proc. */
+  /** Makes one level after the other: with `recursive`, Node tries for ever where it can make none, as in /proc. */
   async makeDirectory(dir: string): Promise<void> {
     if (fs.existsSync(dir)) return;
     await realDisk.makeDirectory(dirname(dir));
@@ -87,13 +87,13 @@ export const realDisk = {
   },
   /**
    * Takes a lock by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it
-   * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `failed`: flock is
-   * missing or does not work, so that nobody is locked out. Throws if it might work another time. `fd`: the locked
-   * file, to be written by this descriptor alone.
+   * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `failed`: the
+   * reason for which we have no lock. If `isHeld` is false then, flock is missing or does not work, and nobody is
+   * locked out. Throws if another attempt might succeed. `fd`: the locked file, to be written through it alone.
    */
   lock(path: string): { fd: number; isHeld: boolean; failed?: string; release(): void } {
     const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
-    const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's may be short
+    const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
     const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
       env: { ...process.env, PATH },
       stdio: ['ignore', 'ignore', 'ignore', fd],

@@ -2,8 +2,8 @@
  * The one kind of data file, `store-000007.jsonl` (docs/formats.md): JSON lines, to be read with less and jq. The first
  * line is a header. The first batch is the state as it was when the file was begun, and ends with its counts and
  * digest; each further batch became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and a change: `n`
- * counts the lines of a batch, `"last":true` ends it. The checksum is CRC-32 over all bytes after that member up to the
- * end of the line.
+ * counts the lines of a batch, `"last":true` ends it. `crc` is the CRC-32 of all bytes after its comma up to the line
+ * feed.
  *
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
  */
@@ -23,7 +23,7 @@ export const MAX_LINE_BYTES = 4 * 1024 * 1024;
 export const MAX_BATCH_BYTES = 32 * 1024 * 1024;
 export const LINE_FEED = 10;
 const PIECE_CHARACTERS = 1024 * 1024;
-/** `{"crc":"1a2b3c4d",` */
+/** The length of `{"crc":"1a2b3c4d",` */
 export const SEAL_BYTES = 18;
 
 /** The bound of file and batch numbers, far below 2^53. */
@@ -38,7 +38,7 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` takes them from the state. */
+  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` writes those of its state. */
   counters?: Counters;
 }
 
@@ -75,7 +75,7 @@ export class DamagedError extends Error {
   }
 }
 
-/** The advice if a cut would leave nothing. */
+/** The advice on damage that a cut does not mend. */
 export const BEYOND_REPAIR = 'Repair cannot help here. Restore a backup into an empty directory.';
 
 function adviceFor(file: string): string {
@@ -136,7 +136,7 @@ export function readHeader(path: string, line: Buffer): Header {
   return { store, file, first, counters };
 }
 
-/** Joins lines to pieces that are worth a write. */
+/** Joins lines into pieces, each large enough for a write. */
 export function* inPieces(lines: Iterable<string>): Generator<string> {
   let piece = '';
   for (const line of lines) {

@@ -2,14 +2,14 @@
  * The write-ahead log: one file, written at its end.
  *
  * Failure policy:
- * - A write fails for want of room: nothing of the batch is acknowledged. The file is cut back to the end of the batch
- *   before, and that is made durable; then the batch is refused as `full`, and the next one tries again.
+ * - A write fails because there is no room: nothing of the batch is acknowledged. The file is cut back to the end of
+ *   the batch before, and the cut is made durable; then the batch is refused as `full`, and the next one tries again.
  * - The cut fails, a write fails otherwise, or fdatasync fails: the content of the disk is unknown. After a failed
- *   fdatasync the kernel may drop the pages and call the file clean, so that a second one succeeds without keeping
- *   anything: it is never tried again. The batch is refused as `unknown`, the file takes no more, the process must end.
+ *   fdatasync the kernel may drop the pages and call the file clean, so that a second fdatasync succeeds and keeps
+ *   nothing: it is never tried. The batch is refused as `unknown`, the file takes no more, the process must end.
  * - For the same reason a start after anything but a clean close writes the state into a new file before a write is
- *   acknowledged: the file read may be in the page cache alone. Without room for that, reads are served and writes
- *   refused as `full`, and it is tried again.
+ *   acknowledged: the file read may be in the page cache alone. Without room for the new file, reads are served,
+ *   writes are refused as `full`, and a later write tries again to begin it.
  *
  * Compaction, in order: another process writes the present state into a new file under a temporary name; later batches
  * are copied after it, the last of them while a batch waits; the file is synced and renamed, and its directory synced;
@@ -25,7 +25,7 @@ import { type Mark, Marks, writeMark } from './lock.ts';
 import type { Found, Progress } from './read.ts';
 import { becomeStore, compactFile, copyTail, type Extent, giveName, recover, type Written } from './rewrite.ts';
 
-/** A file is compacted when it is larger than this, and than twice its first length. */
+/** A file is compacted when it is larger than this, and larger than twice its first length. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 /** The most that is copied while a batch waits. */
 const LAST_COPY_BYTES = 256 * 1024;
@@ -38,7 +38,7 @@ export interface FileJournalOptions {
    * temporary name of the next file.
    */
   compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<string>;
-  /** Freed when the journal is closed. */
+  /** Released when the journal is closed. */
   lock: { fd: number; release(): void };
   markEveryMs?: number;
   /** Called after each batch with its duration, for the metrics. */
@@ -55,11 +55,11 @@ export class FileJournal implements Journal {
   readonly #options: FileJournalOptions;
   #current: Written | undefined;
   #batch = 1;
-  /** Begins a new file, if the one that was read must not be written on. */
+  /** Begins a new file; set unless the file that was read may be continued. */
   #begin: (() => Promise<void>) | undefined;
   #triedAt = Number.NEGATIVE_INFINITY;
   #failure: StoreError | undefined;
-  /** Appends and the last step of a compaction, one after the other. */
+  /** The last of the tasks that run one by one: appends, writes of `LOCK`, the last step of a compaction, the close. */
   #turn: Promise<unknown> = Promise.resolve();
   readonly #marks: Marks;
   readonly compactions = new Compactions((signal) => this.#compact(signal));
@@ -100,7 +100,7 @@ export class FileJournal implements Journal {
     });
   }
 
-  /** Resolves when the file is compacted. One compaction at a time: a second caller waits for the first one's. */
+  /** Resolves when the file is compacted. One compaction at a time: a second caller waits for the one under way. */
   compact = (): Promise<void> => this.compactions.run();
 
   /** The length of the current file. 0: there was no room yet to begin one. */
@@ -108,7 +108,7 @@ export class FileJournal implements Journal {
     return this.#current?.length ?? 0;
   }
 
-  /** Gives up a compaction under way; no other begins. */
+  /** Aborts a compaction under way, and prevents any other. */
   giveUp = (): void => this.compactions.giveUp();
 
   /** If there is no room for the closing record, nothing is lost: the next start just writes a new file. */
@@ -128,7 +128,7 @@ export class FileJournal implements Journal {
     }
   }
 
-  /** Writes the closing record, then `LOCK`: until that is written, the record alone shows that the end was clean. */
+  /** Writes the closing record, then `LOCK`: until `LOCK` is written, the record alone shows that the end was clean. */
   async #writeClose(current: Written): Promise<void> {
     const batch = this.#batch;
     await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
@@ -138,8 +138,8 @@ export class FileJournal implements Journal {
   }
 
   /**
-   * Goes on with a cleanly closed file. First `LOCK` says that it is open; without room for that, returns false. The
-   * closing record is cut off: it may be in the page cache alone, and nothing may be written after it.
+   * Goes on with a cleanly closed file. First it writes into `LOCK` that the file is open; without room for that, it
+   * returns false. Then it cuts off the closing record, after which nothing may stand, and makes the cut durable.
    */
   async #goOn({ header, length }: Found): Promise<boolean> {
     const { disk } = this.#home;

@@ -6,7 +6,7 @@ const SECTOR_BYTES = 512;
 
 /** The part of a file up to its last whole batch. */
 export interface WholePart {
-  /** The number of the last whole batch; before the first batch is whole, its number minus one. */
+  /** The number of the last whole batch; if there is none, the number of the first batch minus one. */
   batch: number;
   /** The offset of its end. */
   length: number;
@@ -20,7 +20,8 @@ export interface Known {
   /** Bytes of the file. */
   length: number;
   /**
-   * True if the file must end with the closing record. Called at the end: a server may have opened the store meanwhile.
+   * True if the file must end with the closing record. Called after the file was read: a server may have opened the
+   * store meanwhile.
    */
   isClosed(): boolean;
 }
@@ -37,8 +38,8 @@ export function shortOf({ batch, isClosed }: WholePart, known: Known): string | 
 }
 
 /**
- * Judges the rest of the file from the first bad place on: whether a crash may have left it, the highest batch number
- * in it, and the numbers of animals and orders made in its readable lines.
+ * Judges the rest of the file, from the first bad place on. Returns whether a crash may have left it, the highest batch
+ * number in it, and the numbers of animals and orders that its readable lines add.
  */
 export function judge(rest: Buffer, offset: number, found: WholePart) {
   const { batch, length, isClosed } = found;
@@ -50,13 +51,13 @@ export function judge(rest: Buffer, offset: number, found: WholePart) {
     const record = bytes.subarray(bytes.lastIndexOf(0) + 1); // it may begin where zeros end
     if (isSealed(record)) {
       const line = summaryOf(record);
-      if (line.batch !== batch + 1) isTorn = false; // the next batch was durable, and is missing; or this is nonsense
+      if (line.batch !== batch + 1) isTorn = false; // batch + 1 was durable and is lost, or the line is nonsense
       lastBatch = Math.max(lastBatch, line.batch);
       pets += line.pets;
       orders += line.orders;
     }
-    // A crash leaves sectors unwritten, but changes no byte. So a whole record without its line feed is damage, unless
-    // that byte is the zero of an unwritten sector.
+    // A crash leaves sectors unwritten, but changes no byte. So a whole record with another byte in place of its line
+    // feed is damage, unless that byte is the zero of an unwritten sector.
     const isUnwritten = bytes.at(-1) === 0 && (offset + rest.length - 1) % SECTOR_BYTES === 0;
     if (feed === -1 && !isUnwritten && isSealed(bytes.subarray(0, -1))) isTorn = false;
     from = feed === -1 ? rest.length : feed + 1;

@@ -1,20 +1,20 @@
 /**
  * `LOCK` (lock file and superblock). The process that has the store open holds a lock on it, and writes it by the
  * locked descriptor. It names the store, the lowest file number that is accepted, and the durable length of that file:
- * a file that ends before is damaged, however well its end looks. While the store is open this lags behind by a second
- * at most; a clean close writes the end.
+ * a file that ends earlier is damaged, even if its end looks good. While the store is open, this length is out of date
+ * by a second at most; a clean close writes the final one.
  */
 import type { Disk } from './disk.ts';
 import { DamagedError, isSealed, isStoreId, parsed, seal } from './format.ts';
 
 export const LOCK = 'LOCK';
-/** One sector, which is written as a whole. Even if a crash tears it, it shows that there was a store. */
+/** One sector, which a disk writes as a whole. Even a torn one still shows that there was a store. */
 const MARK_BYTES = 512;
 
 export interface Mark {
-  /** Empty if `LOCK` cannot be read: then there was some store. */
+  /** Empty if `LOCK` cannot be read: there was a store, but nobody knows which. */
   store: string;
-  /** The lowest number of file that counts. The other members describe this file. */
+  /** The lowest file number that counts. The other members describe the file of this number. */
   lowest: number;
   /** The last batch that is known to be durable, and the offset of its end. */
   batch: number;
@@ -50,17 +50,17 @@ export function writeMark(disk: Disk, fd: number, mark: Mark): Promise<void> {
   return disk.write(fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0);
 }
 
-/** The most by which `LOCK` may lag behind. */
+/** The longest time for which `LOCK` may be out of date. */
 const MARK_EVERY_MS = 1_000;
 
-/** Decides when `LOCK` is written: after a batch, and no more often than it must. */
+/** Decides when `LOCK` is written: after a batch, and at most once in `everyMs`. */
 export class Marks {
   readonly #mark: () => Promise<void>;
   readonly #everyMs: number;
   #markedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `mark` writes `LOCK` after the batch, without a sync: if that fails or is lost, `LOCK` lags further behind. */
+  /** `mark` writes `LOCK` after the batch, without a sync: if the write fails or is lost, `LOCK` stays out of date. */
   constructor(mark: () => Promise<void>, everyMs = MARK_EVERY_MS) {
     [this.#mark, this.#everyMs] = [mark, everyMs];
   }

@@ -16,7 +16,7 @@ export class InUseError extends Error {
 /** Options of every function that takes the lock. */
 export interface LockOptions {
   disk?: Disk;
-  /** True if another process answers for this directory: for when flock is missing, here or for that process. */
+  /** True if another process answers for this directory: flock may be missing, here or for that process. */
   isAlive?: () => Promise<boolean>;
 }
 
@@ -52,8 +52,8 @@ export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAli
 }
 
 /**
- * Takes the lock, after a look at the directory, so that nothing is changed if it is refused. `isAlive` is asked even
- * with the lock in hand: the other process may run without one, if it found no flock.
+ * Takes the lock. It looks at the directory first, so that a refused directory is left unchanged. It calls `isAlive`
+ * even if it has the lock: another process that found no flock runs without a lock.
  */
 export async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
   refuseOthers(disk, dir);

@@ -1,6 +1,6 @@
 /**
- * A data directory is its owner's alone. Another user who can write in it could replace a file that we write by a link,
- * or the server's socket by his own: so every command refuses such a directory.
+ * A data directory is its owner's alone. Another user who can write in it could put a link in place of a file that we
+ * write, or a socket of his own in place of the server's: so every command refuses such a directory.
  */
 import fs from 'node:fs';
 import { shellWord } from '../../quoting.ts';
@@ -32,7 +32,7 @@ export function refuseOthersDirectory(dir: string, isKept: (name: string) => boo
   const inside = shellWord(`${dir}/petstore`);
   const advice = `Name a directory inside it, such as ${inside}, which is made for you alone; or, if it is yours alone`;
   const chmod = `${advice}, type \`chmod 700 ${shellWord(dir)}\`.`;
-  // The owner of a link may let it lead elsewhere. Its mode means nothing.
+  // The owner of a link can make it lead elsewhere. The mode of a link means nothing.
   if (here.isSymbolicLink() && here.uid !== 0) refuseOthers(dir, Object.assign(here, { mode: 0 }), chmod);
   const there = fs.statSync(dir, { throwIfNoEntry: false });
   if (there === undefined) return;

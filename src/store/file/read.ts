@@ -47,7 +47,7 @@ class Reader {
     [this.#path, this.#state, this.#load, this.#onHeader] = [path, state, loaderOf(state), onHeader];
   }
 
-  /** Takes a line in. Returns the fault of a line that does not belong there. */
+  /** Takes a line in. Returns its fault if the line does not belong there. */
   take(bytes: Buffer, offset: number): string | undefined {
     if (!isSealed(bytes)) return 'the checksum is wrong';
     const { found } = this;
@@ -99,7 +99,7 @@ export interface ReadFileOptions {
   length?: number;
   salvage?: boolean;
   known?: Known;
-  /** Throws if it is not the expected file. */
+  /** Called with the header of the file; throws if it is not the expected file. */
   onHeader?: (header: Header) => void;
   onProgress?: Progress;
 }
@@ -111,10 +111,11 @@ export interface ReadFileOptions {
  * - A good line of a later batch after it proves that the missing part was durable, and may have been acknowledged:
  *   damage. So is anything in the first batch, which was durable before the file had its name.
  * - Otherwise it is the last batch. A crash leaves it cut off, or with sectors that were never written and read as
- *   zeros: nobody was promised anything, and it is dropped. Anything else there (a changed byte, a line doubled) was
- *   not made by a crash: damage. So is every file that ends before its `known` durable part.
+ *   zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a repeated line) was
+ *   not made by a crash: damage. So is every file that ends before the end of its `known` durable part.
  *
- * With `salvage` damage after the header is returned and not thrown: the state then holds everything before.
+ * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. A good
+ * line that contradicts the state is thrown all the same.
  */
 export async function readFile(
   disk: Disk,
@@ -154,7 +155,7 @@ export async function readFile(
   }
 }
 
-/** Reads a backup from any source: any fault in it is damage. Gives its content as `readFile` does. */
+/** Reads a backup from any source into the state: any fault is damage. Returns its findings as `readFile` does. */
 export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string, state: State): Promise<Found> {
   const reader = new Reader(name, state, undefined);
   const { offset, why = reader.missing } = await readLines(pieces, reader);
@@ -162,7 +163,7 @@ export async function readBackupFrom(pieces: AsyncIterable<Buffer>, name: string
   return reader.found;
 }
 
-/** The pieces of a file. Each is in the place of the one before: nothing is left for the collector of garbage. */
+/** Reads the pieces of a file. Each overwrites the one before in memory, so there is no garbage to collect. */
 async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Progress): AsyncGenerator<Buffer> {
   const place = Buffer.alloc(Math.min(READ_BYTES, size));
   for (let position = 0; position < size; ) {
@@ -175,7 +176,7 @@ async function* piecesOf(disk: Disk, fd: number, size: number, onProgress?: Prog
   }
 }
 
-/** The offset up to which all lines are good, and the fault there. */
+/** Returns the offset up to which all lines are good, and the fault there. */
 async function readLines(pieces: AsyncIterable<Buffer>, reader: Reader): Promise<{ offset: number; why?: string }> {
   let rest: Buffer = Buffer.alloc(0); // the beginning of a line, copied from earlier pieces
   let offset = 0;

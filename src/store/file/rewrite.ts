@@ -1,6 +1,6 @@
 /**
- * Compaction, backup, the start after a crash, restore and repair are one thing: a state becomes the first batch of a
- * new file under a temporary name, durable and read back; then the file gets its name, and that is made durable.
+ * Compaction, backup, the start after a crash, restore and repair do the same: a state becomes the first batch of a new
+ * file under a temporary name, durable and read back; then the file gets its name, and the name is made durable.
  */
 import { State } from '../state.ts';
 import { checkHeader, currentFile, dropOthers, type Home } from './directory.ts';
@@ -35,7 +35,7 @@ export async function recover(
   state: State,
   options?: Pick<ReadFileOptions, 'salvage' | 'onProgress'>,
 ): Promise<Found | undefined> {
-  const mark = readMark(disk, dir); // first: a running server may write on meanwhile
+  const mark = readMark(disk, dir); // read first: a running server may write on meanwhile
   const file = currentFile(disk, dir);
   if (file === undefined) return undefined;
   const path = `${dir}/${fileName(file)}`;
@@ -57,7 +57,7 @@ export async function recover(
   }
 }
 
-/** Throws if the state contradicts itself: each line may be good, and the whole be impossible. */
+/** Throws if the state contradicts itself: it may do so even if every line is good. */
 export function mustAgree(path: string, { length }: Found, state: State): void {
   try {
     state.check();
@@ -66,7 +66,7 @@ export function mustAgree(path: string, { length }: Found, state: State): void {
   }
 }
 
-/** The child's part of a compaction: writes the state of the extent into a file of its own. Gives its name. */
+/** The child's part of a compaction: writes the state of the extent to a new file. Returns its temporary name. */
 export async function compactFile(
   disk: Disk,
   dir: string,
@@ -79,7 +79,7 @@ export async function compactFile(
   return temporaryName;
 }
 
-/** Writes a whole new file, durable but for its name. Gives its length. The caller removes the rest of a failure. */
+/** Writes a whole new file, durable but for its name, and returns its length. If it throws, the caller removes it. */
 export async function writeWhole(disk: Disk, path: string, header: Header, state: State): Promise<number> {
   await disk.unlink(path).catch(() => {}); // the rest of an attempt that was cut off
   const fd = await disk.create(path);
@@ -88,7 +88,7 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
     for (const piece of inPieces(encodeFile(header, state))) {
       const bytes = Buffer.from(piece);
       await disk.write(fd, bytes, length);
-      // Piece by piece: after a large write, a batch's fdatasync would have to wait.
+      // Synced piece by piece: the fdatasync of a batch would have to wait for one large write.
       await disk.sync(fd);
       length += bytes.length;
     }
@@ -99,7 +99,7 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
   return length;
 }
 
-/** Makes a state the store. Gives the length of its file. */
+/** Makes a state the store: writes it as a new file that counts. Returns the length of the file. */
 export async function becomeStore(home: Home, header: Header, state: State): Promise<number> {
   const { disk, dir } = home;
   const { store, file, first } = header;
@@ -121,7 +121,7 @@ export async function giveName(home: Home, temporaryName: string, mark: Mark): P
   await dropOthers(home, mark);
 }
 
-/** Copies `from`, from `copied` on, to the end of `to`, until at most `leave` bytes are left. Gives the new offset. */
+/** Copies `from`, from `copied` on, to the end of `to`, until at most `leave` bytes remain. Returns the new offset. */
 export async function copyTail(disk: Disk, from: Written, copied: number, to: Written, leave: number): Promise<number> {
   while (from.length - copied > leave) {
     const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));

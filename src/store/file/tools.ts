@@ -26,8 +26,8 @@ interface ReadOptions {
 }
 
 /**
- * Reads everything, checks everything, changes nothing: without the lock, and on a read-only mount. `notices`: the
- * faults that the next start will mend by itself.
+ * Reads and checks the whole store, and changes nothing: it needs no lock, and works on a read-only mount. `notices`:
+ * the faults that the next start will mend by itself.
  */
 export async function readStore(
   dir: string,
@@ -55,7 +55,7 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
   if (target === STANDARD) return printBackup(header, state);
   mustBeNew(disk, target);
   const path = resolve(target);
-  // The directory may be anybody's, so the temporary name is one that nobody could choose before.
+  // Other users may be able to write in this directory, so the temporary name is one that they cannot guess.
   const unfinished = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   try {
     await writeWhole(disk, unfinished, header, state);
@@ -82,7 +82,7 @@ function mustBeNew(disk: Disk, target: string): void {
   if (disk.list(dirname(path)).includes(basename(path))) throw new Error(`${target} exists`);
 }
 
-/** Fills an empty store from a backup. The new file was read back, and proven. `failure`: see `tryBecomeStore`. */
+/** Fills an empty store from a backup. The new file is read back and checked. `failure`: see `tryBecomeStore`. */
 export async function restore(
   backup: string,
   dir: string,
@@ -107,8 +107,8 @@ export async function restore(
 }
 
 /**
- * Reads a backup; `-` is standard input. Damage in it is no damage of the store, so repair is not advised. Gives its
- * last batch.
+ * Reads a backup; `-` is standard input. Damage in it is no damage of the store, so repair is not advised. Returns the
+ * number of its last batch.
  */
 export async function readBackup(file: string, state: State, onProgress?: Progress): Promise<number> {
   const name = file === STANDARD ? 'standard input' : file;
@@ -124,7 +124,7 @@ export async function readBackup(file: string, state: State, onProgress?: Progre
   }
 }
 
-/** The pieces of a backup, anywhere and of any owner. Only a regular file: a FIFO or a device could block for ever. */
+/** The pieces of a backup, in any directory and of any owner. It refuses a FIFO or a device, which could block. */
 async function* piecesIn(file: string, onProgress?: Progress): AsyncGenerator<Buffer> {
   if (file === STANDARD) return yield* process.stdin;
   const about = statSync(file);
@@ -152,16 +152,16 @@ async function* beginsAsBackup(name: string, pieces: AsyncIterable<Buffer>): Asy
 
 const noBackup = (name: string) => new Error(`${name} is no backup of a store; nothing was restored`);
 
-/** No file ever gives out as many ids as these: no memory holds so many animals or orders. */
+/** No file ever gives out as many ids as these: memory holds fewer animals and orders, and `MAX_KEYS` bounds keys. */
 const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
 
 /**
- * Blunt: keeps everything before the damage, and nothing after it. But ids given out in the lost part may be known to
- * somebody, and a key revoked there must not come back. So `LEAPS` skips more ids than any store gives out; and all
- * keys are revoked, for each may have been, or one of its secrets may have ended.
+ * Keeps everything before the damage, and nothing after it. Somebody may know ids that the lost part gave out, so the
+ * next ids skip all of `LEAPS`. The lost part may have revoked any key, or ended one of its secrets, so all keys are
+ * revoked.
  *
- * The damaged file is kept beside, durable, before it loses its name. Without damage nothing is changed. `failure`: see
- * `tryBecomeStore`.
+ * The damaged file gets a second name, durably, before its first name is removed. Without damage nothing is changed.
+ * `failure`: see `tryBecomeStore`.
  */
 export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
   const lock = await takeLock(disk, dir, isAlive);
@@ -190,7 +190,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
   }
 }
 
-/** The gain and loss of a repair; undefined: there is nothing to repair. Changes nothing. */
+/** The parts that a repair would keep and lose; undefined: there is nothing to repair. Changes nothing. */
 export async function foresee(dir: string, { disk = realDisk, onProgress }: ReadOptions = {}) {
   const state = new State();
   const found = await recover(disk, dir, state, { salvage: true, onProgress });
@@ -210,7 +210,7 @@ async function tryBecomeStore(home: Home, header: Header, state: State): Promise
   }
 }
 
-/** `begun`: the counters when the file was begun; higher than those read, if the first batch itself is cut. */
+/** `begun`: the counters when the file was begun. They are higher than those read if the first batch itself is cut. */
 function leap(counters: Counters, begun: Counters = counters): void {
   for (const name of Object.keys(LEAPS) as (keyof Counters)[]) {
     counters[name] = Math.max(counters[name], begun[name]) + LEAPS[name];
