@@ -30,7 +30,7 @@ export function refuseOthersDirectory(dir: string, isKept: (name: string) => boo
   const here = fs.lstatSync(dir, { throwIfNoEntry: false });
   if (here === undefined) return;
   const inside = shellWord(`${dir}/petstore`);
-  const advice = `Name a directory inside it, such as ${inside}, which is made for you alone; or, if it is yours alone`;
+  const advice = `Name a directory inside it, such as ${inside}, which only you can write; or, if nobody else uses this one`;
   const chmod = `${advice}, type \`chmod 700 ${shellWord(dir)}\`.`;
   // The owner of a link can make it lead elsewhere. The mode of a link means nothing.
   if (here.isSymbolicLink() && here.uid !== 0) refuseOthers(dir, Object.assign(here, { mode: 0 }), chmod);
@@ -46,7 +46,7 @@ export function refuseOthersDirectory(dir: string, isKept: (name: string) => boo
 }
 
 const linkError = (path: string) => new Error(`${path} is a link: the files of a store must lie in its directory`);
-const chmodFile = (path: string): string => `Look who has, and type \`chmod 600 ${shellWord(path)}\`.`;
+const chmodFile = (path: string): string => `See whether it was changed, and type \`chmod 600 ${shellWord(path)}\`.`;
 
 /** Opens a file of a data directory: no link is followed, and the open file is checked, not its name (TOCTOU). */
 export function openOurs(path: string, flags: number, mode: number): number {
