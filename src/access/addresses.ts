@@ -78,9 +78,7 @@ export class Addresses {
   count(address: string): Allowance {
     const now = this.#clock.now();
     if (now >= this.#sweepAt) this.#sweep(now);
-    const shared = this.#sharedBy(address);
-    if (shared !== undefined) this.#countTogether(shared, now);
-    const bucket = shared ?? this.#buckets.get(address) ?? this.#add(address);
+    const bucket = this.#buckets.get(address) ?? this.#bucketFor(address, now);
     if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
     const over = bucket.used === this.#perMinute;
     if (!over) bucket.used++;
@@ -89,22 +87,27 @@ export class Addresses {
 
   /** The allowance of an address. Counts nothing. `over`: whether `count` would refuse. */
   look(address: string): Allowance {
-    const bucket = this.#sharedBy(address) ?? this.#buckets.get(address) ?? { used: 0, endsAt: 0 };
+    const bucket = this.#buckets.get(address) ?? this.#sharedIn(networkOf(address)) ?? { used: 0, endsAt: 0 };
     return this.#show(bucket, this.#clock.now());
   }
 
-  /** The bucket that an address shares with others; undefined: it has or may have one of its own. */
-  #sharedBy(address: string): Bucket | undefined {
-    if (this.#buckets.has(address)) return undefined;
-    const network = this.#networks.get(networkOf(address) ?? '');
-    if (network !== undefined && network.addresses >= MAX_ADDRESSES_OF_NETWORK) return network;
+  /** The bucket that a new address of this network must share; undefined: it may have one of its own. */
+  #sharedIn(network: string | undefined): Bucket | undefined {
+    const found = this.#networks.get(network ?? '');
+    if (found !== undefined && found.addresses >= MAX_ADDRESSES_OF_NETWORK) return found;
     return this.#buckets.size >= MAX_ADDRESSES ? this.#shared : undefined;
   }
 
-  #add(address: string): Bucket {
+  /** The bucket of an address that has none yet. */
+  #bucketFor(address: string, now: number): Bucket {
+    const name = networkOf(address);
+    const shared = this.#sharedIn(name);
+    if (shared !== undefined) {
+      this.#countTogether(shared, now);
+      return shared;
+    }
     const bucket = { used: 0, endsAt: 0 };
     this.#buckets.set(address, bucket);
-    const name = networkOf(address);
     if (name === undefined) return bucket;
     const network = this.#networks.get(name) ?? { used: 0, endsAt: 0, addresses: 0 };
     network.addresses++;
