@@ -8,6 +8,20 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
 
+/** The shortest time between two notices of one kind: what strangers can cause must not fill the log. */
+const NOTICE_EVERY_MS = 60_000;
+
+/** Returns a function that allows a notice, by returning true, at once and then once a minute at most. */
+export function onceAMinute(now: Clock['now']): () => boolean {
+  let dueAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const at = now();
+    if (at < dueAt) return false;
+    dueAt = at + NOTICE_EVERY_MS;
+    return true;
+  };
+}
+
 /** A duration for people, rounded up: `3 h 12 min`, `12 min`, `45 s`. */
 export function inWords(ms: number): string {
   const seconds = Math.ceil(ms / 1_000);

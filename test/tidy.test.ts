@@ -66,7 +66,7 @@ const ALLOWED: Record<string, string> = {
   'digits.ts': '',
   'quoting.ts': '',
   json: 'quoting.ts',
-  http: 'quoting.ts',
+  http: 'clock.ts quoting.ts',
   access: 'clock.ts store/model.ts',
   store: 'clock.ts digits.ts json/int64.ts quoting.ts',
   shop: 'clock.ts digits.ts http json store/model.ts',

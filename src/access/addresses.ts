@@ -3,7 +3,7 @@
  * nothing to make up, so at most `MAX_ADDRESSES` are counted, and none of them is given up for a newer one: a flood of
  * addresses frees no offender, and takes no further memory.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, onceAMinute } from '../clock.ts';
 import { MINUTE_MS, type WindowState } from './limits.ts';
 import { steadyOffset } from './wall.ts';
 
@@ -17,8 +17,6 @@ const MAX_ADDRESSES = 2 ** 15;
 const MAX_ADDRESSES_OF_NETWORK = 256;
 /** The time between two searches for minutes that have ended, whose places new addresses then get. */
 const SWEEP_EVERY_MS = 1_000;
-/** The shortest time between two notices. */
-const TELL_EVERY_MS = MINUTE_MS;
 
 /** The window of an address. While it is `over`, its requests get a 429. */
 export interface Allowance extends WindowState {
@@ -64,13 +62,14 @@ export class Addresses {
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
   readonly #together: CountedTogether = { ofNetworks: 0, ofAll: 0 };
   readonly #onCountedTogether: Options['onCountedTogether'];
-  #tellAt = Number.NEGATIVE_INFINITY;
+  readonly #mayTell: () => boolean;
   #sweepAt = 0;
 
   constructor({ clock, perMinute = REFUSED_PER_MINUTE, onCountedTogether }: Options) {
     this.#clock = clock;
     this.#perMinute = perMinute;
     this.#onCountedTogether = onCountedTogether;
+    this.#mayTell = onceAMinute(() => clock.now());
     this.#wallOffset = steadyOffset(() => clock.wall());
   }
 
@@ -78,7 +77,7 @@ export class Addresses {
   count(address: string): Allowance {
     const now = this.#clock.now();
     if (now >= this.#sweepAt) this.#sweep(now);
-    const bucket = this.#buckets.get(address) ?? this.#bucketFor(address, now);
+    const bucket = this.#buckets.get(address) ?? this.#bucketFor(address);
     if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
     const over = bucket.used === this.#perMinute;
     if (!over) bucket.used++;
@@ -99,11 +98,11 @@ export class Addresses {
   }
 
   /** The bucket of an address that has none yet. */
-  #bucketFor(address: string, now: number): Bucket {
+  #bucketFor(address: string): Bucket {
     const name = networkOf(address);
     const shared = this.#sharedIn(name);
     if (shared !== undefined) {
-      this.#countTogether(shared, now);
+      this.#countTogether(shared);
       return shared;
     }
     const bucket = { used: 0, endsAt: 0 };
@@ -126,11 +125,9 @@ export class Addresses {
     }
   }
 
-  #countTogether(bucket: Bucket, now: number): void {
+  #countTogether(bucket: Bucket): void {
     this.#together[bucket === this.#shared ? 'ofAll' : 'ofNetworks']++;
-    if (now < this.#tellAt) return;
-    this.#tellAt = now + TELL_EVERY_MS;
-    this.#onCountedTogether?.(this.#together);
+    if (this.#mayTell()) this.#onCountedTogether?.(this.#together);
   }
 
   #show({ used, endsAt }: Bucket, now: number): Allowance {

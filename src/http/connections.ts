@@ -2,6 +2,7 @@
 import type { Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
+import { onceAMinute } from '../clock.ts';
 import { type Body, Connection, type Outgoing } from './connection.ts';
 
 /** The maximum, unless the process has fewer descriptors. */
@@ -31,8 +32,6 @@ const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** A client that does not read its replies holds its connection no longer than this. */
 const UNREAD_REPLY_MS = 30_000;
 const LOOK_EVERY_MS = 2_000;
-/** The shortest time between two notices of refused connections. */
-const REPORT_EVERY_MS = 60_000;
 /**
  * When the service stops, connections that seem idle are left open this long: a request may already be on its way, and
  * closing under it would cost its sender the reply. A request in that time gets a refusal, and `Connection: close`.
@@ -78,7 +77,9 @@ export class Connections {
   /** The memory of each body, in bytes, the oldest first. */
   readonly #bodies = new Map<Body, number>();
   #count = 0;
-  #reported = { refused: 0, at: Number.NEGATIVE_INFINITY };
+  /** The sum of all refused connections when the newest notice was given. */
+  #reported = 0;
+  readonly #mayTell: () => boolean;
   #overdueAt = Number.POSITIVE_INFINITY;
 
   /**
@@ -97,8 +98,9 @@ export class Connections {
     const look = () => {
       const at = now();
       for (const connection of this.open) connection.endIfStuck(at, this.areFull ? everyMs : unreadMs);
-      this.#reportRefused(at);
+      this.#reportRefused();
     };
+    this.#mayTell = onceAMinute(now);
     const timer = setInterval(look, everyMs).unref();
     server.once('close', () => clearInterval(timer));
   }
@@ -187,11 +189,11 @@ export class Connections {
     this.#bodies.delete(body);
   }
 
-  #reportRefused(at: number): void {
+  #reportRefused(): void {
     const { maximum, address, pressure, system } = this.refused;
     const refused = maximum + address + pressure + system;
-    if (refused === this.#reported.refused || at - this.#reported.at < REPORT_EVERY_MS) return;
-    this.#reported = { refused, at };
+    if (refused === this.#reported || !this.#mayTell()) return;
+    this.#reported = refused;
     this.#options.onRefused?.(this.refused);
   }
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
+import { onceAMinute, systemClock } from '../clock.ts';
 import type { Log } from '../engine.ts';
 import { MAX_CONNECTIONS, MAX_WAITING_CONNECTIONS } from '../http/connections.ts';
 import { nameIn } from '../http/hosts.ts';
@@ -17,7 +18,6 @@ const MAX_PATH_BYTES = 107;
 const MAX_OTHER_DESCRIPTORS = 128;
 /** The event loop, the messages and the listener of a thread beside the main one take seven. */
 const DESCRIPTORS_OF_THREAD = 8;
-const TOLD_EVERY_MS = 60_000;
 
 /** The form in a URL: `[::1]:8080`. */
 function hostAndPort(host: string, port: number): string {
@@ -59,12 +59,8 @@ export async function listen(server: Server, at: Address | { path: string }, log
     throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
   }
   // A later error is one connection that was not accepted, for want of memory or descriptors: no reason to end.
-  let toldAt = Number.NEGATIVE_INFINITY;
-  server.on('error', (error) => {
-    if (performance.now() - toldAt < TOLD_EVERY_MS) return;
-    toldAt = performance.now();
-    log.error('a connection could not be taken', { error });
-  });
+  const mayTell = onceAMinute(systemClock.now);
+  server.on('error', (error) => mayTell() && log.error('a connection could not be taken', { error }));
 }
 
 /** A limit of the system for this process; undefined if unknown. */

@@ -9,7 +9,7 @@
  * resets no daily count and no ban. The price: if the service was stopped for more than 30 days, idempotency records
  * are kept longer.
  */
-import type { Clock } from '../clock.ts';
+import { type Clock, onceAMinute } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
 import { BoundError, inMegabytes } from './bounds.ts';
 import { type Ahead, type Change, type Decided, type Journal, type Store, StoreError } from './model.ts';
@@ -17,8 +17,6 @@ import { State } from './state.ts';
 
 /** The most writes that wait, and become one batch. Further ones are refused. */
 const MAX_WAITING_WRITES = 4096;
-/** The shortest time between two notices of writes refused at a bound. */
-const REFUSAL_NOTICE_EVERY_MS = 60_000;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
 /** A clock that has moved further than this since the last record is taken for wrong. */
@@ -50,7 +48,7 @@ export class MemoryStore implements Store {
   readonly #clock: Clock;
   readonly #onDurable: MemoryStoreOptions['onDurable'];
   readonly #onNotice: MemoryStoreOptions['onNotice'];
-  #noticedAt = Number.NEGATIVE_INFINITY;
+  readonly #mayTell: () => boolean;
   #refusedSince = 0;
   #marksPassed = 0;
   /** Store time when the monotonic clock stood at 0. */
@@ -75,6 +73,7 @@ export class MemoryStore implements Store {
     this.#clock = clock;
     this.#onDurable = onDurable;
     this.#onNotice = onNotice;
+    this.#mayTell = onceAMinute(() => clock.now());
     const wall = clock.wall();
     const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
     this.#origin = (isPlausible ? wall : state.time) - clock.now();
@@ -156,10 +155,10 @@ export class MemoryStore implements Store {
 
   #noticeRefusal({ message, about }: BoundError): void {
     this.#refusedSince++;
-    if (this.#clock.now() - this.#noticedAt < REFUSAL_NOTICE_EVERY_MS) return;
+    if (!this.#mayTell()) return;
     const whose = about.caller === undefined ? '' : ` (${about.caller})`;
     this.#onNotice?.(`a write was refused: ${message}${whose}; ${this.#refusedSince} since the last such notice`);
-    [this.#noticedAt, this.#refusedSince] = [this.#clock.now(), 0];
+    this.#refusedSince = 0;
   }
 }
 
