@@ -9,8 +9,8 @@ const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
 const endOf = newest((dayLeft) => `;t=${dayLeft}`);
 
 /**
- * The limit headers of a caller with a key: the window that binds, and the policy and state of both. During a ban the
- * X-RateLimit headers show that nothing remains until it ends; `RateLimit` still shows the true state of both windows.
+ * The limit headers of a caller with a key: the window that binds, and the policy and state of both windows. During a
+ * ban the X-RateLimit headers show that nothing remains until it ends; `RateLimit` still shows the true state of both.
  */
 export function keyLimits(decision: Decision): string {
   const { at, minute, day, binding, verdict } = decision;

@@ -30,7 +30,7 @@ export function excerpt(text: string): string {
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
 
-/** A URL that may be shown: only the scheme of a database's, and any other without its user and password. */
+/** A URL as it may be shown: of a database's URL only the scheme, of any other all but the user and the password. */
 export function withoutSecrets(text: string): string {
   const scheme = text.indexOf('://');
   const shown = text.slice(0, scheme + '://'.length);

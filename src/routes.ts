@@ -14,7 +14,7 @@ export interface Endpoint {
   path: string;
   stability: Stability;
   handler: Handler;
-  /** Headers that its handler sends with every reply. Refusals before the handler send them too. */
+  /** Headers of every reply of the endpoint: its handler adds them to a success, `App` to each refusal. */
   headers: readonly string[];
 }
 

@@ -18,7 +18,7 @@ export class OneWindow {
     this.#refilledAt = clock.now();
   }
 
-  /** Takes one token, if there is one; and how the window stands then. It "ends" when it is full again. */
+  /** Takes one token, if there is one. Returns the window as it then stands; it "ends" when it is full again. */
   take(): WindowState & { isAdmitted: boolean } {
     const now = this.#clock.now();
     const tokensPerMs = this.#limit / MINUTE_MS;

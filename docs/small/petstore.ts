@@ -185,7 +185,7 @@ async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
 // The endpoints.
 type Call = { param: string; query: [string, string][]; body: [string, unknown][] };
 type Item = Pet | Order;
-/** A page of items by ascending id, beginning after the id `after`. Ids only grow, so a page stays as it was read. */
+/** A page of items by ascending id, after the id `after`. Ids only grow: new items never get onto earlier pages. */
 function page({ query }: Call, path: string, all: Map<number, Item>, statuses: readonly string[]): Reply {
   const asked = read<Record<string, string>>('invalid_parameter', query, {
     limit: form('a whole number from 1 to 100', /^([1-9]\d?|100)$/),

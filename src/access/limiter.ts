@@ -10,8 +10,8 @@ import { BAN_MINUTES, MAX_BANS } from './plans.ts';
 import { steadyOffset } from './wall.ts';
 
 /*
- * A slot is the row of one caller: eight 32-bit numbers, half a cache line. With a million callers, the time of a take
- * is the time of its memory access.
+ * A row holds the counts of one caller, at the place that its slot says: eight 32-bit numbers, half a cache line. With
+ * a million callers, the time of a take is the time of its memory access.
  *
  *   | minute: end, used | day: end, used | ban: end, bans | strikes | before |
  *

@@ -8,7 +8,10 @@ export const PLAN_LIMITS = {
   business: { perMinute: 1_000, perDay: 100_000 },
 } satisfies Record<Exclude<Plan, 'enterprise'>, object>;
 
-/** The minutes of each ban in a row, from ban 1 on; later ones are as long as the last. Each day after forgives one. */
+/**
+ * The minutes of each ban in a row, from ban 1 on; later ones are as long as the last. Each day without a ban forgives
+ * one ban.
+ */
 export const BAN_MINUTES = [0, 2, 8, 32, 128, 512, 1_440];
 export const MAX_BANS = BAN_MINUTES.length - 1;
 

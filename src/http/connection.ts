@@ -27,7 +27,7 @@ export class Outgoing extends ServerResponse {
   bytes = 0;
   /** True when the reply is decided: the request changes and reads nothing more. */
   isDecided = false;
-  /** True if the request arrived before the service began to stop: it is served, even if its turn comes later. */
+  /** True if the request waited for its turn when the service began to stop: it is still served. */
   isUnderWay = false;
   /** The request's context; only `handle` knows its type. */
   exchange: unknown;
@@ -160,7 +160,8 @@ export class Connection {
   }
 
   /**
-   * Called when a message arrives beyond the bounds. If the last reply is decided, all replies up to it are still sent.
+   * Called when a message arrives beyond the bounds. If the last reply is decided, or input is dropped already, the
+   * replies that are due are still sent. Otherwise the connection is destroyed at once.
    */
   endFlood(): void {
     if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();

@@ -9,7 +9,8 @@ import { type Body, Connection, type Outgoing } from './connection.ts';
 export const MAX_CONNECTIONS = 10_000;
 /**
  * The listen backlog: connections that the kernel holds until we accept them. Beyond it the kernel drops a client's
- * packet, and the client asks again a second later. So it is large: we need less time to accept a crowd and refuse it.
+ * packet, and the client asks again only after a second. The backlog is large, for we can accept a crowd, and refuse
+ * it, in less than that second.
  */
 export const MAX_WAITING_CONNECTIONS = 4_096;
 /** The most connections of one address, which has the same form as for counting requests without a key. */
@@ -120,7 +121,8 @@ export class Connections {
 
   #take(socket: Socket): void {
     const { addressOf, maxConnections, now } = this.#options;
-    const connection = new Connection(++this.#count, socket, this, now()); // made even if refused: node:http may ask
+    // Made for a refused socket too: node:http may still call us with it, and `connectionOf` must find one.
+    const connection = new Connection(++this.#count, socket, this, now());
     const address = addressOf?.(socket.remoteAddress);
     if (address !== undefined && !this.#enter(address, socket)) {
       this.refused.address++;

@@ -15,7 +15,7 @@ function wanted(header: string, coding: string): number | undefined {
   return any;
 }
 
-/** True if the client prefers gzip. A client without the header may not know it; identity is known to all. */
+/** True if the client prefers gzip. A client that sends no header may not know gzip; identity is known to all. */
 function prefersGzip(header: string | undefined): boolean {
   const gzip = wanted(header ?? '', 'gzip') ?? 0;
   return gzip > 0 && gzip >= (wanted(header ?? '', 'identity') ?? 0);

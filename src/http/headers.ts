@@ -1,7 +1,7 @@
 /**
- * The headers of a request that this service reads, in one pass into an object of one shape. node:http keeps all of
- * them, in objects whose shape depends on the names sent: to read `If-None-Match` from these takes longer than to send
- * the body that it saves.
+ * Reads those headers that the service needs, in one pass, into an object of one shape. node:http would keep all
+ * headers, in objects whose shape depends on the names sent: to read `If-None-Match` from such an object takes longer
+ * than to send the body that it saves.
  */
 type Value = string | undefined;
 

@@ -9,7 +9,7 @@ import { badRequest } from './errors.ts';
 /** Throws on a foreign `Host`; the header may be missing in HTTP/1.0. */
 export type HostCheck = (host: string | undefined) => void;
 
-/** `names`: the hosts of the operator's own addresses; undefined: any host is taken. */
+/** `names`: the host names that the operator gave; undefined: any host is accepted. */
 export function hostCheck(names: readonly string[] | undefined): HostCheck {
   if (names === undefined) return () => {};
   let good: string | undefined; // the newest host that was accepted: most requests name the same

@@ -1,7 +1,7 @@
 /**
- * The undocumented parts of node:http that this program uses: three fields, each for speed alone. Without them every
- * reply has the same bytes, as test/http/both-ways.test.ts shows. That test fails on a Node that lacks one
- * of the first two fields; test/http/bodies.test.ts fails on a Node that lacks the third.
+ * The undocumented parts of node:http that this program uses: three fields, each for speed alone. When
+ * test/http/both-ways.test.ts hides the first two, every reply still has the same bytes. On a Node that really lacks
+ * one of them that test fails, so that somebody learns of it; test/http/bodies.test.ts does so for the third.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

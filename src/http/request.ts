@@ -5,7 +5,7 @@ import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MA
 import type { Incoming } from './messages.ts';
 
 /**
- * node:http drops headers beyond this number: as objects, two thousand of the shortest would take a hundred times their
+ * node:http drops headers beyond this number: in memory, two thousand of the shortest would take some ten times their
  * bytes. The number is above our own maximum, so no request that is served has lost a header.
  */
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
@@ -86,7 +86,7 @@ export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   return req.body();
 }
 
-/** True if a request has no body. Then its type is not checked: the JSON reader will refuse the empty text. */
+/** True if a request has no body. Then it need not say a type: the JSON reader will refuse the empty text. */
 export function isEmpty({ headers }: Incoming): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }

@@ -106,7 +106,7 @@ export class Members {
 function kindOf(value: JsonValue): string {
   if (Array.isArray(value)) return 'an array';
   if (value instanceof Map) return 'an object';
-  // As it was sent: the value may be a number, but not this one.
+  // As it was sent: that it is a number would not say what is wrong with it.
   if (value instanceof Decimal) return excerpt(value.text).replaceAll('"', '');
   return typeof value === 'string' ? excerpt(value) : String(value);
 }

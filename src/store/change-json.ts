@@ -10,7 +10,7 @@ import type { Change, Counters, IdempotencyKey, Pet, Proof, Whole } from './mode
 import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
-/** The last record of a whole state, with which no part is missing. `time`: the latest store time in any record. */
+/** The last record of a whole state: it shows that no part is missing. `time`: the latest store time in any record. */
 interface End {
   op: 'proof';
   counters: Counters;

@@ -171,7 +171,7 @@ export interface Reading {
     get(id: Int64): KeptCategory | undefined;
     page(after?: Int64, limit?: number): Page<KeptCategory>;
   };
-  /** For a key that the batch does not change, `Ahead` has the same object: so keys may be compared by identity. */
+  /** By id, and by the digests of their secrets. */
   readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
   /** By the ids of keys. */
   readonly usage: ReadonlyMap<string, Usage>;

@@ -1,9 +1,9 @@
 /**
  * The one kind of data file, `store-000007.jsonl` (docs/formats.md): JSON lines, to be read with less and jq. The first
  * line is a header. The first batch is the state as it was when the file was begun, and ends with its counts and
- * digest; each further batch became durable at once. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and a change: `n`
- * counts the lines of a batch, `"last":true` ends it. `crc` is the CRC-32 of all bytes after its comma up to the line
- * feed.
+ * digest; the changes of each further batch became durable together. A line is `{"crc":"1a2b3c4d","batch":7,"n":0,` and
+ * a change: `n` counts the lines of a batch, `"last":true` ends it. `crc` is the CRC-32 of all bytes after its comma up
+ * to the line feed.
  *
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
  */
@@ -38,7 +38,7 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` writes those of its state. */
+  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` takes its state's. */
   counters?: Counters;
 }
 

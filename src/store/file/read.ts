@@ -109,7 +109,7 @@ export interface ReadFileOptions {
  * the file is torn or damaged:
  *
  * - A good line of a later batch after it proves that the missing part was durable, and may have been acknowledged:
- *   damage. So is anything in the first batch, which was durable before the file had its name.
+ *   damage. So is any bad place in the first batch, which was durable before the file had its name.
  * - Otherwise it is the last batch. A crash leaves it cut off, or with sectors that were never written and read as
  *   zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a repeated line) was
  *   not made by a crash: damage. So is every file that ends before the end of its `known` durable part.

@@ -94,7 +94,8 @@ export async function restore(
   try {
     const before = new State();
     const found = await recover(disk, dir, before);
-    const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0; // no id is given again
+    // An id that the store has given out must not be given again.
+    const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0;
     if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
     // An empty store keeps its id: `LOCK` holds it, and stays as it is if the disk is full or we are killed now.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
