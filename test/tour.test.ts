@@ -5,8 +5,10 @@ import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync } from 'node
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { isSealed } from '../src/store/file/format.ts';
 import { applyPatch, edited, editsOf } from './patched.ts';
 import { temporary } from './program.ts';
+import { startService } from './service.ts';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -36,6 +38,30 @@ test('what a step of the tour names beside a file is in that file', () => {
   }
   assert.ok(seen > 20, `${seen} names were looked up`);
   assert.deepEqual(missing, []);
+});
+
+test('the record that the tour shows is the one that its request writes', async (t) => {
+  const tour = read('docs/tour.md');
+  const [, body] = /\nContent-Length: \d+\n\n(.+)\n```/.exec(tour) ?? [];
+  const [, record] = /\n```\n(\{"crc":[^`]+)\n```/.exec(tour) ?? [];
+  const dir = await temporary(t);
+  const service = await startService({ dir });
+  const { text: key } = await service.makeKey();
+  const headers = { 'content-type': 'application/json' };
+  const { status } = await service.fetch('/v1/pets', { method: 'POST', key, headers, body });
+  await service.close();
+  const written = readFileSync(join(dir, 'store-000001.jsonl'), 'utf8').split('\n');
+  assert.equal(status, 201);
+  assert.equal(record.replaceAll('\n ', ''), written[3]);
+});
+
+test('a line of a file in the documents has the checksum of its bytes', () => {
+  const lines = ['docs/formats.md', 'docs/tour.md'].flatMap(
+    (document) => read(document).match(/^ *\{"crc":"[\da-f]{8}",.*(?:\n "op":.*)?/gm) ?? [],
+  );
+  const wrong = lines.filter((line) => !isSealed(Buffer.from(line.trim().replaceAll('\n ', ''))));
+  assert.ok(lines.length >= 3, `${lines.length} lines`);
+  assert.deepEqual(wrong, []);
 });
 
 /** Checks all exercises in one process: the verdict on each, whose check is one `describe` of its name. */
