@@ -3,6 +3,7 @@ import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { muteBody } from './private.ts';
+import type { UnwantedReads } from './unwanted.ts';
 
 /** The most requests of one connection without a complete reply. No browser pipelines; load generators send 16. */
 const MAX_UNANSWERED = 24;
@@ -43,6 +44,7 @@ interface ConnectionOwner {
   unanswered: number;
   unsent: number;
   readonly areFull: boolean;
+  readonly unwanted: UnwantedReads;
   /** True when the service is stopping, and its time for that is over. */
   readonly isOverdue: boolean;
   begin(res: Outgoing): void;
@@ -191,7 +193,8 @@ export class Connection {
     socket.on('data', ({ length }: Buffer) => {
       unwanted.bytes += length;
       const isTooMuch = unwanted.bytes > MAX_UNWANTED_BYTES || ++unwanted.pieces > MAX_UNWANTED_PIECES;
-      if (isTooMuch || this.owner.isOverdue) socket.destroy();
+      if (isTooMuch || this.owner.isOverdue) return void socket.destroy();
+      if (this.owner.unwanted.takesTurns(socket)) socket.pause();
     });
     for (const listener of toParser) socket.off('data', listener);
     socket.resume();

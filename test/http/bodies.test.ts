@@ -3,12 +3,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as immediate, setTimeout as wait } from 'node:timers/promises';
 import { connectionOf, type Outgoing } from '../../src/http/connection.ts';
 import type { ApiError } from '../../src/http/errors.ts';
 import type { Incoming } from '../../src/http/messages.ts';
 import { endingFor, errorReply, NO_CONTENT, send } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
+import { UnwantedReads } from '../../src/http/unwanted.ts';
 import { memoryInUse } from '../memory.ts';
 import { assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -95,6 +96,35 @@ test('behind the last reply of a connection 4,096 packets are read: the next one
   assert.equal(socket.destroyed, false);
   socket.emit('data', packet);
   assert.equal(socket.destroyed, true);
+});
+
+test('of connections whose bytes nobody wants four are read in a turn of the event loop, 256 wait for theirs', async (t) => {
+  const { app, port } = await serviceFor(t);
+  const sockets: net.Socket[] = [];
+  app.server.on('connection', (socket: net.Socket) => sockets.push(socket));
+  const client = () =>
+    net
+      .connect(port, '127.0.0.1')
+      .resume()
+      .on('error', () => {});
+  const clients = Array.from({ length: 40 }, client);
+  t.after(() => clients.forEach((one) => void one.destroy()));
+  for (const one of clients) one.write(endless() + ONE_BYTE.repeat(MAX_UNWANTED_BYTES / ONE_BYTE.length));
+  while (sockets.length < clients.length || sockets.some(({ bytesRead }) => bytesRead < 65_536)) await immediate();
+  const readInTurn: number[] = [];
+  for (let before = sockets.map(({ bytesRead }) => bytesRead); readInTurn.length < 200; ) {
+    await immediate();
+    readInTurn.push(sockets.filter(({ bytesRead }, at) => bytesRead > before[at]).length);
+    before = sockets.map(({ bytesRead }) => bytesRead);
+  }
+  // A socket that had nothing to read in its turn is read when something comes, so now and then it is one more.
+  const told = readInTurn.join(' ');
+  assert.ok(Math.max(...readInTurn) < 10, told);
+  assert.ok(readInTurn.reduce((sum, n) => sum + n) < 4.5 * readInTurn.length, told);
+
+  const reads = new UnwantedReads();
+  const toldToPause = Array.from({ length: 257 }, () => reads.takesTurns(new net.Socket()));
+  assert.deepEqual([toldToPause.indexOf(false), toldToPause.at(-1)], [256, false]);
 });
 
 /** Answers when told to. */
