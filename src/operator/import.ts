@@ -31,6 +31,11 @@ const AGAIN = 'run the command again: it completes the import, and adds nothing 
 const MAX_BATCH_ANIMALS = 250;
 const MAX_BATCH_CHARS = 16_384;
 
+/** The digest of the input, and the number of the batch in it. The caller may be another program. */
+const BATCH_NAME = /^\w+:\d+$/;
+const NO_BATCH = `a line of an import must be the name of a batch, a blank and a JSON list of animals, in at most \
+${MAX_INPUT_LINE_BYTES} bytes`;
+
 export const IMPORT = command({
   name: 'import',
   does: 'add animals from a file of JSON lines, or from standard input',
@@ -117,11 +122,13 @@ async function* named(batches: Buffer[], digest: string, at: Progress): AsyncGen
 /** One batch after the other: between two of them requests have their turn. */
 async function addBatches({ engine: { store } }: Context, _: unknown, { input }: Io) {
   const done = { added: 0, already: 0, firstId: null as number | null, lastId: null as number | null };
-  for await (const line of input as AsyncIterable<Buffer>) {
+  for await (const line of input) {
     await new Promise(setImmediate); // the batch before was applied in this turn
-    const cut = line.indexOf(' ');
+    const cut = line?.indexOf(' ') ?? -1;
+    const key = line?.toString('latin1', 0, cut) ?? '';
+    if (line === undefined || !BATCH_NAME.test(key)) throw new CommandError(EXIT.usage, NO_BATCH);
     const pets = readAnimals(line.subarray(cut));
-    const once = { caller: IMPORT_CALLER, key: line.toString('latin1', 0, cut), at: store.unix() };
+    const once = { caller: IMPORT_CALLER, key, at: store.unix() };
     const decided = await store.write((ahead) => decideBatch(ahead, pets, once)).catch((error) => broken(error, done));
     const first = decided.op === 'again' ? decided.made.id : decided.first;
     done[decided.op === 'again' ? 'already' : 'added'] += pets.names.length;

@@ -31,6 +31,7 @@ import type {
   Pet,
   Usage,
 } from './model.ts';
+import { mustFit } from './shape.ts';
 import type { State } from './state.ts';
 
 /** Rows that are decided but not durable, over those of the state. */
@@ -108,9 +109,10 @@ export class StateAhead implements Ahead, Tables {
     return firstResultIn(this, kind, once);
   }
 
-  /** Throws a BoundError if there is no room for the change. */
+  /** Throws a BoundError if there is no room for the change, and an Error if no reader would take it. */
   apply(change: Change): void {
     const { op } = change;
+    mustFit(op, change);
     if ('once' in change && change.once) this.#takeRoom(change.once);
     if (op === 'setCategory' && !this.categories.get(change.category.id) && this.categories.size >= MAX_CATEGORIES) {
       throw tooMany('categories', MAX_CATEGORIES);

@@ -1,6 +1,7 @@
 /**
  * The schema of every change as it is kept. A line with the right checksum may still be nonsense: written by another
- * program, or by hand. It is checked where it is read, so that later code can rely on its shape.
+ * program, or by hand. It is checked where it is read, so that later code can rely on its shape. A change is checked
+ * before it is written, too: what no reader would take must not be acknowledged.
  *
  * If a member is added to a change and not here, this file does not compile.
  */
@@ -53,11 +54,12 @@ const matching =
   (pattern: RegExp): Check =>
   (value) =>
     typeof value === 'string' && pattern.test(value) ? undefined : ' does not have the right form';
-/** A number, or the decimal text of one that a double does not hold exactly. */
-const int64: Check = (value) =>
-  Number.isSafeInteger(value) || (typeof value === 'string' && typeof parseInt64(value) === 'bigint')
-    ? undefined
-    : ' is no int64';
+/** A number; or one that a double does not hold exactly, as a bigint before it is written, as its text in a line. */
+const int64: Check = (value) => {
+  if (Number.isSafeInteger(value)) return undefined;
+  const isLong = typeof value === 'string' || typeof value === 'bigint';
+  return isLong && typeof parseInt64(String(value)) === 'bigint' ? undefined : ' is no int64';
+};
 
 const oneOf =
   (values: readonly string[]): Check =>
@@ -90,7 +92,7 @@ function shape<T>(members: Members<T>, more?: (whole: T) => string | undefined):
       const member = (value as Record<string, unknown>)[name];
       const wrong = check(member);
       if (wrong !== undefined) return `.${name}${wrong}`;
-      if (member !== undefined) known++;
+      if (member !== undefined || name in value) known++; // the second is slower
     }
     const names = Object.keys(value);
     if (names.length > known) {

@@ -134,14 +134,14 @@ test('who connects to the server’s socket and says nothing, or nonsense, is no
 test('a client of the socket that is no petstore gets a whole answer, in words where it asks wrongly', {
   timeout: 240_000,
 }, async (t) => {
-  const { at, serve } = await workplace(t);
-  await serve('--first-key free');
+  const { at, done, serve } = await workplace(t);
+  const server = await serve('--first-key free');
   /** `body` as curl sends it: in pieces if it comes from a pipe (`-T -`), or whole (`-d`). */
-  const ask = async (body: string, headers = {}): Promise<{ result?: { id: string }; error?: object }> => {
-    const asked = request({ socketPath: at('data/admin.sock'), method: 'POST', path: '/keys-show', headers });
+  const ask = async (body: string, headers = {}, path = '/keys-show') => {
+    const asked = request({ socketPath: at('data/admin.sock'), method: 'POST', path, headers });
     asked.end(body);
     const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-    return JSON.parse(await text(answer));
+    return JSON.parse(await text(answer)) as { result?: { id: string }; error?: { exit: number; message: string } };
   };
   const words = '{"words":["k1"],"variables":{}}';
   for (const body of [words, `${words}\n`]) {
@@ -153,6 +153,20 @@ test('a client of the socket that is no petstore gets a whole answer, in words w
   for (const body of ['', '\n', 'x', 'null', '{}', '{"words":"k1","variables":{}}', '{"words":[1],"variables":{}}']) {
     assert.deepEqual(await ask(body), { error: { exit: 2, message } }, body);
   }
+  const rex = '[{"name":"Rex","categoryId":1}]';
+  const named = `${'0'.repeat(64)}:0`;
+  for (const [line, exit, said] of [
+    [` ${rex}`, 2, /^a line of an import must be the name of a batch, /],
+    [rex, 2, /^a line of an import must be the name of a batch, /],
+    ['x'.repeat(70_000), 2, /in at most 65536 bytes$/],
+    [`${named} []`, 1, /^pets\.names is empty$/],
+    [`${named} {}`, 1, /must be a JSON array/],
+  ] as const) {
+    const { error } = await ask(`{"words":["-"],"variables":{}}\n${line}\n`, {}, '/import');
+    assert.deepEqual([error?.exit, said.test(error?.message ?? '')], [exit, true], `${error?.message}`);
+  }
+  await server.stop();
+  assert.match(await done('verify'), /^pets +0$/m, 'what was refused is not in the store, which can be read');
 });
 
 test('a caller that is slow is waited for; one that is stopped holds up nobody', { timeout: 240_000 }, async (t) => {

@@ -278,6 +278,34 @@ test(`sealed nonsense behind a good batch: ${STRANGE.length + BAD_CHANGES.length
     writeFileSync(path, whole);
   }));
 
+/** Not those that stand only in a whole state, which no decision gives. */
+const DECIDED = BAD_CHANGES.filter((change) => !['orders', 'onces'].includes((change as Change).op));
+
+test(`what no reader would take is never written: ${DECIDED.length} changes are refused, and the store goes on`, () =>
+  withStore({}, async (opened) => {
+    const { store, dir } = opened;
+    for (const name of ['a', 'b', 'c']) await addPet(store, name);
+    await order(store, 1);
+    await addKey(store);
+    const path = join(dir, NAME);
+    const whole = readFileSync(path);
+    for (const change of DECIDED)
+      await assert.rejects(
+        store.write(() => change as Change),
+        JSON.stringify(change),
+      );
+    assert.deepEqual(readFileSync(path), whole);
+    const large = 9007199254740993n;
+    const kept: Change[] = [
+      { op: 'addPet', pet: { ...pet(4), categoryId: large }, once: undefined, by: undefined },
+      { op: 'pets', first: 5, names: ['d', 'e'], categoryIds: [-large, 1], statuses: ['sold', 'pending'] },
+      { op: 'setCategory', category: { id: large, name: 'x'.repeat(510) } },
+    ];
+    for (const change of kept) await store.write(() => change);
+    await opened.reopen();
+    assert.equal(opened.store.read.counts().pets, 6);
+  }));
+
 test('sealed nonsense in the header and in the state that a file begins with', () =>
   withStore({}, async (opened) => {
     const { store, dir } = opened;
