@@ -9,7 +9,7 @@ import type { Progress } from '../store/file/read.ts';
 import { recover } from '../store/file/rewrite.ts';
 import { backup, readStore } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
-import { type Journal, StoreError, UNUSED } from '../store/model.ts';
+import { type Ahead, type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
 import { EXIT } from './exit.ts';
@@ -26,23 +26,26 @@ function engineOf(store: MemoryStore, upkeep: Upkeep, options: EngineOptions, me
     upkeep,
     ready: () => true,
     metrics: () => [{ ...bans, value: counts.bansBegun }, ...metrics()],
-    async advance({ id, ...key }, ms) {
-      const { dayEndsAt, banEndsAt, ...used } = counts.counted(key);
-      const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
-      const at = store.unix();
-      await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...used, ...ends } }));
-      counts.advance(key, ms);
-    },
+    advance: ({ id, ...key }, ms) =>
+      limiter.inTurn(async () => {
+        const { dayEndsAt, banEndsAt, ...used } = counts.counted(key);
+        const ends = { dayEndsAt: Math.max(0, dayEndsAt - ms), banEndsAt: Math.max(0, banEndsAt - ms) };
+        const at = store.unix();
+        await store.write(() => ({ op: 'advance' as const, at, key: id, ms, usage: { key: id, ...used, ...ends } }));
+        counts.advance(key, ms);
+      }),
     /** The writes are made in one turn, so they go into one batch; if the queue is full, perhaps only the first. */
-    async reset({ id, ...key }, content) {
-      const at = store.unix();
-      await Promise.all([
-        content && store.write(() => ({ op: 'fill' as const, at, ...content })),
-        store.write((ahead) => ({ op: 'setKey' as const, key: { ...ahead.keys.get(id)!, clockAdvanceMs: undefined } })),
-        store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
-      ]);
-      counts.refill(key);
-    },
+    reset: ({ id, ...key }, content) =>
+      limiter.inTurn(async () => {
+        const at = store.unix();
+        const atRealTime = (ahead: Ahead) => ({ ...ahead.keys.get(id)!, clockAdvanceMs: undefined });
+        await Promise.all([
+          content && store.write(() => ({ op: 'fill' as const, at, ...content })),
+          store.write((ahead) => ({ op: 'setKey' as const, key: atRealTime(ahead) })),
+          store.write(() => ({ op: 'usage' as const, at, entries: [{ key: id, ...UNUSED }] })),
+        ]);
+        counts.refill(key);
+      }),
     async close() {
       await limiter.stop();
       await store.close();

@@ -13,7 +13,8 @@ export class RecordedLimiter implements Limiter {
   readonly #store: Store;
   readonly #log: Log;
   readonly #timer: NodeJS.Timeout;
-  #underWay = Promise.resolve();
+  /** The last of the tasks that run one by one. */
+  #underWay: Promise<unknown> = Promise.resolve();
 
   constructor(store: Store, { clock, banAfter, log, limiter = (options) => new SlotLimiter(options) }: EngineOptions) {
     this.counts = limiter({ clock, unix: () => store.unix(), banAfter });
@@ -35,15 +36,26 @@ export class RecordedLimiter implements Limiter {
   }
 
   /** The ban ends only once that is durable: on a full disk nothing is changed. */
-  async lift(caller: Limited): Promise<void> {
-    await this.#write([{ ...this.#usageOf(caller.slot), banStep: 0, banEndsAt: 0 }]);
-    this.counts.lift(caller);
+  lift(caller: Limited): Promise<void> {
+    return this.inTurn(async () => {
+      await this.#write([{ ...this.#usageOf(caller.slot), banStep: 0, banEndsAt: 0 }]);
+      this.counts.lift(caller);
+    });
   }
 
-  /** Records the changes since the last record, after that one is done: on a slow disk records wait for each other. */
+  /** Records the changes since the last record. On a slow disk records wait for each other. */
   record(failed: string): Promise<void> {
-    this.#underWay = this.#underWay.then(() => this.#writeChanged(failed));
-    return this.#underWay;
+    return this.inTurn(() => this.#writeChanged(failed));
+  }
+
+  /**
+   * Does work that writes usage before it changes the counts, as a lift does: no record runs beside it. One that had
+   * read the counts before would be written behind it, and a crash then would leave the older usage.
+   */
+  inTurn<R>(work: () => Promise<R>): Promise<R> {
+    const done = this.#underWay.then(work);
+    this.#underWay = done.catch(() => {});
+    return done;
   }
 
   /** The last record, when no request comes any more. */

@@ -12,6 +12,7 @@ import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/command.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
+import type { RecordedLimiter } from '../../src/operator/usage.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import { StoreError } from '../../src/store/model.ts';
 import type { SetClock } from '../clock.ts';
@@ -155,6 +156,31 @@ test('what is used and a ban are shown; they outlive an end and a kill; a lift h
   };
   await withStore(data, lift, { banAfter: 2, log });
   assert.deepEqual(warned, ['the last usage could not be written: the next start counts it as unused']);
+});
+
+test('a record of usage beside a lift, or beside the clock and the reset of the lab, takes back nothing of it', async (t) => {
+  const data = await temporary(t);
+  const unused = { key: 'k1', dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+  const beside = async (context: Context) => {
+    const { engine } = context;
+    await call(context, 'create --plan enterprise --per-minute 1 --per-day 10');
+    const key = engine.store.read.keys.get('k1')!;
+    const limiter = engine.limiter as RecordedLimiter;
+    const ban = () => Array.from({ length: 2 }, () => limiter.take(key));
+    for (const [work, expected] of [
+      [() => limiter.lift(key), { ...unused, dayUsed: 1, dayEndsAt: NOW + 24 * HOUR }],
+      [() => engine.advance(key, 25 * HOUR), unused],
+      [() => engine.reset(key), unused],
+    ] as const) {
+      ban();
+      const done = work();
+      const recorded = limiter.record('the disk is not full');
+      await Promise.all([done, recorded]);
+      // As a crash would leave it now.
+      assert.deepEqual((await readStore(data)).state.usage.get('k1'), expected, `${work}`);
+    }
+  };
+  await withStore(data, beside, { banAfter: 1 });
 });
 
 test('an older secret ends at its own grace or at the new one, whichever is sooner; five work at a time', async (t) => {
