@@ -13,7 +13,8 @@ import { addressLimits, keyLimits, resetOf } from './limit-headers.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
-const COUNTED_TOGETHER = 'too many addresses to count each for itself: so many requests had a shared allowance';
+const COUNTED_TOGETHER =
+  'too many addresses to count each for itself: some had a shared allowance; their requests since the start';
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
 export interface GateOptions {

@@ -51,7 +51,8 @@ export function preconditionOf(headers: ConditionHeaders): (etag: string | undef
   return (etag) => {
     if (match !== undefined && !isNamed(match, etag, 'strongly')) throw failed(`If-Match: ${whyNot(match, etag)}`);
     if (noneMatch === undefined || !isNamed(noneMatch, etag, 'weakly')) return;
-    throw failed(`If-None-Match: ${noneMatch === '*' ? 'there is one already' : 'it still has one of these ETags'}`);
+    const why = noneMatch === '*' ? 'there is something at this path already' : 'it still has one of these ETags';
+    throw failed(`If-None-Match: ${why}`);
   };
 }
 
@@ -70,8 +71,8 @@ function isNamed(tags: Tags, etag: string | undefined, how: 'strongly' | 'weakly
 }
 
 function whyNot(tags: Tags, etag: string | undefined): string {
-  if (etag === undefined) return 'there is none yet';
-  return isNamed(tags, etag, 'weakly') ? 'a weak ETag (W/) names nothing here' : 'it has changed; this is not its ETag';
+  if (etag === undefined) return 'there is nothing at this path yet';
+  return isNamed(tags, etag, 'weakly') ? 'a weak ETag (W/) never matches here' : 'it has changed; this is not its ETag';
 }
 
 const failed = (why: string) => new ApiError('precondition_failed', `${why}: nothing was done`);

@@ -40,12 +40,12 @@ const records = (who: string, max: number, retryMs: number) =>
   `${who} has ${count(max)} Idempotency-Keys that still count; the oldest ends in ${inWords(retryMs)}`;
 
 export function storeIsFull(maxBytes: number): BoundError {
-  return new BoundError('full', `the store has its ${inMegabytes(maxBytes)}; ${NOT_KEPT}`);
+  return new BoundError('full', `the store has reached its maximum of ${inMegabytes(maxBytes)}; ${NOT_KEPT}`);
 }
 
 export function shareIsFull(maxBytes: number, caller: string): BoundError {
   const share = `${inMegabytes(maxBytes / KEYS_THAT_FILL_IT)} of ${inMegabytes(maxBytes)}`;
-  return new BoundError('full', `this key has its share of the store, ${share}; ${NOT_KEPT}`, { caller });
+  return new BoundError('full', `this key has used up its share of the store, ${share}; ${NOT_KEPT}`, { caller });
 }
 
 const NOT_KEPT = 'this was not kept, and reading goes on';

@@ -148,9 +148,8 @@ export class MemoryStore implements Store {
     const isMore = mark > this.#marksPassed;
     this.#marksPassed = mark;
     if (!isMore) return;
-    this.#onNotice?.(
-      `the store takes ${percent} % of its ${inMegabytes(this.maxBytes)}; at 100 % it takes no more (--max-store-mb)`,
-    );
+    const maximum = `its maximum of ${inMegabytes(this.maxBytes)} (--max-store-mb)`;
+    this.#onNotice?.(`the store takes ${percent} % of ${maximum}; at 100 % it refuses writes that make it larger`);
   }
 
   #noticeRefusal({ message, about }: BoundError): void {

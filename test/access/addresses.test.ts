@@ -114,6 +114,7 @@ it('requests that had a shared allowance are told in the log', async (t) => {
     assert.equal(reply.status, 401);
     await reply.text();
   }
-  const message = 'too many addresses to count each for itself: so many requests had a shared allowance';
+  const message =
+    'too many addresses to count each for itself: some had a shared allowance; their requests since the start';
   assert.deepEqual(warned, [[message, { of: 'requests without a valid key', ofNetworks: 1, ofAll: 0 }]]);
 });

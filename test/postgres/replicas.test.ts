@@ -51,8 +51,8 @@ onDatabase('replicas on one database', (database) => {
       await assert.rejects(failed, why);
       for (const one of all) await assert.rejects(add(one, by), why, 'at each replica');
     };
-    await fill('k1', /this key has its share of the store/);
-    await fill('k2', /the store has its/);
+    await fill('k1', /this key has used up its share of the store/);
+    await fill('k2', /the store has reached its maximum/);
     await (await open()).upkeep.compact();
     all.push(await open());
     for (const one of all) {
@@ -62,7 +62,7 @@ onDatabase('replicas on one database', (database) => {
       const { bytes: same } = all[0].store.read;
       for (const by of ['k1', 'k2']) assert.equal(bytes.addedBy(by), same.addedBy(by));
       assert.equal(bytes.total, same.total);
-      await assert.rejects(add(one, 'k3'), /the store has its/);
+      await assert.rejects(add(one, 'k3'), /the store has reached its maximum/);
     }
   });
 

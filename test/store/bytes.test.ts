@@ -48,12 +48,12 @@ test('a key has a half of the store, and all keys have the whole; then 507 in wo
   };
   assert.equal(
     await fill(key),
-    'this key has its share of the store, 1 MB of 2 MB; this was not kept, and reading goes on',
+    'this key has used up its share of the store, 1 MB of 2 MB; this was not kept, and reading goes on',
   );
   const share = store.read.bytes.addedBy('k1');
   assert.ok(share <= MB && share > MB - 2_000, `${share}`);
   await send('POST', '/v1/pets', { name: 'Rex', categoryId: 1 }, second);
-  assert.equal(await fill(second), 'the store has its 2 MB; this was not kept, and reading goes on');
+  assert.equal(await fill(second), 'the store has reached its maximum of 2 MB; this was not kept, and reading goes on');
   assert.ok(store.read.bytes.total <= 2 * MB && store.read.bytes.total > 2 * MB - 2_000);
 
   for (const [method, path, body] of [
@@ -120,7 +120,7 @@ test('the idempotency records of a key count to its share while they last, after
       return { op: 'addPet', pet, once, by };
     });
   };
-  const isHisShare = /this key has its share of the store, 0.5 MB of 1 MB/;
+  const isHisShare = /this key has used up its share of the store, 0.5 MB of 1 MB/;
   await assert.rejects(async () => {
     while (asked < 5_000) await Promise.all(Array.from({ length: 20 }, () => add('k1')));
   }, isHisShare);
@@ -152,10 +152,13 @@ test('the operator hears of it well before, once a minute at the bound, and afte
   assert.deepEqual(notices, []);
   await add(2_500);
   for (let i = 0; i < 20; i++) await add(i, i % 2 ? 'k1' : 'k2');
-  assert.match(notices.join(), /^the store takes 8\d % of its 1 MB; at 100 % it takes no more \(--max-store-mb\)$/);
+  assert.match(
+    notices.join(),
+    /^the store takes 8\d % of its maximum of 1 MB \(--max-store-mb\); at 100 % it refuses writes that make it larger$/,
+  );
   for (let i = 0; i < 3; i++) await assert.rejects(add(5_000), BoundError);
   assert.equal(notices.length, 2);
-  assert.match(notices[1], /^a write was refused: the store has its 1 MB; this was not kept/);
+  assert.match(notices[1], /^a write was refused: the store has reached its maximum of 1 MB; this was not kept/);
   const state = () => store.read as State;
   const told = () => [
     state().bytes.total,
@@ -185,14 +188,17 @@ test('an import says the same; a store that is full starts on the heap that let 
   const { exit, stderr } = await program(['import', '-', '--data', dir], { input: lines.join(''), env });
   assert.match(
     stderr,
-    /the store has its \d\d MB; this was not kept, and reading goes on; \d\d,\d{3} animals of this input/,
+    /the store has reached its maximum of \d\d MB; this was not kept, and reading goes on; \d\d,\d{3} animals of this input/,
   );
   assert.equal(exit, 1);
   for (const end of ['kill', 'stop', 'stop'] as const) {
     const served = await serving(t, ['--data', dir, '--first-key', 'free'], { env });
     assert.equal((await fetch(`${served.url.slice(0, -3)}/readyz`)).status, 200);
     const { stderr } = await served[end]();
-    assert.match(stderr, /the store takes (99|100) % of its \d\d MB; at 100 % it takes no more/);
+    assert.match(
+      stderr,
+      /the store takes (99|100) % of its maximum of \d\d MB \(--max-store-mb\); at 100 % it refuses/,
+    );
   }
   const beyond = await program(['serve', '--data', dir, '--max-store-mb', '200'], { env });
   assert.equal(beyond.exit, 2);
@@ -205,12 +211,16 @@ test('a command that adds something takes the bound that the server takes; the o
   await writeFile(at('in'), `{"name":"${LONG}","categoryId":1}\n`.repeat(2_000));
   const small = await run('import in --max-store-mb 1');
   assert.equal(small.exit, 1);
-  assert.match(small.stderr, /the store has its 1 MB.*animals of this input imported so far/);
+  assert.match(small.stderr, /the store has reached its maximum of 1 MB.*animals of this input imported so far/);
   assert.match(await done('import in --max-store-mb 5'), /^[\d,]+ animals imported/);
   const env = { PETSTORE_MAX_STORE_MB: '1' };
   const create = 'keys create --plan free';
   const refused = await run(create, { env });
-  assert.deepEqual([refused.exit, /the store has its 1 MB/.test(refused.stderr)], [1, true], refused.stderr);
+  assert.deepEqual(
+    [refused.exit, /the store has reached its maximum of 1 MB/.test(refused.stderr)],
+    [1, true],
+    refused.stderr,
+  );
   for (const line of ['keys list', `keys rotate ${id}`, 'verify', 'compact', 'export', `keys revoke ${id}`]) {
     const { exit, stderr } = await run(line, { env });
     assert.deepEqual([exit, stderr], [0, ''], line);

@@ -8,6 +8,7 @@ import { DamagedError, encodeBatch } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { readStore, repair } from '../../src/store/file/tools.ts';
+import { unlocked } from '../faults/sim-disk.ts';
 import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
 
 /** So long a compaction takes to end when it is given up: a store that did not wait for it would be closed sooner. */
@@ -313,3 +314,24 @@ test('who gets the lock asks all the same whether a process answers for the stor
     await assert.rejects(openStore(opened.dir, { isAlive: async () => true }), InUseError);
     Object.assign(opened, await openStore(opened.dir, { isAlive: async () => false }));
   }));
+
+test('a line out of its place is refused, and the message says which line belongs there', () =>
+  withStore({}, async ({ store, dir }) => {
+    await addPet(store);
+    const path = `${dir}/store-000001.jsonl`;
+    const whole = readFileSync(path);
+    const { batch } = await readStore(dir).then(({ found }) => found);
+    writeFileSync(path, Buffer.concat([whole, encodeBatch(batch + 2, [{ op: 'addPet', pet: pet(2) }])]));
+    const what = `line 0 of batch ${batch + 2} stands here, where line 0 of batch ${batch + 1} belongs`;
+    await assert.rejects(readStore(dir), { what });
+    writeFileSync(path, whole);
+  }));
+
+test('a store that could not be locked is opened, with a notice of what is left to notice another petstore', () => {
+  const failed = 'spawnSync flock ENOENT';
+  const disk: Disk = { ...realDisk, lock: (path) => ({ ...unlocked().lock(path), failed }) };
+  return withStore({ disk }, async ({ notices }) => {
+    const rest = 'another petstore is noticed only if it answers on the admin socket';
+    assert.deepEqual(notices, [`the store is not locked (${failed}): ${rest}`]);
+  });
+});

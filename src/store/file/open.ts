@@ -31,7 +31,9 @@ export async function openStore(
   try {
     const { failed } = lock;
     if (failed)
-      options.onNotice?.(`the store is not locked, so only a petstore that answers here is noticed: ${failed}`);
+      options.onNotice?.(
+        `the store is not locked (${failed}): another petstore is noticed only if it answers on the admin socket`,
+      );
     const journal = new FileJournal(disk, dir, { ...options, lock });
     return {
       store: await MemoryStore.open(journal, { clock, onDurable, maxBytes, onNotice: options.onNotice }),

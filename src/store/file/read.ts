@@ -61,7 +61,9 @@ class Reader {
     const line = parsed(bytes) ?? {};
     const { batch, n, last } = line;
     if (!Number.isSafeInteger(n) || !Number.isSafeInteger(batch)) return 'this is no line of a batch';
-    if (n !== this.#lines || batch !== found.batch + 1) return `here stands line ${n} of batch ${batch}`;
+    if (n !== this.#lines || batch !== found.batch + 1) {
+      return `line ${n} of batch ${batch} stands here, where line ${this.#lines} of batch ${found.batch + 1} belongs`;
+    }
     if (last !== undefined && last !== true) return '"last" is neither true nor left out';
     if (line.op === 'close' && last && n === 0 && found.length > 0) found.isClosed = true;
     else this.#accept(line, last === true, bytes, offset);
