@@ -69,6 +69,8 @@ export class SimDisk implements Disk {
   list = (): string[] => [...this.names.keys()];
   mustBeOurs = (): void => {};
   size = (fd: number): number => this.#file(fd).now.length;
+  hasName = (fd: number): boolean => [...this.names.values()].includes(this.#file(fd));
+  isAt = (fd: number, path: string): boolean => this.names.get(basename(path)) === this.#file(fd);
   read = (fd: number, bytes: Uint8Array, position: number): number => this.#file(fd).now.copy(bytes, 0, position);
   close = (fd: number): void => void this.#open.delete(fd);
   openToWrite = async (path: string): Promise<number> => this.openToRead(path);

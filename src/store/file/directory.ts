@@ -88,6 +88,18 @@ export interface Home {
   fd: number;
 }
 
+const ELSEWHERE = 'ELSEWHERE';
+export const isElsewhere = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === ELSEWHERE;
+
+/**
+ * Throws if our `LOCK` does not stand in the directory, which was then moved, removed or replaced: a name that we gave
+ * or removed there could be that of another store.
+ */
+export function mustBeHome({ disk, dir, fd }: Home): void {
+  const what = `${dir} is not the directory that was opened, or LOCK in it is another one; nothing was changed there`;
+  if (!disk.isAt(fd, `${dir}/${LOCK}`)) throw Object.assign(new Error(what), { code: ELSEWHERE });
+}
+
 /**
  * Writes `LOCK`, so that no older file is accepted; only then removes older files and the rest of an interrupted start.
  * A file that a repair has kept stays. Without room for `LOCK`, or without a descriptor for the directory, all files

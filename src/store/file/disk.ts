@@ -49,6 +49,14 @@ export const realDisk = {
   /** Throws if a data directory is not the owner's alone. `isKept` is true for the names in it that we use. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
+  /** False once the last name of an open file is removed: when it is closed, its content is gone. */
+  hasName: (fd: number): boolean => fs.fstatSync(fd).nlink > 0,
+  /** True if the name leads to the open file. False once that, or a directory above it, was removed or moved. */
+  isAt(fd: number, path: string): boolean {
+    const here = fs.fstatSync(fd, { bigint: true });
+    const there = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    return there?.ino === here.ino && there.dev === here.dev;
+  },
   openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
   /** Fills `bytes` from `position`; fewer only at the end of the file. */
   read(fd: number, bytes: Uint8Array, position: number): number {

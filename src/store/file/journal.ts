@@ -18,17 +18,16 @@
 import { type Change, type Journal, StoreError } from '../model.ts';
 import type { State } from '../state.ts';
 import { Compactions } from './compactions.ts';
-import { dropOthers, type Home, newStoreId } from './directory.ts';
+import { dropOthers, type Home, isElsewhere, mustBeHome, newStoreId } from './directory.ts';
 import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
-import { encodeBatch, fileName, type Header } from './format.ts';
+import { encodeBatch, fileName } from './format.ts';
 import { type Mark, Marks, writeMark } from './lock.ts';
 import type { Found, Progress } from './read.ts';
-import { becomeStore, compactFile, copyTail, type Extent, giveName, recover, type Written } from './rewrite.ts';
+import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
+import { copyTail, openWritten, type Written, whyRemoved } from './written.ts';
 
 /** A file is compacted when it is larger than this, and larger than twice its first length. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
-/** The most that is copied while a batch waits. */
-const LAST_COPY_BYTES = 256 * 1024;
 /** After a start without room, the time between two attempts to begin a new file. */
 const RETRY_MS = 2_000;
 
@@ -79,7 +78,7 @@ export class FileJournal implements Journal {
     if (found?.isClosed && (await this.#goOn(found))) return;
     const header = { store, file: file + 1, first: this.#batch };
     this.#begin = async () => {
-      this.#current = await this.#open(header, await becomeStore(this.#home, header, state));
+      this.#current = await openWritten(this.#home, header, await becomeStore(this.#home, header, state));
     };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;
@@ -143,7 +142,7 @@ export class FileJournal implements Journal {
    */
   async #goOn({ header, length }: Found): Promise<boolean> {
     const { disk } = this.#home;
-    const current = await this.#open(header, length);
+    const current = await openWritten(this.#home, header, length);
     if (await dropOthers(this.#home, this.#markOf(current))) {
       await disk.truncate(current.fd, length);
       await disk.sync(current.fd);
@@ -161,18 +160,9 @@ export class FileJournal implements Journal {
     if (this.#current && !this.#failure) await writeMark(disk, fd, this.#markOf(this.#current));
   }
 
-  async #open(
-    { store, file }: Pick<Header, 'store' | 'file'>,
-    length: number,
-    name = fileName(file),
-  ): Promise<Written> {
-    const fd = await this.#home.disk.openToWrite(`${this.#home.dir}/${name}`);
-    return { store, file, fd, length, baseLength: length };
-  }
-
   async #writable(): Promise<Written> {
     if (this.#failure) throw new StoreError('closed', `nothing more is kept: ${this.#failure.message}`);
-    if (this.#current) return this.#current;
+    if (this.#current) return this.#withName(this.#current);
     const now = performance.now();
     if (now - this.#triedAt < RETRY_MS) throw new StoreError('full', 'there is no room for a new file');
     this.#triedAt = now;
@@ -180,6 +170,14 @@ export class FileJournal implements Journal {
       throw isNoRoom(error) ? new StoreError('full', error.message) : this.#fail(error);
     });
     return this.#writable();
+  }
+
+  /** Reads go on: what is here may be the only copy. */
+  #withName(current: Written): Written {
+    const why = whyRemoved(this.#home, current);
+    if (why === undefined) return current;
+    this.#options.onNotice?.(`${why}. No write is taken any more; reads are served`);
+    throw (this.#failure = new StoreError('closed', why));
   }
 
   #compactWhenLarge(current: Written): void {
@@ -199,16 +197,17 @@ export class FileJournal implements Journal {
     let temporaryName = `${fileName(file + 1)}.tmp`;
     const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
     let next: Written | undefined;
+    mustBeHome(this.#home);
     try {
       temporaryName = await compact(dir, { file, length }, signal);
-      next = await this.#open({ store, file: file + 1 }, 0, temporaryName);
+      next = await openWritten(this.#home, { store, file: file + 1 }, 0, temporaryName);
       next.baseLength = next.length = disk.size(next.fd);
-      const copied = await copyTail(disk, from, length, next, LAST_COPY_BYTES);
+      const copied = await copyTail(disk, from, length, next);
       await this.#inTurn(async () => {
         await this.#writable();
         await copyTail(disk, from, copied, next!, 0);
         await giveName(this.#home, temporaryName, this.#markOf(next!)).catch((error) => {
-          throw isOpenFailure(error) ? error : this.#fail(error);
+          throw isOpenFailure(error) || isElsewhere(error) ? error : this.#fail(error);
         });
         this.#current = next;
         disk.close(from.fd);

@@ -3,28 +3,15 @@
  * file under a temporary name, durable and read back; then the file gets its name, and the name is made durable.
  */
 import { State } from '../state.ts';
-import { checkHeader, currentFile, dropOthers, type Home } from './directory.ts';
+import { checkHeader, currentFile, dropOthers, type Home, mustBeHome } from './directory.ts';
 import type { Disk } from './disk.ts';
 import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
 import { type Mark, readMark } from './lock.ts';
 import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
-const COPY_BYTES = 4 * 1024 * 1024;
-
 /** The durable part of a running store's file. */
 export interface Extent {
   file: number;
-  length: number;
-}
-
-/** A file that is open to be written at its end. */
-export interface Written {
-  store: string;
-  file: number;
-  fd: number;
-  /** The length from which its growth is measured, for the next compaction. */
-  baseLength: number;
-  /** The durable length. */
   length: number;
 }
 
@@ -104,6 +91,7 @@ export async function becomeStore(home: Home, header: Header, state: State): Pro
   const { disk, dir } = home;
   const { store, file, first } = header;
   const temporaryName = `${fileName(file)}.tmp`;
+  mustBeHome(home);
   try {
     const length = await writeWhole(disk, `${dir}/${temporaryName}`, header, state);
     await giveName(home, temporaryName, { store, lowest: file, batch: first, length, closed: false });
@@ -114,22 +102,10 @@ export async function becomeStore(home: Home, header: Header, state: State): Pro
   }
 }
 
-/** Gives a whole and durable file its final name, durably, and makes it count. */
+/** Gives a whole and durable file its name, durably, and makes it count. Throws first if the directory is another. */
 export async function giveName(home: Home, temporaryName: string, mark: Mark): Promise<void> {
   const { disk, dir } = home;
+  mustBeHome(home);
   await disk.rename(`${dir}/${temporaryName}`, `${dir}/${fileName(mark.lowest)}`);
   await dropOthers(home, mark);
-}
-
-/** Copies `from`, from `copied` on, to the end of `to`, until at most `leave` bytes remain. Returns the new offset. */
-export async function copyTail(disk: Disk, from: Written, copied: number, to: Written, leave: number): Promise<number> {
-  while (from.length - copied > leave) {
-    const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
-    disk.read(from.fd, bytes, copied);
-    await disk.write(to.fd, bytes, to.length);
-    copied += bytes.length;
-    to.length += bytes.length;
-  }
-  await disk.sync(to.fd);
-  return copied;
 }

@@ -50,7 +50,7 @@ const MUTANTS: Mutant[] = [
   ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
-  ['rewrite.ts', 'await disk.sync(to.fd);', '', 10],
+  ['written.ts', 'await disk.sync(to.fd);', '', 10],
   ['rewrite.ts', 'await dropOthers(home, mark);', '', 10],
 ];
 

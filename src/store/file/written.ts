@@ -1,0 +1,60 @@
+/** A file that is open to be written at its end, and what can become of it while it is. */
+import type { Home } from './directory.ts';
+import type { Disk } from './disk.ts';
+import { fileName, type Header } from './format.ts';
+import { LOCK } from './lock.ts';
+
+const COPY_BYTES = 4 * 1024 * 1024;
+/** The most that is left to be copied while a batch waits. */
+const LAST_COPY_BYTES = 256 * 1024;
+
+export interface Written {
+  store: string;
+  file: number;
+  fd: number;
+  /** The length from which its growth is measured, for the next compaction. */
+  baseLength: number;
+  /** The durable length. */
+  length: number;
+}
+
+/** Opens a file of the store, or one that will be, to go on at `length`. */
+export async function openWritten(
+  { disk, dir }: Home,
+  { store, file }: Pick<Header, 'store' | 'file'>,
+  length: number,
+  name = fileName(file),
+): Promise<Written> {
+  const fd = await disk.openToWrite(`${dir}/${name}`);
+  return { store, file, fd, length, baseLength: length };
+}
+
+/**
+ * The reason why nothing more may be written; undefined: there is none. A file without a name goes when it is closed;
+ * and where `LOCK` is removed, another process may open the same store.
+ */
+export function whyRemoved({ disk, dir, fd }: Home, current: Written): string | undefined {
+  const held = `/proc/${process.pid}/fd/${current.fd}`;
+  const saved = `Before this process ends, save all of it: \`petstore restore ${held} --data NEW\` (Linux)`;
+  if (!disk.hasName(current.fd)) return `${dir}/${fileName(current.file)} was removed. ${saved}`;
+  return disk.hasName(fd) ? undefined : `${dir}/${LOCK} was removed. Start again: that makes another`;
+}
+
+/** Copies `from`, from `copied` on, to the end of `to`, until at most `leave` bytes remain. Returns the new offset. */
+export async function copyTail(
+  disk: Disk,
+  from: Written,
+  copied: number,
+  to: Written,
+  leave = LAST_COPY_BYTES,
+): Promise<number> {
+  while (from.length - copied > leave) {
+    const bytes = Buffer.alloc(Math.min(COPY_BYTES, from.length - copied));
+    disk.read(from.fd, bytes, copied);
+    await disk.write(to.fd, bytes, to.length);
+    copied += bytes.length;
+    to.length += bytes.length;
+  }
+  await disk.sync(to.fd);
+  return copied;
+}
