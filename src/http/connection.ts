@@ -108,7 +108,7 @@ export class Connection {
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();
-      this.#unmuteBody(); // before node:http puts the parser back into its pool
+      this.#unmuteBody(); // node:http puts the parser back into its pool next
       owner.closed(this);
     });
   }
@@ -168,7 +168,7 @@ export class Connection {
   endFlood(): void {
     if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();
     this.socket.on('error', () => {});
-    this.#unmuteBody(); // node:http has put the parser back into its pool
+    this.#unmuteBody(); // node:http has just put the parser back into its pool, for another connection
     if (this.isEnding) this.endGently();
     if (this.pending.length > 0) this.socket.pause();
     else this.socket.resume();

@@ -156,7 +156,7 @@ export class Incoming extends IncomingMessage {
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#settleBody();
-    this.from.owner.letGo(this); // even if the request is complete
+    this.from.owner.letGo(this); // a complete body is still counted if nobody has taken it
     super._destroy(error, done);
   }
 }

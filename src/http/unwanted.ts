@@ -1,6 +1,6 @@
 /**
- * The order in which sockets are read whose bytes nobody wants. A turn of the event loop accepts only one connection:
- * if every turn read from all such sockets, a client that has just come would wait long behind a few dozen of them.
+ * Sockets whose bytes nobody wants are read in turn. A turn of the event loop accepts only one connection: if every
+ * turn read from all such sockets, a client that has just come would wait long behind a few dozen of them.
  */
 import type { Socket } from 'node:net';
 
@@ -16,7 +16,7 @@ export class UnwantedReads {
     if (this.#waiting.length > 0) setImmediate(this.#readSome);
   };
 
-  /** True if this socket, which has just been read, is to pause: it is resumed in its turn. */
+  /** True if the caller must pause this socket, which was just read from: here it is resumed in its turn. */
   takesTurns(socket: Socket): boolean {
     if (this.#waiting.length >= MAX_UNWANTED_WAITING) return false;
     if (this.#waiting.push(socket) === 1) setImmediate(this.#readSome);

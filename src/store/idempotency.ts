@@ -114,7 +114,7 @@ export class IdempotencyRecords {
 }
 
 /**
- * The number of records that still fit in one batch: the bound minus the existing ones. A record that has ended makes
+ * The number of records that one batch may still add: the bound minus the existing ones. A record that has ended makes
  * room.
  */
 export class RecordRoom {

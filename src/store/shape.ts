@@ -54,7 +54,7 @@ const matching =
   (pattern: RegExp): Check =>
   (value) =>
     typeof value === 'string' && pattern.test(value) ? undefined : ' does not have the right form';
-/** A number; or one that a double does not hold exactly, as a bigint before it is written, as its text in a line. */
+/** A number. One that a double does not hold exactly is a bigint before it is written, and a text in a line. */
 const int64: Check = (value) => {
   if (Number.isSafeInteger(value)) return undefined;
   const isLong = typeof value === 'string' || typeof value === 'bigint';
@@ -92,7 +92,7 @@ function shape<T>(members: Members<T>, more?: (whole: T) => string | undefined):
       const member = (value as Record<string, unknown>)[name];
       const wrong = check(member);
       if (wrong !== undefined) return `.${name}${wrong}`;
-      if (member !== undefined || name in value) known++; // the second is slower
+      if (member !== undefined || name in value) known++; // `in` is slower, so it comes second
     }
     const names = Object.keys(value);
     if (names.length > known) {

@@ -92,8 +92,8 @@ const ELSEWHERE = 'ELSEWHERE';
 export const isElsewhere = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === ELSEWHERE;
 
 /**
- * Throws if our `LOCK` does not stand in the directory, which was then moved, removed or replaced: a name that we gave
- * or removed there could be that of another store.
+ * Throws if our `LOCK` is not in the directory: then the directory was moved, removed or replaced, and a name that we
+ * give or remove there could be one of another store.
  */
 export function mustBeHome({ disk, dir, fd }: Home): void {
   const what = `${dir} is not the directory that was opened, or LOCK in it is another one; nothing was changed there`;

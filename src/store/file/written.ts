@@ -1,4 +1,4 @@
-/** A file that is open to be written at its end, and what can become of it while it is. */
+/** A file that is open to be written at its end, and the reasons to write no more. */
 import type { Home } from './directory.ts';
 import type { Disk } from './disk.ts';
 import { fileName, type Header } from './format.ts';
@@ -18,7 +18,7 @@ export interface Written {
   length: number;
 }
 
-/** Opens a file of the store, or one that will be, to go on at `length`. */
+/** Opens the store's file, or the next one, to write on at `length`. */
 export async function openWritten(
   { disk, dir }: Home,
   { store, file }: Pick<Header, 'store' | 'file'>,
@@ -30,8 +30,8 @@ export async function openWritten(
 }
 
 /**
- * The reason why nothing more may be written; undefined: there is none. A file without a name goes when it is closed;
- * and where `LOCK` is removed, another process may open the same store.
+ * The reason why nothing more may be written; undefined: there is none. A file without a name is gone when it is
+ * closed; and if `LOCK` was removed, another process may open the same store.
  */
 export function whyRemoved({ disk, dir, fd }: Home, current: Written): string | undefined {
   const held = `/proc/${process.pid}/fd/${current.fd}`;
