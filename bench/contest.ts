@@ -3,7 +3,7 @@ import type { AimId } from './aims.ts';
 import type { Call } from './ask.ts';
 import type { Bench } from './bench.ts';
 import { saturate, sendPaced } from './load.ts';
-import { cpuSeconds, type Latency, ratios, spread } from './measure.ts';
+import { cpuSeconds, type Latency, ratios, type Spread, spread } from './measure.ts';
 import type { Server } from './servers.ts';
 
 /** A sender later than this at p99 colours what it measures. */
@@ -63,11 +63,50 @@ export async function contest(
   return new Map(all.map((one) => [one.name, one]));
 }
 
-/** Sets the reached value of an aim from two subjects of a contest; what was left out is missed. */
-export function reachRatio(bench: Bench, aim: AimId, measured: Map<string, Measured>, pair: [string, string]): void {
+/**
+ * CPU time a request of the second of two subjects as a multiple of the first's, while both are loaded at once: they
+ * share a core, so whatever slows the machine slows both alike.
+ */
+export async function sideBySide(
+  bench: Bench,
+  suite: string,
+  connections: number,
+  pair: [Subject, Subject],
+): Promise<Spread> {
+  const against = `${pair[0].name} : ${pair[1].name}`;
+  const rounds: number[] = [];
+  for (let round = 0; round <= bench.rounds; round++) {
+    const which = round === 0 ? 'warming up' : `round ${round} of ${bench.rounds}`;
+    bench.progress(`${suite}: ${against}, both at once, ${which}`);
+    const before = pair.map(({ server }) => cpuSeconds(server.pid));
+    const load = ({ server, calls }: Subject) => {
+      return saturate(bench, { origin: server.origin, calls, connections, seconds: 2 * bench.seconds });
+    };
+    const reports = await Promise.all(pair.map(load));
+    const [first, second] = pair.map(({ server }, at) => (cpuSeconds(server.pid) - before[at]) / reports[at].requests);
+    if (round > 0) rounds.push(second / first);
+  }
+  const cpu = spread(rounds);
+  const value = `${cpu.median.toFixed(2)} (${cpu.min.toFixed(2)} to ${cpu.max.toFixed(2)})`;
+  bench.figure(suite, `CPU a request of ${pair[1].name} in that of ${pair[0].name}, both loaded at once`, value);
+  return cpu;
+}
+
+/**
+ * Sets the reached value of an aim from two subjects of a contest; what was left out is missed. `beside`: their CPU time
+ * when both were loaded at once, if that was measured.
+ */
+export function reachRatio(
+  bench: Bench,
+  aim: AimId,
+  measured: Map<string, Measured>,
+  pair: [string, string],
+  beside?: Spread,
+): void {
   const [a, b] = pair.map((name) => measured.get(name));
   if (a === undefined || b === undefined) return;
-  bench.reach(aim, ratios(a.perSecond, b.perSecond), ratios(b.cpuMicros, a.cpuMicros).median);
+  const { median } = beside ?? ratios(b.cpuMicros, a.cpuMicros);
+  bench.reach(aim, ratios(a.perSecond, b.perSecond), median);
 }
 
 /** The same of server CPU time a request: the first's part of the second's. */

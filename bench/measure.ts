@@ -1,5 +1,5 @@
 /** Numbers about a run: latencies, spread over rounds, and what the kernel knows about a process. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 
 /** In milliseconds. */
@@ -51,19 +51,31 @@ export function ratios(first: number[], second: number[]): Spread {
 }
 
 const TICKS_PER_SECOND = 100;
+const NANOSECONDS = 1e9;
 
 /** CPU seconds that a process has used so far; NaN where there is no /proc. */
 export function cpuSeconds(pid: number): number {
+  const threads = list(`/proc/${pid}/task`).map((id) => read(`/proc/${pid}/task/${id}/schedstat`));
+  const nanoseconds = threads.reduce((sum, text) => sum + Number(text?.split(' ')[0] ?? 0), 0);
+  return nanoseconds > 0 ? nanoseconds / NANOSECONDS : cpuTicks(pid) / TICKS_PER_SECOND;
+}
+
+/** In hundredths of a second, for a kernel that does not tell nanoseconds. */
+function cpuTicks(pid: number): number {
   const stat = read(`/proc/${pid}/stat`);
   if (stat === undefined) return Number.NaN;
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+  return Number(fields[11]) + Number(fields[12]);
 }
 
 /** Resident memory of a process in megabytes (10^6 bytes); NaN where there is no /proc. */
 export function residentMb(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '');
   return line ? (Number(line[1]) * 1024) / 1e6 : Number.NaN;
+}
+
+function list(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : [];
 }
 
 function read(file: string): string | undefined {

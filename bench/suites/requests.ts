@@ -3,9 +3,9 @@ import { deepStrictEqual } from 'node:assert/strict';
 import { type Animal, animal, animals } from '../animals.ts';
 import { ask, get, mustAnswer, post } from '../ask.ts';
 import type { Bench } from '../bench.ts';
-import { atRate, contest, reachRatio, type Subject } from '../contest.ts';
+import { atRate, contest, reachRatio, type Subject, sideBySide } from '../contest.ts';
 import { PEERS } from '../peers.ts';
-import { SERVICE } from '../service.ts';
+import { SERVICE, Store } from '../service.ts';
 import { ANIMALS, RARE_EVERY, takeTheField } from '../subjects.ts';
 
 const CONNECTIONS = 32;
@@ -24,7 +24,8 @@ export async function list(bench: Bench): Promise<void> {
     peers: ['fastify', 'express'],
   });
   const measured = await contest(bench, 'list', CONNECTIONS, subjects);
-  reachRatio(bench, 'list-bare', measured, [SERVICE, bare.name]);
+  const beside = await sideBySide(bench, 'list', CONNECTIONS, [subjects[0], subjects[1]]);
+  reachRatio(bench, 'list-bare', measured, [SERVICE, bare.name], beside);
   reachRatio(bench, 'list-fastify', measured, [SERVICE, fastify.name]);
   reachRatio(bench, 'list-express', measured, [SERVICE, express.name]);
   const crowded = await contest(bench, 'list', 1_000, subjects.slice(0, 2));
@@ -33,7 +34,7 @@ export async function list(bench: Bench): Promise<void> {
   for (const subject of subjects) await atRate(bench, 'list', subject, READS_PER_SECOND);
 }
 
-/** Who has the list already and asks whether it is still so, beside who asks for it again, on the same server. */
+/** Who has the list already and asks whether it is still so, beside who asks for it again. */
 async function unchanged(bench: Bench, whole: Subject): Promise<void> {
   const [call] = whole.calls;
   const { headers } = await mustAnswer(whole.server.origin, call);
@@ -44,8 +45,18 @@ async function unchanged(bench: Bench, whole: Subject): Promise<void> {
   };
   await prove();
   const told = { ...whole, name: `${SERVICE}, 304`, calls: [again] };
-  reachRatio(bench, 'list-unchanged', await contest(bench, 'list', CONNECTIONS, [told, whole]), [told.name, SERVICE]);
+  const measured = await contest(bench, 'list', CONNECTIONS, [told, whole]);
+  const beside = await sideBySide(bench, 'list', CONNECTIONS, [told, await another(bench)]);
+  reachRatio(bench, 'list-unchanged', measured, [told.name, SERVICE], beside);
   await prove(); // wrk counts a 200 in its place as right
+}
+
+/** A second server that answers the list: at once with the first, each has a process whose CPU time is its own. */
+async function another(bench: Bench): Promise<Subject> {
+  const store = new Store(bench);
+  await store.fill(ANIMALS, RARE_EVERY);
+  const calls = [get('/v1/pets?limit=20', await store.key())];
+  return { name: `${SERVICE}, 200`, server: await store.serve(), calls };
 }
 
 /** A caller over the limit: what a refusal costs. Bans are off, so that every reply is the limiter's own. */
@@ -56,7 +67,7 @@ export async function limit(bench: Bench): Promise<void> {
     peers: [],
     refused: true,
   });
-  reachRatio(bench, 'limit-bare', await contest(bench, 'limit', CONNECTIONS, subjects), [SERVICE, bare.name]);
+  await besideBare(bench, 'limit', subjects);
 }
 
 /** One animal by its id: a thousand different ones in turn. */
@@ -67,7 +78,13 @@ export async function getOne(bench: Bench): Promise<void> {
     look: (value) => deepStrictEqual(value, animal(ids[0], RARE_EVERY)),
     peers: [],
   });
-  reachRatio(bench, 'get-bare', await contest(bench, 'get', CONNECTIONS, subjects), [SERVICE, bare.name]);
+  await besideBare(bench, 'get', subjects);
+}
+
+async function besideBare(bench: Bench, suite: 'limit' | 'get', [service, other]: Subject[]): Promise<void> {
+  const measured = await contest(bench, suite, CONNECTIONS, [service, other]);
+  const beside = await sideBySide(bench, suite, CONNECTIONS, [service, other]);
+  reachRatio(bench, `${suite}-bare`, measured, [SERVICE, bare.name], beside);
 }
 
 /** Adding animals: a 201 of the service, of the smallest durable server and of SQLite is on the disk. */

@@ -5,11 +5,12 @@ import { test } from 'node:test';
 import { AIMS, inUnit, standing } from '../../bench/aims.ts';
 import type { Results } from '../../bench/bench.ts';
 import { describeMachine } from '../../bench/machine.ts';
-import { Latencies, ratios, spread } from '../../bench/measure.ts';
+import { cpuSeconds, Latencies, ratios, spread } from '../../bench/measure.ts';
 import { FOLDER } from '../../bench/peers.ts';
 import { asPage } from '../../bench/report.ts';
 import { sendAtPace } from '../../bench/sender.ts';
 import { asText } from '../../bench/table.ts';
+import { NO_PROC } from '../http/flood.ts';
 
 test('a summary tells each share within a thousandth, and the longest exactly', () => {
   const latencies = new Latencies();
@@ -27,6 +28,15 @@ test('a spread leaves out what is not known; ratios are taken round by round, so
   assert.deepEqual(spread([5, Number.NaN, 1, 3]), { median: 3, min: 1, max: 5 });
   assert.ok(Number.isNaN(spread([]).median));
   assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, min: 2, max: 2 });
+});
+
+test('the CPU time of a process is told in less than a hundredth of a second', { skip: NO_PROC }, () => {
+  const before = cpuSeconds(process.pid);
+  const own = () => Object.values(process.cpuUsage()).reduce((sum, micros) => sum + micros) / 1e6;
+  for (const until = own() + 0.03; own() < until; );
+  const used = cpuSeconds(process.pid) - before;
+  assert.ok(used > 0.02 && used < 1, `${used} s`);
+  assert.notEqual(Math.round(used * 1e6) % 10_000, 0, `${used} s: whole ticks`);
 });
 
 /** When a pause ends that is to end at a time, and when the reply is there to what is sent at a time. */

@@ -46,3 +46,13 @@ test('what it does not know it names, with status 2', () => {
     assert.ok(stderr.includes(word), stderr);
   }
 });
+
+test('two servers that are loaded at once are compared by their own CPU time', { skip }, () => {
+  const { status, stdout, stderr } = bench('get', '--rounds', '1', '--no-peers', '--json', '--report', '/dev/null');
+  assert.equal(status, 0, stderr);
+  const { figures, reached }: Results = JSON.parse(stdout);
+  const [{ value }] = figures.filter(({ name }) => name.endsWith('both loaded at once'));
+  const { byCpu } = reached.find(({ aim }) => aim === 'get-bare')!;
+  assert.equal(value.split(' ')[0], byCpu!.toFixed(2));
+  assert.ok(byCpu! > 0.1 && byCpu! < 10, value);
+});
