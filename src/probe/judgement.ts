@@ -1,7 +1,7 @@
 /** The laws that hold in every case, beside its own expectation. */
 import { keepsAll, keepsRequest } from './kept.ts';
 import { allowed, breaks, type Judgement, type Row, type Seen } from './row.ts';
-import { type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
+import { headerOf, type Message, markOf, methodOf, shown, statusOf } from './wire.ts';
 
 /** The rule for parts of a message that no case names: a gateway may not change them either. */
 const UNCHANGED = '9110 7.7';
@@ -21,7 +21,7 @@ export function nothing({ talks: [{ ended, rest }] }: Seen): string {
 const isSafeAgain = (request: Message) => /^(?:GET|HEAD|OPTIONS|PUT|DELETE|QUERY)$/.test(methodOf(request));
 
 export function judge(row: Row, seen: Seen): Judgement {
-  const without = foreign(seen) ?? notReached(seen) ?? (row.isAmbiguous ? undefined : beforehand(row, seen));
+  const without = foreign(row, seen) ?? notReached(seen) ?? (row.isAmbiguous ? undefined : beforehand(row, seen));
   if (without !== undefined) return without;
   const judged = [row.expect(seen), ...keptIn(row, seen), ...repeated(row, seen), ...surplus(row, seen)];
   return (
@@ -31,13 +31,17 @@ export function judge(row: Row, seen: Seen): Judgement {
   );
 }
 
-/** The reply to one request may not come to another. */
-function foreign({ pairs, to }: Seen): Judgement | undefined {
-  const isForeign = pairs.some(({ sent, reply }) => {
+/** The reply to one request may not come to another, be it mixed up or kept: each has an Authorization of its own. */
+function foreign({ asksAlike }: Row, { pairs, to }: Seen): Judgement | undefined {
+  const strays = pairs.filter(({ sent, reply }) => {
     const mark = reply && markOf(reply);
     return mark !== undefined && mark !== markOf(sent) && mark !== to.token;
   });
-  return isForeign ? breaks('the reply to another request came', '9112 9.3.2') : undefined;
+  if (strays.length === 0) return undefined;
+  if (!asksAlike) return breaks('the reply to another request came', '9112 9.3.2');
+  const keyOf = ({ sent }: Seen['pairs'][number]) => headerOf(sent, 'authorization');
+  const isOthers = strays.some((stray) => keyOf(stray) !== keyOf(pairs[0]));
+  return breaks(`the gateway keeps the reply, and gives it to ${isOthers ? 'another key' : 'the next request'}`);
 }
 
 function notReached(seen: Seen): Judgement | undefined {

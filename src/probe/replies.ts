@@ -3,7 +3,21 @@ import { gzipSync } from 'node:zlib';
 import { inPlace, nothing } from './judgement.ts';
 import { judgedAdded, trailerIn } from './kept.ts';
 import type { Arrival } from './origin.ts';
-import { allowed, ask, breaks, get, JSON_TYPE, OK, post, type Row, reply, row, type Sender, same } from './row.ts';
+import {
+  allowed,
+  ask,
+  breaks,
+  EXACT,
+  get,
+  JSON_TYPE,
+  OK,
+  post,
+  type Row,
+  reply,
+  row,
+  type Sender,
+  same,
+} from './row.ts';
 import type { Talk } from './talk.ts';
 import { headerOf, linesOf, shown, statusOf, targetOf } from './wire.ts';
 
@@ -71,13 +85,38 @@ const manner = (to: Sender) => async (talk: Talk) => {
   await Promise.all([talk.whole(1), other.whole(1)]);
 };
 
+/** Each is to be answered anew: two requests of one key for one target, and one of another key. */
+const threeAsk = (to: Sender) => async (talk: Talk) => {
+  const asked = [get()(to), get()(to), get()(to).replace('Bearer probe', 'Bearer other')];
+  for (const [at, request] of asked.entries()) {
+    const one = at === 0 ? talk : to.connect();
+    one.write(request);
+    await one.whole(1);
+  }
+};
+/** A reply to a request with a key, which no gateway may keep for the next, whatever makes it worth keeping. */
+const unkept = (id: string, status: string, lines: string[] = []): Row =>
+  row(id, '9111 3.5', threeAsk, { asksAlike: true, answer: reply(status, [JSON_TYPE, ...lines], ERROR) });
+
 export const REPLIES: Row[] = [
+  // Statuses that gateways put pages of their own in place of, or upon which they send a request again.
+  error('400 Bad Request', '9110 15.5.1', post()),
   error('401 Unauthorized', '9110 15.5.2'),
+  error('403 Forbidden', '9110 15.5.4'),
+  error('404 Not Found', '9110 15.5.5'),
+  error('405 Method Not Allowed', '9110 15.5.6', post()),
+  error('408 Request Timeout', '9110 15.5.9', post()),
   error('409 Conflict', '9110 15.5.10', post()),
   error('410 Gone', '9110 15.5.11'),
+  error('412 Precondition Failed', '9110 15.5.13', post()),
+  error('413 Content Too Large', '9110 15.5.14', post()),
+  error('415 Unsupported Media Type', '9110 15.5.16', post()),
   error('422 Unprocessable Content', '9110 15.5.21', post()),
   error('429 Too Many Requests', '6585 4'),
+  error('500 Internal Server Error', '9110 15.6.1', post()),
+  error('502 Bad Gateway', '9110 15.6.3', post()),
   error('503 Service Unavailable', '9110 15.6.4', post()),
+  error('504 Gateway Timeout', '9110 15.6.5', post()),
   error('507 Insufficient Storage', '4918 11.5', post()),
   kept('reply-retry-after', '9110 10.2.3', '429 Too Many Requests', ['Retry-After: 31']),
   kept('reply-ratelimit', '9110 5.1', '200 OK', RATES),
@@ -97,6 +136,26 @@ export const REPLIES: Row[] = [
     },
   ),
   kept('reply-www-authenticate', '9110 11.6.1', '401 Unauthorized', ['WWW-Authenticate: Bearer realm="a, b"']),
+  row(
+    'reply-location',
+    '9110 10.2.2',
+    post(),
+    {
+      allowed: '9110 7.7',
+      own: /^location$/,
+      answer: reply('201 Created', [JSON_TYPE, 'Location: /pets/4711'], ERROR),
+    },
+    ({ reply }) => {
+      const location = headerOf(reply, 'location') ?? 'gone';
+      if (location === '/pets/4711') return same();
+      const isSame = location.endsWith('/pets/4711');
+      return (isSame ? allowed : breaks)(`Location is ${shown(location)}`);
+    },
+  ),
+  row('reply-json', '8259 6', get(), { answer: reply('200 OK', [JSON_TYPE], EXACT) }),
+  unkept('kept-max-age', '200 OK', ['Cache-Control: max-age=60']),
+  unkept('kept-no-store', '200 OK', ['Cache-Control: no-store']),
+  unkept('kept-401', '401 Unauthorized'),
   row('reply-204', '9110 8.6', ask('DELETE'), { answer: reply('204 No Content') }, ({ reply }) =>
     headerOf(reply, 'transfer-encoding') === undefined
       ? same()

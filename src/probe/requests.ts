@@ -1,7 +1,7 @@
 /** A: the request as it arrives. */
 import { gzipSync } from 'node:zlib';
 import { judgedAdded, trailerIn } from './kept.ts';
-import { allowed, ask, breaks, get, JSON_TYPE, PET, post, type Row, row, type Sender, same } from './row.ts';
+import { allowed, ask, breaks, EXACT, get, JSON_TYPE, PET, post, type Row, row, type Sender, same } from './row.ts';
 import { headerOf, linesOf, shown } from './wire.ts';
 
 const sized = (id: string, bytes: number): Row =>
@@ -58,6 +58,7 @@ export const REQUESTS: Row[] = [
   }),
   row('header-authorization', '9110 11.6.2', get()),
   row('header-idempotency-key', '9651 3.3.3', post(['Idempotency-Key: "probe-1"'])),
+  row('header-if-match', '9110 13.1.1', ask('PATCH', [JSON_TYPE, 'If-Match: "a"'], PET)),
   row('header-unknown', '9110 5.1', get(['X-Nobody-Knows: A; b="c,  D"'])),
   row('header-underscore', '9110 5.1', get(['X_Under: 1'])),
   row('header-order', '9110 5.3', get(['X-Many: a', 'X-Many: b']), {}, ({ request }) => {
@@ -73,6 +74,7 @@ export const REQUESTS: Row[] = [
   body('body-0', 0),
   body('body-64k', 65_536),
   body('body-1m', 1_048_576),
+  row('body-json', '8259 6', post([], EXACT)),
   chunked('body-chunked', '9112 7.1', [chunkOf(PET)]),
   chunked(
     'body-chunks',

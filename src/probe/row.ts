@@ -35,6 +35,8 @@ interface Unusual {
   isRaw?: boolean;
   /** The request is ambiguous: it may be refused or be made unambiguous, and need not arrive as it was sent. */
   isAmbiguous?: boolean;
+  /** Its requests are alike, so that the reply to another one is a reply that the gateway has kept. */
+  asksAlike?: boolean;
   /** `expect` judges the number of arrivals itself. */
   isCounted?: boolean;
   /** The case only waits for time to pass, so it runs beside the others and takes no place of theirs. */
@@ -80,6 +82,8 @@ export interface Seen {
 }
 
 export const PET = '{"name":"Rex","categoryId":3}';
+/** JSON that is another as soon as a gateway reads it and writes it anew: numbers lose digits, texts their form. */
+export const EXACT = '{ "id": 9007199254740993, "share": 1.0, "name": "\\u0052ex" }';
 export const JSON_TYPE = 'Content-Type: application/json';
 
 /** Makes the requests of one case. Target and header have its token, by which the origin knows them, and a number. */

@@ -210,7 +210,7 @@ describe('gateways that do one thing otherwise to all that passes', { concurrenc
       const begun = performance.now();
       const run = await probed(t, fault, [...CASES.filter((id) => !isWaiting(id)), 'idle-61']);
       assert.ok(performance.now() - begun < 30_000, 'nothing waits for the minute of idle-61');
-      assert.match(run.error!, /^the gateway was lost after \d+ of 98 cases: cannot reach http:/);
+      assert.match(run.error!, /^the gateway was lost after \d+ of 116 cases: cannot reach http:/);
       const nothing = run.cases.filter(({ arrived, came }) => arrived === '' && came === '');
       assert.ok(nothing.length > 60, `${nothing.length} cases`);
       for (const { id, verdict, why } of nothing) assert.match(`${verdict}: ${why}`, /^breaks: not reached: /, id);

@@ -37,6 +37,8 @@ export interface Fault {
   completes?(reply: string): string;
   /** Gives the first reply of the connection to each request. */
   mixes?: boolean;
+  /** Gives a reply again, to whoever asks for its target. */
+  keeps?: Map<string, string>;
   /** Answers in HTTP/1.0 and ends the connection. */
   isOld?: boolean;
   delayMs?: number;
@@ -149,6 +151,8 @@ async function serve(client: Wire, connect: () => net.Socket, fault: Fault): Pro
     if (fault.hangsAt === count) return;
     const { own } = fault;
     if (own && (own.at ?? count) === count) return void client.socket.end(ownReply(own.status));
+    const keptReply = fault.keeps?.get(request.line);
+    if (keptReply !== undefined) return void client.socket.end(keptReply);
     if (fault.delayMs) await new Promise((resolve) => setTimeout(resolve, fault.delayMs));
     for (let tries = 1; ; tries++) {
       if (upstream === undefined || upstream.isEnded) upstream = new Wire(connect());
@@ -200,6 +204,7 @@ async function pass(
   const found = finalOf(upstream.text, methodOf(request));
   const isWhole = found !== undefined && (found.message.isWhole || found.message.framing === 'close');
   if (fault.mixes) first.push(upstream.text);
+  if (isWhole) fault.keeps?.set(request.line, upstream.text);
   if (isChanged && found) client.write(fault.mixes ? first[0] : changed(upstream.text, found.from, isWhole, fault));
   if (isWhole && fault.behind && found) {
     const surplus = fault.behind(upstream.text.slice(found.from));
