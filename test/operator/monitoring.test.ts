@@ -75,10 +75,13 @@ test('the metrics tell of the program, its connections, the file, compactions an
 
 test('a compaction that failed is counted as that, and one that was given up is not', async (t) => {
   const { at } = await workplace(t);
-  const { store, journal } = await openStore(at('data'), { compact: () => Promise.reject(new Error('no')) });
-  await assert.rejects(journal.compact(), /^Error: no$/);
+  let tried = 0;
+  const compact = () => Promise.reject(new Error(`no ${++tried}`));
+  const { store, journal } = await openStore(at('data'), { compact });
+  await assert.rejects(journal.compact(), /^Error: no 1$/);
   journal.giveUp();
   await assert.rejects(journal.compact(), /is being stopped/);
+  assert.equal(tried, 1, 'it was not even begun');
   assert.deepEqual(journal.compactions.counts, { done: 0, failed: 1, ms: 0 });
   await store.close();
 });

@@ -23,6 +23,7 @@ export class Compactions {
     return (this.underWay ??= this.#run().finally(() => void (this.underWay = undefined)));
   }
 
+  /** Aborts the compaction under way, and begins no other. */
   giveUp(): void {
     this.#closing.abort();
   }
@@ -30,6 +31,7 @@ export class Compactions {
   async #run(): Promise<void> {
     const began = performance.now();
     try {
+      this.#closing.signal.throwIfAborted();
       await this.#work(this.#closing.signal);
     } catch (error) {
       if (this.areOver) throw NOT_DONE;
