@@ -6,7 +6,7 @@
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, LimiterOptions, Looked, Verdict } from './limits.ts';
 import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
-import { BAN_MINUTES, MAX_BANS } from './plans.ts';
+import { BAN_MINUTES, MAX_BANS, MAX_REQUESTS_PER_WINDOW } from './plans.ts';
 import { steadyOffset } from './wall.ts';
 
 /*
@@ -152,7 +152,8 @@ export class SlotLimiter implements Limiter {
     const moment = (unix: number, lengthMs: number) => Math.max(0, Math.min(unix - this.#origin, now + lengthMs));
     const bans = Math.min(banStep, MAX_BANS);
     const banEnd = moment(banEndsAt, BAN_MINUTES[bans] * MINUTE_MS);
-    this.rows.set([moment(dayEndsAt, DAY_MS), dayUsed, banEnd, bans], row + DAY_END);
+    const used = Math.min(dayUsed, MAX_REQUESTS_PER_WINDOW);
+    this.rows.set([moment(dayEndsAt, DAY_MS), used, banEnd, bans], row + DAY_END);
   }
 
   counted(caller: Limited): Counted {

@@ -102,6 +102,8 @@ for (const [name, make] of LIMITERS) {
       next.restore(small, { dayUsed: 5, dayEndsAt: far, banStep: 200, banEndsAt: far });
       const { at, day, banEndsAt, bans } = next.look(small);
       assert.deepEqual([day.endsAt - at, banEndsAt - at, bans], [DAY_MS, DAY_MS, 6]);
+      next.restore(small, { ...UNUSED, dayUsed: 2 ** 31 + 5, dayEndsAt: far });
+      assert.equal(next.look(small).day.remaining, 0, 'more than a row can hold is not less than nothing');
       next.restore(small, { ...UNUSED, banStep: 1, banEndsAt: far });
       assert.equal(next.look(small).banEndsAt - at, 2 * MINUTE_MS);
     });
