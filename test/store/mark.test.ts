@@ -137,6 +137,28 @@ test('what was durable and is gone after a crash is damage too, and repair tells
     await addPet(opened.store);
   }));
 
+test('a LOCK that cannot be read leaves no file open', () =>
+  withStore({}, async ({ dir }) => {
+    const open = new Set<number>();
+    const disk: Disk = {
+      ...realDisk,
+      openToRead(path) {
+        const fd = realDisk.openToRead(path);
+        open.add(fd);
+        return fd;
+      },
+      read() {
+        throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO', syscall: 'read' });
+      },
+      close(fd) {
+        open.delete(fd);
+        realDisk.close(fd);
+      },
+    };
+    await assert.rejects(readStore(dir, { disk }), /EIO/);
+    assert.equal(open.size, 0);
+  }));
+
 test('a LOCK of an earlier version, which told less, is read; one that is sealed and nonsense is refused by name', async (t) => {
   const dir = join(await temporary(t), 'data');
   await (await openStore(dir)).store.close();

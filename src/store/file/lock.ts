@@ -27,12 +27,9 @@ export interface Mark {
 export function readMark(disk: Disk, dir: string): Mark | undefined {
   const path = `${dir}/${LOCK}`;
   if (!disk.list(dir).includes(LOCK)) return undefined;
-  const bytes = Buffer.alloc(MARK_BYTES);
-  const fd = disk.openToRead(path);
-  const count = disk.read(fd, bytes, 0);
-  disk.close(fd);
-  if (count === 0) return undefined;
-  const line = Buffer.from(bytes.toString('latin1', 0, count).trimEnd(), 'latin1');
+  const text = firstBytes(disk, path);
+  if (text === '') return undefined;
+  const line = Buffer.from(text.trimEnd(), 'latin1');
   const unknown = { store: '', lowest: 0, batch: 0, length: 0, closed: false };
   if (!isSealed(line)) return unknown;
   // A `LOCK` of an older version has only `store` and `lowest`.
@@ -42,6 +39,17 @@ export function readMark(disk: Disk, dir: string): Mark | undefined {
   if (isWhole) return { store, lowest, batch, length, closed } as Mark;
   const advice = 'If the file with the highest number is the newest that there was, move LOCK to another directory.';
   throw new DamagedError(path, 0, 'its members are not those of a LOCK file', advice);
+}
+
+/** The first sector of a file, or less of a shorter one; each byte is a character. */
+function firstBytes(disk: Disk, path: string): string {
+  const bytes = Buffer.alloc(MARK_BYTES);
+  const fd = disk.openToRead(path);
+  try {
+    return bytes.toString('latin1', 0, disk.read(fd, bytes, 0));
+  } finally {
+    disk.close(fd);
+  }
 }
 
 /** Writes the mark, without a sync. */
