@@ -446,6 +446,19 @@ test('a line has 4 MiB at most and a batch 32, each character counted as three b
   assert.throws(() => encodeBatch(1, [named(half), named(half), named(most - 2 * half)]), { failure: 'busy' });
 });
 
+test('a longer line is told as that by who reads it, also where it has no end', () =>
+  withStore({}, async (opened) => {
+    const file = path(opened);
+    const whole = readFileSync(file);
+    const header = whole.subarray(0, whole.indexOf('\n') + 1);
+    const long = seal(`"op":"${'x'.repeat(MAX_LINE_BYTES)}"}`);
+    for (const text of [long, long.trimEnd()]) {
+      writeFileSync(file, header + text);
+      await assert.rejects(readStore(opened.dir), /offset \d+: a line has more than 4 MB\. Nothing was changed/);
+    }
+    writeFileSync(file, whole);
+  }));
+
 test('a file is compacted by itself when it has grown beyond 64 MiB; a failure is told, once and not with every batch', async () => {
   const notices: string[] = [];
   const onNotice = (text: string) => void notices.push(text);

@@ -1,5 +1,6 @@
 /** The one reader of a data file, line by line. At the first bad line it judges: a torn end, or damage. */
 
+import { inMegabytes } from '../bounds.ts';
 import { decode, loaderOf, VersionError } from '../change-json.ts';
 import type { Change } from '../model.ts';
 import type { State } from '../state.ts';
@@ -19,6 +20,8 @@ import { judge, type Known, shortOf, type WholePart } from './judge.ts';
 const READ_BYTES = 1024 * 1024;
 /** The most bytes after a bad place that are judged. */
 const LOOK_BYTES = 256 * 1024 * 1024;
+
+const TOO_LONG = `a line has more than ${inMegabytes(MAX_LINE_BYTES)}`;
 
 /** Called with the progress of a long piece of work. */
 export type Progress = (bytesDone: number, bytesTotal: number) => void;
@@ -187,14 +190,14 @@ async function readLines(pieces: AsyncIterable<Buffer>, reader: Reader): Promise
     for (let feed = piece.indexOf(LINE_FEED); feed !== -1; feed = piece.indexOf(LINE_FEED, from)) {
       const end = piece.subarray(from, feed);
       const line = rest.length === 0 ? end : Buffer.concat([rest, end]);
-      const why = reader.take(line, offset);
+      const why = line.length > MAX_LINE_BYTES ? TOO_LONG : reader.take(line, offset);
       if (why !== undefined) return { offset, why };
       offset += line.length + 1;
       from = feed + 1;
       rest = rest.subarray(0, 0);
     }
     rest = Buffer.concat([rest, piece.subarray(from)]);
-    if (rest.length > MAX_LINE_BYTES) break;
+    if (rest.length > MAX_LINE_BYTES) return { offset, why: TOO_LONG };
   }
   return { offset, why: rest.length > 0 ? 'the line is cut off' : undefined };
 }
