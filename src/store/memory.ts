@@ -19,6 +19,8 @@ import { State } from './state.ts';
 const MAX_WAITING_WRITES = 4096;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
+/** So far below such a mark it is forgotten that the mark was passed. */
+const WELL_BELOW_PERCENT = 5;
 /** A clock that has moved further than this since the last record is taken for wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
 
@@ -141,12 +143,14 @@ export class MemoryStore implements Store {
     }
   }
 
-  /** A notice well before the store is full. */
+  /** A notice well before the store is full. A store that goes to and fro over a mark is told once. */
   #noticeFilling(): void {
     const percent = Math.floor((100 * this.read.bytes.total) / this.maxBytes);
-    const mark = FILLING_PERCENT.filter((one) => one <= percent).length;
-    const isMore = mark > this.#marksPassed;
-    this.#marksPassed = mark;
+    const passedAt = (share: number) => FILLING_PERCENT.filter((one) => one <= share).length;
+    const isMore = passedAt(percent) > this.#marksPassed;
+    this.#marksPassed = isMore
+      ? passedAt(percent)
+      : Math.min(this.#marksPassed, passedAt(percent + WELL_BELOW_PERCENT));
     if (!isMore) return;
     const maximum = `its maximum of ${inMegabytes(this.maxBytes)} (--max-store-mb)`;
     this.#onNotice?.(`the store takes ${percent} % of ${maximum}; at 100 % it refuses writes that make it larger`);

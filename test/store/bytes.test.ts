@@ -181,6 +181,30 @@ test('the operator hears of it well before, once a minute at the bound, and afte
   await store.close();
 });
 
+test('a store that goes to and fro over a mark is told once, and again when it was well below', async (t) => {
+  const notices: string[] = [];
+  const onNotice = (text: string) => void notices.push(text);
+  const { store } = await openStore(await temporary(t), { clock: new SetClock(), onNotice, maxBytes: MB });
+  const total = () => store.read.bytes.total;
+  const set = (name: string) => store.write(() => ({ op: 'setCategory', category: { id: 1, name } }));
+  for (const times of [1, 2]) {
+    await store.write(() => ({ op: 'fill', at: 1, categories: [{ id: 1, name: 'x' }], pets: columnsOf([]) }));
+    const pet = { name: 'Rex', categoryId: 1, status: 'available' as const };
+    while (total() < 0.8 * MB - 300) {
+      await store.write(({ counters }) => ({
+        op: 'pets',
+        first: counters.nextPetId,
+        ...columnsOf(Array(2).fill(pet)),
+      }));
+    }
+    assert.equal(notices.length, times - 1);
+    for (let n = 0; n < 10; n++) for (const name of ['x'.repeat(500), 'x']) await set(name);
+    assert.ok(total() < 0.8 * MB);
+    assert.equal(notices.length, times, notices.join());
+  }
+  await store.close();
+});
+
 test('an import says the same; a store that is full starts on the heap that let it in, after a crash too', async (t) => {
   const dir = await temporary(t);
   const env = { NODE_OPTIONS: '--max-old-space-size=80 --max-semi-space-size=16' }; // the same heap for every Node
