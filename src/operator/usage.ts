@@ -1,6 +1,7 @@
 /** The requests that keys used of their day, and bans: recorded once a second, so that a restart gives none back. */
 import { SlotLimiter } from '../access/limiter.ts';
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
+import { onceAMinute } from '../clock.ts';
 import type { EngineOptions, Log } from '../engine.ts';
 import type { Store, Usage } from '../store/model.ts';
 
@@ -24,7 +25,9 @@ export class RecordedLimiter implements Limiter {
       const usage = store.read.usage.get(key.id);
       if (usage !== undefined) this.counts.restore(key, usage);
     }
-    this.#timer = setInterval(() => this.record('usage could not be written'), RECORD_EVERY_MS).unref();
+    const mayTell = onceAMinute(() => clock.now());
+    const failed = 'usage could not be written; it is tried every second';
+    this.#timer = setInterval(() => this.record(failed, mayTell), RECORD_EVERY_MS).unref();
   }
 
   take(caller: Limited): Decision {
@@ -43,9 +46,9 @@ export class RecordedLimiter implements Limiter {
     });
   }
 
-  /** Records the changes since the last record. On a slow disk records wait for each other. */
-  record(failed: string): Promise<void> {
-    return this.inTurn(() => this.#writeChanged(failed));
+  /** Records the changes since the last record. On a slow disk records wait for each other. `failed`: for the log. */
+  record(failed: string, mayTell = () => true): Promise<void> {
+    return this.inTurn(() => this.#writeChanged(failed, mayTell));
   }
 
   /**
@@ -64,7 +67,7 @@ export class RecordedLimiter implements Limiter {
     return this.record('the last usage could not be written: the next start counts it as unused');
   }
 
-  async #writeChanged(failed: string): Promise<void> {
+  async #writeChanged(failed: string, mayTell: () => boolean): Promise<void> {
     let slots: number[];
     do {
       slots = this.counts.changed(MAX_RECORD_KEYS);
@@ -72,7 +75,8 @@ export class RecordedLimiter implements Limiter {
       const failure = await this.#write(slots.map((slot) => this.#usageOf(slot))).catch((error) => ({ error }));
       if (failure) {
         this.counts.unsaved(slots);
-        return this.#log.warn(failed, { keys: slots.length, ...failure });
+        if (mayTell()) this.#log.warn(failed, { keys: slots.length, ...failure });
+        return;
       }
     } while (slots.length === MAX_RECORD_KEYS);
   }

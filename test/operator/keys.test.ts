@@ -158,6 +158,32 @@ test('what is used and a ban are shown; they outlive an end and a kill; a lift h
   assert.deepEqual(warned, ['the last usage could not be written: the next start counts it as unused']);
 });
 
+test('usage that cannot be written is tried every second, and told once a minute', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const warned: string[] = [];
+  const log = { info() {}, warn: (text: string) => void warned.push(text), error() {} };
+  const failing = async (context: Context, clock: SetClock) => {
+    await call(context, 'create --plan free');
+    const { limiter, store } = context.engine;
+    const { write } = store;
+    let tries = 0;
+    store.write = () => {
+      tries++;
+      return Promise.reject(new StoreError('full', 'the disk is full'));
+    };
+    limiter.take(store.read.keys.get('k1')!);
+    for (let second = 0; second < 120; second++) {
+      clock.advance(1_000);
+      t.mock.timers.tick(1_000);
+      await new Promise(setImmediate);
+    }
+    store.write = write;
+    assert.deepEqual([tries, warned], [120, Array(2).fill('usage could not be written; it is tried every second')]);
+  };
+  await withStore(await temporary(t), failing, { log });
+  assert.equal(warned.length, 2);
+});
+
 test('a record of usage beside a lift, or beside the clock and the reset of the lab, takes back nothing of it', async (t) => {
   const data = await temporary(t);
   const unused = { key: 'k1', dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
