@@ -1,5 +1,5 @@
 /** Animals: the table, an order from a row, and a new one. */
-import { badge, el, isSecondClick, sendButton } from './dom.js';
+import { badge, el, once, sendButton } from './dom.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -26,10 +26,7 @@ async function findRow(pet) {
 
 function actions(pet) {
   const action = (text, act, label) =>
-    sendButton(text, (event) => isSecondClick(event) || act(), {
-      class: 'small',
-      'aria-label': `${label} ${pet.name}`,
-    });
+    sendButton(text, once(act), { class: 'small', 'aria-label': `${label} ${pet.name}, animal ${pet.id}` });
   if (pet.status === 'available') return [action('Order', () => orderRow(pet), 'Order')];
   if (pet.status === 'sold') return [];
   const order = openOrders.get(String(pet.id));

@@ -9,7 +9,10 @@ import { bus, call } from './wire.js';
 const CATEGORIES = '/v1/categories';
 
 const rename = (category) =>
-  button('Rename', () => nameForm.open(category), { class: 'small', 'aria-label': `Rename ${category.name}` });
+  button('Rename', () => nameForm.open(category), {
+    class: 'small',
+    'aria-label': `Rename ${category.name}, category ${category.id}`,
+  });
 
 const categories = new List({
   view: 'categories',

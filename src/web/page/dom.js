@@ -21,6 +21,9 @@ export const button = (text, click, props = {}) => el('button', { type: 'button'
 /** The second click of a double click is ignored: another button may have taken the place of the first one. */
 export const isSecondClick = (event) => event.detail > 1;
 
+/** For a press that must not count twice. */
+export const once = (act) => (event) => isSecondClick(event) || act(event);
+
 /**
  * A button that makes a request. It is off while no request may be sent, and while its own is under way. Without
  * `click` it submits its form, once a click.
@@ -56,8 +59,8 @@ export function ignoreHeldKeys() {
  */
 export function ask(place, { question, yes, act, keep }) {
   const small = { class: 'small' };
-  const stay = button('No', (event) => isSecondClick(event) || keep(), { ...small, 'aria-label': `${question} No` });
-  const go = sendButton(yes, (event) => isSecondClick(event) || act(), {
+  const stay = button('No', once(keep), { ...small, 'aria-label': `${question} No` });
+  const go = sendButton(yes, once(act), {
     ...small,
     'aria-label': `${question} ${yes}`,
   });

@@ -1,9 +1,9 @@
 /** The lab, if the server has one: a clock, faults, a record and a grade for the key that is in use. */
-import { announce, badge, button, el, note, problem, row, say, sendButton, table } from './dom.js';
+import { announce, badge, button, el, note, once, problem, row, say, sendButton, table } from './dom.js';
 import { statusBadge } from './exchanges.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
-import { call, forgetWindows, wire } from './wire.js';
+import { call, wire } from './wire.js';
 
 /** The fields that belong to some kinds only, by kind. */
 const KINDS = {
@@ -57,10 +57,7 @@ function clockAt({ ahead }) {
 
 async function advance(text) {
   const reply = await call('POST', '/lab/clock', { body: objectOf({ advance: JSON.stringify(text) }) });
-  if (reply?.ok) {
-    forgetWindows();
-    await clock.read();
-  }
+  if (reply?.ok) await clock.read();
   return reply;
 }
 
@@ -71,10 +68,13 @@ const advanceForm = new Form({
   submit: ({ advance: by }) => advance(by.value.trim()),
   done: ({ ahead }) => `The clock of this key is ${span(ahead)} ahead.`,
   buttons: ['1m', '24h'].map((by) =>
-    sendButton(`+ ${by}`, async () => {
-      const reply = await advance(by);
-      if (reply) say(advanceForm.note, reply.ok ? `${by} passed.` : reply.message, !reply.ok);
-    }),
+    sendButton(
+      `+ ${by}`,
+      once(async () => {
+        const reply = await advance(by);
+        if (reply) say(advanceForm.note, reply.ok ? `${by} passed.` : reply.message, !reply.ok);
+      }),
+    ),
   ),
 });
 
@@ -266,14 +266,7 @@ function resetButton(text, body, done) {
   return sendButton(text, async () => {
     asked.hidden = true;
     script.replaceChildren();
-    await command(
-      '/lab/reset',
-      () => {
-        forgetWindows();
-        return done;
-      },
-      body,
-    );
+    await command('/lab/reset', () => done, body);
   });
 }
 
@@ -301,7 +294,7 @@ async function showLab(isQuiet = false) {
 /** Refreshes the lab while it is visible. These requests are not listed under “Requests”. */
 setInterval(() => {
   const isSeen = document.visibilityState === 'visible' && clock.element.offsetParent !== null;
-  if (isSeen && wire.key !== '') void showLab(true);
+  if (isSeen && wire.key !== '' && wire.standing !== 'refused') void showLab(true);
 }, REFRESH_MS);
 
 const intro = el('p', {

@@ -121,6 +121,7 @@ export class List {
   append(item) {
     const isWanted = this.status.value === '' || this.status.value === item.status;
     if (this.current === undefined || this.one !== undefined || !isWanted) return false;
+    if (this.shown().some(({ id }) => String(id) === String(item.id))) return true; // a reply given again
     const isEnd = this.nextAfter === undefined && this.items.length < Number(this.sizes.value);
     const isBehind = (id) => id === undefined || BigInt(item.id) > BigInt(id);
     const last = this.items.at(-1)?.id ?? item.id;

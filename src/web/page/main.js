@@ -28,20 +28,30 @@ async function show() {
     else link.removeAttribute('aria-current');
   }
   const view = views[name];
-  if (!welcome) await (view.list ?? view).show();
+  if (welcome) return;
+  await (view.list ?? view).show();
+  if (view === animalsView || view === ordersView) await nameCategories();
+}
+
+let areCategoriesNamed = false;
+
+/** Their names stand beside the animals. They are read after the view, and only if the key is accepted. */
+async function nameCategories() {
+  if (areCategoriesNamed || wire.standing !== 'accepted' || wire.wait !== undefined) return;
+  areCategoriesNamed = true;
+  await categoriesView.list.show({ query: new URLSearchParams(), trail: [] });
 }
 
 function forget() {
   forgetNames();
+  areCategoriesNamed = false;
   for (const list of lists) list.clear();
 }
 
-/** Begins with a new key. The names of categories are read after the view, and only if the key is accepted. */
+/** Begins with a new key. */
 async function start() {
   forget();
   await show();
-  if (wire.standing === 'accepted' && wire.wait === undefined)
-    await categoriesView.list.show({ query: new URLSearchParams(), trail: [] });
 }
 
 for (const [name, { title, parts }] of Object.entries(views)) {
@@ -53,6 +63,7 @@ startPanel();
 startExchanges();
 ignoreHeldKeys();
 bus.addEventListener('start', start);
+bus.addEventListener('reset', forget); // the number of an order that it remembers may be that of another one now
 bus.addEventListener('again', () => {
   const view = views[place().view] ?? views.animals;
   if (view.list === undefined) view.show();

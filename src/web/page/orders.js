@@ -3,7 +3,7 @@ import { ask, badge, button, el, isSecondClick } from './dom.js';
 import { Form, idInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
-import { idLink, named, noteOrder, openOrders, petMoved, petNames, postOnce, sameId } from './shop.js';
+import { idLink, named, noteOrder, openOrders, petMoved, petNames, postOnce, sameId, searches } from './shop.js';
 import { call } from './wire.js';
 
 const MAX_LOOKUP_PAGES = 5;
@@ -82,9 +82,12 @@ async function nameAnimals(page) {
   if (ids.size > 0) orders.drawRows();
 }
 
-/** Finds the open order of an animal. Animals do not name it, so open orders are read until it is found. */
+/**
+ * Finds the open order of an animal. Animals do not name it, so open orders are read until it is found, a few pages at
+ * a time: the next call goes on where this one ended. Undefined: there is none.
+ */
 export async function findOrder(petId) {
-  let url = `${ORDERS}?limit=100&status=placed`;
+  let url = searches.get(String(petId)) ?? `${ORDERS}?limit=${MAX_PAGE}&status=placed`;
   for (let page = 0; page < MAX_LOOKUP_PAGES && url !== undefined; page++) {
     const reply = await call('GET', url, { again: true });
     if (!reply?.ok) return reply;
@@ -92,9 +95,16 @@ export async function findOrder(petId) {
     if (openOrders.has(String(petId))) return reply;
     url = reply.next;
   }
+  if (url !== undefined) {
+    searches.set(String(petId), url);
+    return { ok: false, message: `Not among the open orders up to ${afterOf(url)}. Press again to look on.` };
+  }
+  searches.delete(String(petId));
   openOrders.set(String(petId), null);
   return undefined;
 }
+
+const afterOf = (path) => new URL(path, location.origin).searchParams.get('after');
 
 function when({ placedAt }) {
   const text = new Date(placedAt).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });

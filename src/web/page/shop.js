@@ -1,12 +1,15 @@
 /** Shared by the views of the shop: names and orders that one has read for the others, and the way they are shown. */
 import { el } from './dom.js';
-import { bus, call, randomKey } from './wire.js';
+import { bus, call, isSettled, randomKey } from './wire.js';
 
-/** By id, as text. `openOrders`: the order by its animal; null if there is none. */
+/** By id, as text. `openOrders`: the order by its animal; null if there is none. `searches`: where to look on for it. */
 export const categoryNames = new Map();
 export const petNames = new Map();
 export const openOrders = new Map();
+export const searches = new Map();
 
+/** Wishes whose outcome is open and which would still be known again. */
+const MAX_OPEN_WISHES = 100;
 /** A longer name may be cut in a list. */
 const MAX_SHORT_NAME = 60;
 
@@ -21,14 +24,15 @@ export function named(known, id, shown = idText(id)) {
   return name === undefined ? [shown] : [nameText(name), ' ', shown];
 }
 
-/** A button pressed again after a lost reply asks for the same thing: it keeps its Idempotency-Key. */
+/** Who asks for the same thing after a lost reply means the same one: it keeps its Idempotency-Key. */
 export function postOnce() {
-  let last = { body: undefined, key: '' };
+  const keys = new Map(); // by body, of all whose outcome is open
   return async (path, body) => {
-    if (last.body !== body) last = { body, key: randomKey() };
-    const reply = await call('POST', path, { body, headers: { 'Idempotency-Key': last.key } });
-    const settled = reply !== undefined && reply.status !== 0 && reply.status !== 429 && reply.status < 500;
-    if (settled) last = { body: undefined, key: '' };
+    const key = keys.get(body) ?? randomKey();
+    keys.set(body, key);
+    if (keys.size > MAX_OPEN_WISHES) keys.delete(keys.keys().next().value);
+    const reply = await call('POST', path, { body, headers: { 'Idempotency-Key': key } });
+    if (reply !== undefined && isSettled(reply)) keys.delete(body);
     return reply;
   };
 }
@@ -44,5 +48,5 @@ export function petMoved(petId, status) {
 }
 
 export function forgetNames() {
-  for (const known of [categoryNames, petNames, openOrders]) known.clear();
+  for (const known of [categoryNames, petNames, openOrders, searches]) known.clear();
 }

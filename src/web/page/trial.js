@@ -3,7 +3,7 @@ import { block, button, el, sendButton } from './dom.js';
 import { replyText } from './exchanges.js';
 import { field, select, textInput } from './form.js';
 import { asTyped, indented } from './json.js';
-import { call } from './wire.js';
+import { call, isSettled, randomKey } from './wire.js';
 
 /** The interface description, once it was read. */
 export const described = { document: undefined };
@@ -19,10 +19,14 @@ export function resolve(part) {
 export const parametersOf = (operation) => (operation.parameters ?? []).map(resolve);
 export const bodyOf = (operation) => operation.requestBody?.content['application/json'];
 
+/** Filled in, since a browser may itself send a POST again whose reply was lost; with it that makes one thing. */
+const REPEATABLE = 'Idempotency-Key';
+
 function controlOf({ name, schema, example }) {
   const values = resolve(schema).enum;
   const control = values ? select(['', ...values]) : textInput();
-  if (example !== undefined && name !== 'Idempotency-Key') control.value = example;
+  if (name === REPEATABLE) control.value = randomKey();
+  else if (example !== undefined) control.value = example;
   return control;
 }
 
@@ -60,8 +64,14 @@ export class Trial {
 
   async #send(event) {
     event.preventDefault();
+    if (this.sending) return; // its first press is under way
+    this.sending = true;
+    const repeatable = this.parameters.get(REPEATABLE);
+    const key = repeatable?.value;
     const came = await call(this.method, ...this.#request());
+    this.sending = false;
     if (came === undefined) return;
+    if (key && isSettled(came) && repeatable.value === key) repeatable.value = randomKey();
     const steps = came.ok ? this.#nextSteps(came) : [];
     const next = steps.length > 0 ? [el('div', { class: 'actions' }, el('span', { text: 'Next:' }), ...steps)] : [];
     this.reply.replaceChildren(block(`Reply to ${this.operation.summary}`, replyText(came.exchange)), ...next);

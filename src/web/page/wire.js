@@ -7,7 +7,7 @@ const STORED = 'petstore-console';
 /** In place of a key that is not to be shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
 
-/** Events: `key`, `windows`, `wait`, `silence`, `exchange`. */
+/** Events: `key`, `windows`, `wait`, `silence`, `exchange`; `reset`: the shop may be another one than before. */
 export const bus = new EventTarget();
 const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
 
@@ -61,13 +61,6 @@ export function setSilence(isSilent) {
   tell('silence');
 }
 
-/** Forgets the windows and the wait, after the key's clock was moved or reset. */
-export function forgetWindows() {
-  wire.windows = [];
-  tell('windows');
-  endWait();
-}
-
 /**
  * Sends a request. During a wait it sends nothing and returns undefined, except to the lab, which can end the wait and
  * has a limit of its own. Returns `status` (0 without a reply), `text` and its `value`, `message` (the error, or empty),
@@ -103,7 +96,22 @@ export async function call(method, path, { body, headers = {}, again = false, is
   if (again && usedKey === wire.key) keep(path, result);
   setSilence(exchange.status === 0 && failure !== 'Not sent');
   if (usedKey === wire.key && !isQuiet) learn(result);
+  if (usedKey === wire.key && path.startsWith('/lab/')) learnOfLab(result);
   return result;
+}
+
+/** Time that passed, or a reset, ends what was told of the limits; and a reset ends all that was read of the shop. */
+function learnOfLab({ ok, status, message, exchange: { method, path } }) {
+  const before = wire.standing;
+  if (ok) wire.standing = 'accepted';
+  else if (status === 401) wire.standing = 'refused';
+  wire.refusal = wire.standing === 'refused' ? message : '';
+  if (ok && method === 'POST' && /^\/lab\/(?:clock|reset)$/.test(path)) {
+    Object.assign(wire, { windows: [], wait: undefined });
+    store();
+    tell('windows', 'wait', ...(path === '/lab/reset' ? ['reset'] : []));
+  }
+  if (wire.standing !== before) tell('key');
 }
 
 function keep(path, { ok, status, headers, text }) {
@@ -174,6 +182,12 @@ export function curlLine(exchange, showKey) {
   }
   if (body !== undefined) parts.push(`--data-raw ${quoted(body)}`);
   return parts.join(' ');
+}
+
+/** Whether the service itself said what became of a write. Anything else leaves it open: the write may come again. */
+export function isSettled({ ok, status, value }) {
+  const isRefused = status >= 400 && status < 500 && status !== 429 && typeof value?.code === 'string';
+  return ok || (isRefused && value.code !== 'idempotency_in_flight');
 }
 
 /** For an Idempotency-Key. */
