@@ -6,7 +6,14 @@ export interface Clock {
   wall(): number;
 }
 
-export const systemClock: Clock = { now: () => performance.now(), wall: Date.now };
+/** Moments are kept from 1970 to 9999, and a grace or a window ends later than its beginning. */
+const [EARLIEST_MS, LATEST_MS] = [1, Date.UTC(9000, 0)];
+
+/** A machine whose clock shows what no store can keep is at the nearest moment that one can. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),
+};
 
 /** The shortest time between two notices of one kind: what strangers can cause must not fill the log. */
 const NOTICE_EVERY_MS = 60_000;

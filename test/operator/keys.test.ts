@@ -304,3 +304,18 @@ test('the times and numbers of a list are those that Node itself would tell', ()
   for (const number of [0, 7, 999, 1_000, 1_001, 10_000, 999_999, 1_000_000, -1, -1_000, Number.MAX_SAFE_INTEGER])
     assert.equal(count(number), number.toLocaleString('en-US'));
 });
+
+test('on a machine whose clock is before 1970 or beyond 9999 all that is written can be read again', async (t) => {
+  const { run, done, json } = await workplace(t);
+  for (const time of ['-864e5', '0', '8e15']) {
+    const NODE_OPTIONS = `--import=data:text/javascript,Date.now=()=>${time}`;
+    const at = async (line: string) => {
+      const { exit, stderr } = await run(`${line} --data of${time}`, { env: { NODE_OPTIONS } });
+      assert.equal(exit, 0, `${line}: ${stderr}`);
+    };
+    for (const line of ['create --plan free', 'create --plan free', 'rotate k1', 'revoke k1']) await at(`keys ${line}`);
+    await done(`verify --data of${time}`);
+    const keys = await json<KeyDetails[]>(`keys list --data of${time}`);
+    assert.deepEqual([Boolean(keys[0].revokedAt), keys[1].revokedAt], [true, null]);
+  }
+});

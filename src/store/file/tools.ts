@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { createReadStream, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
+import { systemClock } from '../../clock.ts';
 import { StateAhead } from '../ahead.ts';
 import { MAX_KEYS } from '../bounds.ts';
 import { prove, VersionError } from '../change-json.ts';
@@ -177,7 +178,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
     if (damage) {
       leap(state.counters, header.counters);
       for (const key of [...state.keys.values()].filter(({ revokedAt }) => revokedAt === undefined)) {
-        state.keys.set(key.id, { ...key, revokedAt: Date.now() });
+        state.keys.set(key.id, { ...key, revokedAt: systemClock.wall() });
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));

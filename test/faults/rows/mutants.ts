@@ -47,7 +47,7 @@ const MUTANTS: Mutant[] = [
   ['read.ts', 'if (!isSealed(bytes)) return', 'if (bytes.length === 0) return', 2],
   ['judge.ts', 'if (isSealed(record)) {', 'if (false) {', 3],
   ['judge.ts', 'isSealed(bytes.subarray(0, -1))', 'false', 2],
-  ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: Date.now() })', 'void key', 12],
+  ['tools.ts', 'state.keys.set(key.id, { ...key, revokedAt: systemClock.wall() })', 'void key', 12],
   ['tools.ts', ' + LEAPS[name]', '', 12],
   ['tools.ts', 'Math.max(counters[name], begun[name])', '1 - LEAPS[name]', 12],
   ['written.ts', 'await disk.sync(to.fd);', '', 10],
