@@ -20,13 +20,39 @@ const one = (is: Judgement['is'], newest: RequestRecord): Judgement[] => [{ of: 
 /** A reply that only puts a POST off tells nothing of the try before it, which may have been done. */
 const putsOff = ({ status, code }: RequestRecord) => status === 429 || code === 'idempotency_in_flight';
 
-/** Only the latest equal POST that was not put off counts: after a reply that came, it is a new intention. */
-export function judgeIdempotency(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+type Tries = readonly RequestRecord[];
+
+/**
+ * The failed POST that this one sends again, if any; `before`: equal ones. It is the latest under its own key, else the
+ * latest of all: after a reply that came, it is a new intention.
+ */
+function failedBefore({ at, key }: RequestRecord, before: Tries): RequestRecord | undefined {
+  const counted = before.filter((other) => !putsOff(other));
+  const last = counted.findLast((other) => key !== undefined && other.key === key) ?? counted.at(-1);
+  const isAgain = last !== undefined && isFailure(last) && at >= last.endedAt && at <= last.endedAt + AGAIN_MS;
+  return isAgain ? last : undefined;
+}
+
+const comesAgain = ({ key }: RequestRecord, others: Tries) => others.some((other) => other.key === key);
+
+/** An equal POST under a key of its own is an intention of its own once the failed one comes again under its own. */
+function isOwnIntention(tries: Tries, at: number): boolean {
+  const [one, later] = [tries[at], tries.slice(at + 1)];
+  const failed = failedBefore(one, tries.slice(0, at));
+  if (failed === undefined || one.key === undefined || failed.key === undefined || one.key === failed.key) return false;
+  return comesAgain(failed, later) && (!isFailure(one) || comesAgain(one, later));
+}
+
+export function judgeIdempotency(newest: RequestRecord, before: Tries): Judgement[] {
   if (newest.method !== 'POST') return [];
-  const last = before.findLast((other) => other.same === newest.same && !putsOff(other));
-  if (last === undefined || !isFailure(last)) return [];
-  if (newest.at < last.endedAt || newest.at > last.endedAt + AGAIN_MS) return [];
-  return one(newest.key !== undefined && newest.key === last.key ? 'good' : 'bad', newest);
+  const tries = [...before.filter(({ same }) => same === newest.same), newest];
+  const failed = failedBefore(newest, tries.slice(0, -1));
+  const hasItsKey = newest.key !== undefined && newest.key === failed?.key;
+  const own = comesAgain(newest, tries.slice(0, -1)) ? tries.filter((_, at) => isOwnIntention(tries, at)) : [];
+  return [
+    ...(failed === undefined ? [] : one(hasItsKey ? 'good' : 'bad', newest)),
+    ...own.map((of): Judgement => ({ of, is: 'good', by: newest })),
+  ];
 }
 
 /** The first 422 may be a mistake; from the second on, the client uses one key for different intentions. */
@@ -113,16 +139,19 @@ export function judgePaging(newest: RequestRecord): Judgement[] {
   return !lists || newest.isLinked === undefined ? [] : one(newest.isLinked ? 'good' : 'bad', newest);
 }
 
+/** What the client may have changed itself, an animal or a category, it may read again. */
 export function judgeRedundant(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const isAnswered = ({ isLost, status }: RequestRecord) => !isLost && (status === 200 || status === 304);
   if (newest.method !== 'GET' || !isAnswered(newest)) return [];
+  const setAt = before.findLast(({ method, status }) => method === 'PUT' && status !== null && status < 300)?.at ?? 0;
   const isRepeated = before.some(
     (other) =>
       other.same === newest.same &&
       other.connection === newest.connection &&
       isAnswered(other) &&
       other.petsVersion === newest.petsVersion &&
-      newest.at - other.at < REDUNDANT_MS,
+      newest.at - other.at < REDUNDANT_MS &&
+      other.at >= setAt,
   );
   return one(isRepeated ? 'bad' : 'good', newest);
 }

@@ -40,7 +40,7 @@ export const CHECKS: readonly Check[] = [
         judged: 'refusals that told a time', bad: 'were followed by a request that came before it' }],
     toSee: 'after a 429 or 503 with Retry-After, wait so long and send the same again' },
   { id: 'idempotency', weight: 20, cap: 'C', capUnseen: 'B', rules: [
-      { judge: asking.judgeIdempotency,
+      { judge: asking.judgeIdempotency, revises: true,
         judged: 'POSTs sent again after a lost reply or a 5xx', bad: 'had no Idempotency-Key, or a new one' },
       { judge: asking.judgeOneKeyForAll,
         judged: 'POSTs after a 422', bad: 'got another: one Idempotency-Key stood for different requests' }],
@@ -53,7 +53,9 @@ export const CHECKS: readonly Check[] = [
       { judge: waiting.judgeWaits, share: 0.5,
         judged: 'waits in rows of three failures or more without a time told', bad: 'were under 50 ms' },
       { judge: waiting.judgeGrowth, share: 0.5, revises: true, warns: true,
-        judged: 'such rows', bad: 'had waits that did not grow' }],
+        judged: 'such rows', bad: 'had waits that did not grow' },
+      { judge: waiting.judgeHaste, revises: true,
+        judged: `rows of ${waiting.LONG_ROW} tries or more`, bad: 'had no wait of 50 ms at all' }],
     toSee: 'send again what fails three times in a row, and wait longer each time' },
   { id: 'herd', weight: 5, rules: [
       { judge: waiting.judgeHerd,
@@ -74,7 +76,7 @@ export const CHECKS: readonly Check[] = [
     toSee: 'list more than a page, such as GET /v1/pets?limit=10, and follow the Links' },
   { id: 'redundant', weight: 5, rules: [
       { judge: asking.judgeRedundant, share: 0.2, judged: 'GETs',
-        bad: `repeated a target on the same connection within ${asking.REDUNDANT_MS} ms while no animal had changed` }],
+        bad: `repeated a target on the same connection within ${asking.REDUNDANT_MS} ms while no animal and no category had changed` }],
     toSee: 'list something' },
   { id: 'deprecated', weight: 0, rules: [
       { judge: asking.judgeDeprecated, warns: true, judged: 'requests for GET /v1/pets/{petId}',

@@ -6,6 +6,7 @@ const KNOWN_TO_ALL_MS = 1_000;
 /** Timers fire a fraction early. */
 const TIMER_SLACK_MS = 5;
 const FAILURES_IN_A_ROW = 3;
+export const LONG_ROW = 5;
 const NO_WAIT_MS = 50;
 const GROWTH = 1.5;
 export const HERD_CONNECTIONS = 8;
@@ -16,7 +17,9 @@ const WAVE_MS = 1_000;
 export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
 const isRefusal = ({ status, waitUntil }: RequestRecord) =>
   waitUntil !== undefined && (status === 429 || status === 503);
-const isUntold = (one: RequestRecord) => (isFailure(one) || one.status === 429) && one.waitUntil === undefined;
+/** It told no time, or one that is no refusal's: a 500, 502 or 504 with Retry-After. */
+const isUnrefused = (one: RequestRecord) => (isFailure(one) || one.status === 429) && !isRefusal(one);
+const isUntold = (one: RequestRecord) => isUnrefused(one) && one.waitUntil === undefined;
 
 /** A 429 speaks for the whole key, a 503 for its operation alone. */
 const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
@@ -38,15 +41,15 @@ export function judgeRetryAfter(newest: RequestRecord, before: readonly RequestR
   return told.map((of) => ({ of, is: newest.at < of.waitUntil! - TIMER_SLACK_MS ? 'bad' : 'good', by: newest }));
 }
 
-/** The newest request and the row of failures without a time before it; requests sent side by side are no row. */
-function rowBehind(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
+/** The newest request and the row of such failures before it; requests sent side by side are no row. */
+function rowBehind(newest: RequestRecord, before: readonly RequestRecord[], isOfRow = isUntold): RequestRecord[] {
   const row = [newest];
   for (const one of before.toReversed()) {
     if (one.same !== newest.same || one.endedAt > row[0].at) continue;
-    if (!isUntold(one)) break;
+    if (!isOfRow(one)) break;
     row.unshift(one);
   }
-  const failures = isUntold(newest) ? row.length : row.length - 1;
+  const failures = isOfRow(newest) ? row.length : row.length - 1;
   return failures < FAILURES_IN_A_ROW ? [] : row;
 }
 
@@ -54,8 +57,16 @@ const waitBefore = (row: readonly RequestRecord[], place: number) => row[place].
 
 /** Judges each wait of a row, also the last, before a success. */
 export function judgeWaits(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
-  const row = rowBehind(newest, before);
+  const row = rowBehind(newest, before, isUnrefused);
   return row.slice(1).map((of, at) => ({ of, is: waitBefore(row, at + 1) < NO_WAIT_MS ? 'bad' : 'good', by: of }));
+}
+
+/** Judges each long row, under its first request: waits by chance are not all so short. */
+export function judgeHaste(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+  const row = rowBehind(newest, before, isUnrefused);
+  if (row.length < LONG_ROW) return [];
+  const hasWaited = row.slice(1).some((_, at) => waitBefore(row, at + 1) >= NO_WAIT_MS);
+  return [{ of: row[0], is: hasWaited ? 'good' : 'bad', by: newest }];
 }
 
 /**

@@ -146,6 +146,27 @@ const TABLE: Record<string, Row[]> = {
     ['pass', 'the same key after a 5xx', [post(0, { status: 503, key: 'a' }), post(1, { key: 'a' })]],
     ['fail', 'no key', [post(0, lost), post(1)], ['r1']],
     ['fail', 'a new key', [post(0, { ...lost, key: 'a' }), post(1, { key: 'b' })], ['r1']],
+    [
+      'pass',
+      'an equal wish of its own, since the first comes again under its key',
+      [post(0, { ...lost, key: 'a' }), post(1, { key: 'b' }), post(2, { key: 'a' })],
+      [],
+    ],
+    [
+      'pass',
+      'also where both failed, and both come again',
+      [
+        ...[post(0, { ...lost, key: 'a' }), post(1, { status: 500, key: 'b' })],
+        ...[post(2, { key: 'a' }), post(3, { key: 'b' })],
+      ],
+      [],
+    ],
+    [
+      'fail',
+      'two keys in turns are no two wishes',
+      [post(0, { ...lost, key: 'a' }), post(1, { status: 500, key: 'b' }), post(2, { key: 'a' })],
+      ['r1'],
+    ],
     ['fail', 'a reply that broke off is lost', [post(0, { isLost: true }), post(1)], ['r1']],
     [
       'fail',
@@ -232,6 +253,26 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'it never waits', row(500, 0, 0.002, 0.049), ['r1', 'r2', 'r3']],
     ['warn', 'half of them are 50 ms', row(500, 0.05, 0.049)],
     ['fail', 'over half are not', row(500, 0.049, 0.05, 0.049), ['r1', 'r3']],
+    [
+      'fail',
+      'one row of five never waits, though another does',
+      [
+        ...row(500, 0.1, 0.2, 0.4, 0.8),
+        ...row(502, 0, 0, 0, 0).map((one) => ({ ...one, s: one.s + 9, target: '/v1/x' })),
+      ],
+    ],
+    ['warn', 'it waits in the end', row(500, 0.1, 0.1, 0.1, 0.1, 0, 0, 0, 0)],
+    [
+      'pass',
+      'a row of four without waits, by chance',
+      [...row(500, 0.1, 0.2, 0.4, 0.8), ...row(502, 0, 0, 0).map((one) => ({ ...one, s: one.s + 9, target: '/v1/x' }))],
+    ],
+    [
+      'fail',
+      'a time told with a 502 is no reason to come at once',
+      range(4, (n) => ({ ...again(502, n / 100)[0], wait: 1 })),
+    ],
+    ['pass', 'who waits as it told need not wait longer', range(4, (n) => ({ ...again(502, 2 * n)[0], wait: 1 }))],
     ['pass', 'the wait before what went well counts too', [...row(500, 0.1, 0.1), ...again(200, 1)]],
     ['unseen', 'with Retry-After there is nothing to grow', range(4, (n) => ({ ...again(503, 2 * n)[0], wait: 1 }))],
     ['fail', 'a 429 that tells no time is a failure', row(429, 0, 0.002, 0.049), ['r1', 'r2', 'r3']],
@@ -315,6 +356,16 @@ const TABLE: Record<string, Row[]> = {
     ['pass', 'on another connection', again(200, 0, 0.1).map((one, connection) => ({ ...one, connection }))],
     ['fail', 'a 304 is an answer too', again(304, 0, 0.1), ['r1']],
     ['pass', 'an animal has changed', again(200, 0.1, 0.2).map((one, petsVersion) => ({ ...one, petsVersion }))],
+    [
+      'pass',
+      'a category was set',
+      [again(200, 0)[0], { s: 0.1, method: 'PUT', target: '/v1/categories/1' }, again(200, 0.2)[0]],
+    ],
+    [
+      'fail',
+      'none was, in the end',
+      [again(200, 0)[0], { s: 0.1, method: 'PUT', target: '/v1/categories/1', status: 400 }, again(200, 0.2)[0]],
+    ],
     ['pass', 'one in five', [...again(200, 0, 0.1), ...range(3, (s) => get(s + 2))]],
     ['pass', 'the first had failed', again(200, 0, 0.1).map((one, at) => ({ ...one, ...(at === 0 && lost) }))],
   ],

@@ -12,7 +12,7 @@ export interface Manner {
   /** Holds back what is of the same operation alone; otherwise all that it asks. */
   holds?: 'its operation';
   /** How long it waits after that many failures in a row for which nothing was told. */
-  backoff?: (failures: number, before: number) => number;
+  backoff?: (failures: number, before: number, status: number) => number;
   /** Lets its connection go after an error. */
   closesAfterErrors?: boolean;
   /** What it does with a request that failed: gives it up, or insists on it even where that is hopeless. */
@@ -89,7 +89,7 @@ export class GalleryClient {
         this.#heldUntil.set(held, Math.max(this.#heldUntil.get(held) ?? 0, until));
       }
       if (gives === 'up' || (method === 'POST' && (gives === 'up POSTs' || forgetsAt === answer.status))) break;
-      if (retryAfterMs === undefined) await delay((waited = backoff(tries, waited)));
+      if (retryAfterMs === undefined) await delay((waited = backoff(tries, waited, answer.status)));
     }
     throw new GivenUp(`${method} ${path}`);
   }

@@ -3,7 +3,7 @@
  * table, tried over real HTTP in the drill.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { decorrelated, type GalleryClient, GivenUp, type Manner } from './client.ts';
+import { decorrelated, fullJitter, type GalleryClient, GivenUp, type Manner } from './client.ts';
 import * as shapes from './shapes.ts';
 
 export interface Exhibit {
@@ -89,6 +89,13 @@ export const GALLERY: readonly Exhibit[] = [
   { name: 'makes a key for each try', manner: { key: 'each try' }, grade: 'C', fails: ['idempotency'], isQuick: true },
   { name: 'has one key for all', manner: { key: 'one for all' }, grade: 'C', fails: ['idempotency'] },
   { name: 'comes again at once', manner: { backoff: () => 0 }, grade: 'B', fails: ['backoff'] },
+  {
+    ...{
+      name: 'comes again at once after a status alone',
+      manner: { backoff: (n, _, status) => (status ? 0 : fullJitter(n)) },
+    },
+    ...{ grade: 'B', fails: ['backoff'] },
+  },
   { name: 'waits the same each time', manner: { backoff: () => 150 }, grade: 'A', warns: ['backoff'] },
   {
     ...{ name: 'is a herd, on time', also: eightRefused, errand: shapes.herd(0) },
@@ -143,6 +150,7 @@ export const GALLERY: readonly Exhibit[] = [
   },
   { name: 'two processes on one key', errand: shapes.twoProcesses(errand), grade: 'A' },
   { name: 'four workers that share a queue', manner: { connections: 4 }, errand: shapes.workers, grade: 'A' },
+  { name: 'four workers that add equal animals', manner: { connections: 4 }, errand: shapes.equals, grade: 'A' },
   { name: 'a process for each thing to do, a minute apart', errand: shapes.cron, grade: 'A' },
   { name: 'waits longer than told', manner: { told: (ms) => 2 * ms + 500, backoff: (n) => 400 * n }, grade: 'A' },
   { name: 'a round a day, by the clock of the lab', errand: shapes.overDays(errand), grade: 'A' },

@@ -91,10 +91,10 @@ export const waves = (errand: Errand): Shape => {
 };
 
 /** Whoever has nothing to do takes what is next. */
-export async function workers(client: GalleryClient): Promise<void> {
+const shared = (nameOf: (n: number) => string) => async (client: GalleryClient) => {
   const round = (n: number) => [
     () => client.list(`/v1/pets?limit=${10 + n}`),
-    () => client.add(`Rex ${n}`).then((id) => client.order(id)),
+    () => client.add(nameOf(n)).then((id) => client.order(id)),
   ];
   const queue = [1, 2, 3, 4, 5, 6].flatMap(round);
   const work = async () => {
@@ -103,7 +103,9 @@ export async function workers(client: GalleryClient): Promise<void> {
   await Promise.all([1, 2, 3, 4].map(work));
   await client.order(9007199254740991);
   await client.list();
-}
+};
+export const workers = shared((n) => `Rex ${n}`);
+export const equals = shared(() => 'Rex');
 
 const later = ({ origin, key }: Place, advance: string) =>
   fetch(`${origin}/lab/clock`, {
