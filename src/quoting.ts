@@ -30,8 +30,18 @@ export function excerpt(text: string): string {
   return `"${visible}"${characters.length > MAX_EXCERPT_CHARS ? '…' : ''}`;
 }
 
-/** A URL as it may be shown: of a database's URL only the scheme, of any other all but the user and the password. */
-export function withoutSecrets(text: string): string {
+const KEY = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
+export const HIDDEN = '[hidden]';
+
+/** Most of a key is as good as all of it: its last characters are a checksum of the others. */
+export const withoutKeys = (text: string): string => text.replace(KEY, `$1${HIDDEN}`);
+
+/**
+ * What may be shown of a word: of a key its kind, of a database's URL only the scheme, of any other URL all but the
+ * user and the password.
+ */
+export function withoutSecrets(word: string): string {
+  const text = withoutKeys(word);
   const scheme = text.indexOf('://');
   const shown = text.slice(0, scheme + '://'.length);
   if (scheme === -1) return text;

@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Clock } from '../clock.ts';
 import type { Log } from '../engine.ts';
-import { visible } from '../quoting.ts';
+import { HIDDEN, visible, withoutKeys } from '../quoting.ts';
 
 type Fields = Record<string, unknown>;
 
@@ -19,14 +19,11 @@ const MAX_KEYLESS_LINES_PER_SECOND = 100;
 const MAX_TARGET_CHARS = 512;
 const SECOND_MS = 1_000;
 
-/** A key must never be read in a log, not even one that the operator put into a name. */
-const SECRET = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
 /**
- * The same for a key that a client put into an address, whole or cut, percent-encoded or not: any run of letters and
+ * A key that a client put into an address, whole or cut, percent-encoded or not: any run of letters and
  * digits longer than an id or a word of an address.
  */
 const RUN = /(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2}){20,}/g;
-const HIDDEN = '[hidden]';
 
 export class Logger implements Log {
   readonly #out: Writable;
@@ -84,7 +81,8 @@ export class Logger implements Log {
 
   #add(level: string, message: string, fields?: Fields): void {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
-    this.#put(`${visible(JSON.stringify(entry, plain)).replace(SECRET, `$1${HIDDEN}`)}\n`, 1);
+    // A key must never be read in a log, not even one that the operator put into a name.
+    this.#put(`${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`, 1);
   }
 
   #put(text: string, lines: number): void {
