@@ -64,8 +64,12 @@ function cases(specs: readonly Spec[], give: (words: string[]) => string, files:
 
 function bashScript(specs: readonly Spec[]): string {
   const give = (words: string[]) => `COMPREPLY+=($(compgen -W '${words.join(' ')}' -- "$current"))`;
-  const [values, places] = cases(specs, give, 'COMPREPLY+=($(compgen -f -- "$current"))');
-  return `_petstore() {
+  const [values, places] = cases(specs, give, '_petstore_files');
+  return `_petstore_files() {
+  local file
+  while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
+}
+_petstore() {
   local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]}
   local line="\${COMP_WORDS[*]:1:COMP_CWORD-1}"
   COMPREPLY=()
@@ -92,7 +96,9 @@ ${values}
 ${places}
   esac
 }
-if [ "$funcstack[1]" = _petstore ]; then _petstore "$@"; else compdef _petstore petstore; fi
+if [ "$funcstack[1]" = _petstore ]; then _petstore "$@"
+elif (( $+functions[compdef] )); then compdef _petstore petstore
+else echo 'petstore: zsh completes nothing before this: autoload -Uz compinit; compinit' >&2; fi
 `;
 }
 

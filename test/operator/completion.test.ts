@@ -24,6 +24,7 @@ const TYPED: [words: string[], offered: string[], not: string[]][] = [
   [['completion', ''], ['bash', 'zsh', 'fish'], ['keys']],
   [['import', 'anim'], ['animals.jsonl'], ['keys']],
   [['serve', '--data', 'anim'], ['animals.jsonl'], ['--port']],
+  [['import', 'two'], ['two words.jsonl'], ['two']],
 ];
 
 /** Each prints what it offers, a line each. */
@@ -40,7 +41,7 @@ for (const [shell, args] of Object.entries(ASKED)) {
   test(`${shell} completes commands, options, values and files`, { skip: missing }, async (t) => {
     const { cwd, at, done } = await workplace(t);
     await writeFile(at('script'), await done(`completion ${shell}`));
-    await writeFile(at('animals.jsonl'), '');
+    for (const name of ['animals.jsonl', 'two words.jsonl']) await writeFile(at(name), '');
     for (const [words, offered, not] of TYPED) {
       const { stdout, stderr } = spawnSync(shell, args(at('script'), words), { cwd, encoding: 'utf8' });
       assert.equal(stderr, '', words.join(' '));
@@ -58,4 +59,6 @@ test('zsh reads its script', { skip: noZsh }, async (t) => {
   const asked = `autoload -Uz compinit; compinit -D -u; source ${at('script')}; print -r -- $_comps[petstore]`;
   const { stdout, stderr } = spawnSync('zsh', ['-f', '-c', asked], { encoding: 'utf8' });
   assert.deepEqual([stdout, stderr], ['_petstore\n', '']);
+  const early = spawnSync('zsh', ['-f', '-c', `source ${at('script')}`], { encoding: 'utf8' });
+  assert.match(early.stderr, /^petstore: zsh completes nothing before this: autoload -Uz compinit; compinit\n$/);
 });
