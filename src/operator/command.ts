@@ -7,8 +7,8 @@ import type { Environment } from '../store/model.ts';
 import { read, type Spec, type Variables } from './arguments.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
-import { type Options, type Place, shownPlace, type Values } from './options.ts';
-import { inWords, isDiscarded, print } from './output.ts';
+import { type Options, type Place, placeWords, shownPlace, type Values } from './options.ts';
+import { inWords, isDiscarded, print, told } from './output.ts';
 import { askServer, type Io } from './reach.ts';
 
 /** The first argument of the call of a command, in the running server and without one. */
@@ -33,10 +33,10 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   isForServer?: boolean;
   /** True if its call begins a store where there is none. */
   makes?: boolean;
-  /** Advice for when it is unknown whether the call was done. */
-  unsure?: string;
+  /** Advice for when it is unknown whether the call was done. `at`: the place, for the commands that it names. */
+  unsure?(at: string): string;
   /** For a result that is printed only once: the loss if nobody could read it, and the advice. */
-  unread?(result: A): string;
+  unread?(result: A, at: string): string;
   /** The work in the process of the command; if not given, its call alone. `ask` does the call. */
   run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
   /** The result for people, if a plain list of its members is not enough. `--json` prints it as it is. */
@@ -52,11 +52,13 @@ export const command = <O extends Options, A = undefined, R = A>(command: Comman
 export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
   const values = read(command, words, variables);
   const place = values as Place & { maxStoreMb?: number }; // not every command has these options; the others do not ask
+  const at = placeWords(place);
+  const asked = { name: command.name, unsure: command.unsure?.(at) };
   const opened: Engine[] = [];
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {
       const io = { input: Readable.from([]), tell: print, ...given };
-      const answer = !place.store && (await askServer(place.data, command, { words, variables }, io));
+      const answer = !place.store && (await askServer(place.data, asked, { words, variables }, io));
       if (answer) return answer.result;
       if (command.isForServer) return undefined;
       opened.push(await openHere(place, command));
@@ -64,10 +66,10 @@ export async function perform(command: Command, words: readonly string[], variab
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
   // A call in this process reports that it was not done; about a call in the server nothing is known.
-  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : process.exit(EXIT.failed));
+  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave(command.name));
   if (command.isGivenUp) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, giveUp);
   try {
-    await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true);
+    await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true, at);
   } catch (error) {
     await close().catch(() => {}); // the first failure is reported, not this one
     throw asCommandError(error, shownPlace(place)) ?? error;
@@ -78,14 +80,20 @@ export async function perform(command: Command, words: readonly string[], variab
   });
 }
 
+async function leave(name: string): Promise<never> {
+  await told(`${name} was given up here: a server that was asked for it goes on with it\n`);
+  process.exit(EXIT.failed);
+}
+
 /** Runs before the store is closed, so that the result is printed even if closing fails. */
 async function tellResult(
   { words = inWords, unread, unsure }: Command,
   result: unknown,
   isJson: boolean,
+  at: string,
 ): Promise<void> {
   if (result === undefined) return;
-  const advice = unread?.(result) ?? unsure;
+  const advice = unread?.(result, at) ?? unsure?.(at);
   const failed = (why: string) => new CommandError(EXIT.failed, `${why || 'nobody read the output'}; ${advice}`);
   await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
     throw advice === undefined ? error : failed(error.message);

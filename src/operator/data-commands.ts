@@ -8,7 +8,7 @@ import { asCommandError, CommandError, reasonOf } from './exit.ts';
 import { makePrivate, mustHoldStore, upkeepOf } from './file-engine.ts';
 import { openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, shownPlace } from './options.ts';
-import { counted, inWords, print, told, withProgress } from './output.ts';
+import { counted, inWords, printBefore, told, withProgress } from './output.ts';
 import { isServed } from './sockets.ts';
 import { PROGRAM } from './version.ts';
 
@@ -24,15 +24,16 @@ export const DATA_COMMANDS = [
     name: 'repair',
     does: 'cut a damaged store at the damage, and keep the damaged file beside it',
     more: 'For a directory that the service refused to open; not for a database. Make a copy of the directory first.',
-    unsure: `it may be done: ${PROGRAM} keys list shows which keys are revoked, and the damaged file is kept beside`,
+    unsure: (at) =>
+      `it may be done: ${PROGRAM} keys list${at} shows which keys are revoked, and the damaged file is kept beside`,
     options: { ...place, json },
     run: async ({ json, data, store }) => {
       const instead = 'repair is for a directory; restore a backup into an empty schema instead';
       if (store !== undefined) throw new Error(instead);
       const { failure, ...done } = await withProgress(`reading ${data}`, (onProgress) => repairFile(data, onProgress));
       if (failure === undefined) return done;
-      await print(json ? JSON.stringify(done, null, 2) : inWords(done));
-      throw mayNotLast(data, failure, 'the store is repaired all the same, but that');
+      const flaw = mayNotLast(data, failure, 'the store is repaired all the same, but that');
+      return printBefore(flaw, json ? JSON.stringify(done, null, 2) : inWords(done));
     },
   }),
   command({

@@ -9,7 +9,7 @@ import { realDisk } from '../store/file/disk.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { json, SERVE_OPTIONS, type Values } from './options.ts';
-import { counted, print, table } from './output.ts';
+import { counted, printBefore, table } from './output.ts';
 import { isLoopback, softLimit } from './sockets.ts';
 
 type Verdict = 'ok' | 'note' | 'wrong';
@@ -56,9 +56,10 @@ export const DOCTOR = command({
       const found = await Promise.resolve(settings).then(look).catch(failed);
       for (const [verdict, why] of found) findings.push({ what, verdict, why });
     }
-    await print(settings.json ? JSON.stringify(findings, null, 2) : table(findings));
     const wrong = findings.filter(({ verdict }) => verdict === 'wrong').length;
-    if (wrong > 0) throw new CommandError(EXIT.failed, `${counted(wrong, 'thing is', 'things are')} wrong`);
+    const failure = new CommandError(EXIT.failed, `${counted(wrong, 'thing is', 'things are')} wrong`);
+    const text = settings.json ? JSON.stringify(findings, null, 2) : table(findings);
+    await printBefore(wrong > 0 ? failure : undefined, text);
   },
 });
 

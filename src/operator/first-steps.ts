@@ -5,7 +5,7 @@ import type { Context } from './command.ts';
 import { reasonOf } from './exit.ts';
 import { createFirstKey, hasActiveKey } from './keys.ts';
 import type { Logger } from './logging.ts';
-import type { ServeSettings } from './options.ts';
+import { type Place, placeWords, type ServeSettings } from './options.ts';
 import { isDiscarded, print } from './output.ts';
 import { PROGRAM } from './version.ts';
 
@@ -41,7 +41,7 @@ export async function giveFirstKey(context: Context, settings: ServeSettings): P
   try {
     const made = await createFirstKey(context, plan);
     if (made === undefined) rmSync(file);
-    else write(fd, file, made);
+    else write(fd, file, made, newSecret(made, settings));
     return made && { ...made, file };
   } finally {
     closeSync(fd);
@@ -58,22 +58,29 @@ function openNew(file: string): number {
   }
 }
 
-function write(fd: number, file: string, { id, key }: FirstKey): void {
+function write(fd: number, file: string, { id, key }: FirstKey, advice: string): void {
   try {
     writeFileSync(fd, `${key}\n`);
   } catch (error) {
-    const advice = `the key ${id} is lost: give it a new secret with ${PROGRAM} keys rotate ${id} --grace 0s`;
-    throw new Error(`${file}: ${reasonOf(error as Error)}; ${advice}`);
+    throw new Error(`${file}: ${reasonOf(error as Error)}; the key ${id} is lost: ${advice}`);
   }
 }
 
+const newSecret = ({ id }: FirstKey, at: Place) =>
+  `give it a new secret with ${PROGRAM} keys rotate ${id}${placeWords(at)} --grace 0s`;
+
 /** The first line is for programs. */
-export async function tellFirstSteps(steps: string[], origin: string, first: FirstKey | undefined, log: Logger) {
+export async function tellFirstSteps(
+  steps: string[],
+  origin: string,
+  first: FirstKey | undefined,
+  { log, at }: { log: Logger; at: Place },
+) {
   const lines = [`petstore listening on ${origin}/v1`, ...steps];
   const wasPrinted = await print(lines.join('\n')).then(
     () => !isDiscarded(),
     () => false,
   );
   if (wasPrinted || first === undefined || first.file !== undefined) return;
-  log.warn(`nobody read the first key: give it a new secret with ${PROGRAM} keys rotate ${first.id} --grace 0s`);
+  log.warn(`nobody read the first key: ${newSecret(first, at)}`);
 }

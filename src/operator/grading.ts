@@ -7,7 +7,7 @@ import { CommandError, EXIT } from './exit.ts';
 import { keyOf } from './key-details.ts';
 import { id } from './keys.ts';
 import { json, oneOf, optional, path, place } from './options.ts';
-import { facts, print, table, told } from './output.ts';
+import { facts, printBefore, table, told } from './output.ts';
 
 /** The command does not wait for a POST that was told to wait longer than this. */
 const MAX_WAIT_MS = 120_000;
@@ -49,14 +49,16 @@ little was seen for a grade.`,
     const { openMs: _, checks, next, ...result } = graded;
     if (junit !== undefined) await writeFile(junit, evidence.junit as string);
     if (har !== undefined) await writeFile(har, evidence.har as string);
-    if (json) await print(JSON.stringify({ ...result, next, checks }, null, 2));
-    else await print(`${facts(result)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`);
-    if (graded.grade === null) {
-      throw new CommandError(EXIT.noGrade, `there is no grade yet: too little was seen. Missing: ${next}`);
-    }
-    if (!isGoodEnough) throw new Error(`the grade is ${graded.grade}, not ${atLeast}`);
+    const words = () => `${facts(result)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
+    const text = json ? JSON.stringify({ ...result, next, checks }, null, 2) : words();
+    await printBefore(isGoodEnough ? undefined : shortfall(graded, atLeast), text);
   },
 });
+
+const shortfall = ({ grade, next }: Grade, atLeast: string | undefined) =>
+  grade === null
+    ? new CommandError(EXIT.noGrade, `there is no grade yet: too little was seen. Missing: ${next}`)
+    : new CommandError(EXIT.failed, `the grade is ${grade}, not ${atLeast}`);
 
 /** Asks until every POST that failed has come again or is late. */
 async function asked(ask: () => Promise<Graded>): Promise<Graded> {

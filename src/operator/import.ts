@@ -50,7 +50,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     json,
   },
   makes: true,
-  unsure: AGAIN,
+  unsure: () => AGAIN,
   call: addBatches,
   run: async ({ file, skipBad, json }, ask) => {
     const badLines: { line: number; reason: string }[] = [];

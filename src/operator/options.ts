@@ -4,6 +4,7 @@ import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
 import { durationMs } from '../clock.ts';
 import { DEFAULT_KEEP_ALIVE_SECONDS } from '../http/server.ts';
+import { shellWord } from '../quoting.ts';
 import { ENVIRONMENTS } from '../store/model.ts';
 
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
@@ -110,6 +111,12 @@ export const place = {
 export const json = flag('print JSON, for programs');
 
 export type Place = Values<typeof place>;
+
+/** The same place for another command: advice without it would reach another store. */
+export function placeWords({ data, store }: Place): string {
+  if (store !== undefined) return ' --store URL';
+  return data === place.data.fallback ? '' : ` --data ${shellWord(data)}`;
+}
 
 /** The place as it may be logged: nothing of `--store`, since any part of it may belong to a password. */
 export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : 'the database');

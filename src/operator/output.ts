@@ -8,6 +8,9 @@ import { CommandError, EXIT } from './exit.ts';
 
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
+/** Of what is under way, beside the bar; on a narrower terminal there is no bar. */
+const MIN_WHAT_CHARS = 16;
+const DEFAULT_COLUMNS = 80;
 const MIN_MOMENT_CHARS = '2026-01-31T12:00:00.0Z'.length;
 
 /**
@@ -22,6 +25,14 @@ export function print(text: string): Promise<void> {
       else reject(new CommandError(EXIT.failed, `not all could be printed: ${error.message}`));
     });
   });
+}
+
+/** Prints, and then throws what was found: a reader that goes away, as of `petstore grade k1 | head`, hides no failure. */
+export async function printBefore(failure: Error | undefined, text: string): Promise<void> {
+  const printed = print(text);
+  if (failure === undefined) return printed;
+  await printed.catch(() => {}); // of two failures the first is told
+  throw failure;
 }
 
 /** Whether nobody reads our output: in place of a closed output, Node opens the null device. */
@@ -107,15 +118,24 @@ export const when = (text: string): string =>
     ? `${text.slice(0, 10)} ${text.slice(11, 19)} UTC`
     : text;
 
+/** Shorter than the terminal is wide: a line that is broken there could not be drawn over, and each would stay. */
+function progressLine(what: string, share: number): string {
+  const columns = process.stderr.columns || DEFAULT_COLUMNS;
+  const percent = ` ${Math.floor(share * 100)} %`;
+  const bar = ` [${'#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.')}]${percent}`;
+  const isNarrow = columns < bar.length + MIN_WHAT_CHARS;
+  const room = columns - 1 - (isNarrow ? percent : bar).length;
+  const shown = what.length <= room ? what : `${what.slice(0, Math.max(0, room - 1))}…`;
+  return `${shown}${isNarrow ? percent : bar}`.slice(0, columns - 1);
+}
+
 /** Shows the progress of `work` by a bar on stderr, if that is a terminal. */
 export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
   let drawnAt = 0;
   const at: Progress = (done, total) => {
     if (process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
     drawnAt = performance.now();
-    const share = Math.min(1, done / Math.max(1, total));
-    const bar = '#'.repeat(share * BAR_CHARS).padEnd(BAR_CHARS, '.');
-    process.stderr.write(`\r${visibleInLine(what)} [${bar}] ${Math.floor(share * 100)} %\x1b[K`);
+    process.stderr.write(`\r${progressLine(visibleInLine(what), Math.min(1, done / Math.max(1, total)))}\x1b[K`);
   };
   return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));
 }

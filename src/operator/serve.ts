@@ -119,7 +119,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     await team?.load({ app, store, at: addressOf(app.server, settings.host), url });
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
     await team?.listen();
-    void tellFirstSteps(steps(origin, firstKey), origin, firstKey, log);
+    void tellFirstSteps(steps(origin, firstKey), origin, firstKey, { log, at: settings });
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
     void tellReady(log);
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });

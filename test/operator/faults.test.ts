@@ -268,12 +268,12 @@ test('a full disk: a start names the directory, an end says what is lost', optio
 
 test('a first key that could not be written into its file is told as lost, with what to do', options, async (t) => {
   const { cwd, run } = await workplace(t);
-  const words = 'serve --port 0 --first-key free --first-key-file key';
+  const words = 'serve --port 0 --data shop --first-key free --first-key-file key';
   const only = path.join(cwd, 'key');
   const { exit, stdout, stderr, wasHit } = await injected('write:error=ENOSPC', words.split(' '), { cwd, only });
   assert.deepEqual([exit, stdout, wasHit], [1, '', true], stderr);
   const said = /"message":"key: no space left on device; make room there, and try again; the key k1 is lost: (.+?)"/;
   const advice = said.exec(stderr)?.[1] ?? stderr;
-  assert.match(advice, /^give it a new secret with node \S+ keys rotate k1 --grace 0s$/);
+  assert.match(advice, /^give it a new secret with node \S+ keys rotate k1 --data shop --grace 0s$/);
   assert.match((await run(advice.replace(/.* (?=keys)/, ''))).stdout, /\nps_live_\w{36}\n$/);
 });

@@ -74,8 +74,15 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
 /** Writes as fast as the reader reads, and no faster. */
 async function printBackup(header: Header, state: State): Promise<void> {
   const written = (text: string) =>
-    new Promise<void>((resolve, reject) => process.stdout.write(text, (error) => (error ? reject(error) : resolve())));
+    new Promise<void>((resolve, reject) =>
+      process.stdout.write(text, (error) => (error ? reject(notPrinted(error)) : resolve())),
+    );
   for (const piece of inPieces(encodeFile(header, state))) await written(piece);
+}
+
+function notPrinted(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'EPIPE') return new Error('the backup is not whole: its reader went away');
+  return Object.assign(error, { path: 'standard output' }); // it has no room, not the store's disk
 }
 
 function mustBeNew(disk: Disk, target: string): void {

@@ -1,0 +1,69 @@
+/** The output of commands where nobody reads it, where it has no room, and on a terminal of any width. */
+import assert from 'node:assert/strict';
+import { chmod, open } from 'node:fs/promises';
+import { test } from 'node:test';
+import { withProgress } from '../../src/operator/output.ts';
+import { serving, temporary } from '../program.ts';
+import { workplace } from './workplace.ts';
+
+/** A reader that is gone before anything is written: its end of the pipe is closed. */
+const UNREAD = 'exec > >(exec true); wait $!';
+
+test('a reader that goes away hides no verdict', async (t) => {
+  const { at, after, done, cwd } = await workplace(t);
+  await done('keys create --plan free');
+  await chmod(at('data'), 0o777);
+  const faulty = await after(UNREAD, 'doctor');
+  assert.deepEqual([faulty.exit, faulty.stderr], [1, '1 thing is wrong\n']);
+  const words = ['--lab', '--environment', 'staging', '--first-key', 'free', '--data', 'lab'];
+  await serving(t, words, { cwd });
+  const ungraded = await after(UNREAD, 'grade k1 --at-least A --data lab');
+  assert.equal(ungraded.exit, 5, ungraded.stderr);
+  assert.match(ungraded.stderr, /^there is no grade yet/);
+});
+
+test('advice about a store names its directory: without it the command would reach another one', async (t) => {
+  const { after, spawn, stored, done } = await workplace(t);
+  await done('keys create --plan free');
+  const [full, before] = [await open('/dev/full', 'w'), await stored()];
+  t.after(() => full.close());
+  const { ended, stderr } = await spawn('keys create --plan free --data shop', ['ignore', full.fd, 'pipe']);
+  assert.deepEqual(await ended, [1, null]);
+  assert.match(stderr(), /the key k1 is lost: end it with .* keys revoke k1 --data shop, and create another\n$/);
+  const unread = await after('exec >&-', 'keys create --plan free --data shop');
+  assert.match(unread.stderr, /the key k2 is lost: end it with .* keys revoke k2 --data shop, /);
+  assert.deepEqual(await stored(), before);
+});
+
+test('a backup that its reader did not take, or that standard output has no room for, says so of the output', async (t) => {
+  const { after, animals, done, spawn } = await workplace(t);
+  await animals(5_000);
+  await done('import in');
+  const unread = await after(UNREAD, 'backup -');
+  assert.deepEqual([unread.exit, unread.stderr], [1, 'the backup is not whole: its reader went away\n']);
+  const full = await open('/dev/full', 'w');
+  t.after(() => full.close());
+  const { ended, stderr } = await spawn('backup -', ['ignore', full.fd, 'pipe']);
+  assert.deepEqual(await ended, [1, null]);
+  assert.match(stderr(), /^standard output: no space left on device/);
+});
+
+test('a line of progress is never as wide as the terminal, and has a bar where there is room', async (t) => {
+  const { stderr } = process;
+  const { isTTY, columns: own } = stderr;
+  const write = t.mock.method(stderr, 'write', () => true);
+  t.after(() => Object.assign(stderr, { isTTY, columns: own }));
+  const line = async (what: string, share: number, columns: number) => {
+    Object.assign(stderr, { isTTY: true, columns });
+    write.mock.resetCalls();
+    await withProgress(what, async (at) => at(share, 1));
+    const [drawn] = write.mock.calls[0].arguments as unknown as [string];
+    return /^\r(.*)\x1b\[K$/.exec(drawn)![1];
+  };
+  const long = `checking ${await temporary(t)}/animals-of-the-whole-year.jsonl`;
+  for (let columns = 1; columns < 120; columns++)
+    for (const what of ['import', long]) assert.ok((await line(what, 0.5, columns)).length < columns, `${columns}`);
+  assert.equal(await line('import', 0.5, 80), 'import [############............] 50 %');
+  assert.match(await line(long, 0.5, 80), /^checking .*… \[#{12}\.{12}\] 50 %$/);
+  assert.match(await line(long, 1, 40), /^checking .*… 100 %$/);
+});
