@@ -15,7 +15,7 @@ interface Addresses {
   lab?: boolean;
 }
 
-type Headers = Record<string, object>;
+type Headers = Record<string, { $ref?: string }>;
 type Reply = { $ref?: string; codes?: string[]; description?: string; headers?: Headers; content?: object };
 type Operation = { deprecated?: boolean; responses: Record<string, Reply> };
 
@@ -26,6 +26,7 @@ interface OpenApi {
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, object>;
+    headers: Record<string, object>;
     responses: Record<string, Reply>;
     examples: Record<string, { summary: string; value: { status: number } }>;
   };
@@ -33,8 +34,8 @@ interface OpenApi {
   'x-deprecated-reply'?: { headers: Headers };
 }
 
-/** Statuses of faults in the message itself, found before its operation is known. */
-const BEFORE_THE_OPERATION = ['408', '414', '417', '431', 'default'];
+/** Statuses of faults in the message itself: some are found before its operation is known. */
+const BEFORE_THE_OPERATION = ['408', '414', '431', 'default'];
 
 /** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
 export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production', lab }: Addresses): object {
@@ -83,9 +84,11 @@ function completeReplies(document: OpenApi): void {
   const inline: Reply[] = [];
   for (const operation of Object.values(paths).flatMap((item) => Object.values(item))) {
     for (const [status, reply] of Object.entries(operation.responses)) {
-      if (operation.deprecated && !BEFORE_THE_OPERATION.includes(status)) {
+      if (operation.deprecated) {
         const shared = components.responses[nameOf(reply.$ref)] ?? reply;
-        operation.responses[status] = { ...shared, headers: { ...shared.headers, ...deprecated?.headers } };
+        const isKnown = !BEFORE_THE_OPERATION.includes(status);
+        const ending = isKnown ? deprecated?.headers : optional(components.headers, deprecated?.headers);
+        operation.responses[status] = { ...shared, headers: { ...shared.headers, ...ending } };
       }
       if (operation.responses[status].$ref === undefined) inline.push(operation.responses[status]);
     }
@@ -98,6 +101,11 @@ function completeReplies(document: OpenApi): void {
     reply.headers = { ...every?.headers, ...reply.headers };
   }
 }
+
+const optional = (headers: Headers, named: Headers = {}) =>
+  Object.fromEntries(
+    Object.entries(named).map(([name, { $ref }]) => [name, { ...headers[nameOf($ref)], required: false }]),
+  );
 
 const nameOf = (ref = '') => ref.split('/').at(-1) as string;
 

@@ -202,6 +202,7 @@ const animals: Row[] = [
   ok('/v1/pets/1', { json: pet(1, 'Bello', 1), has: DEPRECATED }),
   ok('HEAD /v1/pets/1', { has: DEPRECATED }),
   no('/v1/pets/1', 'missing_api_key', { key: null, has: DEPRECATED }),
+  no(`/v1/pets/1?status=${'x'.repeat(2_040)}`, 'uri_too_long', { has: DEPRECATED }),
   ...words('999 0 -1 1.0 01 x 9223372036854775808 9223372036854775807 __proto__').map((id) =>
     no(`/v1/pets/${id}`, 'not_found', { has: DEPRECATED, json: NO_ANIMAL }),
   ),
