@@ -1,6 +1,6 @@
 /** One request and its reply, or the reason why there is none. */
 import { PetstoreError, type PetstoreErrorCode, saidBy, whyNotSent } from './errors.ts';
-import { parseJson } from './ids.ts';
+import { isId, parseJson } from './ids.ts';
 
 /** `globalThis.fetch`, or a function of the same kind: also undici's, whose Headers and Response are other classes. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchReply>;
@@ -122,7 +122,8 @@ function judge({ method, url, headers: sent, seen }: Try, bytes: Uint8Array): Re
   return failed(seen, 'bad_reply', `${told}, not the expected reply`);
 }
 
-const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value;
+/** Everything of the service has an id; replies of others seldom have one that could be meant so. */
+const isThing = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value && isId(value.id);
 
 function failed(seen: Reply, code: PetstoreErrorCode, message: string, cause?: unknown): Reply {
   const { status, headers } = seen;

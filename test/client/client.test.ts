@@ -51,6 +51,8 @@ test('what is no reply of the service; each is read to its end, so its connectio
   await check(json([], {}, 418));
   await check({ status: 302, headers: { location: 'http://127.0.0.1:1/' } });
   for (const body of ['{}', JSON.stringify(REX), '[{"name":"Rex"}]']) await check(json(body));
+  for (const id of ['null', '1.5', '1e99', '"a1"', '""', '[1]', '9223372036854775808'])
+    await check(json(`[{"id":${id}}]`));
   assert.equal(front.connections, 1);
   await check(json([{ ...REX, name: 'x'.repeat(MAX_REPLY_BYTES) }]));
 });
@@ -136,7 +138,8 @@ test('no call is sent before the time that a refusal told; one that cannot wait 
   time.advance(20_500);
   const held = await failure(all(client.listPets()));
   assert.deepEqual([held.code, held.status, held.retryAfter, held.tries], ['key_banned', 429, 100, 0]);
-  assert.equal(held.message, 'not sent, after an earlier refusal: because of key_banned');
+  const why = 'its wait of 100 s does not fit into what is left of budgetMs, since an earlier reply said';
+  assert.equal(held.message, `not sent: ${why}: because of key_banned`);
   assert.deepEqual([waits, front.asked.length], [[], 1]);
   time.advance(9_499);
   assert.equal((await failure(client.createPet(newPet))).tries, 0, 'a millisecond beyond the budget');
