@@ -41,7 +41,7 @@ export default async function* report(events) {
   const known = new Map();
   const of = (data) => known.get(data.file) ?? known.set(data.file, new File()).get(data.file);
   const files = total === 1 ? '1 file' : `${total} files`;
-  yield `Running ${files} of tests with Node ${process.versions.node}. Each is told when it is done.\n`;
+  yield `Running ${files} of tests with Node ${process.versions.node}. The name of each is printed when it is done.\n`;
   for await (const { type, data } of events) {
     if (type === 'test:stderr') of(data).stderr += data.message;
     else if (type === 'test:dequeue' && !isFile(data)) of(data).running.add(data.name);

@@ -65,6 +65,10 @@ export function badRequest(message: string): ApiError {
   return new ApiError('bad_request', message, ['Connection', 'close']);
 }
 
+export function otherVersion(): ApiError {
+  return badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
+}
+
 export function bodyTooLarge(): ApiError {
   return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
 }

@@ -1,7 +1,15 @@
 /** Reads the target, the query and the body of a request, and makes the checks that node:http leaves to us. */
 import { allFaults, excerpt } from '../quoting.ts';
 import type { Outgoing } from './connection.ts';
-import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import {
+  ApiError,
+  badRequest,
+  bodyTooLarge,
+  headersTooLarge,
+  MAX_BODY_BYTES,
+  MAX_HEADER_PAIRS,
+  otherVersion,
+} from './errors.ts';
 import type { Incoming } from './messages.ts';
 
 /**
@@ -24,12 +32,12 @@ const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"
  * understand them differently.
  */
 export function checkMessage(req: Incoming): void {
-  if (req.httpVersionMajor !== 1) throw badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
+  if (req.httpVersionMajor !== 1) throw otherVersion();
   if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
   const { sentTwice, host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
   if (sentTwice !== undefined) throw badRequest(`the header ${sentTwice} was sent twice`);
   if (encoding !== undefined && encoding !== 'chunked')
-    throw badRequest('the only Transfer-Encoding taken is: chunked');
+    throw badRequest('the only Transfer-Encoding supported is chunked');
   if (encoding !== undefined && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
   if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
   if (host !== undefined && !HOST.test(host))
@@ -60,7 +68,7 @@ export function checkTargetAndExpect(req: Incoming): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
   if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
-    throw new ApiError('expectation_failed', `the only expectation met is: ${CONTINUE}`, ['Connection', 'close']);
+    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, ['Connection', 'close']);
   }
 }
 
@@ -78,7 +86,10 @@ export function expectOf(req: Incoming): string | undefined {
 export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined)
-    throw unsupported(req, 'no Content-Encoding is taken: leave the header out', ['Accept-Encoding', 'identity']);
+    throw unsupported(req, 'the header Content-Encoding is not supported: send the body as it is, without it', [
+      'Accept-Encoding',
+      'identity',
+    ]);
   const type = headers['content-type'] ?? (isEmpty(req) ? JSON_TYPE : '');
   if (!JSON_MEDIA_TYPE.test(type)) throw unsupported(req, `the body must be ${JSON_TYPE}`);
   if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();

@@ -3,7 +3,7 @@ import http, { type IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
 import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
-import { ApiError, badRequest, headersTooLarge, MAX_HEADER_BYTES } from './errors.ts';
+import { ApiError, badRequest, headersTooLarge, MAX_HEADER_BYTES, otherVersion } from './errors.ts';
 import { type Incoming, RequestClass } from './messages.ts';
 import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
 
@@ -101,7 +101,7 @@ function asApiError(error: ParserError): ApiError {
         'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
       );
     case 'HPE_PAUSED_H2_UPGRADE':
-      return badRequest('only HTTP/1.0 and HTTP/1.1 are spoken here');
+      return otherVersion();
     default:
       return badRequest('this is not a well-formed HTTP request');
   }

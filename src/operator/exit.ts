@@ -30,6 +30,7 @@ export function asCommandError(error: unknown, place: string): CommandError | un
   if (error instanceof DamagedError || error instanceof VersionError) {
     return new CommandError(EXIT.damaged, message.replaceAll('`petstore ', `\`${PROGRAM} `));
   }
+  if (error instanceof BoundError) return new CommandError(EXIT.failed, message); // no disk is full
   if (error instanceof StoreError) return new CommandError(EXIT.failed, `${place}: ${message}; ${left(error)}`);
   if (kind !== Error) return undefined;
   const reason = reasonOf(error as Error);
@@ -42,7 +43,6 @@ export const hasNoDescriptor = ({ code = '' }: NodeJS.ErrnoException): boolean =
 
 function left(error: StoreError): string {
   const { failure } = error;
-  if (error instanceof BoundError) return 'nothing was changed'; // no disk is full
   if (failure === 'unknown') return 'whether the change was kept is unknown: look before you repeat it';
   return failure === 'full' ? `nothing was changed; ${NO_ROOM}` : 'nothing was changed';
 }

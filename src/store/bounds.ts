@@ -24,7 +24,7 @@ export class BoundError extends StoreError {
 }
 
 export function tooMany(things: 'keys' | 'categories', max: number): BoundError {
-  return new BoundError('full', `the store has ${count(max)} ${things}, and takes no more`);
+  return new BoundError('full', `the store has ${count(max)} ${things}, and takes no more; ${NOT_KEPT}`);
 }
 
 export function tooManyRecords(retryMs: number): BoundError {

@@ -76,7 +76,8 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
     const slot = keys.get(key.id)?.slot;
     // Slots ascend; a repair may have left some out.
     const fits = slot === undefined ? key.slot >= counters.nextSlot : key.slot === slot;
-    if (!fits) impossible(`key ${key.id}: slot ${key.slot} is not its own`);
+    if (!fits)
+      impossible(`key ${key.id}: its slot is ${key.slot}, and must be ${slot ?? `${counters.nextSlot} or higher`}`);
     counters.nextSlot = Math.max(counters.nextSlot, key.slot + 1);
     keys.set(key.id, key);
   },
@@ -90,7 +91,7 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
     addPets(1, pets, to);
   },
   advance({ key: id, ms, usage }, to) {
-    const key = to.keys.get(id) ?? impossible(`time passes for ${id}: there is no such key`);
+    const key = to.keys.get(id) ?? impossible(`the clock of key ${id} was advanced: there is no such key`);
     to.keys.set(id, { ...key, clockAdvanceMs: (key.clockAdvanceMs ?? 0) + ms });
     setUsage(usage, to);
   },

@@ -277,5 +277,5 @@ test('a bound of the store is told as that: no disk is full', () => {
     new BoundError('full', 'the store has 1,000,000 keys, and takes no more'),
     'data',
   )!;
-  assert.equal(message, 'data: the store has 1,000,000 keys, and takes no more; nothing was changed');
+  assert.equal(message, 'the store has 1,000,000 keys, and takes no more');
 });
