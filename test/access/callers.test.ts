@@ -155,6 +155,16 @@ it('makes one SHA-256 of a good header; keeps none that is not, none swollen, an
   assert.equal(hashes(first), 1, 'the others went');
 });
 
+it('remembers a header of 64 characters, and none that is longer', (t) => {
+  const key = makeKey('production');
+  const digest = digestOf(key);
+  const byDigest = new Map([[digest, { secrets: [{ digest }] } as ApiKey]]);
+  const callers = new Callers({ read: { keys: { byDigest } }, unix: () => 0 }, 'production');
+  const hashes = countHashes(t, callers);
+  const [fits, longer] = [64, 65].map((chars) => key.padStart(chars - 'Bearer '.length));
+  assert.deepEqual([hashes(fits, fits), hashes(longer, longer)], [1, 2]);
+});
+
 it('forgets the header of a key that has ended: when it is sent, and else with the 65,536th request after', (t) => {
   const keys = [makeKey('production'), makeKey('production'), makeKey('production')];
   const byDigest = new Map<string, ApiKey>();

@@ -1,7 +1,7 @@
 /** Clients that ask for more than they read: what is made of that is bounded, and others are served meanwhile. */
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
@@ -19,6 +19,8 @@ import { CHUNK_BYTES, FLOODED, floods, NO_PROC, startFlooded, stoppingMs } from 
 const MAX_UNANSWERED = 24;
 /** The service itself gives up waiting after 10 s; the rest is for a machine that is busy with other things. */
 const MAX_STOP_MS = 20_000;
+const UNREAD_REPLY_MS = 30_000;
+const LOOK_EVERY_MS = 2_000;
 const UNREAD_MS = 200;
 /** Connections are looked at twice in that time, and so at least once in this. */
 const LOOKED_AT_MS = 250;
@@ -130,6 +132,31 @@ test('a client that has stopped reading is cut off, sooner when all together lea
   const ours = new RegExp(` 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} \\w+:\\w+ (\\w+) `, 'g');
   const states = [...readFileSync('/proc/net/tcp', 'latin1').matchAll(ours)].map(([, state]) => state);
   assert.deepEqual(states, ['0A'], 'reset, not merely closed: the kernel keeps nothing but who listens');
+});
+
+test('a client that reads nothing is cut off after 30 s; after 2 s where all together leave too much unread', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let now = 0;
+  const server = new EventEmitter() as http.Server;
+  const connections = new Connections(server, { begin() {}, now: () => now, maxConnections: MAX_CONNECTIONS });
+  /** The moment at which a client that takes nothing from now on is cut off; undefined: it is not within a minute. */
+  const cutOffAt = () => {
+    const socket = Object.defineProperty(new net.Socket(), 'writableLength', { value: 1 });
+    const reset = t.mock.method(socket, 'resetAndDestroy', () => socket.destroy());
+    server.emit('connection', socket);
+    for (const end = now + 60_000; reset.mock.callCount() === 0; t.mock.timers.tick(500)) {
+      if (now >= end) return undefined;
+      now += 500;
+    }
+    return now;
+  };
+  const [least, most] = [UNREAD_REPLY_MS, UNREAD_REPLY_MS + LOOK_EVERY_MS];
+  const patient = cutOffAt() ?? Number.POSITIVE_INFINITY;
+  assert.ok(patient > least && patient <= most + 500, `${patient} ms`);
+  connections.unsent = 2 ** 30;
+  const began = now;
+  const full = (cutOffAt() ?? Number.POSITIVE_INFINITY) - began;
+  assert.ok(full >= LOOK_EVERY_MS && full <= 2 * LOOK_EVERY_MS + 500, `${full} ms`);
 });
 
 test('of a client that is gone nothing is kept, nor of what is decided for it later', async (t) => {

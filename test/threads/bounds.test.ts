@@ -19,6 +19,7 @@ import { withStore } from '../store/opened.ts';
 
 const MAX_LOCK_WAIT_MS = 10_000;
 const MAX_LATE_MS = 1_000;
+const MAX_SPINS = 100;
 
 const of = (threads?: number) =>
   new Connections(createServer(), { begin() {}, now: () => 0, maxConnections: 10, threads });
@@ -76,6 +77,17 @@ test('a thread that does not say that it has drained is waited for a second beyo
     assert.equal(await drained, 'drained');
     assert.deepEqual(deaths, []);
   }));
+
+test('a lock that another thread holds is tried a hundred times; then this one sleeps', (t) => {
+  const { words } = newMemory();
+  lock(words, 7);
+  const tries = t.mock.method(Atomics, 'compareExchange');
+  t.mock.method(Atomics, 'wait', () => {
+    throw new Error('asleep');
+  });
+  assert.throws(() => lock(words, 7), /asleep/);
+  assert.equal(tries.mock.callCount(), MAX_SPINS);
+});
 
 test('a lock of the limiter that is never let go is waited for 10 s: then 500, and a line that says why', async (t) => {
   const memory = newMemory();
