@@ -11,7 +11,7 @@ import type { Calls, Context } from './command.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { linesOf, MAX_INPUT_LINE_BYTES } from './lines.ts';
 import type { Said } from './reach.ts';
-import { adminSocket, listen } from './sockets.ts';
+import { adminSocket, letIn, listen } from './sockets.ts';
 
 const MAX_CALLERS = 64;
 /** At the end, calls under way are finished if that takes no longer. */
@@ -32,7 +32,7 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
     throw new Error(`${path} is in the place of the socket for commands: remove it by hand`);
   }
   const server = createServer({ requestTimeout: 0 }, (req, res) => void answer(req, res, serving));
-  server.maxConnections = MAX_CALLERS;
+  letIn(server, MAX_CALLERS, 'commands', serving.log);
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
   return {

@@ -12,7 +12,7 @@ import type { Connections, Refused } from '../http/connections.ts';
 import { nameIn } from '../http/hosts.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
-import { listen } from './sockets.ts';
+import { letIn, listen } from './sockets.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
@@ -228,7 +228,7 @@ export async function openMetrics(
   const settings = { ...timeouts, connectionsCheckingInterval: CHECKING_INTERVAL_MS, IncomingMessage: Scrape };
   const server = createServer(settings as ServerOptions, (req, res) => void answer(req, res));
   server.on('upgrade', (_req, socket) => socket.destroy());
-  server.maxConnections = MAX_SCRAPERS;
+  letIn(server, MAX_SCRAPERS, 'metrics', log);
   await listen(server, at, log);
   return server;
 }

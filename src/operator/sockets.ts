@@ -63,6 +63,13 @@ export async function listen(server: Server, at: Address | { path: string }, log
   server.on('error', (error) => mayTell() && log.error('a connection could not be taken', { error }));
 }
 
+/** Lets so many connections be open at once. The newest beyond them is closed without a word; the log tells of it. */
+export function letIn(server: Server, most: number, whose: 'metrics' | 'commands', log: Log): void {
+  server.maxConnections = most;
+  const mayTell = onceAMinute(systemClock.now);
+  server.on('drop', () => mayTell() && log.warn(`a connection for ${whose} was closed: ${most} others are open`));
+}
+
 /** A limit of the system for this process; undefined if unknown. */
 export function softLimit(name: string): string | undefined {
   try {

@@ -159,6 +159,8 @@ test('sixteen connections have the metrics at a time: one more is closed without
     }),
   );
   assert.deepEqual(first.sort(), [...Array(MAX_SCRAPERS).fill('HTTP/1.1 200 OK'), 'closed'].sort());
+  const told = '"message":"a connection for metrics was closed: 16 others are open"';
+  while (!server.stderr().includes(told)) await once(server.process.stderr!, 'data');
 });
 
 /** The changes of a kind in the file of a store, in their order. */

@@ -128,7 +128,9 @@ test('who connects to the server’s socket and says nothing, or nonsense, is no
   const failed = await run('compact');
   assert.deepEqual([failed.exit, /store-000001\.jsonl/.test(failed.stderr)], [1, true]);
   await rename(away, file);
-  assert.match((await server.stop()).stderr, /"level":"warn","message":"operator","call":"compact","error":"/);
+  const log = (await server.stop()).stderr;
+  assert.match(log, /"level":"warn","message":"operator","call":"compact","error":"/);
+  assert.equal(log.match(/"message":"a connection for commands was closed: 64 others are open"/g)?.length, 1);
 });
 
 test('a client of the socket that is no petstore gets a whole answer, in words where it asks wrongly', {
