@@ -69,8 +69,8 @@ const NONE: readonly string[] = [];
 export class App {
   readonly server: Server;
   readonly connections: Connections;
+  readonly gate: Gate;
   readonly #options: AppOptions;
-  readonly #gate: Gate;
   readonly #cors: string[];
   readonly #ending: string;
   readonly #checkHost: HostCheck;
@@ -86,7 +86,7 @@ export class App {
       log.info('a ban began', { key: key.id, seconds });
       this.#services?.lab?.banned(key);
     };
-    this.#gate = new Gate({ clock, trustProxy: settings.trustProxy, onBan, warn: log.warn });
+    this.gate = new Gate({ clock, trustProxy: settings.trustProxy, onBan, warn: log.warn });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#ending = endingFor(settings.keepAlive);
     this.#checkHost = hostCheck(settings.hosts);
@@ -142,7 +142,7 @@ export class App {
     const { pages, settings } = this.#options;
     const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
     if (lab === undefined && !isUnder('/v1', path)) {
-      const refused = req.method === 'GET' && pages.has(path) ? this.#gate.countLargePage(exchange) : undefined;
+      const refused = req.method === 'GET' && pages.has(path) ? this.gate.countLargePage(exchange) : undefined;
       return refused ?? answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
     }
     const allow = lab === undefined ? place?.allow : lab.allow(path);
@@ -150,7 +150,7 @@ export class App {
     const isLate = this.#draining && !exchange.res.isUnderWay;
     if (this.#services === undefined || isLate) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
-    const admitted = this.#gate.admit(exchange, callers, lab?.limiter ?? limiter);
+    const admitted = this.gate.admit(exchange, callers, lab?.limiter ?? limiter);
     return after(admitted, (refused) => this.#decided(exchange, refused, path, allow, lab));
   }
 
@@ -177,7 +177,7 @@ export class App {
       if (lab !== undefined) exchange.body = body; // without a lab, the body is freed before the write is durable
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
-      const write = this.#gate.writer({ authorization, caller: caller.id }, callers, store);
+      const write = this.gate.writer({ authorization, caller: caller.id }, callers, store);
       return this.#callHandler(exchange, endpoint, { ...reading, idempotencyKey, body, write });
     });
   }
@@ -185,7 +185,7 @@ export class App {
   /** Serves a request that another thread has admitted. */
   decide(asked: Asked): Promise<Reply> {
     const { shop, callers, store } = this.#services as Services;
-    const write = this.#gate.writer(asked, callers, store);
+    const write = this.gate.writer(asked, callers, store);
     return decide(asked, shop, write).catch((error) => this.#refusal(asked.requestId, error));
   }
 
@@ -214,7 +214,7 @@ export class App {
     const { req, res, id, endpoint, caller, fault } = exchange;
     req.decide(res);
     const lab = this.#services?.lab;
-    const limits = exchange.limits ?? this.#gate.limitsWithoutKey(req, req.socket);
+    const limits = exchange.limits ?? this.gate.limitsWithoutKey(req, req.socket);
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;
     if (this.#cors.length > 0) extra = extra.concat(this.#cors);
     if (lab !== undefined && caller !== undefined) extra = extra.concat(lab.answers(exchange, reply));
@@ -230,7 +230,7 @@ export class App {
   #refuseRaw(connection: Connection, error: ApiError): void {
     const exchange = connection.pending[0]?.exchange as Exchange | undefined;
     const id = exchange?.id ?? this.#requestId();
-    const limits = exchange?.limits ?? this.#gate.limitsWithoutKey(exchange?.req, connection.socket);
+    const limits = exchange?.limits ?? this.gate.limitsWithoutKey(exchange?.req, connection.socket);
     const reply = errorReply(error);
     sendRaw(connection, reply, this.#about(id, limits, [...(exchange?.endpoint?.headers ?? NONE), ...this.#cors]));
     this.#reportAnswered(connection, id, reply.status, exchange);
@@ -243,7 +243,7 @@ export class App {
   #reportAnswered(connection: Connection, requestId: string, status: number, exchange?: Exchange): void {
     const { onAnswered, clock } = this.#options;
     if (onAnswered === undefined) return;
-    const address = () => this.#gate.addressOf(exchange?.req, connection.socket);
+    const address = () => this.gate.addressOf(exchange?.req, connection.socket);
     onAnswered({ ...factsOf(exchange, connection, status, clock.now()), address, status, requestId });
   }
 }

@@ -50,6 +50,13 @@ export class Gate {
     this.#largePages = new Addresses({ ...counting('pages'), perMinute: PAGES_PER_MINUTE });
   }
 
+  /** For the metrics: the requests since the start that were counted in an allowance of many addresses. */
+  get countedTogether() {
+    const [keyless, pages] = [this.#addresses.together, this.#largePages.together];
+    const ofKeyless = { keyless_network: keyless.ofNetworks, keyless_all: keyless.ofAll };
+    return { ...ofKeyless, pages_network: pages.ofNetworks, pages_all: pages.ofAll };
+  }
+
   /** Fills in `caller`, `limits` and `resetsAt`. Returns the refusal, if there is one. */
   admit(exchange: Exchange, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
     const { authorization } = exchange.req.headers;

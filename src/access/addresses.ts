@@ -60,7 +60,7 @@ export class Addresses {
   readonly #buckets = new Map<string, Bucket>();
   readonly #networks = new Map<string, Network>();
   readonly #shared: Bucket = { used: 0, endsAt: 0 };
-  readonly #together: CountedTogether = { ofNetworks: 0, ofAll: 0 };
+  readonly together: CountedTogether = { ofNetworks: 0, ofAll: 0 };
   readonly #onCountedTogether: Options['onCountedTogether'];
   readonly #mayTell: () => boolean;
   #sweepAt = 0;
@@ -126,8 +126,8 @@ export class Addresses {
   }
 
   #countTogether(bucket: Bucket): void {
-    this.#together[bucket === this.#shared ? 'ofAll' : 'ofNetworks']++;
-    if (this.#mayTell()) this.#onCountedTogether?.(this.#together);
+    this.together[bucket === this.#shared ? 'ofAll' : 'ofNetworks']++;
+    if (this.#mayTell()) this.#onCountedTogether?.(this.together);
   }
 
   #show({ used, endsAt }: Bucket, now: number): Allowance {

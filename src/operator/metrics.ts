@@ -6,16 +6,18 @@ import { createServer, IncomingMessage, type Server, type ServerOptions, type Se
 import { isIP, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import type { App } from '../app.ts';
 import type { Engine, Log, Metric } from '../engine.ts';
 import type { Answered } from '../exchange.ts';
-import type { Connections, Refused } from '../http/connections.ts';
+import type { Gate } from '../gate.ts';
+import type { Refused } from '../http/connections.ts';
 import { nameIn } from '../http/hosts.ts';
+import { add, type Histogram, linesOf, newHistogram } from './histogram.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 import { letIn, listen } from './sockets.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
-const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 const EVENT_LOOP_RESOLUTION_MS = 10;
 const MAX_SCRAPE_MS = 5_000;
 /** How late such a time-out may be noticed. */
@@ -24,16 +26,11 @@ const MAX_SCRAPERS = 16;
 const REQUESTS = 'petstore_requests_total';
 const OPEN = 'petstore_open_connections';
 const REFUSED = 'petstore_connections_refused_total';
+const TOGETHER = 'petstore_requests_counted_together_total';
 const DURATION = 'petstore_request_duration_seconds';
 const BUILD = 'petstore_build_info';
 const BUILT_AS = `version="${VERSION}",commit="${COMMIT}",runtime="${RUNTIME}"`;
 const BATCH = 'petstore_log_batch_duration_seconds';
-
-/** Plain data, which threads can pass to each other. The last count, without a bound, is for the slowest requests. */
-interface Histogram {
-  counts: Float64Array;
-  sumMs: number;
-}
 
 /** By endpoint: there are few, and a client cannot add one. */
 type Routes = Map<string, { latency: Histogram; statuses: Map<number, number> }>;
@@ -45,29 +42,10 @@ export interface Figures {
   loopDelay: number;
   /** Connections that it refused or ended, by the bound that was reached. */
   refused: Partial<Refused>;
+  /** Requests that it counted in an allowance of many addresses, by the allowance. */
+  together: Partial<Gate['countedTogether']>;
   /** Its open connections. */
   open: number;
-}
-
-const newHistogram = (): Histogram => ({ counts: new Float64Array(BUCKETS_MS.length + 1), sumMs: 0 });
-
-function add(histogram: Histogram, ms: number): void {
-  let bucket = 0;
-  while (ms > BUCKETS_MS[bucket]) bucket++;
-  histogram.counts[bucket]++;
-  histogram.sumMs += ms;
-}
-
-/** `label`: such as `route="listPets"`. */
-function linesOf({ counts, sumMs }: Histogram, name: string, label = ''): string[] {
-  let count = 0;
-  const buckets = Array.from(counts, (more, at) => {
-    const le = at < BUCKETS_MS.length ? BUCKETS_MS[at] / 1_000 : '+Inf';
-    count += more;
-    return `${name}_bucket{${label && `${label},`}le="${le}"} ${count}`;
-  });
-  const own = label && `{${label}}`;
-  return [...buckets, `${name}_sum${own} ${sumMs / 1_000}`, `${name}_count${own} ${count}`];
 }
 
 function routeOf(routes: Routes, name: string) {
@@ -87,10 +65,16 @@ function sumOf(all: Routes[]): Routes {
   return sum;
 }
 
+/** A line for each name, with its count over all threads. */
+function summed(metric: string, label: string, threads: Record<string, number>[]): string[] {
+  const sumOf = (name: string) => threads.reduce((sum, counts) => sum + (counts[name] ?? 0), 0);
+  return Object.keys(threads[0]).map((name) => `${metric}{${label}="${name}"} ${sumOf(name)}`);
+}
+
 export class Metrics {
   readonly #routes: Routes = new Map();
   readonly #batches = newHistogram();
-  #connections: Connections | undefined;
+  #app: Pick<App, 'connections' | 'gate'> | undefined;
   readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
 
   constructor() {
@@ -104,9 +88,9 @@ export class Metrics {
     add(latency, ms);
   }
 
-  /** Connections are counted by the service itself: they are read from there. */
-  watch(connections: Connections): void {
-    this.#connections = connections;
+  /** Connections and shared allowances are counted by the service itself: they are read from there. */
+  watch(app: Pick<App, 'connections' | 'gate'>): void {
+    this.#app = app;
   }
 
   /** Called by the engine for each batch that became durable. */
@@ -115,8 +99,9 @@ export class Metrics {
   figures(): Figures {
     const loopDelay = this.#loop.max / 1e9;
     this.#loop.reset();
-    const { refused = {}, open } = this.#connections ?? {};
-    return { routes: this.#routes, loopDelay, refused, open: open?.size ?? 0 };
+    const { refused = {}, open } = this.#app?.connections ?? {};
+    const together = this.#app?.gate.countedTogether ?? {};
+    return { routes: this.#routes, loopDelay, refused, together, open: open?.size ?? 0 };
   }
 
   /** `threads`: the counts of each thread, this one included. */
@@ -128,15 +113,21 @@ export class Metrics {
       for (const [status, count] of statuses) requests.push(`${REQUESTS}{${label},status="${status}"} ${count}`);
       latencies.push(...linesOf(latency, DURATION, label));
     }
-    const bounds = Object.keys(threads[0].refused) as (keyof Refused)[];
-    const refusals = bounds.map((bound) => {
-      const count = threads.reduce((sum, { refused }) => sum + (refused[bound] ?? 0), 0);
-      return `${REFUSED}{bound="${bound}"} ${count}`;
-    });
+    const refusals = summed(
+      REFUSED,
+      'bound',
+      threads.map(({ refused }) => refused),
+    );
+    const together = summed(
+      TOGETHER,
+      'allowance',
+      threads.map((one) => one.together),
+    );
     const connections = threads.reduce((sum, { open }) => sum + open, 0);
     return [
       figure(OPEN, 'Connections that are open.', connections),
       family(REFUSED, 'Connections refused or ended, by the bound that was reached.', 'counter', refusals),
+      family(TOGETHER, 'Requests in an allowance that many addresses share.', 'counter', together),
       family(REQUESTS, 'Requests answered, by operation and status.', 'counter', requests),
       family(DURATION, 'Time from the head of a request to its reply, by operation.', 'histogram', latencies),
       family(BATCH, 'Time to make a batch of changes durable.', 'histogram', linesOf(this.#batches, BATCH)),

@@ -89,7 +89,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, pages, log, onAnswered });
-  metrics?.watch(app.connections);
+  metrics?.watch(app);
   const team =
     settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);

@@ -67,7 +67,7 @@ export async function work(): Promise<void> {
   const app: App = new App({ settings, clock, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
   const elsewhere = async (asked: Asked) => JSON.parse(await line.ask<string>('write', JSON.stringify(asked)));
-  metrics?.watch(app.connections);
+  metrics?.watch(app);
   app.open({ store, callers, limiter, ready: () => true, elsewhere });
   await isOver;
 }

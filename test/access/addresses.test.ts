@@ -106,7 +106,7 @@ it('a table of addresses that is full is told at once, and then once a minute, w
 
 it('requests that had a shared allowance are told in the log', async (t) => {
   const warned: unknown[][] = [];
-  const { url } = await serviceFor(t, { trustProxy: 1, warn: (...line) => warned.push(line) });
+  const { app, url } = await serviceFor(t, { trustProxy: 1, warn: (...line) => warned.push(line) });
   for (let n = 0; n <= MAX_ADDRESSES_OF_NETWORK; n++) {
     const reply = await fetch(`${url}/v1/pets`, {
       headers: { 'x-forwarded-for': `2001:db8::${n.toString(16)}:0:0:0:1` },
@@ -117,4 +117,6 @@ it('requests that had a shared allowance are told in the log', async (t) => {
   const message =
     'too many addresses to count each for itself: some had a shared allowance; their requests since the start';
   assert.deepEqual(warned, [[message, { of: 'requests without a valid key', ofNetworks: 1, ofAll: 0 }]]);
+  const together = { keyless_network: 1, keyless_all: 0, pages_network: 0, pages_all: 0 };
+  assert.deepEqual(app.gate.countedTogether, together, 'for the metrics');
 });

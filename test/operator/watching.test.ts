@@ -185,6 +185,8 @@ test('the metrics tell what happened, in a form that Prometheus accepts, on a li
     'petstore_requests_total{route="other",status="401"}': 1,
     'petstore_request_duration_seconds_count{route="listPets"}': 3,
     'petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}': 3,
+    'petstore_requests_counted_together_total{allowance="keyless_network"}': 0,
+    'petstore_requests_counted_together_total{allowance="pages_all"}': 0,
     petstore_bans_total: 1,
     petstore_animals: 1,
     petstore_keys: 1,
