@@ -6,7 +6,7 @@ import { type Disk, realDisk } from '../store/file/disk.ts';
 import type { FileJournal } from '../store/file/journal.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
-import { recover } from '../store/file/rewrite.ts';
+import { readTwiceIfDamaged, recover } from '../store/file/rewrite.ts';
 import { backup, readStore } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Ahead, type Journal, StoreError, UNUSED } from '../store/model.ts';
@@ -91,7 +91,8 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
     append: refuse,
     close: async () => {},
   };
-  return engineOf(await MemoryStore.open(journal, options), { ...upkeepOf(dir), compact: refuse }, options, () => []);
+  const store = await readTwiceIfDamaged(() => MemoryStore.open(journal, options));
+  return engineOf(store, { ...upkeepOf(dir), compact: refuse }, options, () => []);
 }
 
 /** Throws if there is no store: a mistyped directory must not become a new one. */

@@ -247,6 +247,34 @@ test('who reads a closed store while a server opens it sees no damage', async ()
   });
 });
 
+test('nor does a reader beside whom others open it, write and close it again; damage that stays is told all the same', async () => {
+  await withStore({}, async (opened) => {
+    const { dir } = opened;
+    await addPet(opened.store);
+    await opened.store.close();
+    const path = `${dir}/store-000001.jsonl`;
+    const whole = readFileSync(path);
+    let times = 0;
+    /** So often the file is read with its last bytes gone, `LOCK` says before and after that it is closed. */
+    const cutTimes = (most: number): Disk => {
+      times = 0;
+      return {
+        ...realDisk,
+        openToRead(name) {
+          if (name === path)
+            writeFileSync(path, whole.subarray(0, times++ < most ? whole.length - 10 * times : undefined));
+          return realDisk.openToRead(name);
+        },
+      };
+    };
+    assert.equal((await readStore(dir, { disk: cutTimes(1) })).proof.pets, 1);
+    await assert.rejects(readStore(dir, { disk: cutTimes(Number.POSITIVE_INFINITY) }), DamagedError);
+    assert.ok(times < 10, `${times} times read`);
+    writeFileSync(path, whole);
+    await opened.crash();
+  });
+});
+
 test('a new file is read back before it has its name: a disk that keeps other bytes than it was given changes nothing', async () => {
   let isLying = false;
   const disk: Disk = {

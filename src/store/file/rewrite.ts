@@ -44,6 +44,22 @@ export async function recover(
   }
 }
 
+/**
+ * For a reader without the lock. While it reads, others may open the store, write, and close it again: what it has read
+ * is then of several moments. So damage counts if a second reading finds the same; `read` begins anew each time.
+ */
+export async function readTwiceIfDamaged<R>(read: () => Promise<R>): Promise<R> {
+  for (let before = ''; ; ) {
+    try {
+      return await read();
+    } catch (error) {
+      const { message } = error as Error;
+      if (!(error instanceof DamagedError) || message === before) throw error;
+      before = message;
+    }
+  }
+}
+
 /** Throws if the state contradicts itself: it may do so even if every line is good. */
 export function mustAgree(path: string, { length }: Found, state: State): void {
   try {

@@ -13,7 +13,7 @@ import { type Disk, realDisk } from './disk.ts';
 import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
 import { claim, type LockOptions, takeLock } from './open.ts';
 import { type Found, type Progress, readBackupFrom } from './read.ts';
-import { becomeStore, mustAgree, recover, writeWhole } from './rewrite.ts';
+import { becomeStore, mustAgree, readTwiceIfDamaged, recover, writeWhole } from './rewrite.ts';
 
 /** The name of a backup that stands for standard output, or standard input. */
 export const STANDARD = '-';
@@ -34,9 +34,11 @@ export async function readStore(
   dir: string,
   { disk = realDisk, onProgress }: ReadOptions = {},
 ): Promise<{ found: Found; state: State; proof: Proof; notices: string[] }> {
-  const state = new State();
   refuseOthers(disk, dir);
-  const found = await recover(disk, dir, state, { onProgress });
+  const [found, state] = await readTwiceIfDamaged(async () => {
+    const state = new State();
+    return [await recover(disk, dir, state, { onProgress }), state] as const;
+  });
   if (!found) throw new Error(`there is no store in ${dir}`);
   return { found, state, proof: prove(state), notices: found.torn ? [found.torn] : [] };
 }
