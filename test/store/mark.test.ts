@@ -74,7 +74,8 @@ test('while a store serves LOCK lags behind by a second at most, and is written 
       return realDisk.sync(fd);
     },
   };
-  await withStore({ disk }, async ({ store, dir }) => {
+  await withStore({ disk }, async (opened) => {
+    const { store, dir } = opened;
     assert.deepEqual([markIn(dir).batch, markIn(dir).closed], [1, false]);
     const [marksBefore, syncsBefore] = [marks, synced.length];
     const began = performance.now();
@@ -87,7 +88,7 @@ test('while a store serves LOCK lags behind by a second at most, and is written 
     await store.close();
     assert.deepEqual([markIn(dir).batch, markIn(dir).closed], [51, true]);
     assert.equal(synced.at(-1), lock, 'a clean close is durable');
-    Object.assign(store, (await openStore(dir)).store);
+    Object.assign(opened, await openStore(dir));
   });
 });
 

@@ -1,6 +1,19 @@
 /** The directory of an open store is moved away, replaced or removed, in whole or in part. */
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { realDisk } from '../../src/store/file/disk.ts';
@@ -105,8 +118,41 @@ test('a write into a file that was removed is refused, reads go on, and the cont
   assert.equal(told.length, 1);
   const [, file] = /petstore restore (\/proc\/\d+\/fd\/\d+) --data/.exec(told[0])!;
   assert.equal((await restore(file, at('saved'))).proof.pets, 1);
-  await store.close();
+  await assert.rejects(store.close(), is('closed'));
   assert.deepEqual(await namesIn(at('saved')), ['a']);
+});
+
+test('a store whose file is gone, or was cut, when it is closed says so, and gets no closing record', async (t) => {
+  for (const work of [rmSync, truncateSync] as ((file: string) => void)[]) {
+    const { at, store, told } = await opened(t);
+    const file = join(at('data'), FIRST);
+    work(file);
+    await assert.rejects(store.close(), is('closed'));
+    assert.equal(told.length, 1);
+    assert.ok(!existsSync(file) || statSync(file).size === 0);
+  }
+});
+
+test('a write behind what another program has done to the file is refused, and a compaction does not end it', async (t) => {
+  const whole = (file: string) => readFileSync(file);
+  const done: [how: string, work: (file: string) => void][] = [
+    ['emptied', (file) => truncateSync(file)],
+    ['a backup copied over it', (file) => writeFileSync(file, whole(file).subarray(0, 300))],
+    ['more at its end', (file) => appendFileSync(file, 'x')],
+  ];
+  for (const [how, work] of done) {
+    const { at, store, journal, told } = await opened(t);
+    await addPet(store, 'b');
+    const file = join(at('data'), FIRST);
+    work(file);
+    await assert.rejects(journal.compact(), is('closed'), how);
+    await assert.rejects(addPet(store, 'c'), is('closed'), how);
+    assert.equal(checked(store).pets, 2);
+    assert.match(told.join(), /^[^,]*store-000001.jsonl was changed by another program: it has \d+ bytes, not \d+/);
+    const left = whole(file);
+    await assert.rejects(store.close(), is('closed'));
+    assert.deepEqual([filesIn(at('data')), whole(file)], [[FIRST], left]);
+  }
 });
 
 test('without LOCK no write is taken, for another server could open the store', async (t) => {
@@ -118,7 +164,7 @@ test('without LOCK no write is taken, for another server could open the store', 
   assert.match(told[0], /data\/LOCK was removed\. Start again/);
   const other = await openStore(at('data'));
   await addPet(other.store, 'c');
-  await store.close();
+  await assert.rejects(store.close(), is('closed'));
   await other.store.close();
   assert.deepEqual(await namesIn(at('data')), ['a', 'c']);
 });

@@ -24,7 +24,7 @@ import { encodeBatch, fileName } from './format.ts';
 import { type Mark, Marks, writeMark } from './lock.ts';
 import type { Found, Progress } from './read.ts';
 import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
-import { copyTail, openWritten, type Written, whyRemoved } from './written.ts';
+import { copyTail, doneByOthers, openWritten, type Written } from './written.ts';
 
 /** A file is compacted when it is larger than this, and larger than twice its first length. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
@@ -117,7 +117,8 @@ export class FileJournal implements Journal {
     this.#marks.stop();
     const current = this.#current;
     try {
-      if (current && !this.#failure) await this.#inTurn(() => this.#writeClose(current));
+      if (this.#failure?.failure === 'closed') throw this.#failure;
+      if (current && !this.#failure) await this.#inTurn(() => this.#writeClose(this.#untouched(current)));
     } catch (error) {
       if ((error as StoreError).failure !== 'full' && !isNoRoom(error)) throw error;
       this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
@@ -162,7 +163,7 @@ export class FileJournal implements Journal {
 
   async #writable(): Promise<Written> {
     if (this.#failure) throw new StoreError('closed', `nothing more is kept: ${this.#failure.message}`);
-    if (this.#current) return this.#withName(this.#current);
+    if (this.#current) return this.#untouched(this.#current);
     const now = performance.now();
     if (now - this.#triedAt < RETRY_MS) throw new StoreError('full', 'there is no room for a new file');
     this.#triedAt = now;
@@ -173,8 +174,8 @@ export class FileJournal implements Journal {
   }
 
   /** Reads go on: what is here may be the only copy. */
-  #withName(current: Written): Written {
-    const why = whyRemoved(this.#home, current);
+  #untouched(current: Written): Written {
+    const why = doneByOthers(this.#home, current);
     if (why === undefined) return current;
     this.#options.onNotice?.(`${why}. No write is taken any more; reads are served`);
     throw (this.#failure = new StoreError('closed', why));

@@ -30,13 +30,17 @@ export async function openWritten(
 }
 
 /**
- * The reason why nothing more may be written; undefined: there is none. A file without a name is gone when it is
- * closed; and if `LOCK` was removed, another process may open the same store.
+ * What others have done, so that nothing more may be written; undefined: nothing. A file without a name is gone when it
+ * is closed; what follows on a cut cannot be read; and if `LOCK` was removed, another process may open the same store.
  */
-export function whyRemoved({ disk, dir, fd }: Home, current: Written): string | undefined {
+export function doneByOthers({ disk, dir, fd }: Home, current: Written): string | undefined {
   const held = `/proc/${process.pid}/fd/${current.fd}`;
   const saved = `Before this process ends, save all of it: \`petstore restore ${held} --data NEW\` (Linux)`;
-  if (!disk.hasName(current.fd)) return `${dir}/${fileName(current.file)} was removed. ${saved}`;
+  const [path, bytes] = [`${dir}/${fileName(current.file)}`, disk.size(current.fd)];
+  if (!disk.hasName(current.fd)) return `${path} was removed. ${saved}`;
+  if (bytes !== current.length) {
+    return `${path} was changed by another program: it has ${bytes} bytes, not ${current.length}. Restore a backup`;
+  }
   return disk.hasName(fd) ? undefined : `${dir}/${LOCK} was removed. Start again: that makes another`;
 }
 
