@@ -60,7 +60,9 @@ const CHECKS = [
     const long = await ask('GET', `/v1/pets?${'a'.repeat(3_000)}`);
     const lines = [1, 2, 3, 4].map((n) => `X-Large-${n}: ${'a'.repeat(5_000)}`);
     const wide = await ask('GET', LIST, lines);
-    const told = { 413: large, 414: long, 431: wide };
+    const empty = await ask('POST', '/v1/pets', [], '{}');
+    const nowhere = await ask('GET', '/v1/nowhere');
+    const told = { 400: empty, 404: nowhere, 413: large, 414: long, 431: wide };
     const isOther = (status: number, one: Answered) =>
       one.status !== status || one.json?.status !== status || !/^application\/json/.test(one.of('content-type') ?? '');
     const wrong = Object.entries(told).filter(([status, one]) => isOther(Number(status), one));
@@ -72,6 +74,8 @@ const CHECKS = [
     const first = await ask('POST', '/v1/pets', lines, pet('1'));
     const second = await ask('POST', '/v1/pets', lines, pet('1'));
     if (first.status !== 201) return `a POST with an Idempotency-Key is answered ${first.status}`;
+    if (!/\/v1\/pets\/\d+$/.test(first.of('location') ?? ''))
+      return `Location is ${shown(first.of('location') ?? 'gone')}`;
     if (second.reply.body !== first.reply.body) return 'the same POST made another animal';
     return second.of('idempotent-replayed') === 'true' ? undefined : 'the replay is not flagged';
   }),
@@ -99,7 +103,9 @@ const CHECKS = [
     const tag = (await ask('GET', LIST)).of('etag');
     if (tag === undefined) return 'there is no ETag';
     const again = await ask('GET', LIST, [`If-None-Match: ${tag}`]);
-    return again.status === 304 && again.of('etag') === tag ? undefined : `${again.status} came in place of 304`;
+    if (again.status !== 304 || again.of('etag') !== tag) return `${again.status} came in place of 304`;
+    const unseen = await ask('GET', LIST, ['If-Match: "probe"']);
+    return unseen.status === 412 ? undefined : `${unseen.status} came in place of 412 with If-Match`;
   }),
   check('request-id', 'RFC 9110 5.3', async (ask) => {
     const ids = [];
