@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync, readdirSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { isSea } from 'node:sea';
 import { text } from 'node:stream/consumers';
@@ -40,16 +41,25 @@ export async function runAgain(
   });
   const ended = once(child, 'close');
   try {
-    // The child gets only spare CPU time. Set at once, so that the threads that it will start inherit the priority.
-    if (child.pid !== undefined) setPriority(child.pid, priority);
+    if (child.pid !== undefined) leaveTimeToOthers(child.pid, priority);
   } catch {
-    // Some systems do not allow it. A compaction at our own priority is better than none.
+    // Some systems do not allow it, and a thread may have ended. Better a compaction at our own priority than none.
   }
   // If no descriptor was left, the child has no streams, contrary to the types.
   child.stdin?.on('error', () => {});
   const said = child.stderr && text(child.stderr).catch(() => '');
   const [status, signal] = await ended;
   if (status !== 0) throw new Error(`the compacting process ended with ${status ?? signal}: ${(await said).trim()}`);
+}
+
+/**
+ * The child gets only spare CPU time. Its first thread comes first, since those that it starts from now on inherit its
+ * priority; then all that it has started already: on a busy machine there are some.
+ */
+function leaveTimeToOthers(pid: number, priority: number): void {
+  setPriority(pid, priority);
+  const threads = `/proc/${pid}/task`;
+  if (existsSync(threads)) for (const thread of readdirSync(threads)) setPriority(Number(thread), priority);
 }
 
 /** The main function of the child. */
