@@ -14,6 +14,7 @@ import { Feed } from './feed.ts';
 import { SharedLimiter } from './limiter.ts';
 import { Line } from './line.ts';
 import { clockOrigin, newMemory } from './memory.ts';
+import { unpacked } from './passing.ts';
 import type { Start } from './thread.ts';
 
 /** A thread that was to drain is waited for no longer than this beyond its time. */
@@ -59,8 +60,7 @@ export class Team {
     this.#feed.begin(store.read as State, ports);
     const origins = { clockOrigin: clockOrigin(clock), unixOrigin: store.unix() - clock.now() };
     const answers = {
-      // As text: it takes half the time that objects do.
-      write: async (asked: string) => JSON.stringify(await app.decide(JSON.parse(asked))),
+      write: async (asked: string) => JSON.stringify(await app.decide(unpacked(asked))),
       log: (lines: string) => log.append(lines),
     };
     this.#lines = channels.map(({ port2: feed }) => {

@@ -3,7 +3,6 @@ import { Writable } from 'node:stream';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { Callers } from '../access/callers.ts';
 import { App, type AppSettings } from '../app.ts';
-import type { Asked } from '../asked.ts';
 import { systemClock } from '../clock.ts';
 import { addPages } from '../operator/console-and-document.ts';
 import { Logger } from '../operator/logging.ts';
@@ -15,6 +14,7 @@ import { Follower } from './feed.ts';
 import { SharedLimiter } from './limiter.ts';
 import { Line } from './line.ts';
 import { clockOrigin, type Memory } from './memory.ts';
+import { passing } from './passing.ts';
 
 /** The data that a thread is started with. */
 export interface Start {
@@ -66,8 +66,7 @@ export async function work(): Promise<void> {
   addPages(pages, settings, url);
   const app: App = new App({ settings, clock, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
-  const elsewhere = async (asked: Asked) => JSON.parse(await line.ask<string>('write', JSON.stringify(asked)));
   metrics?.watch(app);
-  app.open({ store, callers, limiter, ready: () => true, elsewhere });
+  app.open({ store, callers, limiter, ready: () => true, elsewhere: passing(line, settings.threads) });
   await isOver;
 }
