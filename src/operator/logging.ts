@@ -14,10 +14,14 @@ type Fields = Record<string, unknown>;
 const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
 const STDERR = 2;
-/** Anybody can send requests without a key: so many a second are logged one by one, the others as a sum. */
-const MAX_KEYLESS_LINES_PER_SECOND = 100;
+/**
+ * Anybody can send requests without a key, and a key any number that get a 429, also while it is banned: so many a
+ * second of a key, and without one, are logged one by one, the others as a sum.
+ */
+const MAX_UNSPENT_LINES_PER_SECOND = 100;
 const MAX_TARGET_CHARS = 512;
 const SECOND_MS = 1_000;
+const TOO_MANY = 429;
 
 /**
  * A key that a client put into an address, whole or cut, percent-encoded or not: any run of letters and
@@ -29,7 +33,9 @@ export class Logger implements Log {
   readonly #out: Writable;
   readonly #clock: Clock;
   #dropped = 0;
-  readonly #keyless = { second: 0, lines: 0, summed: 0 };
+  #second = 0;
+  /** The requests of this second that spent nothing of a plan, by key; under '' those without a key. */
+  readonly #unspent = new Map<string, { lines: number; summed: number }>();
 
   constructor({ out, clock }: { out: Writable; clock: Clock }) {
     this.#out = out.on('error', () => {}); // the reader is gone
@@ -46,30 +52,36 @@ export class Logger implements Log {
   }
 
   /** A line about one request. */
-  access(fields: Fields & { target: string | undefined; key?: string }): void {
-    if (fields.key === undefined && this.#isSummedUp()) return;
+  access(fields: Fields & { target: string | undefined; key?: string; status?: number }): void {
+    if ((fields.key === undefined || fields.status === TOO_MANY) && this.#isSummedUp(fields.key)) return;
     const shown = fields.target?.replace(RUN, HIDDEN);
     const cut = shown && shown.length > MAX_TARGET_CHARS ? `${shown.slice(0, MAX_TARGET_CHARS)}…` : shown;
     this.#add('access', 'request', { ...fields, target: cut });
   }
 
-  /** True if this second has had too many requests without a key: then this one is only counted. */
-  #isSummedUp(): boolean {
-    const keyless = this.#keyless;
+  /** True if this second has had too many such requests of the key: then this one is only counted. */
+  #isSummedUp(key = ''): boolean {
     const second = Math.floor(this.#clock.now() / SECOND_MS);
-    if (second !== keyless.second) {
+    if (second !== this.#second) {
       this.#sumUp();
-      Object.assign(keyless, { second, lines: 0 });
+      this.#unspent.clear();
+      this.#second = second;
     }
-    if (keyless.lines++ < MAX_KEYLESS_LINES_PER_SECOND) return false;
-    if (keyless.summed++ === 0) setTimeout(() => this.#sumUp(), SECOND_MS).unref();
+    const unspent = this.#unspent.get(key) ?? { lines: 0, summed: 0 };
+    this.#unspent.set(key, unspent);
+    if (unspent.lines++ < MAX_UNSPENT_LINES_PER_SECOND) return false;
+    if (unspent.summed++ === 0) setTimeout(() => this.#sumUp(), SECOND_MS).unref();
     return true;
   }
 
   #sumUp(): void {
-    const { summed: requests } = this.#keyless;
-    this.#keyless.summed = 0;
-    if (requests > 0) this.#add('access', 'requests without a key, summed up', { requests });
+    for (const [key, unspent] of this.#unspent) {
+      const requests = unspent.summed;
+      unspent.summed = 0;
+      if (requests === 0) continue;
+      if (key === '') this.#add('access', 'requests without a key, summed up', { requests });
+      else this.#add('access', 'requests of a key beyond its limits, summed up', { key, requests });
+    }
   }
 
   /** For the end of the process: resolves when all is written, or when the reader has had `MAX_LAST_LINES_MS`. */

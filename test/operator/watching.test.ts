@@ -62,18 +62,24 @@ test('a line is one JSON object, those of a turn are one write; a key is hidden,
   assert.ok(!('target' in lines.at(-1)!));
 });
 
-test('of requests without a key a hundred a second have a line, the others one together; with a key each has its own', async () => {
+test('of requests without a key a hundred a second have a line, the others one together; so have the 429s of each key', async () => {
   const { writes, log, clock } = logging();
   const burst = (requests: number, key?: string) => {
     for (let n = 0; n < requests; n++) log.access({ target: '/v1/pets', status: key ? 200 : 401, key });
   };
+  const refused = (requests: number, key: string) => {
+    for (let n = 0; n < requests; n++) log.access({ target: '/v1/pets', status: 429, key });
+  };
   burst(1_000);
   burst(300, 'k1');
+  refused(250, 'k2');
+  refused(100, 'k3');
   clock.advance(1_000);
   burst(50);
   log.access({ target: `/v1/pets?x=${'y '.repeat(4_000)}`, key: 'k1' });
   clock.advance(1_000);
   burst(101);
+  refused(102, 'k2');
   await log.close();
   const lines = linesOf(writes.join(''));
   const [keyless, summed] = [
@@ -82,6 +88,16 @@ test('of requests without a key a hundred a second have a line, the others one t
   ];
   assert.deepEqual([keyless.length, summed.map(({ requests }) => requests)], [100 + 50 + 100, [900, 1]]);
   assert.equal(lines.filter(({ key }) => key === 'k1').length, 301);
+  const of = (key: string) => lines.filter((line) => line.key === key);
+  const isSum = ({ message }: Record<string, unknown>) => message === 'requests of a key beyond its limits, summed up';
+  assert.deepEqual([of('k2').length, of('k3').length], [100 + 1 + 100 + 1, 100]);
+  assert.deepEqual(
+    lines.filter(isSum).map(({ key, requests }) => [key, requests]),
+    [
+      ['k2', 150],
+      ['k2', 2],
+    ],
+  );
   const long = lines.find(({ target }) => String(target).endsWith('…'))!;
   assert.equal(String(long.target).length, 513);
 });
