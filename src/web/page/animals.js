@@ -1,5 +1,5 @@
 /** Animals: the table, an order from a row, and a new one. */
-import { badge, el, once, sendButton } from './dom.js';
+import { badge, el, nameIn, once, sendButton } from './dom.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -85,12 +85,11 @@ const addForm = new Form({
   },
   done: (pet) => {
     petNames.set(String(pet.id), pet.name);
-    addForm.controls.name.value = '';
-    addForm.controls.name.focus();
     const isShown = animals.append(pet);
-    const text = `${pet.name} was added as animal ${pet.id}.`;
-    return isShown ? text : [text, el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
+    const text = [nameIn(pet.name), ` was added as animal ${pet.id}.`];
+    return isShown ? text : [...text, ' ', el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
   },
+  emptied: 'name',
 });
 
 bus.addEventListener('pet-moved', ({ detail }) => movePet(detail.petId, detail.status));

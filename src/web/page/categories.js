@@ -1,5 +1,5 @@
 /** Categories: names for the ids that animals refer to. */
-import { button } from './dom.js';
+import { button, nameIn } from './dom.js';
 import { Form, idInput, textInput } from './form.js';
 import { objectOf } from './json.js';
 import { List } from './list.js';
@@ -40,7 +40,7 @@ const nameForm = new Form({
     ['name', 'Name', textInput(), '1 to 255 characters'],
   ],
   submit: ({ id, name }) =>
-    call('PUT', `${CATEGORIES}/${encodeURIComponent(id.value.trim())}`, {
+    call('PUT', `${CATEGORIES}/${encodeURIComponent(id.value.trim() || ' ')}`, {
       body: objectOf({ name: JSON.stringify(name.value) }),
     }),
   done: (category) => {
@@ -49,7 +49,7 @@ const nameForm = new Form({
     else categories.append(category);
     categories.seen([category]);
     categories.drawRows();
-    return `Category ${category.id} is called ${category.name}.`;
+    return [`Category ${category.id} is called `, nameIn(category.name), '.'];
   },
 });
 

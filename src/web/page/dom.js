@@ -21,15 +21,42 @@ export const button = (text, click, props = {}) => el('button', { type: 'button'
 /** The second click of a double click is ignored: another button may have taken the place of the first one. */
 export const isSecondClick = (event) => event.detail > 1;
 
+/** Whether the focus is in there, or nowhere: then it may be moved. Who has gone on elsewhere keeps it. */
+export const mayFocus = (element) =>
+  document.activeElement === document.body || element.contains(document.activeElement);
+
+/**
+ * To be called before a change that may take the focused element away. The result, called afterwards, puts the focus
+ * back on it, or on the first of `others` that can be seen; not if the user has put it elsewhere meanwhile.
+ */
+export function holdFocus() {
+  const held = document.activeElement;
+  return (...others) => {
+    const now = document.activeElement;
+    if (held === document.body || (now !== document.body && now.checkVisibility())) return;
+    const next = [held, ...others].find((one) => one?.isConnected && one.checkVisibility());
+    next?.focus({ preventScroll: true });
+  };
+}
+
+/** The heading of the view that is shown. */
+export const viewHeading = () => document.querySelector('main section:not([hidden]) h2');
+
 /** For a press that must not count twice. */
 export const once = (act) => (event) => isSecondClick(event) || act(event);
+
+/** A button that sends is off during a wait; not one of the lab, which can end the wait and has a limit of its own. */
+export function setOff(one) {
+  const isOff = document.body.dataset.waiting !== undefined && one.closest('#lab, .of-lab') === null;
+  if (isOff) one.setAttribute('aria-disabled', 'true');
+  else one.removeAttribute('aria-disabled');
+}
 
 /**
  * A button that makes a request. It is off while no request may be sent, and while its own is under way. Without
  * `click` it submits its form, once a click.
  */
 export function sendButton(text, click, props = {}) {
-  const disabled = document.body.dataset.waiting === undefined ? undefined : 'true';
   let isBusy = false;
   const press = async (event) => {
     if (event.currentTarget.ariaDisabled || isBusy || (!click && isSecondClick(event))) return event.preventDefault();
@@ -41,7 +68,9 @@ export function sendButton(text, click, props = {}) {
     }
   };
   const type = click === undefined ? 'submit' : 'button';
-  return el('button', { type, text, on: { click: press }, 'data-sends': true, 'aria-disabled': disabled, ...props });
+  const made = el('button', { type, text, on: { click: press }, 'data-sends': true, ...props });
+  queueMicrotask(() => setOff(made)); // when it has its place on the page
+  return made;
 }
 
 /** A key held down repeats its press, also on a button that takes the place of the first: only the first counts. */
@@ -74,12 +103,18 @@ export function announce(text) {
   byId('live').textContent = text;
 }
 
-/** Shows the result of an action at its place, and announces it. */
-export function say(note, text, bad = false) {
-  note.textContent = text;
+/** Shows the result of an action at its place, and announces it. `parts`: texts and elements. */
+export function say(note, parts, bad = false) {
+  note.replaceChildren(...[parts].flat());
   note.classList.toggle('bad', bad);
-  announce(text);
+  announce(note.textContent);
 }
+
+/** Marks of direction, which could turn the sentence around a name. */
+const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A name within a sentence: from right to left or not, the words and numbers beside it stay where they are. */
+export const nameIn = (name) => el('bdi', { text: name.replace(DIRECTION, '') });
 
 export const badge = (text, kind = text) => el('span', { class: `badge ${kind}`, text });
 export const note = () => el('p', { class: 'note' });

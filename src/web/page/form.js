@@ -1,5 +1,5 @@
 /** Forms without checks of their own: the input is sent as typed, and the service's messages appear at the fields. */
-import { announce, el, note, say, sendButton } from './dom.js';
+import { announce, el, mayFocus, note, say, sendButton } from './dom.js';
 
 /** `name: is missing (…); categoryId: must be …` by field; parts that name no field of the form are under ''. */
 export function messagesByField(message, fields) {
@@ -43,9 +43,12 @@ export function field(label, control, hint = '') {
 }
 
 export class Form {
-  /** `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → a text, and links. */
-  constructor({ title, button, fields, submit, done, buttons = [] }) {
-    Object.assign(this, { controls: {}, errors: {}, submit, done, title });
+  /**
+   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → texts and elements;
+   * `emptied`: the field that is then ready for the next one.
+   */
+  constructor({ title, button, fields, submit, done, emptied, buttons = [] }) {
+    Object.assign(this, { controls: {}, errors: {}, submit, done, emptied, title });
     this.note = note();
     forms.add(this);
     const parts = fields.map(([name, label, control, hint]) => {
@@ -79,14 +82,17 @@ export class Form {
     event.preventDefault();
     if (this.sending) return; // its first press is under way
     this.sending = true;
+    const next = this.controls[this.emptied];
+    const sent = next?.value;
     const reply = await this.submit(this.controls);
     this.sending = false;
     if (reply === undefined) return;
     this.#mark(reply.ok ? new Map() : messagesByField(reply.message, Object.keys(this.controls)));
     if (!reply.ok) return;
-    const [text, ...links] = [this.done(reply.value)].flat();
-    say(this.note, text);
-    this.note.append(...links.flatMap((link) => [' ', link]));
+    say(this.note, this.done(reply.value));
+    if (next === undefined || next.value !== sent) return; // the next one is typed already
+    next.value = '';
+    if (mayFocus(this.element)) next.focus();
   }
 
   clear() {
@@ -103,6 +109,6 @@ export class Form {
     if (messages.size === 0) return;
     announce(`${this.title}: ${[...messages].map(([name, text]) => `${name} ${text}`).join('; ')}`);
     const wrong = Object.keys(this.controls).find((name) => messages.has(name));
-    this.controls[wrong]?.focus();
+    if (mayFocus(this.element)) this.controls[wrong]?.focus();
   }
 }

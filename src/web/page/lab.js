@@ -35,6 +35,9 @@ function span(seconds) {
   return words.join(' ') || 'not at all';
 }
 
+/** Tells an element of a card from the others there, also when it is drawn anew. */
+const whichOf = (element) => element.id || element.ariaLabel || element.textContent;
+
 /** A card for the content at a path, which `read` renews; quietly, if the timer asks and not the user. */
 function part(title, path, draw, ...tools) {
   const box = el('div', { class: 'part' });
@@ -45,9 +48,15 @@ function part(title, path, draw, ...tools) {
     const text = reply.ok ? reply.exchange.text : undefined;
     if (isQuiet && text === drawn) return; // unchanged: the focus stays
     drawn = text;
+    const held = box.contains(document.activeElement) ? document.activeElement : undefined;
     box.replaceChildren(...(reply.ok ? draw(reply.value) : [problem(reply.message, () => read())]));
+    if (!isQuiet && !reply.ok) announce(`${title}: ${reply.message}`);
+    if (held === undefined) return;
+    const same = [...box.querySelectorAll('button, [tabindex]')].find((one) => whichOf(one) === whichOf(held));
+    (same ?? heading).focus({ preventScroll: true });
   };
-  const element = el('section', { class: 'card', 'aria-label': title }, el('h3', { text: title }), box, ...tools);
+  const heading = el('h3', { text: title, tabindex: -1 });
+  const element = el('section', { class: 'card', 'aria-label': title }, heading, box, ...tools);
   return { read, element };
 }
 
@@ -257,15 +266,23 @@ const drill = sendButton('Arm the drill', () =>
 
 /** Asks before it resets, since a reset of the whole shop concerns everybody. */
 const asked = el('div', { class: 'actions', role: 'group', 'aria-label': 'Extent of the reset', hidden: true });
-const reset = button('Reset …', () => {
-  asked.hidden = !asked.hidden;
-  if (!asked.hidden) asked.querySelector('button').focus();
-});
+const reset = button(
+  'Reset …',
+  once(() => {
+    asked.hidden = !asked.hidden;
+    if (!asked.hidden) asked.querySelector('button').focus();
+  }),
+);
+function closeAsked() {
+  asked.hidden = true;
+  reset.focus();
+}
+asked.addEventListener('keydown', ({ key }) => key === 'Escape' && closeAsked());
 
 function resetButton(text, body, done) {
   return sendButton(text, async () => {
-    asked.hidden = true;
     script.replaceChildren();
+    closeAsked();
     await command('/lab/reset', () => done, body);
   });
 }
@@ -277,10 +294,7 @@ asked.append(
     undefined,
     'Animals, orders and categories are as the seed makes them; limits, clock, faults and record start again.',
   ),
-  button('Cancel', () => {
-    asked.hidden = true;
-    reset.focus();
-  }),
+  button('Cancel', closeAsked),
 );
 
 const gradeTools = [el('div', { class: 'actions' }, drill, reset), asked, gradeNote, script];

@@ -1,5 +1,18 @@
 /** A list of the service as a table, or one thing of it, as the page's address says. */
-import { announce, block, el, problem, row, sendButton, table } from './dom.js';
+import {
+  announce,
+  block,
+  el,
+  holdFocus,
+  mayFocus,
+  note,
+  problem,
+  row,
+  say,
+  sendButton,
+  table,
+  viewHeading,
+} from './dom.js';
 import { select, textInput } from './form.js';
 import { indented } from './json.js';
 import { go, hashOf, place } from './place.js';
@@ -29,7 +42,8 @@ export class List {
     this.tools = el('div', { class: 'toolbar' }, ...this.#tools(statuses.length > 0));
     this.back = el('p', { class: 'back' }, el('a', { href: `#${view}`, text: `← All ${things}` }));
     this.table = table(things, columns);
-    this.state = el('div', {});
+    this.state = el('div', { class: 'told' });
+    this.note = note(); // what came of an action whose row is no longer shown
     this.first = sendButton('First page', () => this.#go({}));
     const goBack = () => this.#go({ after: this.trail.at(-1) }, this.trail.slice(0, -1));
     const goOn = () => this.#go({ after: this.nextAfter }, [...this.trail, this.after ?? '']);
@@ -37,7 +51,7 @@ export class List {
     this.next = sendButton('Next page', goOn);
     this.position = el('p', { class: 'hint position' });
     const pager = el('div', { class: 'pager' }, this.first, this.previous, this.next, this.position);
-    this.element = el('div', { class: 'list' }, this.back, this.tools, this.table, this.state, pager);
+    this.element = el('div', { class: 'list' }, this.back, this.tools, this.note, this.table, this.state, pager);
     this.clear();
   }
 
@@ -81,7 +95,9 @@ export class List {
   async load() {
     const asked = ++this.asked;
     const { url } = this;
+    this.focusBack ??= holdFocus();
     this.element.setAttribute('aria-busy', 'true');
+    this.note.replaceChildren();
     if (url !== this.current) {
       Object.assign(this, { items: [], added: [], current: undefined, nextAfter: undefined });
       this.said.clear();
@@ -90,10 +106,21 @@ export class List {
     const reply = await call('GET', url, { again: true });
     if (asked !== this.asked) return; // overtaken by a later one
     this.element.removeAttribute('aria-busy');
-    if (!reply?.ok) {
-      const why = reply?.message ?? 'Not sent: the service asked to wait.';
-      return this.state.replaceChildren(problem(why, () => this.load()));
-    }
+    if (reply?.ok) this.#take(reply, url);
+    else this.#tellFailure(reply);
+    this.focusBack?.(this.next, this.previous, viewHeading());
+    this.focusBack = undefined;
+  }
+
+  #tellFailure(reply) {
+    const told = reply?.message ?? 'Not sent: the service asked to wait.';
+    const isNoId = this.one !== undefined && /^after: /.test(told); // of a parameter that nobody typed
+    const why = isNoId ? `There is no ${this.thing} ${this.one}: its id is a 64-bit integer.` : told;
+    this.state.replaceChildren(problem(why, () => this.load()));
+    if (this.element.checkVisibility()) announce(why);
+  }
+
+  #take(reply, url) {
     const next = reply.next && new URL(reply.next, location.origin).searchParams;
     const items = [reply.value].flat().filter(({ id }) => this.one === undefined || String(id) === this.one);
     Object.assign(this, {
@@ -106,11 +133,15 @@ export class List {
     this.said.clear();
     this.seen(items);
     this.draw();
-    if (this.element.checkVisibility()) announce(`${items.length} ${this.things}. ${this.position.textContent}`);
+    if (!this.element.checkVisibility()) return;
+    const count = `${items.length} ${items.length === 1 ? this.thing : this.things}. ${this.position.textContent}`;
+    const one = items.length === 0 ? this.state.textContent : `One ${this.thing}: ${this.one}.`;
+    announce(this.one === undefined ? count : one);
   }
 
   clear() {
     this.asked++;
+    this.focusBack = undefined;
     this.element.removeAttribute('aria-busy');
     Object.assign(this, { items: [], added: [], nextAfter: undefined, current: undefined });
     this.said.clear();
@@ -139,6 +170,7 @@ export class List {
 
   /** Shows the result of an action in the row of its thing, until another page is shown, and announces it. */
   say(id, text, bad = false) {
+    if (!this.#drawn(id)) return say(this.note, text, bad);
     this.said.set(String(id), [text, bad]);
     this.drawRows();
     announce(text);
@@ -192,11 +224,13 @@ export class List {
 
   #drawn = (id) => [...this.table.tBodies[0].rows].find((one) => one.dataset.id === String(id));
 
-  /** Draws again; the focus stays in the row, where its button may have become another one. */
+  /** Draws again; the focus stays in the row, where its button may have become another one, or where the user put it. */
   refresh(id) {
+    const before = this.#drawn(id);
+    const isHere = before === undefined || mayFocus(before);
     this.drawRows();
     if (this.one !== undefined) this.state.replaceChildren(); // its JSON is out of date
     const found = this.#drawn(id);
-    (found?.querySelector('button') ?? found)?.focus();
+    if (isHere) (found?.querySelector('button') ?? found)?.focus();
   }
 }

@@ -1,7 +1,7 @@
 /** The start of the page: shows the view that the address names, and reads its data once there is a key. */
 import { animalsView } from './animals.js';
 import { categoriesView } from './categories.js';
-import { byId, el, ignoreHeldKeys } from './dom.js';
+import { byId, el, ignoreHeldKeys, viewHeading } from './dom.js';
 import { startExchanges } from './exchanges.js';
 import { clearForms } from './form.js';
 import { labView } from './lab.js';
@@ -59,6 +59,10 @@ for (const [name, { title, parts }] of Object.entries(views)) {
 }
 for (const part of document.querySelectorAll('.page, nav')) part.hidden = false;
 if (views.lab === undefined) document.querySelector('nav a[href="#lab"]').remove();
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault(); // the address goes on naming the view
+  byId('main').focus();
+});
 startPanel();
 startExchanges();
 ignoreHeldKeys();
@@ -76,13 +80,11 @@ bus.addEventListener('key', () => {
 });
 let [shown] = location.hash.split('?');
 addEventListener('hashchange', async () => {
-  const { view } = place();
-  if (view !== '' && !(view in views)) return; // the skip link
   clearForms();
   const done = show();
   const [path] = location.hash.split('?');
   if (path !== shown) {
-    document.querySelector('main section:not([hidden]) h2')?.focus({ preventScroll: true });
+    viewHeading()?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }
   shown = path;

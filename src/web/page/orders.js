@@ -1,5 +1,5 @@
 /** Orders: placed, delivered, cancelled; here and from the rows of animals. */
-import { ask, badge, button, el, isSecondClick } from './dom.js';
+import { ask, badge, button, el, isSecondClick, mayFocus } from './dom.js';
 import { Form, idInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -41,8 +41,9 @@ async function closeOrder(id, status) {
 export function closers(orderId, whose, say) {
   const draw = (place, at) => {
     const buttons = closers(orderId, whose, say);
+    const isHere = mayFocus(place);
     place.replaceChildren(...buttons);
-    buttons[at].focus();
+    if (isHere) buttons[at].focus();
   };
   const closer = (text, status, at) => {
     const press = (event) => {
@@ -141,10 +142,9 @@ const placeForm = new Form({
   submit: ({ petId }) => placeOrder(petId.value),
   done: ({ id, petId }) => {
     petMoved(petId, 'pending');
-    placeForm.controls.petId.value = '';
-    placeForm.controls.petId.focus();
     return `Order ${id} was placed for animal ${petId}.`;
   },
+  emptied: 'petId',
 });
 
 export const ordersView = { title: 'Orders', list: orders, parts: [placeForm.drawer(), orders.element] };

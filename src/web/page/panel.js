@@ -1,5 +1,5 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
-import { announce, badge, button, byId, duration, el, sendButton } from './dom.js';
+import { announce, badge, button, byId, duration, el, holdFocus, sendButton, setOff, viewHeading } from './dom.js';
 import { bus, endWait, setKey, wire } from './wire.js';
 
 const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
@@ -67,35 +67,42 @@ function drawKey() {
 
 const secondsUntil = (moment) => Math.max(0, Math.ceil((moment - Date.now()) / 1000));
 
+/** By window: the parts of its gauge that change. They stay where they are, so that nobody who reads them is moved. */
+const gauges = new Map();
+
+function newGauge(name) {
+  const title = TITLES[name] ?? name;
+  const bar = el('span', { class: 'bar' });
+  const track = el('div', { class: 'track', role: 'meter', 'aria-label': title, 'aria-valuemin': 0 }, bar);
+  const [some, all, hint] = [el('b'), el('span'), el('p', { class: 'hint' })];
+  const count = el('p', { class: 'count' }, some, ' of ', all);
+  const box = el('div', { 'data-window': name }, el('p', { text: title }), count, track, hint);
+  return { box, bar, track, some, all, hint };
+}
+
 function gauge({ name, limit, left, endsAt }) {
+  if (!gauges.has(name)) gauges.set(name, newGauge(name));
+  const parts = gauges.get(name);
   const seconds = secondsUntil(endsAt);
   const now = seconds === 0 ? limit : left;
   const share = limit === 0 ? 0 : now / limit;
-  const title = TITLES[name] ?? name;
   const [some, all] = [now.toLocaleString('en'), limit.toLocaleString('en')];
-  const bar = el('span', { class: 'bar' });
-  bar.style.setProperty('--share', `${share * 100}%`);
-  const meter = {
-    role: 'meter',
-    'aria-label': title,
-    'aria-valuemin': 0,
-    'aria-valuemax': limit,
-    'aria-valuenow': now,
-    'aria-valuetext': `${some} of ${all}`,
-  };
-  return el(
-    'div',
-    { class: `gauge ${share > 0.5 ? '' : share > 0.15 ? 'warn' : 'bad'}`, 'data-window': name },
-    el('p', { text: title }),
-    el('p', { class: 'count' }, el('b', { text: some }), ` of ${all}`),
-    el('div', { class: 'track', ...meter }, bar),
-    el('p', { class: 'hint', text: seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full' }),
-  );
+  parts.box.className = `gauge ${share > 0.5 ? '' : share > 0.15 ? 'warn' : 'bad'}`;
+  parts.bar.style.setProperty('--share', `${share * 100}%`);
+  const meter = { 'aria-valuemax': limit, 'aria-valuenow': now, 'aria-valuetext': `${some} of ${all}` };
+  for (const [attribute, value] of Object.entries(meter)) parts.track.setAttribute(attribute, String(value));
+  parts.some.textContent = some;
+  parts.all.textContent = all;
+  parts.hint.textContent = seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full';
+  return parts.box;
 }
 
 function drawGauges() {
+  const box = byId('gauges');
   const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
-  byId('gauges').replaceChildren(...(wire.windows.length > 0 ? wire.windows.map(gauge) : [empty]));
+  const shown = wire.windows.length > 0 ? wire.windows.map(gauge) : [empty];
+  const isThere = shown.length === box.children.length && shown.every((one) => one.parentElement === box);
+  if (!isThere) box.replaceChildren(...shown);
 }
 
 const leftIn = (name) => wire.windows.find((window) => window.name === name);
@@ -133,13 +140,16 @@ function silenceBanner() {
 }
 
 function drawBanner() {
+  const back = holdFocus();
+  fillBanner();
+  back(viewHeading());
+}
+
+function fillBanner() {
   const { wait, isSilent } = wire;
   const box = byId('banner');
   document.body.toggleAttribute('data-waiting', wait !== undefined);
-  for (const one of document.querySelectorAll('[data-sends]')) {
-    if (wait === undefined || one.closest('#lab')) one.removeAttribute('aria-disabled');
-    else one.setAttribute('aria-disabled', 'true');
-  }
+  for (const one of document.querySelectorAll('[data-sends]')) setOff(one);
   box.hidden = wait === undefined && !isSilent;
   document.body.toggleAttribute('data-banner', !box.hidden);
   countdown = undefined;

@@ -1,5 +1,5 @@
 /** Every operation, from the interface description that the service itself gives out, to read and to try. */
-import { badge, button, byId, el, problem, row, table } from './dom.js';
+import { badge, button, byId, el, problem, row, setOff, table } from './dom.js';
 import { statusBadge } from './exchanges.js';
 import { place } from './place.js';
 import { bodyOf, described, parametersOf, resolve, Trial, trials } from './trial.js';
@@ -86,6 +86,7 @@ function operationCard(path, method, operation) {
     card.open = true;
     if (content.hasChildNodes()) return; // the input and the reply stay
     content.append(...prose(operation.description), ...requestFacts(operation), trial.element, ...replies(operation));
+    for (const one of content.querySelectorAll('[data-sends]')) setOff(one); // a wait may have begun or ended meanwhile
   };
   card.addEventListener('toggle', () => {
     if (!card.open) return;

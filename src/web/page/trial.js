@@ -59,7 +59,13 @@ export class Trial {
       ...fields.map(([name, control]) => field(name, control).element),
       el('div', { class: 'actions' }, sendButton('Send', undefined, { class: 'primary' })),
     );
-    this.element = el('div', { class: 'trial' }, el('h4', { text: 'Try it' }), this.form, this.reply);
+    this.element = el(
+      'div',
+      { class: path.startsWith('/lab') ? 'trial of-lab' : 'trial' },
+      el('h4', { text: 'Try it' }),
+      this.form,
+      this.reply,
+    );
   }
 
   async #send(event) {
