@@ -49,11 +49,18 @@ const check = (id: string, rule: string, look: Check) => ({ id, rule, look });
 
 const CHECKS = [
   check('tokens', 'RFC 9110 9.2.2', async (ask, direct) => {
-    const left = async () => minuteOf((await direct('GET', LIST)).of('ratelimit'), 'r');
-    const before = await left();
-    for (let n = 0; n < 3; n++) await ask('GET', LIST);
-    const taken = before - (await left()) - 1;
-    return taken === 3 ? undefined : `3 requests took ${taken} tokens`;
+    const minute = async () => {
+      const told = (await direct('GET', LIST)).of('ratelimit');
+      return { left: minuteOf(told, 'r'), seconds: minuteOf(told, 't') };
+    };
+    for (let tries = 1; ; tries++) {
+      const before = await minute();
+      for (let n = 0; n < 3; n++) await ask('GET', LIST);
+      const after = await minute();
+      if (after.seconds > before.seconds && tries === 1) continue; // the minute has ended, and another begins full
+      const taken = before.left - after.left - 1;
+      return taken === 3 ? undefined : `3 requests took ${taken} tokens`;
+    }
   }),
   check('errors-json', 'RFC 9110 15.5', async (ask) => {
     const large = await ask('POST', '/v1/pets', [], `{"name":"${'a'.repeat(70_000)}"}`);

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { probeService } from '../../src/probe/probe.ts';
 import { startNginx, withoutNginx } from '../nginx.ts';
 import { workplace } from '../operator/workplace.ts';
 import { program } from '../program.ts';
+import { serviceFor } from '../service.ts';
 import { gatewayFor, SAMPLE, whyNot } from './gateways.ts';
 import { type Fault, proxyFor } from './proxy.ts';
 
@@ -65,6 +67,22 @@ test('behind a gateway that changes nothing all is the same; behind one that bre
     assert.equal(found.verdict, 'breaks', `${name}: ${stdout}`);
   });
   await Promise.all(tried);
+});
+
+test('a minute that ends while tokens are counted is no gateway’s fault', async (t) => {
+  const { clock, makeKey, url, port } = await serviceFor(t);
+  const { text: key } = await makeKey('pro');
+  let heads = 0;
+  const through = await proxyFor(t, port, {
+    head: (lines) => {
+      if (++heads === 2) clock.advance(1_000);
+      return lines;
+    },
+  });
+  const late = async () => clock.advance(59_000);
+  const run = await probeService({ direct: url, through, key }, late, () => {});
+  const { id, verdict, why } = run.cases[0];
+  assert.deepEqual([id, verdict, why], ['tokens', 'same', '']);
 });
 
 test('a key that would cost too much, that is used up or unknown, and no petstore: one sentence each', async (t) => {
