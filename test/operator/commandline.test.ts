@@ -1,12 +1,17 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { mkdir, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import path from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { flagOf, mistyped, read, variableOf } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
 import { helpOf, overview } from '../../src/operator/help.ts';
 import { SERVE_OPTIONS } from '../../src/operator/options.ts';
+import { command, temporary } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 test('every command tells its options, ranges and defaults in lines of at most 80 characters', () => {
@@ -197,4 +202,22 @@ test('ready asks the service where its variables say, and tells what is wrong', 
   t.after(() => silent.close());
   const late = await run(`ready --port ${port}`);
   assert.deepEqual([late.exit, late.stderr], [1, `${where} is not ready: no answer in time\n`]);
+});
+
+test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {
+  const [node, file] = await command();
+  if (file === undefined) return t.skip('the binary has one name');
+  const cwd = await temporary(t);
+  const typed = {
+    'petstore.cjs': 'node petstore.cjs',
+    'my files/petstore.cjs': "node 'my files/petstore.cjs'",
+    'node_modules/.bin/petstore': 'node_modules/.bin/petstore', // npx petstore
+    'bin/petstore': 'petstore', // npm install --global
+  };
+  for (const [link, line] of Object.entries(typed)) {
+    await mkdir(path.join(cwd, path.dirname(link)), { recursive: true });
+    await symlink(file, path.join(cwd, link));
+    const { stdout } = await promisify(execFile)(node, [link, 'version', '--help'], { cwd });
+    assert.match(stdout, new RegExp(`^Usage: ${line} version `), link);
+  }
 });
