@@ -152,6 +152,25 @@ test('it calls white space what the service does, for readers of patterns new an
   }
 });
 
+test('its pattern of an Idempotency-Key takes what the service takes', async (t) => {
+  const { key, fetch } = await serviceFor(t);
+  const pattern = new RegExp(components.parameters.IdempotencyKey.schema.pattern, 'u');
+  const [bare, inQuotes] = [
+    (length: number) => 'x'.repeat(length),
+    (part: string, many = 1) => `"${part.repeat(many)}"`,
+  ];
+  const right = ['!', '~', "'a'", 'a"', 'a,b', '7', '?1', '\\', bare(255), inQuotes('y', 255), inQuotes('\\"', 255)];
+  right.push(...['"a b"', '" "', '"\\\\"', '"c";x', '"d"; x=1;y="z"']);
+  const wrong = ['a b', '"e', '"', '""', '"f"g', '"h\\i"', '"j","k"', '"l" ;x', bare(256), inQuotes('m', 256)];
+  const took = async (sent: string) => {
+    const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': sent };
+    return (await fetch('/v1/pets', { key, method: 'POST', headers, body: '{"name":"Rex","categoryId":1}' })).status;
+  };
+  for (const [keys, status] of [[right, 201] as const, [wrong, 400] as const]) {
+    for (const sent of keys) assert.deepEqual([pattern.test(sent), await took(sent)], [status === 201, status], sent);
+  }
+});
+
 test('its links lead to operations that there are, with parameters and bodies that these take', () => {
   for (const [name, link] of Object.entries<Part>(components.links)) {
     const { operationId, parameters = {}, requestBody } = link;
