@@ -157,7 +157,8 @@ export class App {
   /** The gate has decided: it refused the request, or the caller is known and within its limits. */
   #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
     const { req, res } = exchange;
-    if (exchange.caller !== undefined && !req.from.isTrusted) this.connections.trust(req.from);
+    const isTrusted = refused === undefined;
+    if (req.from.isTrusted !== isTrusted) this.connections.trust(req.from, isTrusted);
     if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
     checkTargetAndExpect(req);

@@ -48,7 +48,7 @@ interface ConnectionOwner {
   /** True when the service is stopping, and its time for that is over. */
   readonly isOverdue: boolean;
   begin(res: Outgoing): void;
-  trust(connection: Connection): void;
+  trust(connection: Connection, isTrusted: boolean): void;
   hold(body: Body, bytes: number): void;
   letGo(body: Body): void;
   closed(connection: Connection): void;
@@ -73,8 +73,10 @@ export class Connection {
   readonly openedAt: number;
   /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
-  /** True when one of its requests has come with a valid key. */
+  /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
+  /** Since when it is not; at first, when it was opened. */
+  strangerSince: number;
   readonly owner: ConnectionOwner;
   /** Requests in `pending` that must wait until earlier replies are decided. */
   readonly #waiting: Outgoing[] = [];
@@ -103,7 +105,7 @@ export class Connection {
     this.number = number;
     this.socket = socket;
     this.owner = owner;
-    this.openedAt = this.quietSince = now;
+    this.openedAt = this.quietSince = this.strangerSince = now;
     Object.assign(socket, { [CONNECTION]: this });
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {

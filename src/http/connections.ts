@@ -74,7 +74,7 @@ export class Connections {
   unsent = 0;
   bodyBytes = 0;
   readonly #options: ConnectionOptions;
-  /** Connections without a valid key so far, the oldest first. */
+  /** Connections that are not trusted, the one that has been so for longest first. */
   readonly #strangers = new Set<Connection>();
   readonly #ofAddress = new Map<string, number>();
   /** The memory of each body, in bytes, the oldest first. */
@@ -132,7 +132,7 @@ export class Connections {
     }
     this.open.add(connection);
     if (this.open.size > CROWD * maxConnections) this.#endStranger(Number.POSITIVE_INFINITY);
-    else if (this.open.size > PRESSURE * maxConnections) this.#endStranger(connection.openedAt - PRESSURE_MS);
+    else if (this.open.size > PRESSURE * maxConnections) this.#endStranger(connection.strangerSince - PRESSURE_MS);
     this.#strangers.add(connection);
   }
 
@@ -151,11 +151,11 @@ export class Connections {
     else this.#ofAddress.set(address, left);
   }
 
-  /** Ends a stranger that was opened at `openedBy` or before: the oldest that waits for no reply, else the oldest. */
-  #endStranger(openedBy: number): void {
+  /** Ends a stranger that has been one since `since` or before: the oldest that waits for no reply, else the oldest. */
+  #endStranger(since: number): void {
     let ended: Connection | undefined;
     for (const stranger of this.#strangers) {
-      if (stranger.openedAt > openedBy) break;
+      if (stranger.strangerSince > since) break;
       ended ??= stranger;
       if (stranger.pending.length > 0) continue;
       ended = stranger;
@@ -167,10 +167,15 @@ export class Connections {
     ended.socket.resetAndDestroy();
   }
 
-  /** Called when a valid key was shown on this connection. */
-  trust(connection: Connection): void {
-    connection.isTrusted = true;
-    this.#strangers.delete(connection);
+  /**
+   * Called when that of a connection has changed. A refusal costs nothing, so one key could keep all connections if it
+   * had not to be within its limits, and not banned.
+   */
+  trust(connection: Connection, isTrusted: boolean): void {
+    connection.isTrusted = isTrusted;
+    connection.strangerSince = this.#options.now();
+    if (isTrusted) this.#strangers.delete(connection);
+    else if (this.open.has(connection)) this.#strangers.add(connection);
   }
 
   closed(connection: Connection): void {

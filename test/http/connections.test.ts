@@ -140,6 +140,39 @@ test('under pressure those without a good key end, the oldest first: after a sec
   await become(45, { bad: 0, good: 40, silent: 0, young: 5, younger: 40, last: 5, newest: 1 });
 });
 
+test('a key that ends or is beyond its limits keeps no connection under pressure, and does within them again', async (t) => {
+  const service = await serviceFor(t, { trustProxy: 1, maxConnections: 100 });
+  const { port, clock, makeKey, store } = service;
+  const open = opener(t, port, service);
+  const ask = async (key: string, sockets: net.Socket[]) => {
+    for (const socket of sockets) {
+      socket.write(requestsOf(key).get());
+      await Promise.race([once(socket, 'data'), closed(socket)]);
+    }
+    return sockets;
+  };
+  const [many, few, gone] = [
+    await makeKey('enterprise', { perMinute: 50, perDay: 5_000 }),
+    await makeKey('enterprise', { perMinute: 30, perDay: 5_000 }),
+    await makeKey(),
+  ];
+  const ended = await ask(gone.text, await open(20, '127.0.0.2'));
+  await store.write((ahead) => ({ op: 'setKey', key: { ...ahead.keys.get(gone.key.id)!, revokedAt: 1 } }));
+  await ask(gone.text, ended);
+  const limited = await ask(few.text, await open(30, '127.0.0.2'));
+  const kept = await ask(many.text, await open(30, '127.0.0.2'));
+  await ask(few.text, limited);
+  clock.advance(1_000);
+  await open(20, '127.0.0.3');
+  await until(() => refusedBy(service).pressure >= 20);
+  assert.deepEqual([openOf(ended), openOf(limited), openOf(kept)], [0, 30, 30], 'strangers for longest end first');
+  clock.advance(60_000);
+  await ask(few.text, limited.slice(0, 5));
+  await open(40, '127.0.0.4');
+  await until(() => openOf(limited) <= 5);
+  assert.deepEqual([openOf(limited), openOf(kept)], [5, 30]);
+});
+
 test('connections beyond the maximum are counted', async (t) => {
   const service = await serviceFor(t, { trustProxy: 1, maxConnections: 10 });
   const { port, key } = service;
