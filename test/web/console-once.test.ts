@@ -124,12 +124,22 @@ describe('the console, once and truly', { skip }, () => {
     await ui.go('animals?limit=100');
     await ui.rowOf('Lost').waitFor();
     await add('Lost');
-    await ui.see(form.locator('.note'), 'Lost was added as animal 31');
+    await ui.see(form.locator('.note'), 'Lost was added as animal 31, by the request before.');
     assert.deepEqual([new Set(keys).size, await animalsCalled('Lost')], [2, 1]);
     assert.equal(await ui.rowOf('Lost').count(), 1, 'it is on the page already');
     await add('Lost'); // another of the same name, after the first was answered
     await ui.see(form.locator('.note'), 'Lost was added as animal 33');
     await page.unroute('**/v1/pets');
+    await page.route('**/v1/pets', async (route) => void (await route.fetch())); // it is done, and never answered
+    await add('Reloaded');
+    while ((await animalsCalled('Reloaded')) === 0);
+    await page.reload();
+    await page.unroute('**/v1/pets');
+    await ui.drawer('Add an animal');
+    await add('Reloaded');
+    await ui.see(form.locator('.note'), 'Reloaded was added as animal 34, by the request before.');
+    await add('Reloaded');
+    await ui.see(form.locator('.note'), 'Reloaded was added as animal 35.');
     ui.forgive(/net::ERR_FAILED/);
   });
 

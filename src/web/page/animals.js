@@ -4,8 +4,8 @@ import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
 import { closers, findOrder, placeOrder } from './orders.js';
-import { categoryNames, idLink, named, nameText, openOrders, petNames, postOnce, sameId } from './shop.js';
-import { bus } from './wire.js';
+import { categoryNames, idLink, named, nameText, openOrders, petNames, sameId } from './shop.js';
+import { bus, postOnce } from './wire.js';
 
 const PET_STATUSES = ['available', 'pending', 'sold'];
 const SUGGESTIONS = 'category-suggestions';
@@ -65,7 +65,6 @@ function movePet(id, status) {
 }
 
 const suggestions = el('datalist', { id: SUGGESTIONS });
-const addOnce = postOnce();
 
 const addForm = new Form({
   title: 'Add an animal',
@@ -81,12 +80,13 @@ const addForm = new Form({
       categoryId: categoryId.value === '' ? undefined : asTyped(categoryId.value),
       status: status.value === '' ? undefined : JSON.stringify(status.value),
     };
-    return addOnce('/v1/pets', objectOf(members));
+    return postOnce('/v1/pets', objectOf(members));
   },
-  done: (pet) => {
+  done: (pet, { isAgain }) => {
     petNames.set(String(pet.id), pet.name);
     const isShown = animals.append(pet);
-    const text = [nameIn(pet.name), ` was added as animal ${pet.id}.`];
+    const by = isAgain ? ', by the request before' : '';
+    const text = [nameIn(pet.name), ` was added as animal ${pet.id}${by}.`];
     return isShown ? text : [...text, ' ', el('a', { href: `#animals/${pet.id}`, text: 'Show it' })];
   },
   emptied: 'name',

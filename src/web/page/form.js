@@ -44,7 +44,7 @@ export function field(label, control, hint = '') {
 
 export class Form {
   /**
-   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value)` → texts and elements;
+   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value, reply)` → texts and elements;
    * `emptied`: the field that is then ready for the next one.
    */
   constructor({ title, button, fields, submit, done, emptied, buttons = [] }) {
@@ -89,7 +89,7 @@ export class Form {
     if (reply === undefined) return;
     this.#mark(reply.ok ? new Map() : messagesByField(reply.message, Object.keys(this.controls)));
     if (!reply.ok) return;
-    say(this.note, this.done(reply.value));
+    say(this.note, this.done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
     next.value = '';
     if (mayFocus(this.element)) next.focus();

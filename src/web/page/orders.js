@@ -3,8 +3,8 @@ import { ask, badge, button, el, isSecondClick, mayFocus } from './dom.js';
 import { Form, idInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
-import { idLink, named, noteOrder, openOrders, petMoved, petNames, postOnce, sameId, searches } from './shop.js';
-import { call } from './wire.js';
+import { idLink, named, noteOrder, openOrders, petMoved, petNames, sameId, searches } from './shop.js';
+import { call, postOnce } from './wire.js';
 
 const MAX_LOOKUP_PAGES = 5;
 const MAX_NAME_REQUESTS = 3;
@@ -12,11 +12,9 @@ const MAX_PAGE = 100n;
 const ORDERS = '/v1/store/orders';
 const OUTCOME = { delivered: 'sold', cancelled: 'available' };
 
-const placeOnce = postOnce();
-
 /** `petId` as it was typed. */
 export async function placeOrder(petId) {
-  const reply = await placeOnce(ORDERS, objectOf({ petId: petId === '' ? undefined : asTyped(petId) }));
+  const reply = await postOnce(ORDERS, objectOf({ petId: petId === '' ? undefined : asTyped(petId) }));
   if (reply?.ok) {
     noteOrder(reply.value);
     if (orders.append(reply.value)) nameAnimals([reply.value]);

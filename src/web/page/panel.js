@@ -1,6 +1,6 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
 import { announce, badge, button, byId, duration, el, holdFocus, sendButton, setOff, viewHeading } from './dom.js';
-import { bus, endWait, setKey, wire } from './wire.js';
+import { bus, endWait, secondsLeft, setKey, wire } from './wire.js';
 
 const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
 const STANDING = {
@@ -65,8 +65,6 @@ function drawKey() {
   byId('key-forget').hidden = wire.key === '';
 }
 
-const secondsUntil = (moment) => Math.max(0, Math.ceil((moment - Date.now()) / 1000));
-
 /** By window: the parts of its gauge that change. They stay where they are, so that nobody who reads them is moved. */
 const gauges = new Map();
 
@@ -80,10 +78,11 @@ function newGauge(name) {
   return { box, bar, track, some, all, hint };
 }
 
-function gauge({ name, limit, left, endsAt }) {
+function gauge(window) {
+  const { name, limit, left } = window;
   if (!gauges.has(name)) gauges.set(name, newGauge(name));
   const parts = gauges.get(name);
-  const seconds = secondsUntil(endsAt);
+  const seconds = secondsLeft(window);
   const now = seconds === 0 ? limit : left;
   const share = limit === 0 ? 0 : now / limit;
   const [some, all] = [now.toLocaleString('en'), limit.toLocaleString('en')];
@@ -175,7 +174,7 @@ function fillBanner() {
 function tick() {
   drawGauges();
   if (countdown === undefined) return;
-  const left = secondsUntil(wire.wait.until);
+  const left = secondsLeft(wire.wait);
   countdown.textContent = duration(left);
   if (left > 0) return;
   endWait();

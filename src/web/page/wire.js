@@ -3,6 +3,7 @@ import { readJson } from './json.js';
 
 export const MAX_EXCHANGES = 20;
 const MAX_CACHED_REPLIES = 50;
+const MAX_OPEN_WISHES = 50;
 const STORED = 'petstore-console';
 /** In place of a key that is not to be shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
@@ -11,12 +12,13 @@ const KEY_VARIABLE = '$PETSTORE_KEY';
 export const bus = new EventTarget();
 const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
 
-const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, exchanges: [] };
+const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, wishes: [], exchanges: [] };
 
 /**
  * `keyId`: the key's id in the operator's commands; '' if unknown. `standing`: none, unknown, accepted, refused.
- * `isSilent`: the last request had no reply. `wait`: the end of a wait, and its cause. Key, windows and wait
- * outlive a reload: asking again during a wait could end in a ban. All times are of Date.now().
+ * `isSilent`: the last request had no reply. `wait`: the end of a wait, its length and its cause. `wishes`: POSTs whose
+ * outcome is open, each with its Idempotency-Key. Key, windows, wait and wishes outlive a reload: asking again during a
+ * wait could end in a ban, and asking for the same again could make two. All times are of Date.now().
  */
 export const wire = { key: '', keyId: '', isSilent: false, ...NEW, ...stored() };
 /** Replies with an ETag, by path, so that unchanged content is not transferred again. */
@@ -32,10 +34,10 @@ function stored() {
 }
 
 function store() {
-  const { key, keyId, windows, wait } = wire;
+  const { key, keyId, windows, wait, wishes } = wire;
   try {
     if (key === '') sessionStorage.removeItem(STORED);
-    else sessionStorage.setItem(STORED, JSON.stringify({ key, keyId, windows, wait }));
+    else sessionStorage.setItem(STORED, JSON.stringify({ key, keyId, windows, wait, wishes }));
   } catch {
     // as above
   }
@@ -107,9 +109,10 @@ function learnOfLab({ ok, status, message, exchange: { method, path } }) {
   else if (status === 401) wire.standing = 'refused';
   wire.refusal = wire.standing === 'refused' ? message : '';
   if (ok && method === 'POST' && /^\/lab\/(?:clock|reset)$/.test(path)) {
-    Object.assign(wire, { windows: [], wait: undefined });
+    const isReset = path === '/lab/reset';
+    Object.assign(wire, { windows: [], wait: undefined, ...(isReset && { wishes: [] }) });
     store();
-    tell('windows', 'wait', ...(path === '/lab/reset' ? ['reset'] : []));
+    tell('windows', 'wait', ...(isReset ? ['reset'] : []));
   }
   if (wire.standing !== before) tell('key');
 }
@@ -149,7 +152,7 @@ function learn({ status, headers, value, message, exchange }) {
   wire.refusal = wire.standing === 'refused' ? message : '';
   const seconds = Number(headers.get('retry-after'));
   const mustWait = seconds > 0 && (status === 429 || status === 503);
-  if (mustWait) wire.wait = { until: Date.now() + seconds * 1000, code: value?.code };
+  if (mustWait) wire.wait = { ...endIn(seconds), code: value?.code };
   store();
   tell('key', 'windows', ...(mustWait ? ['wait'] : []));
 }
@@ -163,7 +166,15 @@ function windowsOf(headers) {
       windows.set(name, { ...windows.get(name), ...Object.fromEntries(fields) });
     }
   }
-  return [...windows].map(([name, { q, r, t }]) => ({ name, limit: q, left: r, endsAt: Date.now() + t * 1000 }));
+  return [...windows].map(([name, { q, r, t }]) => ({ name, limit: q, left: r, ...endIn(t) }));
+}
+
+const endIn = (seconds) => ({ endsAt: Date.now() + seconds * 1000, seconds });
+
+/** The seconds that a wait or a window still lasts: never more than was told, also where the clock was set back. */
+export function secondsLeft(of) {
+  of.endsAt = Math.min(of.endsAt, Date.now() + of.seconds * 1000);
+  return Math.max(0, Math.ceil((of.endsAt - Date.now()) / 1000));
 }
 
 /** The headers of a request as shown; with the key only if `showKey`. */
@@ -182,6 +193,24 @@ export function curlLine(exchange, showKey) {
   }
   if (body !== undefined) parts.push(`--data-raw ${quoted(body)}`);
   return parts.join(' ');
+}
+
+/**
+ * Sends a POST. Who asks for the same again while the outcome is open, after a lost reply say, means the same one: it has
+ * the same Idempotency-Key. `isAgain` of the result: it was made before, by such a request.
+ */
+export async function postOnce(path, body) {
+  const wish = `${path} ${body}`;
+  const known = wire.wishes.find((one) => one.wish === wish);
+  const { key } = known ?? { key: randomKey() };
+  wire.wishes = [...wire.wishes.filter((one) => one !== known), { wish, key }].slice(-MAX_OPEN_WISHES);
+  store();
+  const usedKey = wire.key;
+  const reply = await call('POST', path, { body, headers: { 'Idempotency-Key': key } });
+  if (reply === undefined || !isSettled(reply)) return reply;
+  if (usedKey === wire.key) wire.wishes = wire.wishes.filter((one) => one.key !== key);
+  store();
+  return { ...reply, isAgain: known !== undefined && reply.headers.get('idempotent-replayed') === 'true' };
 }
 
 /** Whether the service itself said what became of a write. Anything else leaves it open: the write may come again. */
