@@ -14,7 +14,7 @@ import type { ApiKey, Store } from './store/model.ts';
 
 const CHALLENGE = 'Bearer realm="petstore"';
 const COUNTED_TOGETHER =
-  'too many addresses to count each for itself: some had a shared allowance; their requests since the start';
+  'too many addresses to count each for itself: some share an allowance; counts of their requests since the start';
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
 export interface GateOptions {
@@ -115,7 +115,7 @@ export class Gate {
       });
   }
 
-  /** These come by the thousand, so none makes an Error, and the newest reply is reused if its text is the same. */
+  /** Such replies come by the thousand: none makes an Error, and the newest is sent again if its text is the same. */
   #tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {

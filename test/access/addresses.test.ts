@@ -115,7 +115,7 @@ it('requests that had a shared allowance are told in the log', async (t) => {
     await reply.text();
   }
   const message =
-    'too many addresses to count each for itself: some had a shared allowance; their requests since the start';
+    'too many addresses to count each for itself: some share an allowance; counts of their requests since the start';
   assert.deepEqual(warned, [[message, { of: 'requests without a valid key', ofNetworks: 1, ofAll: 0 }]]);
   const together = { keyless_network: 1, keyless_all: 0, pages_network: 0, pages_all: 0 };
   assert.deepEqual(app.gate.countedTogether, together, 'for the metrics');

@@ -84,7 +84,8 @@ class Reader {
     try {
       const entry = decode(line);
       const isProof = entry.op === 'proof';
-      if (isProof !== (isLast && found.length === 0)) throw new Error('the proof is not the last of the first batch');
+      if (isProof !== (isLast && found.length === 0))
+        throw new Error('the proof is not the last line of the first batch');
       if (found.length > 0) this.#changes.push(entry as Change);
       else this.#load(entry, bytes.subarray(bytes.indexOf('"op"')));
       if (isLast) this.#state?.apply(this.#changes);
@@ -115,9 +116,9 @@ export interface ReadFileOptions {
  *
  * - A good line of a later batch after it proves that the missing part was durable, and may have been acknowledged:
  *   damage. So is any bad place in the first batch, which was durable before the file had its name.
- * - Otherwise it is the last batch. A crash leaves it cut off, or with sectors that were never written and read as
- *   zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a repeated line) was
- *   not made by a crash: damage. So is every file that ends before the end of its `known` durable part.
+ * - Otherwise the bad place is in the last batch. A crash leaves a batch cut off, or with sectors that were never
+ *   written and read as zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a
+ *   repeated line) was not made by a crash: damage. So is every file that ends before its `known` durable part does.
  *
  * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. A good
  * line that contradicts the state is thrown all the same.
