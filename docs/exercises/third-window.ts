@@ -22,7 +22,7 @@ export class HourLimiter {
     this.#minuteAndDay = minuteAndDay;
   }
 
-  /** One token of all three windows, or of none. A refusal tells when to come back. */
+  /** Must take one token of all three windows, or of none; this one does not. A refusal tells when to come back. */
   take(caller: HourLimited): { isAdmitted: boolean; retryAt: number } {
     const now = this.#clock.now();
     let hour = this.#hours.get(caller.slot);
