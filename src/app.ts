@@ -227,7 +227,7 @@ export class App {
     this.#reportAnswered(req.from, id, reply.status, exchange);
   }
 
-  /** Answers if node:http could not parse a request, or gave up on one whose body did not come. */
+  /** Answers in place of a handler if a request cannot be parsed, or is not whole at its time-out or when we stop. */
   #refuseRaw(connection: Connection, error: ApiError): void {
     const exchange = connection.pending[0]?.exchange as Exchange | undefined;
     const id = exchange?.id ?? this.#requestId();

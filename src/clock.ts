@@ -6,10 +6,13 @@ export interface Clock {
   wall(): number;
 }
 
-/** Moments are kept from 1970 to 9999, and a grace or a window ends later than its beginning. */
+/**
+ * The store keeps moments from 1970 to 9999. Our clock stops in 9000, so that the end of a window, or of a replaced
+ * key's grace, is a moment that can be kept too.
+ */
 const [EARLIEST_MS, LATEST_MS] = [1, Date.UTC(9000, 0)];
 
-/** A machine whose clock shows what no store can keep is at the nearest moment that one can. */
+/** Where the machine's clock shows a moment before or after these two, the nearer of the two is taken. */
 export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),

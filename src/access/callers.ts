@@ -9,7 +9,7 @@ export interface KeyRefusal {
 }
 
 export const MAX_KNOWN_HEADERS = 10_000;
-/** The number of requests between two searches for cached headers whose secret has ended. */
+/** The number of requests between two searches for cached headers whose key was revoked or replaced. */
 const SWEEP_EVERY_REQUESTS = 2 ** 16;
 /** A header with a key has 51 characters. One with more blanks than this allows works, but is not cached. */
 const MAX_KNOWN_HEADER_CHARS = 64;
@@ -71,7 +71,7 @@ export class Callers {
     return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
   }
 
-  /** Forgets headers whose secret has ended: such a header must not stay in memory, even if nobody sends it again. */
+  /** Forgets headers whose key was revoked or replaced: none must stay in memory, even if nobody sends it again. */
   #sweep(): void {
     for (const [authorization, digest] of this.#digests) {
       const key = this.#store.read.keys.byDigest.get(digest);

@@ -7,8 +7,8 @@ const IPV6_GROUPS = 8;
 
 /**
  * With `trustedHops` proxies in front, the address is the entry that the outermost of them wrote: number `trustedHops`
- * from the right of X-Forwarded-For. Entries further left may be forged. If the list is too short, or
- * that entry is no address, the request took another way, or a proxy hides the address: then the address of the
+ * from the right of X-Forwarded-For. Entries further left may be forged. The list may be too short, or that entry no
+ * address, because the request took another way, or because a proxy hides the address: then the address of the
  * connection is counted. The header alone never gets a caller an allowance of its own.
  */
 export function clientAddress(

@@ -7,7 +7,10 @@ import type { UnwantedReads } from './unwanted.ts';
 
 /** The most requests of one connection without a complete reply. No browser pipelines; load generators send 16. */
 const MAX_UNANSWERED = 24;
-/** The most bytes of one connection's replies that the kernel has not taken. Sixteen of the largest pages are less. */
+/**
+ * The most bytes of one connection's replies that the kernel has not taken. Sixteen pages of a list with the longest
+ * names are less, unless these consist of control characters, each of which JSON writes in six bytes.
+ */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
 /** The most bytes, and pieces, that are read after the last reply of a connection, so that the reply arrives. */
 const MAX_UNWANTED_BYTES = 4 * 1024 * 1024;

@@ -16,7 +16,7 @@ export const MAX_CONNECTIONS = 10_000;
 export const MAX_WAITING_CONNECTIONS = 4_096;
 /** The most connections of one address, which has the same form as for counting requests without a key. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
-/** If the maximum is smaller, the share of it that one address can have. */
+/** Where `maxConnections` is below `MAX_CONNECTIONS`: the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
 /**
  * When more than this share of the maximum is open, each new connection ends the oldest that has shown no valid key, if

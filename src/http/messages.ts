@@ -66,7 +66,7 @@ export class Incoming extends IncomingMessage {
     return new Promise((resolve, reject) => {
       this.#settleBody = () => {
         if (this.#refusal !== undefined) reject(this.#refusal);
-        // The client is gone, or node:http has answered by itself: nobody will read this error.
+        // The client is gone, or has its reply already (408): nobody will read this error.
         else if (!this.complete && this.destroyed) reject(badRequest('the body ended early'));
         // After a 408 in the middle of the body, the request must not be executed.
         else if (this.complete && this.from.refusal !== 'sent') {

@@ -1,7 +1,7 @@
 /**
  * The undocumented parts of node:http that this program uses: three fields, each for speed alone. When
- * test/http/both-ways.test.ts hides the first two, every reply still has the same bytes. On a Node that really lacks
- * one of them that test fails, so that somebody learns of it; test/http/bodies.test.ts does so for the third.
+ * test/http/both-ways.test.ts hides the first two, every reply still has the same bytes. If a Node really lacks one of
+ * these two, the same test fails, so that somebody learns of it. If it lacks the third, test/http/bodies.test.ts fails.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';

@@ -42,7 +42,7 @@ export function createServer(options: ServerOptions): Connections {
     const req = res.req as unknown as Incoming;
     // node:http drops the rest of this packet, but would parse later packets as HTTP: so this reply is the last.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
-    if (req.method === 'CONNECT') req.from.endGently(); // more may follow at once
+    if (req.method === 'CONNECT') req.from.endGently(); // a client may send on without waiting for the reply
     handle(req, res);
   };
   const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
@@ -71,7 +71,7 @@ export function createServer(options: ServerOptions): Connections {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** Refuses input after a request only when that request has its reply, and never writes the error into a reply. */
+/** Refuses input after a request only when that request has its reply, and never in the middle of a reply. */
 function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
   const { socket, pending } = connection;
   const [current] = pending;

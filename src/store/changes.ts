@@ -143,7 +143,7 @@ export function firstResultIn(
   return made && msLeft(id, made, once.at, to) > 0 ? made : undefined;
 }
 
-/** The id of a record: neither a caller's id nor an Idempotency-Key (visible ASCII) holds the line feed. */
+/** The id of a record: neither a caller's id nor an Idempotency-Key (visible ASCII and blanks) holds a line feed. */
 export const idempotencyId = (kind: IdempotentKind, { caller, key }: IdempotencyKey): string =>
   `${kind}\n${caller}\n${key}`;
 

@@ -19,7 +19,7 @@ import { State } from './state.ts';
 const MAX_WAITING_WRITES = 4096;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
-/** So far below such a mark it is forgotten that the mark was passed. */
+/** Once the store has shrunk so far below one of these shares, reaching the share again gives another notice. */
 const WELL_BELOW_PERCENT = 5;
 /** A clock that has moved further than this since the last record is taken for wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
@@ -143,7 +143,7 @@ export class MemoryStore implements Store {
     }
   }
 
-  /** A notice well before the store is full. A store that goes to and fro over a mark is told once. */
+  /** Gives a notice well before the store is full; only one if the store grows and shrinks around one of the shares. */
   #noticeFilling(): void {
     const percent = Math.floor((100 * this.read.bytes.total) / this.maxBytes);
     const passedAt = (share: number) => FILLING_PERCENT.filter((one) => one <= share).length;

@@ -38,7 +38,7 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` takes its state's. */
+  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` writes those of its state. */
   counters?: Counters;
 }
 

@@ -173,7 +173,7 @@ export class FileJournal implements Journal {
     return this.#writable();
   }
 
-  /** Reads go on: what is here may be the only copy. */
+  /** Returns the file if nobody else has changed it; else ends writing. Reads go on: memory may be the only copy. */
   #untouched(current: Written): Written {
     const why = doneByOthers(this.#home, current);
     if (why === undefined) return current;

@@ -46,7 +46,7 @@ export async function recover(
 
 /**
  * For a reader without the lock. While it reads, others may open the store, write, and close it again: what it has read
- * is then of several moments. So damage counts if a second reading finds the same; `read` begins anew each time.
+ * is then of several moments. So damage counts only if a second reading finds the same; `read` begins anew each time.
  */
 export async function readTwiceIfDamaged<R>(read: () => Promise<R>): Promise<R> {
   for (let before = ''; ; ) {

@@ -31,7 +31,8 @@ export async function openWritten(
 
 /**
  * What others have done, so that nothing more may be written; undefined: nothing. A file without a name is gone when it
- * is closed; what follows on a cut cannot be read; and if `LOCK` was removed, another process may open the same store.
+ * is closed; what is written after a cut cannot be read; and if `LOCK` was removed, another process may open the same
+ * store.
  */
 export function doneByOthers({ disk, dir, fd }: Home, current: Written): string | undefined {
   const held = `/proc/${process.pid}/fd/${current.fd}`;
