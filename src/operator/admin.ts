@@ -1,6 +1,6 @@
 /** The server's end of the admin socket: HTTP, a command a request, from the table of commands. */
 import { once } from 'node:events';
-import { chmodSync, rmSync } from 'node:fs';
+import { chmodSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { finished } from 'node:stream';
 import * as v from 'valibot';
@@ -35,12 +35,26 @@ export async function openAdmin(dir: string, serving: Serving): Promise<{ close(
   letIn(server, MAX_CALLERS, 'commands', serving.log);
   await listen(server, { path }, serving.log);
   chmodSync(path, 0o600);
+  const { ino } = statSync(path);
   return {
     close: async () => {
       setTimeout(() => server.closeAllConnections(), MAX_LAST_CALLS_MS).unref();
-      await new Promise((resolve) => server.close(resolve));
+      await new Promise((resolve) => sparing(path, ino, () => server.close(resolve)));
     },
   };
+}
+
+/**
+ * Node removes whatever has the name of a socket that it closes. If our directory was moved or replaced, that may be a
+ * socket of another server: then that one stands aside meanwhile.
+ */
+function sparing(path: string, ino: number, close: () => void): void {
+  const there = statSync(path, { throwIfNoEntry: false });
+  const isOthers = there !== undefined && there.ino !== ino;
+  const aside = `${path}.aside`;
+  if (isOthers) renameSync(path, aside);
+  close();
+  if (isOthers) renameSync(aside, path);
 }
 
 /**

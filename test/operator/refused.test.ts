@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import path from 'node:path';
@@ -213,4 +213,18 @@ test('on loopback only names of this machine and its own are answered to; behind
   const behind = await serve('--trust-proxy 1');
   assert.equal(await asked('shop.example', new URL(behind.url).port), '200');
   await behind.stop();
+});
+
+test('a server that ends leaves the socket of another, to whose directory its own name now leads', async (t) => {
+  const { at, serve, done, json } = await workplace(t);
+  for (const name of ['one', 'two']) await mkdir(at(name), { mode: 0o700 });
+  await symlink('one', at('now'));
+  const first = await serve('--data now');
+  await rm(at('now'));
+  await symlink('two', at('now'));
+  await serve('--data now --first-key free');
+  assert.equal((await first.stop()).exit, 0);
+  await done('keys revoke k1 --data now');
+  assert.equal((await json<{ revokedAt?: string }[]>('keys list --data two'))[0].revokedAt !== null, true);
+  assert.deepEqual((await readdir(at('two'))).sort(), ['LOCK', 'admin.sock', 'store-000001.jsonl']);
 });
