@@ -33,7 +33,7 @@ import { ReplyCache } from './shop/cache.ts';
 import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
-/** The parts of the service once it is open. Until then, requests get a 503 with `Retry-After`. */
+/** The parts of the service once it is open. Until then, requests under `/v1` get a 503 with `Retry-After`. */
 interface Services {
   store: Store;
   shop: Shop;
@@ -102,7 +102,7 @@ export class App {
     this.server = this.connections.server;
   }
 
-  /** From now on requests are served; until then they get a 503 with `Retry-After`. */
+  /** From now on requests under `/v1` are served. */
   open({ store, ...services }: Omit<Services, 'shop'>): void {
     const { clock, settings } = this.#options;
     const caches = { lists: new ReplyCache(), animals: new ReplyCache() };

@@ -9,7 +9,7 @@ import { steadyOffset } from './wall.ts';
 
 /** Refused requests that an address has in a minute before it gets a 429. */
 const REFUSED_PER_MINUTE = 60;
-/** Requests for the console or the OpenAPI document that an address has in a minute: together 30 MB at most. */
+/** Requests for the console or the OpenAPI document that an address has in a minute: some 30 MB without gzip. */
 export const PAGES_PER_MINUTE = 300;
 /** Addresses that are counted at once: about 5 MB. All others share one bucket. */
 const MAX_ADDRESSES = 2 ** 15;

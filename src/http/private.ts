@@ -1,7 +1,8 @@
 /**
- * The undocumented parts of node:http that this program uses: three fields, each for speed alone. When
- * test/http/both-ways.test.ts hides the first two, every reply still has the same bytes. If a Node really lacks one of
- * these two, the same test fails, so that somebody learns of it. If it lacks the third, test/http/bodies.test.ts fails.
+ * The undocumented parts of node:http that this program uses: three fields, for speed. When test/http/both-ways.test.ts
+ * hides the first two, every reply still has the same bytes. If a Node really lacks one of these two, the same test
+ * fails, so that somebody learns of it. If it lacks the third, test/http/bodies.test.ts fails: a client that sends
+ * thousands of pieces which nobody wants may then get a reset behind its reply.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
