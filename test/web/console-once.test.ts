@@ -75,6 +75,23 @@ describe('the console, once and truly', { skip }, () => {
     await ui.see('#key-standing', 'Accepted');
   });
 
+  it('shows beside a refusal what the animal and the order are by now', async () => {
+    await ui.view('Animals');
+    await ask(live.key, 'POST /v1/store/orders', { petId: 3 }); // behind the page's back
+    await ui.press('Order Kiwi');
+    await ui.see(ui.rowOf('Kiwi'), /must be available \(it is pending\)[\s\S]*pending[\s\S]*Find its order/);
+    assert.match((await ui.at(':focus').getAttribute('aria-label')) ?? '', /^Find its order: Kiwi/);
+    await ui.view('Orders');
+    const [order] = await ask<Thing[]>(live.key, 'GET /v1/store/orders?status=placed');
+    await ask(live.key, `PATCH /v1/store/orders/${order.id}`, { status: 'delivered' });
+    await ui.press(`Cancel order ${order.id}`, '#orders');
+    await ui.press(/Yes, cancel$/, '#orders');
+    await ui.see(ui.rowOf('Kiwi'), /already delivered[\s\S]*delivered\s*$/);
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Kiwi'), 'sold');
+    await ask(live.key, 'POST /lab/reset');
+  });
+
   it('shows the page of categories that the address names, also after a reload', async () => {
     await ui.go('categories?limit=5&after=5');
     await ui.see('#categories .position', 'Ids 6 to 8');

@@ -5,7 +5,7 @@ import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
 import { closers, findOrder, placeOrder } from './orders.js';
 import { categoryNames, idLink, named, nameText, openOrders, petNames, sameId } from './shop.js';
-import { bus, postOnce } from './wire.js';
+import { bus, call, postOnce } from './wire.js';
 
 const PET_STATUSES = ['available', 'pending', 'sold'];
 const SUGGESTIONS = 'category-suggestions';
@@ -13,9 +13,19 @@ const SUGGESTIONS = 'category-suggestions';
 async function orderRow(pet) {
   const reply = await placeOrder(String(pet.id));
   if (reply === undefined) return;
-  if (!reply.ok) return animals.say(pet.id, reply.message, true);
+  if (!reply.ok) {
+    if (reply.status === 409) await readAnew(pet.id);
+    return animals.say(pet.id, reply.message, true);
+  }
   movePet(pet.id, 'pending');
   animals.say(pet.id, `Order ${reply.value.id} was placed.`);
+}
+
+/** For a row that shows what is no longer so, since somebody was quicker. */
+async function readAnew(id) {
+  if (!animals.shown().some((one) => sameId(one.id, id))) return;
+  const reply = await call('GET', onePath(id), { again: true });
+  for (const one of reply?.ok ? reply.value : []) if (sameId(one.id, id)) movePet(id, one.status);
 }
 
 async function findRow(pet) {
@@ -38,11 +48,12 @@ function actions(pet) {
 
 /** An id beyond int64 is asked for as well: the service is to judge it. */
 const before = (id) => (/^\d+$/.test(id) ? BigInt(id) - 1n : id);
+const onePath = (id) => `/v1/pets?limit=1&after=${before(id)}`; // GET /v1/pets/{petId} is deprecated
 
 const animals = new List({
   view: 'animals',
   path: '/v1/pets',
-  onePath: (id) => `/v1/pets?limit=1&after=${before(id)}`, // GET /v1/pets/{petId} is deprecated
+  onePath,
   thing: 'animal',
   things: 'animals',
   statuses: PET_STATUSES,
@@ -92,7 +103,9 @@ const addForm = new Form({
   emptied: 'name',
 });
 
-bus.addEventListener('pet-moved', ({ detail }) => movePet(detail.petId, detail.status));
+bus.addEventListener('pet-moved', ({ detail: { petId, status } }) =>
+  status ? movePet(petId, status) : readAnew(petId),
+);
 bus.addEventListener('categories-named', () => {
   suggestions.replaceChildren(...[...categoryNames].map(([value, label]) => el('option', { value, label })));
   animals.drawRows();

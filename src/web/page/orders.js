@@ -24,12 +24,19 @@ export async function placeOrder(petId) {
 
 async function closeOrder(id, status) {
   const reply = await call('PATCH', `${ORDERS}/${id}`, { body: objectOf({ status: JSON.stringify(status) }) });
-  if (!reply?.ok) return reply;
-  noteOrder(reply.value);
-  for (const order of orders.shown()) if (sameId(order.id, id)) order.status = status;
-  orders.refresh(id);
-  petMoved(reply.value.petId, OUTCOME[status]);
+  if (reply?.ok) showClosed(reply.value, OUTCOME[status]);
+  if (reply?.status !== 409) return reply;
+  const now = await call('GET', `${ORDERS}/${id}`, { again: true }); // somebody was quicker
+  if (now?.ok) showClosed(now.value);
   return reply;
+}
+
+/** `petStatus`: undefined if it is not known from the order; the animal may have been ordered again. */
+function showClosed(order, petStatus) {
+  noteOrder(order);
+  for (const one of orders.shown()) if (sameId(one.id, order.id)) one.status = order.status;
+  orders.refresh(order.id);
+  petMoved(order.petId, petStatus);
 }
 
 /**

@@ -27,7 +27,7 @@ export function noteOrder({ id, petId, status }) {
   else if (sameId(openOrders.get(String(petId)), id)) openOrders.delete(String(petId));
 }
 
-/** Tells the view of animals that an order changed the status of one. */
+/** Tells the view of animals that an order changed the status of one: to this one, or to one that is to be read. */
 export function petMoved(petId, status) {
   bus.dispatchEvent(new CustomEvent('pet-moved', { detail: { petId, status } }));
 }
