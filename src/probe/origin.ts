@@ -27,7 +27,7 @@ export interface Answer {
   parts: string[];
   gapMs?: number;
   afterMs?: number;
-  /** Sent at the end of the head, before the body has come; the connection ends with it. */
+  /** Sent at the end of the head, before the body has come. */
   isEarly?: boolean;
   /** How the connection ends behind it: in order, or at once. */
   end?: 'closed' | 'lost';
@@ -117,13 +117,13 @@ export class Origin {
         return;
       }
       const answer = exchange.answer(arrival);
-      if (isNew && answer.isEarly) give(socket, arrival, { ...answer, end: 'closed' });
-      if (answer.isEarly) return;
-      if (isNew && headerOf(message, 'expect') !== undefined) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      const isEarly = answer.isEarly === true;
+      if (isNew && isEarly) give(socket, arrival, answer);
+      if (isNew && !isEarly && headerOf(message, 'expect') !== undefined) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
       if (!message.isWhole) return;
       isBusy = true;
       text = text.slice(message.bytes);
-      give(socket, arrival, answer).then(() => {
+      (isEarly ? Promise.resolve() : give(socket, arrival, answer)).then(() => {
         [isBusy, isBehind, usedAt] = [false, text !== '', lived()];
         take(answer.end !== undefined);
         const begun = text;

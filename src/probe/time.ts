@@ -57,17 +57,39 @@ const holding = (lines: string[], first: string, second: string) => (to: Sender)
 };
 type Held = { isInvited: boolean; isRefused: boolean };
 
-const refusal = (status: string) => ({ isRaw: true, answer: { parts: [reply(status, [], PET)], isEarly: true } });
+const refusal = (status: string, end?: 'closed') => {
+  return { isRaw: true, answer: { parts: [reply(status, [], PET)], isEarly: true, end } };
+};
 
 /** A refusal that does not wait for the body: a gateway may not wait for it either. */
 const early = (id: string, rule: string, status: string, lines: string[], bytes: number): Row =>
-  row(id, rule, holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)), refusal(status), (seen) => {
-    const { isInvited, isRefused } = seen.mark as Held;
-    const judged = other(seen, status);
-    if (judged) return judged;
-    if (!isRefused) return breaks('the refusal waits for the whole body, which the client sends in vain');
-    return isInvited ? allowed('the gateway itself says 100 before the refusal') : same();
-  });
+  row(
+    id,
+    rule,
+    holding(lines, 'x'.repeat(bytes - HELD_BYTES), 'x'.repeat(HELD_BYTES)),
+    refusal(status, 'closed'),
+    (seen) => {
+      const { isInvited, isRefused } = seen.mark as Held;
+      const judged = other(seen, status);
+      if (judged) return judged;
+      if (!isRefused) return breaks('the refusal waits for the whole body, which the client sends in vain');
+      return isInvited ? allowed('the gateway itself says 100 before the refusal') : same();
+    },
+  );
+
+/**
+ * A client goes away in the middle of a body that was refused, and the origin still waits for the rest of it: what is
+ * sent next on that connection is taken for body.
+ */
+const leaving = (to: Sender) => async (talk: Talk) => {
+  talk.write(to.ask('POST', [JSON_TYPE, `Content-Length: ${2 * HELD_BYTES}`]) + 'x'.repeat(HELD_BYTES));
+  await talk.whole(1, to.delayMs + HELD_MS);
+  talk.close();
+  await live(SEEN_MS);
+  const next = to.connect();
+  next.write(get([], '/next')(to));
+  return next.whole(1);
+};
 
 /**
  * No reply to a request on a connection that was used before: an unsafe request may not be sent again. `most`: the
@@ -155,6 +177,11 @@ export const TIME: Row[] = [
     return headerOf(seen.request, 'expect') === undefined ? allowed('the gateway itself says 100') : same();
   }),
   early('continue-refused', '9110 10.1.1', '401 Unauthorized', ['Expect: 100-continue'], HELD_BYTES),
+  row('early-left', '9112 9.3', leaving, { ...refusal('401 Unauthorized'), isAlone: true }, ({ arrived, mark }) => {
+    const isThere = arrived.some((one) => targetOf(one).endsWith('/next'));
+    if (!isThere) return breaks('the next request did not arrive as one: it went into the body of the refused one');
+    return mark ? same() : breaks('the next request was not answered');
+  }),
   cut('cut-length', reply('200 OK', [JSON_TYPE, 'Content-Length: 100']) + PET),
   cut('cut-chunk', `${reply('200 OK', ['Transfer-Encoding: chunked'])}ff\r\n${PET}`),
   lost('lost-get', get(), 2),

@@ -125,6 +125,7 @@ export const FAULTS: Record<string, Fault> = {
 
   'early-401': buffers,
   'early-413': buffers,
+  'early-left': { isOne: true },
   'continue-passed': dropped('Expect'),
   'continue-refused': buffers,
   'cut-length': { completes: (reply) => reply.replace('Content-Length: 100', 'Content-Length: 29') },

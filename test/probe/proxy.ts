@@ -39,6 +39,8 @@ export interface Fault {
   mixes?: boolean;
   /** Gives a reply again, to whoever asks for its target. */
   keeps?: Map<string, string>;
+  /** Has one connection to the origin, for all clients in turn, whatever the last one left half sent. */
+  isOne?: boolean;
   /** Answers in HTTP/1.0 and ends the connection. */
   isOld?: boolean;
   delayMs?: number;
@@ -105,7 +107,10 @@ const bodyAt = (text: string) => text.indexOf('\r\n\r\n') + 4;
 export async function proxyFor(t: TestContext, origin: number, fault: Fault = {}): Promise<string> {
   const sockets = new Set<net.Socket>();
   const connect = () => {
+    const [only] = fault.isOne ? [...sockets].filter(({ remotePort }) => remotePort === origin) : [];
+    if (only !== undefined) return only;
     const socket = net.connect(origin, '127.0.0.1');
+    if (fault.isOne) socket.destroy = () => socket; // it ends when the origin ends it
     sockets.add(socket);
     return socket;
   };
