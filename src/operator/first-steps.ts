@@ -39,7 +39,10 @@ export async function giveFirstKey(context: Context, settings: ServeSettings): P
   if (file === undefined) return createFirstKey(context, plan);
   const fd = openNew(file);
   try {
-    const made = await createFirstKey(context, plan);
+    const made = await createFirstKey(context, plan).catch((error) => {
+      rmSync(file); // else the next start would find it, and be refused
+      throw error;
+    });
     if (made === undefined) rmSync(file);
     else write(fd, file, made, newSecret(made, settings));
     return made && { ...made, file };

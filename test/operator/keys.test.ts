@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
+import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -10,8 +11,10 @@ import { Callers, isRefusal } from '../../src/access/callers.ts';
 import { count, isoTime } from '../../src/digits.ts';
 import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/command.ts';
+import { giveFirstKey } from '../../src/operator/first-steps.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
+import type { ServeSettings } from '../../src/operator/options.ts';
 import type { RecordedLimiter } from '../../src/operator/usage.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import { StoreError } from '../../src/store/model.ts';
@@ -280,6 +283,20 @@ test('the first key goes to a file of its own where stdout is a log, once, and f
   assert.equal(await readFile(at('precious'), 'utf8'), 'x');
   await assert.rejects(stat(at('nowhere')));
   assert.equal((await run('serve --first-key-file key')).exit, 2);
+});
+
+test('a first key that cannot be made leaves no file in its place: the next start makes it', async (t) => {
+  const file = path.join(await temporary(t), 'key');
+  await withStore(await temporary(t), async (context) => {
+    const { store } = context.engine;
+    const { write } = store;
+    const give = () => giveFirstKey(context, { firstKey: 'free', firstKeyFile: file } as ServeSettings);
+    store.write = () => Promise.reject(new StoreError('full', 'there is no room'));
+    await assert.rejects(give(), { failure: 'full' });
+    await assert.rejects(stat(file), { code: 'ENOENT' });
+    store.write = write;
+    assert.equal((await give())?.key, (await readFile(file, 'utf8')).trimEnd());
+  });
 });
 
 test('the times and numbers of a list are those that Node itself would tell', () => {
