@@ -113,7 +113,6 @@ export class StateAhead implements Ahead, Tables {
   apply(change: Change): void {
     const { op } = change;
     mustFit(op, change);
-    if ('once' in change && change.once) this.#takeRoom(change.once);
     if (op === 'setCategory' && !this.categories.get(change.category.id) && this.categories.size >= MAX_CATEGORIES) {
       throw tooMany('categories', MAX_CATEGORIES);
     }
@@ -122,6 +121,7 @@ export class StateAhead implements Ahead, Tables {
     }
     const growth = this.#bytes.after(change, this);
     this.#mustFit(change, growth);
+    if ('once' in change && change.once) this.#takeRoom(change.once); // behind all other refusals
     this.#bytes.count(change, growth);
     if (op === 'fill') {
       this.#records = new IdempotencyRecords();

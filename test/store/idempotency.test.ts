@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
+import { StateAhead } from '../../src/store/ahead.ts';
 import { BoundError } from '../../src/store/bounds.ts';
 import { prove } from '../../src/store/change-json.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
@@ -97,6 +98,21 @@ test('all together have 1,000,000; then 503 with the time at which the oldest of
     'as soon as the first have ended',
   );
   assert.ok(store.read.idempotency.size < OF_ALL);
+});
+
+test('a write for which the store has no bytes takes no record’s room from the others of its batch', () => {
+  const state = new State();
+  state.apply([...records('k1', OF_KEY - 1, 1)]);
+  const ahead = new StateAhead(state, state.bytes.total + 700);
+  const add = (name: string, key: string) =>
+    ahead.apply({
+      op: 'addPet',
+      pet: { id: ahead.counters.nextPetId, name, categoryId: 1, status: 'available' },
+      once: { caller: 'k1', key, at: 1 },
+    });
+  assert.throws(() => add('x'.repeat(510), 'a'), /the store has reached its maximum/);
+  add('Rex', 'b');
+  assert.throws(() => add('Rex', 'c'), /this key has 100,000 Idempotency-Keys/);
 });
 
 test('what the lab lets pass makes room too, for that key alone, and nothing that has ended stays', async () => {
