@@ -205,7 +205,7 @@ export interface Store {
   /**
    * `decide` looks at the state ahead and returns the change to perform, or throws to refuse. **It may be called
    * several times**, each time on a newer state: it must depend on `ahead` alone (and on a clock, since a secret ends
-   * at a time) and have no effect of its own.
+   * at a time), and have no effect but to note what its last call has found.
    *
    * Resolves with the decision once it is durable and applied. A refusal, and `again`, are answered only when the
    * changes that they rest on are durable. Rejects with a StoreError if the change could not be kept.
