@@ -1,5 +1,8 @@
 /** How many idempotency records there may be, of a key and of all; what is said at the bounds, and when there is room. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { StateAhead } from '../../src/store/ahead.ts';
@@ -9,7 +12,6 @@ import { MemoryStore } from '../../src/store/memory.ts';
 import type { Change, FirstResult } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
-import { temporary } from '../program.ts';
 import { assertError } from '../raw.ts';
 import { type ServiceOptions, serviceFor } from '../service.ts';
 import { SharedList } from './shared-journal.ts';
@@ -73,8 +75,10 @@ test('all together have 1,000,000; then 503 with the time at which the oldest of
   const notices: string[] = [];
   const clock = new SetClock();
   const log = { info: () => {}, warn: (text: string) => void notices.push(text), error: () => {} };
-  const engine = await openFileEngine(await temporary(t), { clock, log });
+  const dir = mkdtempSync(join(tmpdir(), 'petstore-test-'));
+  const engine = await openFileEngine(dir, { clock, log });
   const { add, fill, store, key } = await start(t, { engine, clock });
+  t.after(() => rmSync(dir, { recursive: true })); // when the store in it is closed
   await add('first');
   for (let caller = 0; caller < OF_ALL / OF_KEY; caller++) await fill(`other${caller}`, OF_KEY - Number(caller === 0));
   assert.equal(store.read.idempotency.size, OF_ALL);
