@@ -169,6 +169,9 @@ describe('the place of who uses the console', { skip }, () => {
     await ui.send(form, { Name: '\u2067\u202erex', Category: '1' }, 'Add');
     await ui.see(form.locator('.note'), /^rex was added as animal \d+\./);
     assert.equal(await form.locator('.note bdi').textContent(), 'rex');
+    await ui.send(form, { Name: 'W'.repeat(255), Category: '1' }, 'Add');
+    await ui.see(form.locator('.note'), /WWW was added as animal \d+\./);
+    await ui.isAccessible('a long name in a sentence'); // nothing is wider than the page
   });
 
   it('counts down in place, and names the view in its address after the skip link too', async () => {
