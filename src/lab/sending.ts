@@ -76,7 +76,7 @@ function drip(exchange: Exchange, reply: Reply, headers: string[], ms: number): 
     res.write(body.slice(sent, upTo), 'latin1');
     sent = upTo;
     if (sent >= body.length) res.end();
-    else setTimeout(go, began + (ms * (sent + 1)) / body.length - performance.now());
+    else setTimeout(go, Math.max(0, began + (ms * (sent + 1)) / body.length - performance.now()));
   };
   go();
 }

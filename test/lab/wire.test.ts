@@ -96,6 +96,14 @@ test('drip: the whole reply, a little at a time; then the connection goes on', a
   assert.deepEqual((await record()).flat(), [200, null, 200, 'drip']);
 });
 
+test('drip: a timer that is late waits for no time, and never for less than none, of which Node warns on stderr', async (t) => {
+  const timers = t.mock.method(globalThis, 'setTimeout');
+  const { say, talk } = await start(t, { kind: 'drip', ms: 5, times: 20 }); // a dozen bytes in each millisecond
+  await talk(say('GET /v1/pets').repeat(20), 20);
+  const waits = timers.mock.calls.map((call) => Number(call.arguments[1] ?? 0));
+  assert.deepEqual(waits.filter((ms) => ms < 0), []);
+});
+
 test('a Link is known from the head on: the next page may be asked for while the body still drips', async (t) => {
   const { port, key, must, check } = await start(t, { kind: 'drip', operation: 'listPets', ms: 400 });
   await must('POST /v1/pets', REX);
