@@ -25,8 +25,7 @@ const EARLIEST_MS = Date.UTC(2026, 0, 1);
 const MAX_AHEAD_MS = 60_000;
 const OLDEST_MAINTAINED_NODE = 22;
 
-const { host, data, store, trustProxy, metrics, baseUrl } = SERVE_OPTIONS;
-const options = { host, data, store, trustProxy, metrics, baseUrl, json };
+const options = { ...SERVE_OPTIONS, json };
 type Settings = Values<typeof options>;
 
 /** The checks, in the order in which they are printed. An empty list of findings: the check does not apply here. */

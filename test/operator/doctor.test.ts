@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { chmod, mkdir, symlink, utimes, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
+import { COMMANDS } from '../../src/operator/commands.ts';
+import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { workplace } from './workplace.ts';
 
 interface Finding {
@@ -28,6 +30,14 @@ test('a fresh set-up has nothing wrong, and nothing is made by looking', async (
   }
   await assert.rejects(work.stored(), { code: 'ENOENT' });
   assert.match(await work.done('doctor'), /^WHAT +VERDICT +WHY\nowner and modes +ok /);
+});
+
+test('it takes each option of serve, so that those of a unit can be typed behind it as they are', async (t) => {
+  const work = await workplace(t);
+  const line = '--port 9090 --threads 2 --keep-alive 60 --access-log --environment staging --first-key free';
+  assert.match((await findings(work, line))('clock'), /^ok: /);
+  const { options } = COMMANDS.find(({ name }) => name === 'doctor')!;
+  assert.deepEqual(Object.keys(options).sort(), [...Object.keys(SERVE_OPTIONS), 'json'].sort());
 });
 
 test('what others can write, a directory that serve refuses, a clock that is behind and a database that is not verified are wrong', async (t) => {
