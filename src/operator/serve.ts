@@ -103,6 +103,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch, ...team?.engine };
   const open = () => openEngine(settings, options);
   const engine = await triedWhileInUse(open, async () => !database && isServed(data));
+  let admin: Awaited<ReturnType<typeof openAdmin>> | undefined;
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
@@ -111,7 +112,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     const context = { engine, clock, environment, lab };
     const others = async () => team?.figures() ?? [];
     const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
-    const admin = database ? undefined : await openAdmin(data, { context, calls, log });
+    admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = await giveFirstKey(context, settings).catch((error) => withoutKey(error, log));
     const origin = originOf(app.server);
     const url = `${origin}/v1`;
@@ -131,6 +132,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
       scraped?.closeAllConnections();
     };
   } catch (error) {
+    await admin?.close();
     // So that the next start finds it clean. A failure to close must not hide the failure of this start.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
