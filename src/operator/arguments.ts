@@ -25,10 +25,15 @@ export interface Spec<O extends Options = Options> {
   check?(values: Values<O>, given: Given): string | undefined;
 }
 
+/** Wrong usage of a command. */
+export const refusalOf =
+  ({ name }: { name: string }) =>
+  (message: string) =>
+    new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
+
 /** The values of all options, or a refusal that names the fault and the values that would be right. */
 export function read<O extends Options>(spec: Spec<O>, words: readonly string[], variables: Variables): Values<O> {
-  const refusal = (message: string) =>
-    new CommandError(EXIT.usage, `petstore ${spec.name}: ${message}\nSee ${PROGRAM} ${spec.name} --help`);
+  const refusal = refusalOf(spec);
   const said = saidIn(spec.options, words, variables, refusal);
   const values: Record<string, unknown> = {};
   for (const [key, { is, shown, allowed, schema, fallback, isSecret }] of Object.entries(spec.options)) {

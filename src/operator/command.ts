@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import type { Lab } from '../lab/lab.ts';
 import type { Environment } from '../store/model.ts';
-import { read, type Spec, type Variables } from './arguments.ts';
+import { read, refusalOf, type Spec, type Variables } from './arguments.ts';
 import { asCommandError, CommandError, EXIT } from './exit.ts';
 import { openHere, triedWhileInUse } from './opening.ts';
 import { type Options, type Place, placeWords, shownPlace, type Values } from './options.ts';
@@ -52,6 +52,7 @@ export const command = <O extends Options, A = undefined, R = A>(command: Comman
 export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
   const values = read(command, words, variables);
   const place = values as Place & { maxStoreMb?: number }; // not every command has these options; the others do not ask
+  if (place.store !== undefined) await refuseWrongUrl(command, place.store);
   const at = placeWords(place);
   const asked = { name: command.name, unsure: command.unsure?.(at) };
   const opened: Engine[] = [];
@@ -78,6 +79,16 @@ export async function perform(command: Command, words: readonly string[], variab
     const { message } = asCommandError(error, shownPlace(place)) ?? error;
     throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${message}`);
   });
+}
+
+/** Of `--store`. What reads that URL is loaded only where there is one. */
+async function refuseWrongUrl(command: Command, store: string): Promise<void> {
+  const { serverOf } = await import('../postgres/server.ts');
+  try {
+    serverOf(store);
+  } catch (error) {
+    throw refusalOf(command)((error as Error).message);
+  }
 }
 
 async function leave(name: string): Promise<never> {

@@ -100,8 +100,8 @@ test('drip: a timer that is late waits for no time, and never for less than none
   const timers = t.mock.method(globalThis, 'setTimeout');
   const { say, talk } = await start(t, { kind: 'drip', ms: 5, times: 20 }); // a dozen bytes in each millisecond
   await talk(say('GET /v1/pets').repeat(20), 20);
-  const waits = timers.mock.calls.map((call) => Number(call.arguments[1] ?? 0));
-  assert.deepEqual(waits.filter((ms) => ms < 0), []);
+  const shortest = Math.min(...timers.mock.calls.map((call) => Number(call.arguments[1] ?? 0)));
+  assert.ok(shortest >= 0, `a wait of ${shortest} ms`);
 });
 
 test('a Link is known from the head on: the next page may be asked for while the body still drips', async (t) => {

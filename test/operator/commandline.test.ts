@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
@@ -43,6 +43,13 @@ test('every command tells its options, ranges and defaults in lines of at most 8
   }
 });
 
+test('the manual names each command that takes no --json', () => {
+  const [said = ''] = /With `--json`[\s\S]*?do not take it/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
+  const named = [...said.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const without = COMMANDS.filter(({ options }) => !('json' in options)).map(({ name }) => name);
+  assert.deepEqual(named.sort(), without.sort());
+});
+
 test('help and version are on stdout; without a known command the usage is on stderr, and last what was wrong', async (t) => {
   const { at, run, done, json } = await workplace(t);
   for (const [line, usage, wrong] of [
@@ -76,6 +83,17 @@ test('help and version are on stdout; without a known command the usage is on st
   const refused = await run('serve', { env: { PETSTORE_PORT: '65536' } });
   assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [2, '', false]);
   assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [\s\S]+\nSee node \S+ serve --help\n$/);
+  for (const [line, wrong] of [
+    ['serve --port 0 --store postgres://h', '--store must look like postgres://user:'],
+    ['doctor --store postgres://h/d?other=1', '--store knows the parameters schema and sslmode alone'],
+    ['keys list --store postgres://h/d?schema=1', '--store: schema must be 1 to 63 of'],
+  ]) {
+    const { exit, stdout, stderr } = await run(line);
+    const [name] = line.split(' -');
+    assert.deepEqual([exit, stdout], [2, ''], `${line}: ${stderr}`);
+    assert.ok(stderr.startsWith(`petstore ${name}: ${wrong}`), stderr);
+    assert.match(stderr, new RegExp(`\nSee node \\S+ ${name} --help\n$`));
+  }
   const { version, commit, runtime } = await json<Record<string, string>>('version');
   assert.match(version, /^\d+\.\d+\.\d+$/);
   assert.match(runtime, /^Node v\d+/);
