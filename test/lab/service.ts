@@ -3,6 +3,9 @@
  * asks, the reply is held to the OpenAPI document.
  */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { Lab } from '../../src/lab/lab.ts';
 import { openFileEngine } from '../../src/operator/file-engine.ts';
@@ -10,7 +13,6 @@ import { columnsOf } from '../../src/store/changes.ts';
 import type { ApiKey, Category, NewPet } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { SetClock } from '../clock.ts';
-import { temporary } from '../program.ts';
 import { startService } from '../service.ts';
 import { checkReply } from '../web/schema.ts';
 
@@ -36,11 +38,13 @@ interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'> {
 
 export async function startLab(t: TestContext, options: LabOptions = {}) {
   const { banAfter, categories = [], pets = [], clock = new SetClock(), ...limits } = options;
-  const engine = await openFileEngine(await temporary(t), { clock, banAfter, log: quiet });
+  const dir = mkdtempSync(join(tmpdir(), 'petstore-test-'));
+  const engine = await openFileEngine(dir, { clock, banAfter, log: quiet });
   const lab = new Lab(engine, clock, { categories, pets: columnsOf(pets) });
   const service = await startService({ clock, engine, lab, environment: 'staging' });
   t.after(async () => {
     await service.close();
+    rmSync(dir, { recursive: true }); // when the store in it is closed
     assert.deepEqual(service.logged, []);
   });
   const makeKey = async (limits: LabOptions = {}) =>
