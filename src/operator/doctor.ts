@@ -2,12 +2,12 @@
  * `petstore doctor`: finds faults in the setup of the service. It takes the options of serve, and changes nothing.
  * A finding is `wrong` if a promise does not hold, and `note` if the setup may be intended; each gives advice.
  */
-import { existsSync, lstatSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, lstatSync, readdirSync, realpathSync, statfsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { refuseForeign, refuseOthers } from '../store/file/directory.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { command } from './command.ts';
-import { CommandError, EXIT } from './exit.ts';
+import { CommandError, EXIT, reasonOf } from './exit.ts';
 import { json, SERVE_OPTIONS, type Values } from './options.ts';
 import { counted, printBefore, table } from './output.ts';
 import { isLoopback, softLimit } from './sockets.ts';
@@ -64,13 +64,16 @@ export const DOCTOR = command({
 
 function owner(dir: string): Found {
   const isLink = lstatSync(dir, { throwIfNoEntry: false })?.isSymbolicLink();
+  const mount = whyReadOnly(existsSync(dir) ? dir : nearest(dir));
   if (!existsSync(dir)) {
     if (isLink) return ['wrong', `${dir} is a link that leads nowhere`];
+    if (mount !== undefined) return ['wrong', mount];
     return ['ok', `${dir} is not there yet; serve makes it for its owner alone`];
   }
   try {
     refuseOthers(realDisk, dir);
     refuseForeign(realDisk, dir);
+    if (mount !== undefined) return ['wrong', mount];
     const above = openAbove(dir);
     const ours = `${dir} belongs to this user, and nobody else can write there`;
     return above === undefined
@@ -78,6 +81,16 @@ function owner(dir: string): Found {
       : ['note', `${ours}; but others can write in ${above}, and so move it away: chmod go-w, or name another place`];
   } catch (error) {
     return ['wrong', (error as Error).message];
+  }
+}
+
+/** The reason why this user can write nothing in a directory; undefined: it can be written. */
+function whyReadOnly(dir: string): string | undefined {
+  try {
+    accessSync(dir, constants.W_OK);
+    return undefined;
+  } catch (error) {
+    return `${dir} cannot be written: ${reasonOf(error as Error)}`;
   }
 }
 

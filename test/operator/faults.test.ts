@@ -154,6 +154,12 @@ test('what only reads works on a read-only mount', async (t) => {
     assert.deepEqual([exit, stdout === ''], [Number(isRefused), isRefused], stderr);
     assert.match(stderr, isRefused ? /read-only file system\n$/ : /^$/, line);
   }
+  // Serve would not start there: neither on that store, nor on one that is to be made.
+  for (const place of ['data', 'data/new']) {
+    const { exit, stdout } = await run(`doctor --data ${place}`, { before: ['unshare', ...onMount] });
+    assert.equal(exit, 1);
+    assert.match(stdout, /owner and modes +wrong +\S*data cannot be written: read-only file system$/m);
+  }
 });
 
 test('a directory of others is left as it is, its mode too; one that is filled is its owner’s alone', async (t) => {
