@@ -3,6 +3,7 @@
  * compiling at every start; PETSTORE_TEST_PROGRAM names another program, such as dist/petstore, to run in its place.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -14,6 +15,9 @@ import type { TestContext } from 'node:test';
 /** Nothing is expected to take so long; a machine may be busy with other things. */
 const START_MAX_MS = 120_000;
 const RUN_MAX_MS = 120_000;
+const LOWEST_FREE_PORT = 20_000;
+/** The lowest port that Linux gives out by itself. */
+const EPHEMERAL_PORTS = 32_768;
 
 export interface RunOptions {
   env?: Record<string, string>;
@@ -112,11 +116,17 @@ async function start(args: string[], { env, cwd = tmpdir(), before = [] }: RunOp
   return { process: child, ended, stdout: () => output.stdout, stderr: () => output.stderr };
 }
 
-/** For what cannot be told to pick a port and say which. */
+/**
+ * For what cannot be told to pick a port and say which. It is none of those that a kernel gives out by itself: such a
+ * port could be that of another connection before it is listened at.
+ */
 export async function freePort(): Promise<number> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as { port: number };
+  const port = LOWEST_FREE_PORT + randomInt(EPHEMERAL_PORTS - LOWEST_FREE_PORT);
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
+  });
+  if (!isFree) return freePort();
   await new Promise((resolve) => server.close(resolve));
   return port;
 }
