@@ -106,8 +106,9 @@ export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'veri
   return {
     async verify() {
       const { proof, notices } = await readStore(dir, { onProgress });
-      // If a server runs, an incomplete end of the file is a write under way.
-      return { ...proof, notices: notices.length > 0 && (await isServed(dir)) ? [] : notices };
+      // If a server runs, an incomplete end of the file is a write under way. A command cannot be asked.
+      if (notices.length > 0 && (await isServed(dir))) return { ...proof, notices: [] };
+      return { ...proof, notices: notices.map((text) => `${text}, unless a command is writing it just now`) };
     },
     async backup(file) {
       mustHoldStore(dir);

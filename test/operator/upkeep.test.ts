@@ -172,7 +172,8 @@ test('a batch that a server is writing is not called a crash’s by verify', asy
   appendFileSync(at(`data/${file}`), '{"crc":"00000000","batch":3,"n":0,"op":"addP');
   assert.match(await done('verify'), /^notices +none$/m);
   await server.kill();
-  assert.match(await done('verify'), /a crash left this/);
+  // It may as well be the batch of an import that has the store for itself: no socket tells of that one.
+  assert.match(await done('verify'), /a crash left this, and it is dropped, unless a command is writing it just now$/m);
 });
 
 test('a backup goes through a pipe, both ways, and no file is called -', async (t) => {
