@@ -22,33 +22,46 @@ const putsOff = ({ status, code }: RequestRecord) => status === 429 || code === 
 
 type Tries = readonly RequestRecord[];
 
-/**
- * The failed POST that this one sends again, if any; `before`: equal ones. It is the latest under its own key, else the
- * latest of all: after a reply that came, it is a new intention.
- */
-function failedBefore({ at, key }: RequestRecord, before: Tries): RequestRecord | undefined {
-  const counted = before.filter((other) => !putsOff(other));
-  const last = counted.findLast((other) => key !== undefined && other.key === key) ?? counted.at(-1);
-  const isAgain = last !== undefined && isFailure(last) && at >= last.endedAt && at <= last.endedAt + AGAIN_MS;
-  return isAgain ? last : undefined;
+/** The tries of one POST so far: the latest of all that were not put off, and the latest under each key. */
+class Latest {
+  #ofAll: RequestRecord | undefined;
+  readonly #ofKey = new Map<string, RequestRecord>();
+
+  add(one: RequestRecord): void {
+    if (putsOff(one)) return;
+    this.#ofAll = one;
+    if (one.key !== undefined) this.#ofKey.set(one.key, one);
+  }
+
+  /**
+   * The failed POST that this one sends again, if any. It is the latest under its own key, else the latest of all:
+   * after a reply that came, it is a new intention.
+   */
+  failedBefore({ at, key }: RequestRecord): RequestRecord | undefined {
+    const last = (key === undefined ? undefined : this.#ofKey.get(key)) ?? this.#ofAll;
+    const isAgain = last !== undefined && isFailure(last) && at >= last.endedAt && at <= last.endedAt + AGAIN_MS;
+    return isAgain ? last : undefined;
+  }
 }
 
-const comesAgain = ({ key }: RequestRecord, others: Tries) => others.some((other) => other.key === key);
-
-/** An equal POST under a key of its own is an intention of its own once the failed one comes again under its own. */
-function isOwnIntention(tries: Tries, at: number): boolean {
-  const [one, later] = [tries[at], tries.slice(at + 1)];
-  const failed = failedBefore(one, tries.slice(0, at));
-  if (failed === undefined || one.key === undefined || failed.key === undefined || one.key === failed.key) return false;
-  return comesAgain(failed, later) && (!isFailure(one) || comesAgain(one, later));
-}
-
+/** Goes over the equal POSTs once: it is asked for each request, also for those of a flood. */
 export function judgeIdempotency(newest: RequestRecord, before: Tries): Judgement[] {
   if (newest.method !== 'POST') return [];
   const tries = [...before.filter(({ same }) => same === newest.same), newest];
-  const failed = failedBefore(newest, tries.slice(0, -1));
+  const places = new Map(tries.map(({ key }, place) => [key, place]));
+  const comesAgain = ({ key }: RequestRecord, place: number) => places.get(key)! > place;
+  const isKeyKnown = tries.findIndex(({ key }) => key === newest.key) < tries.length - 1;
+  const latest = new Latest();
+  const own: RequestRecord[] = [];
+  let failed: RequestRecord | undefined;
+  for (const [place, post] of tries.entries()) {
+    failed = latest.failedBefore(post);
+    latest.add(post);
+    // An equal POST under a key of its own is an intention of its own once the failed one comes again under its own.
+    if (failed?.key === undefined || post.key === undefined || post.key === failed.key) continue;
+    if (isKeyKnown && comesAgain(failed, place) && (!isFailure(post) || comesAgain(post, place))) own.push(post);
+  }
   const hasItsKey = newest.key !== undefined && newest.key === failed?.key;
-  const own = comesAgain(newest, tries.slice(0, -1)) ? tries.filter((_, at) => isOwnIntention(tries, at)) : [];
   return [
     ...(failed === undefined ? [] : one(hasItsKey ? 'good' : 'bad', newest)),
     ...own.map((of): Judgement => ({ of, is: 'good', by: newest })),

@@ -20,8 +20,8 @@ interface UnderWay {
   one: RequestRecord;
   state: KeyState;
   beganMs: number;
-  /** Aborted when the request has ended. */
-  ended: AbortController;
+  /** Aborted when the request has ended. Made where somebody waits for it: it takes longer than all else here. */
+  ended?: AbortController;
 }
 
 export class Recorder {
@@ -91,13 +91,14 @@ export class Recorder {
     state.hasBanBegun = false;
     state.host = shownTarget(headers.host ?? '') || state.host;
     state.history.begin(one);
-    this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now(), ended: new AbortController() });
+    this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now() });
     this.#connections.get(req.from)!.underWay.add(exchange);
   }
 
   /** Aborted when nobody waits for the reply any more. */
   signalOf(exchange: Exchange): AbortSignal | undefined {
-    return this.#underWay.get(exchange)?.ended.signal;
+    const underWay = this.#underWay.get(exchange);
+    return underWay && (underWay.ended ??= new AbortController()).signal;
   }
 
   /** Called when the reply, or a fault in its place, is about to leave. */
@@ -139,7 +140,7 @@ export class Recorder {
     if (isLost) one.waitUntil = undefined;
     if (isLost && res.socket === null) one.status = null; // its turn on the connection never came
     state.history.end(one);
-    underWay.ended.abort();
+    underWay.ended?.abort();
   }
 
   /** A 429 gives the end of its window in two headers, each rounded up by itself: a client may keep to either. */

@@ -393,6 +393,36 @@ for (const { id } of CHECKS) {
   });
 }
 
+test('a request of a flood is judged in a time that grows with the record, not with its square', () => {
+  const same = (i: number) => ({ same: 'same', connection: i, connectedAt: 0, opens: false });
+  const floods = {
+    'refused, over': range(600, (i) => refused(i / 1_000, 0, same(i % 50))),
+    'POSTs, lost': range(600, (i) => post(i / 1_000, { ...lost, ...same(i % 50) })),
+    'POSTs, lost, a connection each': range(600, (i) => post(i / 1_000, { ...lost, ...same(i) })),
+  };
+  for (const [name, rows] of Object.entries(floods)) {
+    const requests = history(...rows);
+    for (const { judge = () => [] } of CHECKS.flatMap(({ rules }) => rules)) {
+      /** The least of several, in µs for as many requests: the machine may be busy. */
+      const microsOf = (before: number) => {
+        const known = requests.slice(-1 - before, -1);
+        const once = () => {
+          const began = process.cpuUsage();
+          for (let i = 0; i < 30; i++) judge(requests.at(-1)!, known);
+          const { user, system } = process.cpuUsage(began);
+          return user + system;
+        };
+        return Math.min(...range(8, once));
+      };
+      const [few, many] = [microsOf(75), microsOf(600)];
+      assert.ok(
+        many < 25 * Math.max(few, 100),
+        `${name}, ${judge.name}: ${few} µs after 75 requests, ${many} after 600`,
+      );
+    }
+  }
+});
+
 /** The grade of a client of which some checks were bad once, some unseen, and all others good. */
 function graded(bad: string[], unseen: string[] = []): Grade {
   const tallies = new Tallies();
