@@ -49,7 +49,7 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-const found = Object.entries(CASES).map(([name, change]) => {
+function grown(name: string, change: (i: number) => Change) {
   const state = new State();
   if (name === 'orders') {
     const columns = {
@@ -61,7 +61,13 @@ const found = Object.entries(CASES).map(([name, change]) => {
   }
   const [heap, bytes] = [heapUsed(), state.bytes.total];
   for (let i = 0; i < ROWS; i++) state.apply([change(i)]);
-  const grown = heapUsed() - heap;
-  return [name, grown / ROWS, (state.bytes.total - bytes) / ROWS, state.counts().pets];
+  const measured = heapUsed() - heap;
+  return { measured: measured / ROWS, estimated: (state.bytes.total - bytes) / ROWS, rows: state.counts() };
+}
+
+const found = Object.entries(CASES).map(([name, change]) => {
+  const [first, second] = [grown(name, change), grown(name, change)];
+  // What else is on the heap now and then, such as code that was compiled meanwhile, only adds.
+  return [name, Math.min(first.measured, second.measured), first.estimated];
 });
 process.stdout.write(JSON.stringify(found));
