@@ -77,6 +77,7 @@ export class Gate {
 
   #tellLimits(exchange: Exchange, caller: ApiKey, decision: Decision): Reply | undefined {
     exchange.caller = caller;
+    exchange.req.from.hasShownKey = true;
     exchange.limits = keyLimits(decision);
     if (decision.verdict === 'admitted') return undefined;
     exchange.resetsAt = resetOf(decision);

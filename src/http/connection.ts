@@ -3,7 +3,7 @@ import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { muteBody } from './private.ts';
-import type { UnwantedReads } from './unwanted.ts';
+import type { PipelinedBegins, UnwantedReads } from './turns.ts';
 
 /** The most requests of one connection without a complete reply. No browser pipelines; load generators send 16. */
 const MAX_UNANSWERED = 24;
@@ -48,6 +48,7 @@ interface ConnectionOwner {
   unsent: number;
   readonly areFull: boolean;
   readonly unwanted: UnwantedReads;
+  readonly pipelined: PipelinedBegins;
   /** True when the service is stopping, and its time for that is over. */
   readonly isOverdue: boolean;
   begin(res: Outgoing): void;
@@ -76,6 +77,8 @@ export class Connection {
   readonly openedAt: number;
   /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
+  /** True when one of its requests has come with a valid key, within its limits or not: it pipelines as it likes. */
+  hasShownKey = false;
   /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
   /** Since when it is not; at first, when it was opened. */
@@ -100,6 +103,7 @@ export class Connection {
   readonly #beginWaiting = () => {
     while (this.#waiting.length > 0 && this.#mayBegin(this.#waiting[0])) {
       if (this.isEnding || this.socket.destroyed) this.#waiting.length = 0;
+      else if (!this.hasShownKey && !this.owner.pipelined.mayBegin(this.#beginWaiting)) return;
       else this.owner.begin(this.#waiting.shift() as Outgoing);
     }
   };

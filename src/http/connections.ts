@@ -4,7 +4,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { onceAMinute } from '../clock.ts';
 import { type Body, Connection, type Outgoing } from './connection.ts';
-import { UnwantedReads } from './unwanted.ts';
+import { PipelinedBegins, UnwantedReads } from './turns.ts';
 
 /** The maximum, unless the process has fewer descriptors. */
 export const MAX_CONNECTIONS = 10_000;
@@ -69,6 +69,7 @@ export class Connections {
   readonly server: Server;
   readonly open = new Set<Connection>();
   readonly unwanted = new UnwantedReads();
+  readonly pipelined = new PipelinedBegins();
   readonly refused: Refused = { maximum: 0, address: 0, pressure: 0, system: 0 };
   unanswered = 0;
   unsent = 0;

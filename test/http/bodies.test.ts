@@ -9,7 +9,7 @@ import type { ApiError } from '../../src/http/errors.ts';
 import type { Incoming } from '../../src/http/messages.ts';
 import { endingFor, errorReply, NO_CONTENT, send } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
-import { UnwantedReads } from '../../src/http/unwanted.ts';
+import { UnwantedReads } from '../../src/http/turns.ts';
 import { memoryInUse } from '../memory.ts';
 import { assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';

@@ -1,8 +1,13 @@
 /** Requests on one connection: none overtakes a write, and none but reads are under way together (RFC 9112, 9.3.2). */
 import assert from 'node:assert/strict';
-import net from 'node:net';
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { Outgoing } from '../../src/http/connection.ts';
+import type { Incoming } from '../../src/http/messages.ts';
+import { endingFor, NO_CONTENT, send } from '../../src/http/reply.ts';
+import { createServer } from '../../src/http/server.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { exchange, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
@@ -81,4 +86,37 @@ test('a body that comes whole while its request waits is read, and one of a clie
   const last = await exchange(port, addPet() + addPet(), { replies: 2 });
   assert.deepEqual(told(last), ['201 keep-alive', '201 keep-alive']);
   assert.equal(store.read.counts().pets, 3, 'the first and the last two');
+});
+
+test('of pipelined requests sixteen are begun in a turn, unless their connection has shown a key', async (t) => {
+  const REQUESTS = 24;
+  const CONNECTIONS = 20;
+  const about = { id: 'x', limits: '', date: 'now', ending: endingFor(5), extra: [] };
+  for (const hasShownKey of [false, true]) {
+    let [begun, most] = [0, 0];
+    const handle = (req: Incoming, res: Outgoing) => {
+      if (begun++ === 0) setImmediate(() => ([most, begun] = [Math.max(most, begun), 0]));
+      req.from.hasShownKey = hasShownKey;
+      req.decide(res);
+      send(req, res, NO_CONTENT, about);
+    };
+    const connections = createServer({ handle, refuse: () => {} });
+    const { server } = connections;
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => server.close());
+    const { port } = server.address() as AddressInfo;
+    const clients = Array.from({ length: CONNECTIONS }, () => net.connect(port, '127.0.0.1'));
+    while (connections.open.size < CONNECTIONS) await wait(1);
+    const packet = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(REQUESTS);
+    const answered = clients.map(async (client) => {
+      client.write(packet);
+      let text = '';
+      while (text.split('HTTP/1.1 204').length <= REQUESTS) text += (await once(client, 'data'))[0];
+      client.destroy();
+    });
+    await Promise.all(answered);
+    // The first request of each packet is behind no other.
+    if (hasShownKey) assert.ok(most > 16 + CONNECTIONS, `${most}`);
+    else assert.ok(most <= 16 + CONNECTIONS, `${most}`);
+  }
 });

@@ -1,0 +1,55 @@
+/**
+ * What connections do in turn, so that no turn of the event loop is long. A turn accepts only one connection: if every
+ * turn read from all sockets whose bytes nobody wants, or began all pipelined requests, a client that has just come
+ * would wait long behind a few dozen of them.
+ */
+import type { Socket } from 'node:net';
+
+/** The most sockets that are read in one turn. */
+const MAX_UNWANTED_READ_AT_ONCE = 4;
+/** The most sockets that wait for their turn: each of them keeps a packet in memory meanwhile. */
+const MAX_UNWANTED_WAITING = 256;
+
+/** The most requests that are begun in one turn behind others of their connections, where none has come with a key. */
+const MAX_PIPELINED_AT_ONCE = 16;
+
+export class UnwantedReads {
+  readonly #waiting: Socket[] = [];
+  readonly #readSome = () => {
+    for (const socket of this.#waiting.splice(0, MAX_UNWANTED_READ_AT_ONCE)) socket.resume();
+    if (this.#waiting.length > 0) setImmediate(this.#readSome);
+  };
+
+  /** True if the caller must pause this socket, which was just read from: here it is resumed in its turn. */
+  takesTurns(socket: Socket): boolean {
+    if (this.#waiting.length >= MAX_UNWANTED_WAITING) return false;
+    if (this.#waiting.push(socket) === 1) setImmediate(this.#readSome);
+    return true;
+  }
+}
+
+export class PipelinedBegins {
+  #left = MAX_PIPELINED_AT_ONCE;
+  #endOfTurn: NodeJS.Immediate | undefined;
+  readonly #waiting = new Set<() => void>();
+  readonly #nextTurn = () => {
+    this.#left = MAX_PIPELINED_AT_ONCE;
+    this.#endOfTurn = undefined;
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const goOn of waiting) goOn();
+  };
+
+  /** True if one more request may begin in this turn. Otherwise `goOn` is called in a later one. */
+  mayBegin(goOn: () => void): boolean {
+    // By itself the end of the turn is no reason to begin another: a turn without anything to do would cost as much.
+    this.#endOfTurn ??= setImmediate(this.#nextTurn).unref();
+    if (this.#left === 0) {
+      this.#endOfTurn.ref();
+      this.#waiting.add(goOn);
+      return false;
+    }
+    this.#left--;
+    return true;
+  }
+}
