@@ -70,7 +70,7 @@ export const GALLERY: readonly Exhibit[] = [
   },
   {
     ...{ name: 'waits after a 429 with that operation alone', manner: { holds: 'its operation' } },
-    errand: (client) => Promise.all([errand(client), shapes.polls(client)]),
+    errand: shapes.polled(errand),
     ...{ grade: 'D', fails: ['retry_after'] },
   },
   {

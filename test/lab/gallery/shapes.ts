@@ -66,13 +66,16 @@ export const bansItself: Shape = async (_, { origin, key }) => {
   client.close();
 };
 
-/** Beside the errand it asks for something else, four times a second. */
-export async function polls(client: GalleryClient): Promise<void> {
-  for (let n = 0; n < 60; n++) {
-    await client.ask('GET', '/v1/categories').catch(() => {});
-    await delay(250);
-  }
-}
+/** As long as the errand takes, which is longer on a busy machine: beside it the categories, four times a second. */
+export const polled = (errand: Errand): Shape => {
+  return async (client) => {
+    let isDone = false;
+    const polls = async () => {
+      for (; !isDone; await delay(250)) await client.ask('GET', '/v1/categories').catch(() => {});
+    };
+    await Promise.all([errand(client).finally(() => (isDone = true)), polls()]);
+  };
+};
 
 /** Beside the errand, eight new connections every second. */
 export const waves = (errand: Errand): Shape => {
