@@ -33,7 +33,7 @@ export function excerpt(text: string): string {
 const KEY = /(ps_(?:live|test)_)[0-9A-Za-z]{8,}/g;
 export const HIDDEN = '[hidden]';
 
-/** Most of a key is as good as all of it: its last characters are a checksum of the others. */
+/** Hides keys, and also a key whose end is missing: its last characters can be computed from the others. */
 export const withoutKeys = (text: string): string => text.replace(KEY, `$1${HIDDEN}`);
 
 /**

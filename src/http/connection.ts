@@ -81,7 +81,7 @@ export class Connection {
   hasShownKey = false;
   /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
-  /** Since when it is not; at first, when it was opened. */
+  /** When the connection was last found not to be trusted, or before that, when it was opened. */
   strangerSince: number;
   readonly owner: ConnectionOwner;
   /** Requests in `pending` that must wait until earlier replies are decided. */

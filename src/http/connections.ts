@@ -19,8 +19,8 @@ const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 /** Where `maxConnections` is below `MAX_CONNECTIONS`: the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
 /**
- * When more than this share of the maximum is open, each new connection ends the oldest that has shown no valid key, if
- * that is older than `PRESSURE_MS`. Above `CROWD` its age does not matter.
+ * When more than this share of the maximum is open, each new connection ends a stranger, a connection that is not
+ * trusted, if one has been a stranger for `PRESSURE_MS`. Above `CROWD` that time does not matter.
  */
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
@@ -152,7 +152,10 @@ export class Connections {
     else this.#ofAddress.set(address, left);
   }
 
-  /** Ends a stranger that has been one since `since` or before: the oldest that waits for no reply, else the oldest. */
+  /**
+   * Ends a connection that has been a stranger since `since` or before: of those that wait for no reply, if there are
+   * any, else of all, the one that has been so for longest.
+   */
   #endStranger(since: number): void {
     let ended: Connection | undefined;
     for (const stranger of this.#strangers) {
@@ -169,8 +172,8 @@ export class Connections {
   }
 
   /**
-   * Called when that of a connection has changed. A refusal costs nothing, so one key could keep all connections if it
-   * had not to be within its limits, and not banned.
+   * Called when a connection becomes trusted, or is no longer. A refused request costs its key nothing: if a key that
+   * is banned, or beyond its limits, made its connections trusted, it could keep all connections of the server.
    */
   trust(connection: Connection, isTrusted: boolean): void {
     connection.isTrusted = isTrusted;

@@ -1,7 +1,7 @@
 /**
- * What connections do in turn, so that no turn of the event loop is long. A turn accepts only one connection: if every
- * turn read from all sockets whose bytes nobody wants, or began all pipelined requests, a client that has just come
- * would wait long behind a few dozen of them.
+ * What connections do in turn, so that no turn of the event loop is long. A turn accepts only one connection, so a
+ * client behind a few dozen others that connect waits for a few dozen turns. That would be long if each turn read from
+ * all sockets whose bytes nobody wants, or began all pipelined requests.
  */
 import type { Socket } from 'node:net';
 
@@ -10,7 +10,7 @@ const MAX_UNWANTED_READ_AT_ONCE = 4;
 /** The most sockets that wait for their turn: each of them keeps a packet in memory meanwhile. */
 const MAX_UNWANTED_WAITING = 256;
 
-/** The most requests that are begun in one turn behind others of their connections, where none has come with a key. */
+/** The most pipelined requests that are begun in one turn, of all connections that have not shown a valid key yet. */
 const MAX_PIPELINED_AT_ONCE = 16;
 
 export class UnwantedReads {
@@ -42,7 +42,7 @@ export class PipelinedBegins {
 
   /** True if one more request may begin in this turn. Otherwise `goOn` is called in a later one. */
   mayBegin(goOn: () => void): boolean {
-    // By itself the end of the turn is no reason to begin another: a turn without anything to do would cost as much.
+    // `unref`: while no request waits, this alone makes the loop begin no further turn, which would do nothing.
     this.#endOfTurn ??= setImmediate(this.#nextTurn).unref();
     if (this.#left === 0) {
       this.#endOfTurn.ref();

@@ -51,13 +51,13 @@ export interface Category {
 /** `by`: the key that set it last, to whose share its bytes count. A category of a seed counts to nobody's share. */
 export type KeptCategory = Category & { by?: string };
 
-/** The most slots that the limiter's arrays hold. A repair, which skips a million of them, must not go beyond. */
+/** The most slots that the limiter's array holds. A repair, which skips a million of them, must not go beyond. */
 export const MAX_SLOTS = 2 ** 24;
 
 export interface ApiKey {
   /** `k1`, `k2`, …: in order of creation, never given twice. */
   id: string;
-  /** 0, 1, 2, …: the key's place in the limiter's arrays. Like ids, never given twice. */
+  /** 0, 1, 2, …: the key's place in the limiter's array. Like ids, never given twice. */
   slot: number;
   name: string;
   plan: Plan;
