@@ -33,7 +33,7 @@ type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void>
 
 /** A server on the seed, and a browser: both are there while the tests of this file run. */
 export function stage(...options: string[]) {
-  const live = { origin: '', key: '', operate, open };
+  const live = { origin: '', key: '', operate, open, enter };
   const ends: (() => Promise<unknown>)[] = [];
   let data: string;
   let browser: Awaited<ReturnType<typeof chromium.launch>>;
@@ -64,6 +64,13 @@ export function stage(...options: string[]) {
     const watched = new Watched(await context.newPage(), live.origin);
     await prepare?.(watched.page);
     await watched.page.goto(`${live.origin}/`);
+    return watched;
+  }
+  /** Opens the console and uses the first key in it: the animals are there. */
+  async function enter(): Promise<Watched> {
+    const watched = await open();
+    await watched.useKey(live.key);
+    await watched.rowOf('Bello').waitFor();
     return watched;
   }
   return live;

@@ -39,10 +39,8 @@ describe('the console under a hurried hand', { skip }, () => {
     await page.keyboard.up('Enter');
   };
   before(async () => {
-    ui = await live.open();
+    ui = await live.enter();
     page = ui.page;
-    await ui.useKey(live.key);
-    await ui.rowOf('Bello').waitFor();
   });
   after(() => ui?.close());
 

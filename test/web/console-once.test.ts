@@ -30,10 +30,8 @@ describe('the console, once and truly', { skip }, () => {
     return all.filter((one) => one.name === name).length;
   };
   before(async () => {
-    ui = await live.open();
+    ui = await live.enter();
     page = ui.page;
-    await ui.useKey(live.key);
-    await ui.rowOf('Bello').waitFor();
   });
   after(() => ui?.close());
 

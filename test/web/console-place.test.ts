@@ -36,10 +36,8 @@ describe('the place of who uses the console', { skip }, () => {
       await route.continue();
     });
   before(async () => {
-    ui = await live.open();
+    ui = await live.enter();
     page = ui.page;
-    await ui.useKey(live.key);
-    await ui.rowOf('Bello').waitFor();
   });
   after(() => ui?.close());
 

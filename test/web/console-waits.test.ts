@@ -106,9 +106,7 @@ describe('the lab on the console', { skip }, () => {
   let ui: Watched;
   const part = (name: string) => ui.page.getByRole('region', { name, exact: true });
   before(async () => {
-    ui = await live.open();
-    await ui.useKey(live.key);
-    await ui.rowOf('Bello').waitFor();
+    ui = await live.enter();
     await ui.view('Lab');
   });
   after(() => ui?.close());
