@@ -147,14 +147,20 @@ export class Database {
   }
 
   async query(text: string): Promise<Row[]> {
-    const client = new pg.Client({ host: '127.0.0.1', port: this.port, user: 'petstore', database: 'postgres' });
-    client.on('error', () => {});
+    const client = await this.client();
     try {
-      await client.connect();
       return (await client.query(text)).rows;
     } finally {
       await client.end().catch(() => {});
     }
+  }
+
+  /** A connection of the caller's own, which the caller ends. */
+  async client(): Promise<pg.Client> {
+    const client = new pg.Client({ host: '127.0.0.1', port: this.port, user: 'petstore', database: 'postgres' });
+    client.on('error', () => {});
+    await client.connect();
+    return client;
   }
 
   async reload(settings: Record<string, string | number>): Promise<void> {

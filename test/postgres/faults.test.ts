@@ -6,14 +6,18 @@ import path from 'node:path';
 import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
+import { Link } from '../../src/postgres/link.ts';
+import { serverOf } from '../../src/postgres/server.ts';
+import { openSchema } from '../../src/postgres/tables.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { command, program, serving, temporary } from '../program.ts';
 import { checked, pet } from '../store/opened.ts';
 import { Database, missing } from './database.ts';
 import { addPet, RICH, replica, setKey, until } from './replicas.ts';
 
-/** Each way in turn: SIGTERM, SIGKILL, the end of its backend. */
-const RESTORES = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 10 : 3;
+/** Each way in turn: SIGTERM, SIGKILL, the end of its backend. The first of each way surely comes in the middle. */
+const RESTORES = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 12 : 6;
+const HELD_RESTORES = 3;
 const RESTORED = 7_000;
 /** So long a restore of them takes, about, once it has begun to write. */
 const MOMENT_MS = 60;
@@ -133,6 +137,16 @@ describe('faults of the database', { skip: missing }, () => {
     assert.equal(await addPet(again.store, 'second'), 2);
   });
 
+  /** Makes an empty store of which one table is locked until what this returns is called. */
+  async function heldTable(server: Database, schema: string, table: string): Promise<() => Promise<void>> {
+    const link = new Link(serverOf(server.url(schema)), 'test');
+    await openSchema(link, schema);
+    link.close();
+    const holder = await server.client();
+    await holder.query(`BEGIN; LOCK TABLE "${schema}".${table}`);
+    return () => holder.end();
+  }
+
   it(`a restore is ended, or its backend, ${RESTORES} times: whole or nothing, and typed again it completes`, async (t) => {
     const [primary, standby] = servers;
     const { replicas } = await replicated(t, 'FIRST 1 (standby1)');
@@ -141,24 +155,30 @@ describe('faults of the database', { skip: missing }, () => {
     const backup = path.join(await temporary(t), 'backup');
     const { digest } = await replicas[1].upkeep.backup(backup);
     const [file, ...words] = await command();
-    const at = "FROM pg_stat_activity WHERE application_name LIKE 'petstore restore%' AND xact_start IS NOT NULL";
+    const restoring =
+      "FROM pg_stat_activity WHERE application_name LIKE 'petstore restore%' AND xact_start IS NOT NULL";
     const ends = { SIGTERM: 0, SIGKILL: 0, backend: 0 };
     let [whole, nothing] = [0, 0];
     for (let n = 0; n < RESTORES; n++) {
       const target = `restored_${n}`;
+      // Its animals are written by then, and the allowances, which a restore writes last, have to wait.
+      const isHeld = n < HELD_RESTORES;
+      const release = isHeld ? await heldTable(primary, target, 'limits') : undefined;
+      const at = isHeld ? `${restoring} AND wait_event_type = 'Lock'` : restoring;
       const how = (Object.keys(ends) as (keyof typeof ends)[])[n % 3];
       const child = spawn(file, [...words, 'restore', backup, '--store', primary.url(target, standby)]);
       const ended = once(child, 'close');
       await until(async () => child.exitCode !== null || (await primary.query(`SELECT 1 ${at}`)).length > 0);
-      await wait(MOMENT_MS * Math.random());
+      if (!isHeld) await wait(MOMENT_MS * Math.random());
       if (how === 'backend') await primary.query(`SELECT pg_terminate_backend(pid) ${at}`);
       else child.kill(how);
       await ended;
+      await release?.();
       ends[how]++;
       await addPet(replicas[n % 2].store, 'beside'); // which nothing of this disturbs
       const again = await program(['restore', backup, '--store', primary.url(target, standby), '--json']);
       const isDone = again.exit === 0;
-      assert.ok(isDone || /is not empty/.test(again.stderr), again.stderr);
+      assert.ok(isDone || (!isHeld && /is not empty/.test(again.stderr)), again.stderr);
       if (isDone) nothing++;
       else whole++;
       for (const host of [primary.url(target, standby), primary.url(target)]) {
@@ -168,7 +188,6 @@ describe('faults of the database', { skip: missing }, () => {
       }
     }
     t.diagnostic(`${JSON.stringify(ends)}: ${nothing} times nothing, ${whole} times all`);
-    assert.ok(nothing > 0, 'none was ended in the middle');
     await Promise.all(replicas.map(({ limiter }) => limiter.fresh()));
     assert.deepEqual(checked(replicas[0].store), checked(replicas[1].store));
   });
