@@ -12,7 +12,7 @@ import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
 import { after } from './after.ts';
 import { toApiError } from './api-errors.ts';
-import { type Asked, asAsked, decide } from './asked.ts';
+import { type Asked, asAsked, asReply, decide } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import { type Answered, beginExchange, type Exchange, factsOf, type LabHook } from './exchange.ts';
@@ -74,7 +74,7 @@ export class App {
   readonly #cors: string[];
   readonly #ending: string;
   readonly #checkHost: HostCheck;
-  readonly #date = newest((second) => new Date(second * 1000).toUTCString());
+  readonly #date = newest((second) => `Date: ${new Date(second * 1000).toUTCString()}\r\n`);
   readonly #requestId = requestIds();
   #services: Services | undefined;
   #draining = false;
@@ -176,7 +176,7 @@ export class App {
     return readBody(req, res).then((body) => {
       const { callers, elsewhere, lab, store } = this.#services as Services;
       if (lab !== undefined) exchange.body = body; // without a lab, the body is freed before the write is durable
-      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body));
+      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body)).then(asReply);
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.gate.writer({ authorization, caller: caller.id }, callers, store);
       return this.#callHandler(exchange, endpoint, { ...reading, idempotencyKey, body, write });

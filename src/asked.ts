@@ -1,6 +1,6 @@
 /** A write request whose caller was admitted, as plain data, so that one thread can pass it to another. */
 import type { Exchange } from './exchange.ts';
-import type { Reply } from './http/reply.ts';
+import { Reply } from './http/reply.ts';
 import { ENDPOINTS } from './routes.ts';
 import type { Call, ReadCall, Shop } from './shop/call.ts';
 import type { ApiKey } from './store/model.ts';
@@ -22,6 +22,11 @@ export function asAsked({ id, req, endpoint }: Exchange, { caller, param, query 
   const conditions = { 'if-match': match, 'if-none-match': noneMatch };
   const called = { endpoint: endpoint!.name, caller: caller.id, param, query, conditions, body: text };
   return { requestId: id, ...called, authorization, idempotencyKey };
+}
+
+/** A reply that came from another thread: as plain data. */
+export function asReply({ status, headers, body, etag }: Reply): Reply {
+  return new Reply(status, headers, body, etag);
 }
 
 /** Calls the handler of the request, as if it had come to this thread. */

@@ -1,12 +1,19 @@
-/** The rate-limit headers, as lines of a response head. */
+/** The rate-limit headers, as lines of a response head: each text begins with the end of the line before it. */
 import type { Allowance } from './access/addresses.ts';
 import type { Decision } from './access/limits.ts';
 import { digits, newest } from './digits.ts';
 
-/** Parts that seldom differ from one reply to the next: the newest text of each is cached. */
-const policyOf = newest((perMinute, perDay) => `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`);
+/**
+ * Parts that seldom differ from one reply to the next: the newest text of each is cached. They are as long as can be,
+ * since a text of few long parts is put together and sent faster than one of many short ones.
+ */
+const limitOf = newest((limit) => `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
+const resetLine = newest((reset) => `\r\nX-RateLimit-Reset: ${reset}`);
+const policyOf = newest((perMinute, perDay) => {
+  return `\r\nRateLimit-Policy: "minute";q=${perMinute};w=60, "day";q=${perDay};w=86400\r\nRateLimit: "minute";r=`;
+});
 const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
-const endOf = newest((dayLeft) => `;t=${dayLeft}`);
+const endOf = newest((dayLeft) => `;t=${dayLeft}\r\n`);
 
 /**
  * The limit headers of a caller with a key: the window that binds, and the policy and state of both windows. During a
@@ -15,12 +22,10 @@ const endOf = newest((dayLeft) => `;t=${dayLeft}`);
 export function keyLimits(decision: Decision): string {
   const { at, minute, day, binding, verdict } = decision;
   const shown = decision[binding];
-  const isBanned = verdict === 'banned';
+  const remaining = digits(verdict === 'banned' ? 0 : shown.remaining);
+  const first = limitOf(shown.limit) + remaining + resetLine(resetOf(decision)) + policyOf(minute.limit, day.limit);
   const middle = middleOf(secondsLeft(minute.endsAt, at));
-  const end = endOf(secondsLeft(day.endsAt, at));
-  const state = `"minute";r=${digits(minute.remaining)}${middle}${digits(day.remaining)}${end}`;
-  const remaining = isBanned ? 0 : shown.remaining;
-  return headLines(shown.limit, remaining, resetOf(decision), policyOf(minute.limit, day.limit), state);
+  return first + digits(minute.remaining) + middle + digits(day.remaining) + endOf(secondsLeft(day.endsAt, at));
 }
 
 /** The value of X-RateLimit-Reset, in Unix seconds: the end of the window that binds, or of a ban. */
@@ -31,13 +36,9 @@ export function resetOf(decision: Decision): number {
 
 /** The limit headers of an address: how many refusals, or large pages, it has left. */
 export function addressLimits({ at, limit, remaining, endsAt }: Allowance, name = 'address'): string {
-  const state = `"${name}";r=${remaining};t=${secondsLeft(endsAt, at)}`;
-  return headLines(limit, remaining, Math.ceil(endsAt / 1000), `"${name}";q=${limit};w=60`, state);
-}
-
-function headLines(limit: number, remaining: number, reset: number, policy: string, state: string): string {
-  return `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${digits(remaining)}\r\nX-RateLimit-Reset: ${reset}\r\n\
-RateLimit-Policy: ${policy}\r\nRateLimit: ${state}\r\n`;
+  const policy = `RateLimit-Policy: "${name}";q=${limit};w=60`;
+  const state = `RateLimit: "${name}";r=${remaining};t=${secondsLeft(endsAt, at)}`;
+  return `${limitOf(limit)}${remaining}${resetLine(Math.ceil(endsAt / 1000))}\r\n${policy}\r\n${state}\r\n`;
 }
 
 function secondsLeft(endsAt: number, at: number): number {

@@ -6,11 +6,11 @@ import { underConditions } from './http/conditions.ts';
 import { preflight } from './http/cors.ts';
 import { ApiError, methodNotAllowed, nothingThere } from './http/errors.ts';
 import type { Incoming } from './http/messages.ts';
-import { errorReply, jsonReply, prepared, type Reply } from './http/reply.ts';
+import { errorReply, jsonReply, type Reply } from './http/reply.ts';
 import { checkTargetAndExpect } from './http/request.ts';
 
-const HEALTHY = prepared(jsonReply(200, '{"status":"ok"}'));
-const READY = prepared(jsonReply(200, '{"status":"ready"}'));
+const HEALTHY = jsonReply(200, '{"status":"ok"}');
+const READY = jsonReply(200, '{"status":"ready"}');
 const ALLOW = 'GET, HEAD, OPTIONS';
 
 export type Unready = 'is starting' | 'is shutting down' | 'waits for its store';

@@ -8,7 +8,7 @@ import { hash } from 'node:crypto';
 import { excerpt } from '../quoting.ts';
 import { ApiError } from './errors.ts';
 import type { RequestHeaders } from './headers.ts';
-import { jsonReply, prepared, type Reply, type TaggedReply } from './reply.ts';
+import { jsonReply, prepared, Reply, type TaggedReply } from './reply.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
 const TAG_CHARS = 22;
@@ -27,7 +27,8 @@ export const etagOf = (content: string): string => `"${hash('sha256', content, '
 /** A reply to GET. `link` is part of the tag's content: so a 304 never hides that a next page has come or gone. */
 export function taggedReply(text: string, headers: string[] = [], link = ''): TaggedReply {
   const etag = etagOf(text + link);
-  return { ...jsonReply(200, text, [...headers, 'ETag', etag]), etag };
+  const { status, headers: all, body } = jsonReply(200, text, [...headers, 'ETag', etag]);
+  return new Reply(status, all, body, etag);
 }
 
 /** The reply to a GET under the request's conditions: `reply`, or a 304 in its place. Throws 412. */
@@ -80,5 +81,5 @@ const failed = (why: string) => new ApiError('precondition_failed', `${why}: not
 /** The 304 in place of a reply: without the body, and without the `Content-` headers, which describe it. */
 function unchanged({ headers, etag }: Reply): Reply {
   const about = headers.filter((_, at) => !/^content-/i.test(headers[at - (at % 2)]));
-  return { status: 304, headers: about, body: '', etag };
+  return new Reply(304, about, '', etag);
 }

@@ -1,6 +1,6 @@
 /** CORS: pages of another origin may use the service only if the operator allows it. They see all its headers. */
 import type { Incoming } from './messages.ts';
-import type { Reply } from './reply.ts';
+import { noContent, type Reply } from './reply.ts';
 import { checkTargetAndExpect, JSON_TYPE } from './request.ts';
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
@@ -21,5 +21,5 @@ export function preflight(req: Incoming, allow: string, origin: string | undefin
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
   const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
   const patch = allow.includes('PATCH') ? ['Accept-Patch', JSON_TYPE] : [];
-  return { status: 204, headers: ['Allow', allow, ...patch, ...cors], body: '' };
+  return noContent(['Allow', allow, ...patch, ...cors]);
 }

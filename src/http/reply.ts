@@ -6,25 +6,39 @@ import type { Incoming } from './messages.ts';
 import { CAN_END_WHOLE, endWhole } from './private.ts';
 import { expectOf, isEmpty } from './request.ts';
 
-export interface Reply {
-  status: number;
+/**
+ * A class, so that all replies have one shape: V8 finds a field of a known shape at once, and must search for it in an
+ * object that was put together in another way.
+ */
+export class Reply<Etag extends string | undefined = string | undefined> {
+  readonly status: number;
   /** Headers of this reply alone. Flat: name, value, name, value. */
-  headers: string[];
+  readonly headers: string[];
   /** The body, one character for each byte (`latin1`), so that head and body are sent as one string. */
   body: string;
+  /** Present if the client may store this reply, and revalidate it. */
+  readonly etag: Etag;
   /** The text of `headers`, if the reply is `prepared`. */
-  lines?: string;
-  /** The ETag; present if the client may store this reply, and revalidate it. */
-  etag?: string;
+  lines: string | undefined = undefined;
+  /** All that follows the Date when a prepared reply is sent as one string: made when it is first sent. */
+  tail: string | undefined = undefined;
   /** The 304 that may be sent instead, made when it is first needed. */
-  unchanged?: Reply;
+  unchanged: Reply | undefined = undefined;
+
+  constructor(status: number, headers: string[], body: string, etag: Etag) {
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+    this.etag = etag;
+  }
 }
 
 /** The parts of a reply's head that depend on the request. */
 export interface About {
   id: string;
-  /** The header lines of the caller's limits, as they are sent. */
+  /** The header lines of the caller's limits, as they are sent, after the end of the line before them. */
   limits: string;
+  /** The header line `Date`, with its end. */
   date: string;
   /** The end of the head, made by `endingFor`. */
   ending: string;
@@ -33,15 +47,21 @@ export interface About {
 }
 
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
+/** By status: the first line of a reply, and its next header up to the value. */
+const STARTS: string[] = [];
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 /** The end of a head: the connection stays open, unused for at most `seconds`. */
 export const endingFor = (seconds: number) => `Connection: keep-alive\r\nKeep-Alive: timeout=${seconds}\r\n\r\n`;
 
 /** A reply to GET: it has an ETag. */
-export type TaggedReply = Reply & { etag: string };
+export type TaggedReply = Reply<string>;
 
-export const NO_CONTENT: Reply = { status: 204, headers: [], body: '' };
+export const NO_CONTENT = noContent();
+
+export function noContent(headers: string[] = []): Reply {
+  return new Reply(204, headers, '', undefined);
+}
 
 export function jsonReply(status: number, body: string, headers: string[] = []): Reply {
   return withBody(status, JSON_UTF_8, body, headers);
@@ -50,7 +70,7 @@ export function jsonReply(status: number, body: string, headers: string[] = []):
 export function withBody(status: number, type: string, text: string, headers: string[] = []): Reply {
   const length = Buffer.byteLength(text);
   const body = length === text.length ? text : Buffer.from(text).toString('latin1');
-  return { status, headers: ['Content-Type', type, 'Content-Length', String(length), ...headers], body };
+  return new Reply(status, ['Content-Type', type, 'Content-Length', String(length), ...headers], body, undefined);
 }
 
 export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | 'message' | 'headers'>): Reply {
@@ -58,18 +78,41 @@ export function errorReply({ code, message, headers }: Pick<ApiError, 'code' | '
   return jsonReply(status, JSON.stringify({ code, message, status }), headers);
 }
 
-/** A reply that will be sent more than once: its lines are put together now. */
+/** A reply that one App sends more than once: its lines are put together now, the rest when it is first sent. */
 export function prepared<R extends Reply>(reply: R): R {
-  // Through a Buffer: V8 keeps concatenated strings as a tree (a rope), which would be walked each time it is sent.
-  reply.lines = Buffer.from(linesOf(reply.headers), 'latin1').toString('latin1');
+  reply.lines = flat(linesOf(reply.headers));
   return reply;
 }
 
+/** The same text in one piece: V8 keeps concatenated strings as a tree (a rope), which is walked for each sending. */
+const flat = (latin1: string) => Buffer.from(latin1, 'latin1').toString('latin1');
+
 /** The head of a reply without the headers of the connection. */
-function headOf({ status, headers, lines, etag }: Reply, { id, limits, date, extra }: About): string {
-  const safety = etag === undefined ? NOT_STORED : STORED;
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${id}\r\n\
-${limits}${safety}${lines ?? linesOf(headers)}${extra.length === 0 ? '' : linesOf(extra)}Date: ${date}\r\n`;
+function headOf(reply: Reply, about: About): string {
+  return beginningOf(reply.status, about) + linesAfterDate(reply);
+}
+
+/** The lines of the head that differ from one reply to the next. */
+function beginningOf(status: number, { id, limits, date, extra }: About): string {
+  const start = (STARTS[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: `);
+  return start + id + limits + (extra.length === 0 ? '' : linesOf(extra)) + date;
+}
+
+function linesAfterDate({ headers, lines, etag }: Reply): string {
+  return (etag === undefined ? NOT_STORED : STORED) + (lines ?? linesOf(headers));
+}
+
+/** A whole reply, whose connection stays open. */
+function textOf(req: Incoming, reply: Reply, about: About): string {
+  const beginning = beginningOf(reply.status, about);
+  if (req.method === 'HEAD') return beginning + linesAfterDate(reply) + about.ending;
+  if (reply.tail !== undefined) return beginning + reply.tail;
+  const tail = linesAfterDate(reply) + about.ending + reply.body;
+  if (reply.lines !== undefined) {
+    reply.tail = flat(tail);
+    reply.body = reply.tail.slice(tail.length - reply.body.length); // a part of that string, so it is in memory once
+  }
+  return beginning + tail;
 }
 
 /** The head as a list for `writeHead`, which sends every reply that is not sent as one string. */
@@ -95,7 +138,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   const body = req.method === 'HEAD' ? '' : reply.body;
   const isEarly = (!req.complete && !isEmpty(req)) || req.isCutShort;
   if (CAN_END_WHOLE && !isEarly && staysOpen(req, res, reply)) {
-    const text = headOf(reply, about) + about.ending + body;
+    const text = textOf(req, reply, about);
     req.from.countUnsent(res, text.length);
     endWhole(res, text);
     return true;
@@ -114,7 +157,8 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
 /** True for most replies: the connection stays open, and the client waits for nothing but the reply. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   const isExpecting = req.headers.expect !== undefined;
-  return res.shouldKeepAlive && req.httpVersionMinor === 1 && !isExpecting && !reply.headers.includes('Connection');
+  const isPersistent = res.shouldKeepAlive && req.httpVersionMinor === 1 && !isExpecting;
+  return isPersistent && (reply.tail !== undefined || !reply.headers.includes('Connection'));
 }
 
 /**

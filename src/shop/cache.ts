@@ -22,7 +22,7 @@ export class ReplyCache {
   }
 
   #add(asked: string, reply: TaggedReply): TaggedReply {
-    const bytes = asked.length + reply.body.length + 2 * (reply.lines as string).length; // also for its 304
+    const bytes = asked.length + reply.body.length + 4 * (reply.lines as string).length; // twice, and twice for its 304
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);
     this.#bytes += bytes;

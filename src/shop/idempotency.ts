@@ -1,6 +1,6 @@
 /** A request under an `Idempotency-Key` that was used before gets the first reply again. */
 import { ApiError } from '../http/errors.ts';
-import type { Reply } from '../http/reply.ts';
+import { Reply } from '../http/reply.ts';
 import type { Ahead, Change, FirstResult, IdempotencyKey, IdempotentKind } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
@@ -64,5 +64,5 @@ export function makeIdempotently<D extends Change, R>(
 
 /** The first reply, with a header that marks it as a repetition. */
 export function replayed(first: Reply): Reply {
-  return { ...first, headers: [...first.headers, 'Idempotent-Replayed', 'true'] };
+  return new Reply(first.status, [...first.headers, 'Idempotent-Replayed', 'true'], first.body, first.etag);
 }
