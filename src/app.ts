@@ -30,7 +30,7 @@ import { readJson } from './json/reader.ts';
 import { answerPage, notNow, type Pages, type Unready } from './pages.ts';
 import { type Endpoint, isUnder, placeAt } from './routes.ts';
 import { ReplyCache } from './shop/cache.ts';
-import type { Call, ReadCall, Shop } from './shop/call.ts';
+import { asWrite, type Call, type ReadCall, type Shop } from './shop/call.ts';
 import type { ApiKey, Store } from './store/model.ts';
 
 /** The parts of the service once it is open. Until then, requests under `/v1` get a 503 with `Retry-After`. */
@@ -179,7 +179,7 @@ export class App {
       if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body)).then(asReply);
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.gate.writer({ authorization, caller: caller.id }, callers, store);
-      return this.#callHandler(exchange, endpoint, { ...reading, idempotencyKey, body, write });
+      return this.#callHandler(exchange, endpoint, asWrite(reading, { idempotencyKey, body, write }));
     });
   }
 

@@ -2,7 +2,7 @@
 import type { Exchange } from './exchange.ts';
 import { Reply } from './http/reply.ts';
 import { ENDPOINTS } from './routes.ts';
-import type { Call, ReadCall, Shop } from './shop/call.ts';
+import { asWrite, type Call, type ReadCall, type Shop } from './shop/call.ts';
 import type { ApiKey } from './store/model.ts';
 
 export interface Asked extends Omit<Call, 'caller' | 'body' | 'write'> {
@@ -31,8 +31,9 @@ export function asReply({ status, headers, body, etag }: Reply): Reply {
 
 /** Calls the handler of the request, as if it had come to this thread. */
 export async function decide(asked: Asked, shop: Shop, write: Call['write']): Promise<Reply> {
-  const { endpoint, caller, authorization: _, body, ...call } = asked;
+  const { endpoint, caller, param, query, conditions, idempotencyKey, body } = asked;
   const { handler } = ENDPOINTS.find(({ name }) => name === endpoint)!;
   const key = shop.store.read.keys.get(caller) as ApiKey;
-  return handler(shop, { ...call, caller: key, body: Buffer.from(body, 'latin1'), write });
+  const reading = { caller: key, param, query, conditions };
+  return handler(shop, asWrite(reading, { idempotencyKey, body: Buffer.from(body, 'latin1'), write }));
 }

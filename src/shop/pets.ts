@@ -49,7 +49,8 @@ export function createPet(shop: Shop, call: Call): Promise<Reply> {
     if (shop.categories === 'known' && ahead.categories.get(wanted.categoryId) === undefined) {
       throw new ApiError('invalid_body', noCategory(wanted.categoryId));
     }
-    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, ...wanted }, once, by };
+    const { name, categoryId, status } = wanted;
+    return { op: 'addPet', pet: { id: ahead.counters.nextPetId, name, categoryId, status }, once, by };
   }).then((done) => (done.op === 'addPet' ? created(done.pet) : replayed(created(done.row))));
 }
 
