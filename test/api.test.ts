@@ -231,7 +231,7 @@ test('the first request under an Idempotency-Key that is still under way: 409', 
 });
 
 test('every option of serve is in the table', () => {
-  // Every group is started with the first four, and some with threads; the others have tests in rooms of their own.
+  // Every group is started with the first four, and some with threads; the others have tests in folders of their own.
   const always = ['data', 'port', 'seed', 'firstKey', 'store', 'lab', 'threads', 'firstKeyFile'];
   const tried = new Set(GROUPS.flatMap(optionsOf));
   const missing = Object.keys(SERVE_OPTIONS).filter((name) => !always.includes(name) && !tried.has(flagOf(name)));

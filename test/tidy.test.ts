@@ -60,7 +60,7 @@ test('the small edition is short, is formatted as the rest, and needs Node alone
   assert.ok(modules.length > 0);
 });
 
-/** Rooms that may be imported by each room; `*` for all. */
+/** Modules that may be imported by each module; `*` for all. */
 const ALLOWED: Record<string, string> = {
   'clock.ts': '',
   'digits.ts': '',
@@ -92,20 +92,22 @@ const ALLOWED: Record<string, string> = {
   operator: '*',
   'main.ts': '*',
 };
-const roomOf = (file: string) => file.split('/')[1];
-const waysOf = (room: string) => ALLOWED[room]?.split(' ').filter((other) => other !== '');
+const moduleOf = (file: string) => file.split('/')[1];
+const waysOf = (module: string) => ALLOWED[module]?.split(' ').filter((other) => other !== '');
 
 test('imports go one way, and every way is gone', () => {
-  const unused = new Set(Object.keys(ALLOWED).flatMap((room) => waysOf(room).map((other) => `${room} → ${other}`)));
+  const unused = new Set(
+    Object.keys(ALLOWED).flatMap((module) => waysOf(module).map((other) => `${module} → ${other}`)),
+  );
   for (const file of SOURCES) {
-    const allowed = waysOf(roomOf(file));
-    assert.ok(allowed !== undefined, `${file} is in no room of the map`);
+    const allowed = waysOf(moduleOf(file));
+    assert.ok(allowed !== undefined, `${file} is in no module of the map`);
     for (const imported of importsOf(file)) {
       const inside = imported.slice('src/'.length);
-      if (roomOf(imported) === roomOf(file)) continue;
-      const way = allowed.find((room) => room === '*' || inside === room || inside.startsWith(`${room}/`));
+      if (moduleOf(imported) === moduleOf(file)) continue;
+      const way = allowed.find((module) => module === '*' || inside === module || inside.startsWith(`${module}/`));
       assert.ok(way !== undefined, `${file} imports ${imported}`);
-      unused.delete(`${roomOf(file)} → ${way}`);
+      unused.delete(`${moduleOf(file)} → ${way}`);
     }
   }
   assert.deepEqual([...unused], []);

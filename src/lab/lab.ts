@@ -1,6 +1,6 @@
 /**
  * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. The way of a request
- * knows it by one optional hook; without `--lab` nothing of this room is loaded.
+ * knows it by one optional hook; without `--lab` nothing of this folder is loaded.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { SlotLimiter } from '../access/limiter.ts';

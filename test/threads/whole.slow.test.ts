@@ -11,7 +11,7 @@ import { NO_THREADS } from './served.ts';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const loader = process.execArgv.includes('tsx') ? ['--import', 'tsx'] : []; // as this test itself is read
 
-/** Runs one test of a file in this room; gives how it ended. */
+/** Runs one test of a file in this folder; gives how it ended. */
 function run(cwd: string, file: string, name: string, variables: Record<string, string> = {}) {
   // Without what another run has bundled, or names: this is another program.
   const { NODE_TEST_CONTEXT: _, PETSTORE_TEST_BUNDLES: __, PETSTORE_TEST_PROGRAM: ___, ...env } = process.env;
