@@ -167,7 +167,7 @@ export const SERVE_OPTIONS = {
     'how long a connection may stay idle; make it longer than that of a proxy in front',
     String(DEFAULT_KEEP_ALIVE_SECONDS),
   ),
-  banAfter: optional(strikes, 'N', 'refusals in a minute that ban a key, 0 for never', '5 times its limit'),
+  banAfter: optional(strikes, 'N', 'refusals in a minute that ban a key, 0 for never', '5 times its limit a minute'),
   ...budget('memory for the stored data; one key can fill half of it at most'),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
