@@ -49,7 +49,7 @@ interface Services {
 
 type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>>;
 export interface AppSettings extends Bounds, Pick<GateOptions, 'trustProxy'> {
-  hosts?: readonly string[]; // names accepted in `Host`, besides localhost and IP addresses; undefined: every name
+  hosts?: readonly string[]; // names accepted in `Host`, besides those of `http/hosts.ts`; undefined: every name
   categories: 'open' | 'known';
   corsOrigin?: string;
   keepAlive: number; // seconds for which a connection may stay unused

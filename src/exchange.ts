@@ -59,7 +59,10 @@ export interface LabHook {
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
-  /** Called when a ban of this key begins. The key's next call of `arrived` is for the request that caused the ban. */
+  /**
+   * Called when a ban of this key begins. The key's next call of `arrived` is for the request that caused the ban, or,
+   * if one answer of a database decided several of its requests, for the first of these.
+   */
   banned(key: ApiKey): void;
   /**
    * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.

@@ -81,7 +81,7 @@ export class Connection {
   hasShownKey = false;
   /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
-  /** When the connection was last found not to be trusted, or before that, when it was opened. */
+  /** While it is not trusted: since when. It is not trusted when it is opened. */
   strangerSince: number;
   readonly owner: ConnectionOwner;
   /** Requests in `pending` that must wait until earlier replies are decided. */
@@ -135,7 +135,7 @@ export class Connection {
     this.owner.unanswered++;
     res.on('finish', this.#settle);
     if (this.pending.length === 1) return true;
-    // A pipelined request waits until its packet is parsed: a packet with too many ends the connection without replies.
+    // It waits until its packet is parsed: a packet with too many requests ends the connection before they are begun.
     if (this.#waiting.push(res) === 1) process.nextTick(this.#beginWaiting);
     return false;
   }

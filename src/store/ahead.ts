@@ -130,7 +130,10 @@ export class StateAhead implements Ahead, Tables {
     perform(change, this);
   }
 
-  /** Throws if memory differs from the decided state: that is a bug, and no further answer may rest on this memory. */
+  /**
+   * Throws if the counters in memory are not those of the decided state: that is a bug, and no further answer may rest
+   * on this memory. The rows are not compared.
+   */
   checkAgainst({ counters }: State): void {
     for (const name of Object.keys(counters) as (keyof Counters)[]) {
       if (counters[name] !== this.counters[name]) throw new Error(`${name} is not as it was decided`);

@@ -6,8 +6,9 @@
  * A start sets store time by the machine's clock. From there it runs on the monotonic clock, so setting the machine's
  * clock has no effect before the next start. If the machine's clock is before the last record, or implausibly far after
  * it, store time goes on from that record. So a clock that is years wrong makes no idempotency record expire, and
- * resets no daily count and no ban. The price: if the service was stopped for more than 30 days, idempotency records
- * are kept longer.
+ * resets no daily count and no ban. The price: if no record is written for more than 30 days, whether the service is
+ * stopped or runs, the next start sets store time back to the last one. Idempotency records, daily counts, bans and
+ * replaced secrets then end that much later.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
 import { StateAhead } from './ahead.ts';

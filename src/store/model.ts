@@ -211,7 +211,7 @@ export interface Store {
    * changes that they rest on are durable. Rejects with a StoreError if the change could not be kept.
    */
   write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
-  /** Store time: ms since 1970, for moments that are kept and compared later. It never goes back: see MemoryStore. */
+  /** Store time: ms since 1970, for moments that are kept and compared later. How a start sets it: see MemoryStore. */
   unix(): number;
   /** Resolves when all accepted writes are durable. No more are accepted. */
   close(): Promise<void>;

@@ -191,7 +191,7 @@ export async function repair(dir: string, { disk = realDisk, isAlive, onProgress
         revoked.push(key.id);
       }
       kept = await keepBeside(disk, dir, fileName(header.file));
-      const first = batch + damage.batches + 1; // beyond every batch number ever given
+      const first = batch + damage.batches + 1; // beyond every batch number that the file and `LOCK` show
       failure = await tryBecomeStore({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
     }
     const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
