@@ -140,31 +140,31 @@ export class App {
     checkMessage(req);
     this.#checkHost(req.headers.host);
     const { pages, settings } = this.#options;
-    const lab = isUnder('/lab', path) ? this.#services?.lab : undefined;
-    if (lab === undefined && !isUnder('/v1', path)) {
+    const calledLab = isUnder('/lab', path) ? this.#services?.lab : undefined;
+    if (calledLab === undefined && !isUnder('/v1', path)) {
       const refused = req.method === 'GET' && pages.has(path) ? this.gate.countLargePage(exchange) : undefined;
       return refused ?? answerPage(req, path, { pages, corsOrigin: settings.corsOrigin, unready: this.#unready() });
     }
-    const allow = lab === undefined ? place?.allow : lab.allow(path);
+    const allow = calledLab === undefined ? place?.allow : calledLab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
     const isLate = this.#draining && !exchange.res.isUnderWay;
     if (this.#services === undefined || isLate) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
-    const admitted = this.gate.admit(exchange, callers, lab?.limiter ?? limiter);
-    return after(admitted, (refused) => this.#decided(exchange, refused, path, allow, lab));
+    const admitted = this.gate.admit(exchange, callers, calledLab?.limiter ?? limiter);
+    return after(admitted, (refused) => this.#afterGate(exchange, refused, path, allow, calledLab));
   }
 
-  /** The gate has decided: it refused the request, or the caller is known and within its limits. */
-  #decided(exchange: Exchange, refused: Reply | undefined, path: string, allow: string | undefined, lab?: LabHook) {
+  /** `refused`: by the gate; undefined: the caller is known and within its limits. `calledLab`: only under `/lab`. */
+  #afterGate(exchange: Exchange, refused: Reply | undefined, path: string, allow?: string, calledLab?: LabHook) {
     const { req, res } = exchange;
     const isTrusted = refused === undefined;
     if (req.from.isTrusted !== isTrusted) this.connections.trust(req.from, isTrusted);
-    if (lab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
+    if (calledLab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
     if (refused !== undefined) return refused;
     checkTargetAndExpect(req);
     if (allow === undefined) throw nothingThere();
-    if (lab === undefined) return this.#serve(exchange, path, allow);
-    return lab.answer(exchange, path, () => readBody(req, res).then(readJson));
+    if (calledLab === undefined) return this.#serve(exchange, path, allow);
+    return calledLab.answer(exchange, path, () => readBody(req, res).then(readJson));
   }
 
   #serve(exchange: Exchange, path: string, allow: string): Reply | Promise<Reply> {
@@ -213,7 +213,7 @@ export class App {
 
   #reply(exchange: Exchange, reply: Reply): void {
     const { req, res, id, endpoint, caller, fault } = exchange;
-    req.decide(res);
+    req.replyDecided(res);
     const lab = this.#services?.lab;
     const limits = exchange.limits ?? this.gate.limitsWithoutKey(req, req.socket);
     let extra = reply.status < 400 || endpoint === undefined ? NONE : endpoint.headers;

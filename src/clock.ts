@@ -18,7 +18,7 @@ export const systemClock: Clock = {
   wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),
 };
 
-/** The shortest time between two notices of one kind: what strangers can cause must not fill the log. */
+/** The shortest time between two notices of one kind: anybody can cause some of them, and must not fill the log so. */
 const NOTICE_EVERY_MS = 60_000;
 
 /** Returns a function that allows a notice, by returning true, at once and then once a minute at most. */

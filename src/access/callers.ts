@@ -11,7 +11,7 @@ export interface KeyRefusal {
 export const MAX_KNOWN_HEADERS = 10_000;
 /** The number of requests between two searches for cached headers whose key was revoked or replaced. */
 const SWEEP_EVERY_REQUESTS = 2 ** 16;
-/** A header with a key has 51 characters. One with more blanks than this allows works, but is not cached. */
+/** A header with a key has 51 characters. With more blanks it may be longer: it then works, but is not cached. */
 const MAX_KNOWN_HEADER_CHARS = 64;
 
 const BEARER = /^bearer(?: +([^ ].*)?)?$/is;
@@ -26,7 +26,7 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** The only refusal that may be out of date, if other processes make keys too. */
+/** If other processes make keys too, this refusal may be out of date, and no other: one may just have made the key. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');

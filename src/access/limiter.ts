@@ -18,7 +18,7 @@ import { steadyOffset } from './wall.ts';
  * Ends are ms since an origin, which is moved before they outgrow 31 bits. An ended window counts as 0.
  */
 export const ROW = 8;
-const MINUTE_END = 0; // of the open window; if only the day refused: the moment when strikes are forgotten
+const MINUTE_END = 0; // of the open window; if only the day has refused: of the minute in which strikes add up
 const MINUTE_USED = 1;
 const DAY_END = 2;
 const DAY_USED = 3;
@@ -27,7 +27,7 @@ const BANS = 5; // bans that counted against the caller when the newest began, i
 const STRIKES = 6;
 export const BEFORE = 7; // the next in the linked list of changed callers, as slot + 1; 0: not in the list
 export const NOBODY = -1; // ends that list
-const PAST_MS = (MAX_BANS + 1) * DAY_MS; // the origin is this far back or more: a ban that ended before it is forgiven
+const PAST_MS = (MAX_BANS + 1) * DAY_MS; // the origin is at least so old: a ban from before the origin is forgiven
 const LAST_MOMENT = 2 ** 31 - 2 * DAY_MS; // a window or ban that begins by then ends within 31 bits
 const COMPARE_EVERY_MS = 250;
 if (BEFORE !== ROW - 1 || Math.max(...BAN_MINUTES) * MINUTE_MS > DAY_MS) throw new Error('a row would overflow');

@@ -64,7 +64,7 @@ export interface Limiter {
 /** The options of a limiter in this process. */
 export interface LimiterOptions {
   clock: Clock;
-  /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not leap at a restart. */
+  /** The limiter's clock, in unix ms. It must run as evenly as the monotonic one, and not jump at a restart. */
   unix: () => number;
   /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
   banAfter?: number;

@@ -9,7 +9,7 @@ import type { PipelinedBegins, UnwantedReads } from './turns.ts';
 const MAX_UNANSWERED = 24;
 /**
  * The most bytes of one connection's replies that the kernel has not taken. Sixteen pages of a list with the longest
- * names are less, unless these consist of control characters, each of which JSON writes in six bytes.
+ * names are less, unless the names consist of control characters, each of which JSON writes in six bytes.
  */
 const MAX_UNSENT_BYTES = 2 * 1024 * 1024;
 /** The most bytes, and pieces, that are read after the last reply of a connection, so that the reply arrives. */
@@ -77,7 +77,10 @@ export class Connection {
   readonly openedAt: number;
   /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
-  /** True when one of its requests has come with a valid key, within its limits or not: it pipelines as it likes. */
+  /**
+   * True when one of its requests has come with a valid key, within its limits or not. From then on its pipelined
+   * requests are begun without waiting for `PipelinedBegins`.
+   */
   hasShownKey = false;
   /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
@@ -147,7 +150,7 @@ export class Connection {
   }
 
   /** Called when the reply to this request is decided: requests that waited for it are begun. */
-  decide(res: Outgoing): void {
+  replyDecided(res: Outgoing): void {
     res.isDecided = true;
     if (this.#waiting.length > 0) process.nextTick(this.#beginWaiting);
   }
@@ -203,7 +206,7 @@ export class Connection {
       unwanted.bytes += length;
       const isTooMuch = unwanted.bytes > MAX_UNWANTED_BYTES || ++unwanted.pieces > MAX_UNWANTED_PIECES;
       if (isTooMuch || this.owner.isOverdue) return void socket.destroy();
-      if (this.owner.unwanted.takesTurns(socket)) socket.pause();
+      if (this.owner.unwanted.enqueue(socket)) socket.pause();
     });
     for (const listener of toParser) socket.off('data', listener);
     socket.resume();

@@ -25,7 +25,7 @@ const SHARE_OF_ADDRESS = 0.2;
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
 const CROWD = 0.9;
-/** Beyond one of these bounds no connection may have a second request waiting, and no client may stop reading. */
+/** Beyond one of these a connection has one request at a time, and ends if nothing is read for `LOOK_EVERY_MS`. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** The most memory of all incomplete bodies. Beyond it, the body that began first is given up. */

@@ -9,7 +9,7 @@ type Value = string | undefined;
 export class RequestHeaders {
   /** The name of a header that must not be repeated, and was. */
   sentTwice: Value;
-  te: Value; // node:http itself reads it in HTTP/1.0 requests
+  te: Value; // not for us: of an HTTP/1.0 request, node:http itself asks our `headers` for it
   via: Value;
   host: Value;
   expect: Value;

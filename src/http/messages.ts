@@ -148,10 +148,10 @@ export class Incoming extends IncomingMessage {
   }
 
   /** Called when the reply is decided: frees the body, and lets requests begin that waited for this one. */
-  decide(res: Outgoing): void {
+  replyDecided(res: Outgoing): void {
     this.#take();
     if (this.isCutShort) this.from.endWith(res);
-    this.from.decide(res);
+    this.from.replyDecided(res);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

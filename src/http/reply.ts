@@ -36,7 +36,7 @@ export class Reply<Etag extends string | undefined = string | undefined> {
 /** The parts of a reply's head that depend on the request. */
 export interface About {
   id: string;
-  /** The header lines of the caller's limits, as they are sent, after the end of the line before them. */
+  /** The header lines of the caller's limits, as they are sent. The text begins with the end of the line before. */
   limits: string;
   /** The header line `Date`, with its end. */
   date: string;

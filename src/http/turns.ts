@@ -20,8 +20,11 @@ export class UnwantedReads {
     if (this.#waiting.length > 0) setImmediate(this.#readSome);
   };
 
-  /** True if the caller must pause this socket, which was just read from: here it is resumed in its turn. */
-  takesTurns(socket: Socket): boolean {
+  /**
+   * Puts a socket that was just read from at the end of the queue. True: the caller must pause it, and here it is
+   * resumed in its turn. False: the queue is full, and the socket is read on.
+   */
+  enqueue(socket: Socket): boolean {
     if (this.#waiting.length >= MAX_UNWANTED_WAITING) return false;
     if (this.#waiting.push(socket) === 1) setImmediate(this.#readSome);
     return true;

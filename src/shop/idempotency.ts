@@ -6,8 +6,9 @@ import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
 const BARE = /^[\x21-\x7e]+$/;
-/** An item of RFC 9651: a string, in which quotes and backslashes are escaped, and perhaps parameters after it. */
+/** A string of RFC 9651: in it, quotes and backslashes are escaped. */
 const STRING = /"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"/;
+/** A parameter's value: a boolean, an integer or a date, a decimal, a token, bytes, a string. */
 const VALUES = [
   /\?[01]/,
   /@?-?\d{1,15}/,
@@ -18,6 +19,7 @@ const VALUES = [
 ];
 const DISPLAYED = /%"(?:[\x20\x21\x23\x24\x26-\x7e]|%[\da-f]{2})*"/;
 const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
+/** The whole header, if its key is quoted: a string, and perhaps parameters, which mean nothing here. */
 const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
 /** The key in the header, as a structured string or bare; undefined if none was sent. */

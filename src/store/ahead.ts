@@ -109,7 +109,7 @@ export class StateAhead implements Ahead, Tables {
     return firstResultIn(this, kind, once);
   }
 
-  /** Throws a BoundError if there is no room for the change, and an Error if no reader would take it. */
+  /** Throws a BoundError if there is no room for the change, and an Error if a start could not read it back. */
   apply(change: Change): void {
     const { op } = change;
     mustFit(op, change);

@@ -38,7 +38,7 @@ function columnsBytes({ names, categoryIds }: { names: string[]; categoryIds: In
   return names.reduce((sum, name, at) => sum + petBytes(name, categoryIds[at]), 0);
 }
 
-/** The bytes of animals, orders and categories in a change, not those of a category that it replaces. */
+/** The bytes of animals, orders and categories in a change. Those of a category that it replaces are not subtracted. */
 function contentBytes(change: Change): number {
   const { op } = change;
   if (op === 'addPet') return petBytes(change.pet.name, change.pet.categoryId);

@@ -20,7 +20,7 @@ import { State } from './state.ts';
 const MAX_WAITING_WRITES = 4096;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
-/** Once the store has shrunk so far below one of these shares, reaching the share again gives another notice. */
+/** Once the store has shrunk to this much below one of these shares, reaching the share again gives another notice. */
 const WELL_BELOW_PERCENT = 5;
 /** A clock that has moved further than this since the last record is taken for wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;

@@ -192,7 +192,7 @@ export interface Ahead {
   readonly keys: Pick<Reading['keys'], 'get'>;
   readonly counters: Readonly<Counters>;
   allKeys(): Iterable<ApiKey>;
-  /** True if there was never an animal, order or category, or none since the last `fill`. */
+  /** True if nothing (no animal, order or category) was ever added, or nothing by the last `fill` and since. */
   isEmpty(): boolean;
   firstResult: Reading['firstResult'];
 }

@@ -123,7 +123,7 @@ test('of connections whose bytes nobody wants four are read in a turn of the eve
   assert.ok(readInTurn.reduce((sum, n) => sum + n) < 4.5 * readInTurn.length, told);
 
   const reads = new UnwantedReads();
-  const toldToPause = Array.from({ length: 257 }, () => reads.takesTurns(new net.Socket()));
+  const toldToPause = Array.from({ length: 257 }, () => reads.enqueue(new net.Socket()));
   assert.deepEqual([toldToPause.indexOf(false), toldToPause.at(-1)], [256, false]);
 });
 
@@ -135,13 +135,13 @@ async function held(t: TestContext) {
     const outcome = req.body().then(
       (body) => body.length,
       (error: ApiError) => {
-        req.decide(res);
+        req.replyDecided(res);
         send(req, res, errorReply(error), about);
         return -1;
       },
     );
     const answer = () => {
-      req.decide(res);
+      req.replyDecided(res);
       send(req, res, NO_CONTENT, about);
     };
     bodies.push({ req, answer, outcome });

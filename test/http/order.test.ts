@@ -97,7 +97,7 @@ test('of pipelined requests sixteen are begun in a turn, unless their connection
     const handle = (req: Incoming, res: Outgoing) => {
       if (begun++ === 0) setImmediate(() => ([most, begun] = [Math.max(most, begun), 0]));
       req.from.hasShownKey = hasShownKey;
-      req.decide(res);
+      req.replyDecided(res);
       send(req, res, NO_CONTENT, about);
     };
     const connections = createServer({ handle, refuse: () => {} });

@@ -11,6 +11,7 @@ import { LOCK, type Mark, readMark, writeMark } from './lock.ts';
 
 /** `store-000007.jsonl`, with `.tmp` while it is written, and `.damaged` if a repair has kept it. */
 const OURS = /^store-(\d{6,15})\.jsonl((?:\.[0-9a-f]{16})?\.tmp|\.damaged(?:-\d+)?)?$/;
+/** Names that are ours or almost so; the files of earlier versions were called `snapshot-…` and `log-…`. */
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
 /**
  * Names that may stand in a directory without a store: the rest of an interrupted start, `lost+found` of a mounted

@@ -96,7 +96,7 @@ export const realDisk = {
   /**
    * Takes a lock by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it
    * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `failed`: the reason for
-   * which we have no lock. `isHeld`: that reason is another process, which has the lock. Any other reason means that
+   * which we have no lock. `isHeld`: the reason is that another process has the lock. Any other reason means that
    * flock is missing or does not work, and nobody is locked out. Throws if another attempt might succeed. `fd`: the
    * locked file, to be written through it alone.
    */

@@ -38,7 +38,10 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /** The next ids when the file was begun: a repair skips ids from there on. `encodeFile` writes those of its state. */
+  /**
+   * The next ids when the file was begun. A repair skips ids from here on if the file is cut before the state's own
+   * next ids. `encodeFile` takes them from its state.
+   */
   counters?: Counters;
 }
 
@@ -115,6 +118,7 @@ export function encodeBatch(batch: number, changes: readonly (Change | { op: 'cl
   for (const [n, change] of changes.entries()) {
     const body = change.op === 'close' ? '"op":"close"}' : encode(change);
     const line = seal(placeOf(batch, n, n === changes.length - 1) + body);
+    // A UTF-16 unit takes three bytes of UTF-8 at most: few lines need be measured.
     if (3 * line.length > MAX_LINE_BYTES && Buffer.byteLength(line) > MAX_LINE_BYTES) {
       throw new StoreError('rejected', 'the change is too large for one record');
     }

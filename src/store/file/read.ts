@@ -120,8 +120,8 @@ export interface ReadFileOptions {
  *   written and read as zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a
  *   repeated line) was not made by a crash: damage. So is every file that ends before its `known` durable part does.
  *
- * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. A good
- * line that contradicts the state is thrown all the same.
+ * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. Only
+ * the damage of a good line that contradicts the state is thrown all the same.
  */
 export async function readFile(
   disk: Disk,
