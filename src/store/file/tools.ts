@@ -106,7 +106,7 @@ export async function restore(
     const found = await recover(disk, dir, before);
     // An id that the store has given out must not be given again.
     const wasUsed = !new StateAhead(before).isEmpty() || before.counters.nextSlot > 0;
-    if (wasUsed) throw new Error(`the store in ${dir} is not empty, or was not always; restore into a new directory`);
+    if (wasUsed) throw new Error(`the store in ${dir} holds something, or once did; restore into a new directory`);
     // An empty store keeps its id: `LOCK` holds it, and stays as it is if the disk is full or we are killed now.
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     const header = { store, file: file + 1, first: Math.max(first, (found?.batch ?? 0) + 1) };
