@@ -2,7 +2,7 @@
 import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { muteBody } from './private.ts';
+import { muteBody, stopParser } from './private.ts';
 import type { PipelinedBegins, UnwantedReads } from './turns.ts';
 
 /** The most requests of one connection without a complete reply. No browser pipelines; load generators send 16. */
@@ -72,6 +72,8 @@ export class Connection {
   refusal: 'none' | 'due' | 'sent' = 'none';
   /** True when the last reply is decided: no bytes after it are taken for a request (RFC 9112, 9.6). */
   isEnding = false;
+  /** True when the parser has stopped, since nobody wants what comes: node:http then emits `upgrade`. */
+  hasStopped = false;
   /** The newest request that was answered before all of it had come. */
   early: { readonly complete: boolean } | undefined;
   readonly openedAt: number;
@@ -117,6 +119,7 @@ export class Connection {
     this.owner = owner;
     this.openedAt = this.quietSince = this.strangerSince = now;
     Object.assign(socket, { [CONNECTION]: this });
+    stopParser(socket, () => (this.hasStopped = this.#unwanted !== undefined));
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
       while (this.pending.length > 0) this.#settle();

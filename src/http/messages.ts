@@ -49,9 +49,9 @@ export class Incoming extends IncomingMessage {
     return this.#headers;
   }
 
-  /** Makes node:http treat `Upgrade` and CONNECT as any other request: no other protocol is spoken here. */
+  /** Makes node:http treat `Upgrade` and CONNECT as any other request, unless the parser has stopped. */
   get upgrade(): boolean {
-    return false;
+    return this.from.hasStopped;
   }
 
   set upgrade(_: boolean) {}

@@ -1,8 +1,8 @@
 /**
- * The undocumented parts of node:http that this program uses: three fields, for speed. When test/http/both-ways.test.ts
+ * The undocumented parts of node:http that this program uses: four fields, for speed. When test/http/both-ways.test.ts
  * hides the first two, every reply still has the same bytes. If a Node really lacks one of these two, the same test
- * fails, so that somebody learns of it. If it lacks the third, test/http/bodies.test.ts fails: a client that sends
- * thousands of pieces which nobody wants may then get a reset behind its reply.
+ * fails, so that somebody learns of it. If it lacks one of the others, test/http/bodies.test.ts fails: a client that
+ * sends thousands of pieces which nobody wants then takes much of our time, and may get a reset behind its reply.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -44,6 +44,22 @@ function isSentWhole(): boolean {
 interface Parser {
   constructor: { kOnBody?: number };
   [at: number]: unknown;
+  /** Called with each request when its head is read. Returns what the parser is to do next. */
+  onIncoming?: (req: object, keepAlive: boolean) => number;
+}
+
+const parserOf = (socket: Socket) => (socket as { parser?: Parser | null }).parser ?? undefined;
+const STOP = 2;
+
+/**
+ * Makes the parser stop behind the head of a request, in the middle of its packet, if `mayStop` then returns true. As
+ * after an upgrade to another protocol, it is never given any later bytes of the connection.
+ */
+export function stopParser(socket: Socket, mayStop: () => boolean): void {
+  const parser = parserOf(socket);
+  const onIncoming = parser?.onIncoming;
+  if (parser === undefined || onIncoming === undefined) return;
+  parser.onIncoming = (req, keepAlive) => onIncoming(req, keepAlive) || (mayStop() ? STOP : 0);
 }
 
 /**
@@ -51,9 +67,9 @@ interface Parser {
  * function that undoes this, which must be called before the parser serves another connection.
  */
 export function muteBody(socket: Socket): () => void {
-  const parser = (socket as { parser?: Parser | null }).parser;
+  const parser = parserOf(socket);
   const at = parser?.constructor.kOnBody;
-  if (parser === null || parser === undefined || at === undefined) return () => {};
+  if (parser === undefined || at === undefined) return () => {};
   const callback = parser[at];
   parser[at] = undefined;
   return () => {

@@ -58,7 +58,8 @@ export function createServer(options: ServerOptions): Connections {
   };
   // `100 Continue` is sent when, and only if, the body is wanted.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
-  server.on('upgrade', (_req: IncomingMessage, socket: Duplex) => connectionOf(socket).endFlood());
+  const onStopped = (_req: IncomingMessage, socket: Duplex) => connectionOf(socket).endFlood();
+  for (const event of ['upgrade', 'connect']) server.on(event, onStopped);
   server.on('clientError', (error: ParserError, socket: Duplex) => {
     const connection = connectionOf(socket);
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;

@@ -74,6 +74,25 @@ test('a refused body behind a write is the last of its connection, also where it
   assert.equal(store.read.counts().pets, 1);
 });
 
+test('the parser stops at the head of a body that is refused there, in the middle of its packet', async (t) => {
+  const { app, port, key } = await serviceFor(t);
+  for (const [head, status, isStopped] of [
+    [endless(), 401, true],
+    [endless('ps_live_nobodyhasthiskey'), 401, true],
+    ['CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n', 405, true],
+    [endless(key), 413, false], // which is known only when too many pieces have come
+  ] as const) {
+    const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    t.after(() => client.destroy());
+    const [socket] = (await once(app.server, 'connection')) as [net.Socket & { parser: object | null }];
+    assert.notEqual(socket.parser, null, 'this is where node:http keeps the parser of a connection');
+    client.write(head + ONE_BYTE.repeat(MAX_BODY_PIECES + 1));
+    const [reply] = await once(client, 'data');
+    assert.match(String(reply), new RegExp(`^HTTP/1.1 ${status} `));
+    assert.equal(socket.parser === null, isStopped, head);
+  }
+});
+
 test('behind a reply that did not need it no more than 4 MiB are read', async (t) => {
   const { app, port } = await serviceFor(t);
   for (const chunk of [ONE_BYTE, `8000\r\n${' '.repeat(32_768)}\r\n`]) {
