@@ -141,6 +141,12 @@ test('the image: an unprivileged user, nothing to write to but the volume, a hea
   const image = await temporary(t);
   const laid = spawnSync(path.join(ROOT, 'scripts/image.sh'), [BUILT, image], { encoding: 'utf8' });
   assert.deepEqual([laid.status, laid.stderr], [0, '']);
+  // Of Debian's packages: where none brought them, nothing tells their licences.
+  const isDebian = !spawnSync('dpkg', ['--version']).error;
+  const licences = fs.readdirSync(path.join(image, 'usr/share/doc'));
+  for (const name of isDebian ? ['petstore', 'libc6', 'util-linux'] : ['petstore']) {
+    assert.ok(licences.includes(name), `the licence of ${name} is in the image`);
+  }
   fs.chmodSync(image, 0o755);
   fs.mkdirSync(path.join(image, 'dev')); // a container has it; a plain file does here
   fs.writeFileSync(path.join(image, 'dev/null'), '');
