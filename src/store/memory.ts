@@ -6,9 +6,9 @@
  * A start sets store time by the machine's clock. From there it runs on the monotonic clock, so setting the machine's
  * clock has no effect before the next start. If the machine's clock is before the last record, or implausibly far after
  * it, store time goes on from that record. So a clock that is years wrong makes no idempotency record expire, and
- * resets no daily count and no ban. The price: if no record is written for more than 30 days, whether the service is
- * stopped or runs, the next start sets store time back to the last one. Idempotency records, daily counts, bans and
- * replaced secrets then end that much later.
+ * resets no daily count and no ban. The price: if no record is written for more than a year, whether the service is
+ * stopped or runs, the next start sets store time back to the last one, and tells the operator. Idempotency records,
+ * daily counts, bans and replaced secrets then end that much later.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
@@ -22,8 +22,11 @@ const MAX_WAITING_WRITES = 4096;
 const FILLING_PERCENT = [80, 90, 99];
 /** Once the store has shrunk to this much below one of these shares, reaching the share again gives another notice. */
 const WELL_BELOW_PERCENT = 5;
+const DAY_MS = 24 * 60 * 60 * 1000;
 /** A clock that has moved further than this since the last record is taken for wrong. */
-const MAX_PLAUSIBLE_GAP_MS = 30 * 24 * 60 * 60 * 1000;
+const MAX_PLAUSIBLE_GAP_MS = 366 * DAY_MS;
+/** A clock that is behind the last record by less than this is no news: clocks are set right by a little. */
+const NOTABLE_DELAY_MS = 2 * DAY_MS;
 
 export interface MemoryStoreOptions {
   clock: Clock;
@@ -77,10 +80,18 @@ export class MemoryStore implements Store {
     this.#onDurable = onDurable;
     this.#onNotice = onNotice;
     this.#mayTell = onceAMinute(() => clock.now());
-    const wall = clock.wall();
-    const isPlausible = state.time === 0 || (wall >= state.time && wall <= state.time + MAX_PLAUSIBLE_GAP_MS);
-    this.#origin = (isPlausible ? wall : state.time) - clock.now();
+    this.#origin = this.#startingTime() - clock.now();
     this.#noticeFilling();
+  }
+
+  #startingTime(): number {
+    const [wall, last] = [this.#clock.wall(), this.read.time];
+    const gap = wall - last;
+    if (last === 0 || (gap >= 0 && gap <= MAX_PLAUSIBLE_GAP_MS)) return wall;
+    const days = Math.round(Math.abs(gap) / DAY_MS);
+    const where = `${days} days ${gap < 0 ? 'before' : 'after'} the last record of the store`;
+    if (gap > 0 || -gap >= NOTABLE_DELAY_MS) this.#onNotice?.(`the clock is ${where}: time goes on from that record`);
+    return last;
   }
 
   unix(): number {

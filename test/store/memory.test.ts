@@ -270,7 +270,9 @@ test('store time runs on, whatever is done to the clock; a start follows it only
   const began = Date.UTC(2026, 0, 1);
   const at = async (wall: number) => {
     const clock = new SetClock(wall);
-    return { clock, store: await MemoryStore.open(list.journal(), { clock }) };
+    const notices: string[] = [];
+    const onNotice = (text: string) => void notices.push(text);
+    return { clock, notices, store: await MemoryStore.open(list.journal(), { clock, onNotice }) };
   };
   const { clock, store } = await at(began);
   assert.equal(store.unix(), began, 'an empty store takes the clock as it stands');
@@ -281,11 +283,17 @@ test('store time runs on, whatever is done to the clock; a start follows it only
   const starts = [
     [began + 2_000, began + 2_000],
     [began, began + 1_000], // set back
-    [began + 1_000 + 30 * DAY_MS, began + 1_000 + 30 * DAY_MS],
-    [began + 1_001 + 30 * DAY_MS, began + 1_000], // a month ahead
-    [began + 400 * DAY_MS, began + 1_000], // years ahead
-  ];
-  for (const [wall, unix] of starts) assert.equal((await at(wall)).store.unix(), unix);
+    [began + 1_000 - 2 * DAY_MS, began + 1_000, '2 days before'],
+    [began + 1_000 + 366 * DAY_MS, began + 1_000 + 366 * DAY_MS], // nobody came for a year
+    [began + 1_001 + 366 * DAY_MS, began + 1_000, '366 days after'],
+    [began + 4_000 * DAY_MS, began + 1_000, '4000 days after'],
+  ] as const;
+  for (const [wall, unix, notice] of starts) {
+    const { store, notices } = await at(wall);
+    assert.equal(store.unix(), unix);
+    const told = notice && `the clock is ${notice} the last record of the store: time goes on from that record`;
+    assert.deepEqual(notices, told === undefined ? [] : [told]);
+  }
 });
 
 /** Arrays, filtered and sorted. */
