@@ -77,7 +77,7 @@ export class Addresses {
   count(address: string): Allowance {
     const now = this.#clock.now();
     if (now >= this.#sweepAt) this.#sweep(now);
-    const bucket = this.#buckets.get(address) ?? this.#bucketFor(address);
+    const bucket = this.#buckets.get(address) ?? this.#bucketFor(address, now);
     if (bucket.endsAt <= now) Object.assign(bucket, { used: 0, endsAt: now + MINUTE_MS });
     const over = bucket.used === this.#perMinute;
     if (!over) bucket.used++;
@@ -86,21 +86,26 @@ export class Addresses {
 
   /** The allowance of an address. Counts nothing. `over`: whether `count` would refuse. */
   look(address: string): Allowance {
-    const bucket = this.#buckets.get(address) ?? this.#sharedIn(networkOf(address)) ?? { used: 0, endsAt: 0 };
-    return this.#show(bucket, this.#clock.now());
+    const now = this.#clock.now();
+    const bucket = this.#buckets.get(address) ?? this.#sharedIn(networkOf(address), now) ?? { used: 0, endsAt: 0 };
+    return this.#show(bucket, now);
   }
 
-  /** The bucket that a new address of this network must share; undefined: it may have one of its own. */
-  #sharedIn(network: string | undefined): Bucket | undefined {
+  /**
+   * The bucket that a new address of this network must share; undefined: it may have one of its own. A bucket is shared
+   * until its minute ends, though there may be room before: whoever was refused would else have a second minute in it.
+   */
+  #sharedIn(network: string | undefined, now: number): Bucket | undefined {
     const found = this.#networks.get(network ?? '');
-    if (found !== undefined && found.addresses >= MAX_ADDRESSES_OF_NETWORK) return found;
-    return this.#buckets.size >= MAX_ADDRESSES ? this.#shared : undefined;
+    const isCrowded = found !== undefined && found.addresses >= MAX_ADDRESSES_OF_NETWORK;
+    if (isCrowded || (found?.endsAt ?? 0) > now) return found;
+    return this.#buckets.size >= MAX_ADDRESSES || this.#shared.endsAt > now ? this.#shared : undefined;
   }
 
   /** The bucket of an address that has none yet. */
-  #bucketFor(address: string): Bucket {
+  #bucketFor(address: string, now: number): Bucket {
     const name = networkOf(address);
-    const shared = this.#sharedIn(name);
+    const shared = this.#sharedIn(name, now);
     if (shared !== undefined) {
       this.#countTogether(shared);
       return shared;
@@ -119,9 +124,11 @@ export class Addresses {
     for (const [address, { endsAt }] of this.#buckets) {
       if (endsAt > now) continue;
       this.#buckets.delete(address);
-      const name = networkOf(address);
-      const network = this.#networks.get(name ?? '');
-      if (network !== undefined && --network.addresses === 0) this.#networks.delete(name as string);
+      const network = this.#networks.get(networkOf(address) ?? '');
+      if (network !== undefined) network.addresses--;
+    }
+    for (const [name, { addresses, endsAt }] of this.#networks) {
+      if (addresses === 0 && endsAt <= now) this.#networks.delete(name);
     }
   }
 

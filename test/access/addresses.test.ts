@@ -42,14 +42,14 @@ it('takes entries with ports and brackets, and counts the socket where an entry 
   }
 });
 
-it('200,000 made-up addresses share one bucket, take no memory beyond a maximum, and free no offender', () => {
+it('240,000 made-up addresses share one bucket, take no memory beyond a maximum, and free no offender', () => {
   const MAX_BYTES = 16 * 2 ** 20; // were all of them kept, it would be 40 MB
   const clock = new SetClock();
   const addresses = new Addresses({ clock });
   const madeUp = (n: number) => `2001:db8:${n.toString(16)}::/64`;
   const before = memoryInUse();
-  for (let n = 0; n < 200_000; n++) {
-    clock.advance(n % 5 === 0 ? 2 : 0); // 80 s in all
+  for (let n = 0; n < 240_000; n++) {
+    clock.advance(n % 5 === 0 ? 2 : 0); // 96 s in all
     if (n % 100_000 < 61) addresses.count('offender'); // in each minute
     addresses.count(madeUp(n));
   }
@@ -90,6 +90,28 @@ it('an IPv6 /48 has 256 allowances and one more, however many /64s it sends from
   clock.advance(MINUTE_MS);
   assert.equal(addresses.count(of('1', 65_535)).remaining, PER_MINUTE - 1, 'room again, of its own');
   assert.equal(told.length, 1);
+});
+
+it('who was refused in a shared minute is refused until it ends, also when others have made room before', () => {
+  for (const [own, mine] of [
+    [
+      Array.from({ length: MAX_ADDRESSES_OF_NETWORK }, (_, n) => `2001:db8:1:${n.toString(16)}::/64`),
+      '2001:db8:1:ffff::/64',
+    ],
+    [Array.from({ length: MAX_ADDRESSES }, (_, n) => `203.${n >> 16}.${(n >> 8) & 255}.${n & 255}`), '192.0.2.7'],
+  ] as const) {
+    const { clock, addresses } = counting();
+    for (const address of own) addresses.count(address);
+    clock.advance(MINUTE_MS - 100);
+    for (let n = 0; n < PER_MINUTE; n++) assert.equal(addresses.count(mine).over, false);
+    assert.equal(addresses.count(mine).over, true);
+    clock.advance(1_100); // the minutes of all others have ended
+    assert.equal(addresses.count(mine).over, true);
+    assert.equal(addresses.look(mine).over, true);
+    assert.equal(addresses.count(own[0]).over, true, 'it comes anew, and shares');
+    clock.advance(MINUTE_MS - 1_100);
+    assert.equal(addresses.count(mine).remaining, PER_MINUTE - 1);
+  }
 });
 
 it('a table of addresses that is full is told at once, and then once a minute, with the requests that share', () => {
