@@ -4,8 +4,9 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -16,6 +17,8 @@ import type { TestContext } from 'node:test';
 const START_MAX_MS = 120_000;
 const RUN_MAX_MS = 120_000;
 const LOWEST_FREE_PORT = 20_000;
+/** Or a connection that a test asks on is closed as idle while a busy machine keeps the test waiting. */
+const KEEP_ALIVE_SECONDS = '600';
 /** The lowest port that Linux gives out by itself. */
 const EPHEMERAL_PORTS = 32_768;
 
@@ -85,7 +88,8 @@ export interface Serving {
 
 /** Starts a server on a free port. Rejects with what it said if it ends before it listens. */
 export async function serveProgram(args: string[], options: RunOptions = {}): Promise<Serving> {
-  const child = await start(['serve', '--port', '0', ...args], options);
+  const env = { PETSTORE_KEEP_ALIVE: KEEP_ALIVE_SECONDS, ...options.env };
+  const child = await start(['serve', '--port', '0', ...args], { ...options, env });
   const end = (signal: NodeJS.Signals) => () => {
     child.process.kill(signal);
     return child.ended;
@@ -118,17 +122,36 @@ async function start(args: string[], { env, cwd = tmpdir(), before = [] }: RunOp
 
 /**
  * For what cannot be told to pick a port and say which. It is none of those that a kernel gives out by itself: such a
- * port could be that of another connection before it is listened at.
+ * port could be that of another connection before it is listened at. Nor does another test get it: until this process
+ * ends, a UDP socket of that number, which nobody else wants, says that it is given.
  */
 export async function freePort(): Promise<number> {
-  const server = createServer();
   const port = LOWEST_FREE_PORT + randomInt(EPHEMERAL_PORTS - LOWEST_FREE_PORT);
+  const [given, server] = [createSocket('udp4').unref(), createServer()];
+  const isGiven = await new Promise<boolean>((resolve) => {
+    given
+      .once('error', () => resolve(true))
+      .bind({ port, address: '127.0.0.1', exclusive: true }, () => resolve(false));
+  });
+  if (isGiven) return freePort();
   const isFree = await new Promise<boolean>((resolve) => {
     server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
   });
   if (!isFree) return freePort();
   await new Promise((resolve) => server.close(resolve));
   return port;
+}
+
+/**
+ * The environment of a program for which no time passes, by the clock on which it decides, until there is this file. The
+ * single binary takes no such options: it has as long as it has.
+ */
+export function standingStillUntil(file: string): Record<string, string> {
+  const preload = `import { existsSync } from 'node:fs';
+    const now = performance.now.bind(performance);
+    performance.now = () => (existsSync(${JSON.stringify(file)}) ? now() : 0);`;
+  writeFileSync(`${file}.mjs`, preload);
+  return { NODE_OPTIONS: `--import ${file}.mjs` };
 }
 
 /** A directory that goes with the test. */
