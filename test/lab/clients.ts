@@ -1,14 +1,14 @@
 /** What a client does in the drill, and the program with its lab, on the seed. */
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { serving } from '../program.ts';
+import { type RunOptions, serving } from '../program.ts';
 
 const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
 
 /** `ask`: with the first key that there was. */
-export async function serveLab(t: TestContext, data: string, first?: string) {
+export async function serveLab(t: TestContext, data: string, first?: string, options?: RunOptions) {
   const words = ['--lab', '--environment', 'staging', '--first-key', 'business', '--seed', SEED, '--data', data];
-  const server = await serving(t, words);
+  const server = await serving(t, words, options);
   const key = first ?? server.key;
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'a' };
   const ask = async (what: string, body?: object) => {

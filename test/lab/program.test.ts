@@ -1,9 +1,12 @@
 /** The program with `--lab`: what survives a kill -9, and how `petstore grade` ends. */
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { program, temporary } from '../program.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { command, program, standingStillUntil, temporary } from '../program.ts';
 import { serveLab } from './clients.ts';
 
 test('what the lab did survives a kill -9: an advance, with the day and the age of idempotency records; a reset', async (t) => {
@@ -86,15 +89,24 @@ test('petstore grade: exit 0 for one that is good enough, 1 for a lower one, 5 f
 });
 
 test('petstore grade waits for a POST that may still come again: it has a grade though its client sends nothing more', async (t) => {
-  const data = await temporary(t);
-  const { ask } = await serveLab(t, data);
+  const dir = await temporary(t);
+  const [data, told] = [join(dir, 'data'), join(dir, 'told')];
+  const { ask } = await serveLab(t, data, undefined, { env: standingStillUntil(told) });
   await ask('POST /lab/faults', { kind: 'drop_before' });
   await assert.rejects(ask('POST /v1/pets', { name: 'Rex', categoryId: 1 }));
   assert.match(
     (await ask('GET /lab/grade')).json.next,
     /^a POST that failed may still come again: .* in [345] s; retry_after/,
   );
-  const { exit, stdout, stderr } = await program(['grade', 'k1', '--data', data, '--at-least', 'D']);
+  const [file, ...words] = await command();
+  const grading = spawn(file, [...words, 'grade', 'k1', '--data', data, '--at-least', 'D']);
+  let [stdout, stderr] = ['', ''];
+  grading.stdout.on('data', (bytes) => (stdout += bytes));
+  grading.stderr.on('data', (bytes) => (stderr += bytes));
+  const ended = once(grading, 'close');
+  while (grading.exitCode === null && !stderr.includes('\n')) await wait(10);
+  await writeFile(told, ''); // from now on time passes
+  const [exit] = await ended;
   assert.match(stderr, /^waiting [1-5] s: a POST that failed may still come again\n/);
   assert.deepEqual([exit, /^grade +F\n/.test(stdout)], [1, true], stdout + stderr);
   assert.match(stdout, /finished +15 +fail +1 /);

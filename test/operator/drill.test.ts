@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { stat } from 'node:fs/promises';
 import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
 import { workplace } from './workplace.ts';
 
 test('the drill: a backup under load, a kill, a restore elsewhere, equal digests', async (t) => {
@@ -27,9 +28,17 @@ test('the drill: a backup under load, a kill, a restore elsewhere, equal digests
       if (id % 10 === 0) assert.equal((await post('store/orders', { petId: id })).status, 201);
     }
   });
+  /** The load goes on: nothing else tells that anything was written between two commands. */
+  const more = async () => {
+    const enough = last + 20;
+    while (last < enough) await Promise.race([wait(5), ...load]);
+  };
+  await more();
   const first = await told('backup first.backup');
+  await more();
   const verified = await told('verify');
   await done('compact');
+  await more();
   const second = await told('backup second.backup');
   isOver = true;
   await Promise.all(load);

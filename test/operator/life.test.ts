@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { freePort, temporary } from '../program.ts';
+import { freePort, standingStillUntil, temporary } from '../program.ts';
 import { aKey } from '../store/opened.ts';
 import { ANIMAL, withStore, workplace } from './workplace.ts';
 
@@ -156,11 +156,13 @@ test('a server waits a while for a command that has the store: it is alive, and 
   const { exit, stdout, stderr } = await run('serve --port 0');
   assert.deepEqual([exit, stdout, JSON.parse(stderr).message], [4, '', 'data is in use by another petstore']);
   const port = await freePort();
-  const server = await spawn(`serve --port ${port}`);
+  // It gives up after 3 s: so no time passes for it until the lock is let go.
+  const server = await spawn(`serve --port ${port}`, 'pipe', standingStillUntil(at('released')));
   const ask = (page: string) => fetch(`http://127.0.0.1:${port}${page}`).catch(() => undefined);
   while (server.child.exitCode === null && (await ask('/healthz'))?.status !== 200) await wait(20);
   assert.equal((await ask('/readyz'))?.status, 503);
   lock.release();
+  await writeFile(at('released'), '');
   const [said] = await once(server.child.stdout!, 'data');
   assert.match(String(said), /^petstore listening/);
   assert.equal((await ask('/readyz'))?.status, 200);

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { chmod, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { IMPORT } from '../../src/operator/import.ts';
@@ -104,10 +105,28 @@ test('a seed that is not what it should be is told with its place, 20 faults of 
 });
 
 const MANY = 15_000;
+/** Of those some tenth. */
+const PASSED_BYTES = 50_000;
 
 test('an import from a pipe that is killed is completed by the same command, also through a server', async (t) => {
   const { at, run, done, serve, spawn } = await workplace(t);
   await serve();
+  const [socket, own] = [at('data/admin.sock'), at('own.sock')];
+  await rename(socket, own);
+  // Between the command and the server: it passes on the first batches, so that the command cannot come to its end.
+  const front = createServer((command) => {
+    const server = connect(own).on('error', () => {});
+    let passed = 0;
+    command.on('error', () => {}).on('close', () => server.destroy());
+    command.on('data', (bytes: Buffer) => {
+      if (passed < PASSED_BYTES) server.write(bytes);
+      passed += bytes.length;
+    });
+    server.pipe(command);
+  });
+  t.after(() => front.close());
+  await once(front.listen(socket), 'listening');
+  await chmod(socket, 0o600);
   const line = (_: unknown, at: number) => `{"name":"animal ${at}","categoryId":${at % 9}}\n`;
   const input = Array.from({ length: MANY }, line).join('');
   const { child, ended } = await spawn('import -', ['pipe', 'ignore', 'ignore']);
@@ -116,6 +135,8 @@ test('an import from a pipe that is killed is completed by the same command, als
   while (child.exitCode === null && !(await readFile(store, 'utf8')).includes('"op":"pets"')) await wait(2);
   child.kill('SIGKILL');
   assert.deepEqual(await ended, [null, 'SIGKILL'], 'it was killed before its end');
+  front.close();
+  await rename(own, socket);
   const { stdout, stderr } = await run('import - --json', { input });
   const { added, already } = JSON.parse(stdout);
   assert.ok(added > 0 && already > 0 && added + already === MANY, stdout + stderr);

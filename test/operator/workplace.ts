@@ -45,9 +45,9 @@ export async function workplace(t: TestContext) {
       return { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     },
     /** A process of which the test itself reads what it wants, or nothing. */
-    async spawn(line: string, stdio: StdioOptions = 'pipe') {
+    async spawn(line: string, stdio: StdioOptions = 'pipe', env: Record<string, string> = {}) {
       const [file, ...words] = await command();
-      const child = spawn(file, [...words, ...wordsOf(line)], { cwd, stdio });
+      const child = spawn(file, [...words, ...wordsOf(line)], { cwd, stdio, env: { ...process.env, ...env } });
       t.after(() => child.kill('SIGKILL'));
       let stderr = '';
       child.stderr?.setEncoding('utf8').on('data', (text: string) => (stderr += text));
