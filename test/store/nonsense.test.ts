@@ -15,7 +15,7 @@ import { SetClock } from '../clock.ts';
 import { unlocked } from '../faults/sim-disk.ts';
 import { workplace } from '../operator/workplace.ts';
 import { temporary } from '../program.ts';
-import { addKey, addPet, aKey, order, pet, withStore } from './opened.ts';
+import { addKey, addPet, aKey, order, pet, rested, withStore } from './opened.ts';
 
 const NAME = 'store-000001.jsonl';
 const PET = { id: 4, name: 'd', categoryId: 1, status: 'available' };
@@ -250,7 +250,7 @@ test(`sealed nonsense behind a good batch: ${STRANGE.length + BAD_CHANGES.length
     const path = join(dir, NAME);
     const whole = readFileSync(path);
     const batch = JSON.parse(whole.toString().trimEnd().split('\n').at(-1)!).batch + 1;
-    await new Promise((resolve) => setTimeout(resolve, 1_100)); // until LOCK rests
+    await rested(dir);
     const place = `"batch":${batch},"n":0,"last":true,`;
     const lines = [
       ...STRANGE.map((line) => place + line),

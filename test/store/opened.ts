@@ -1,11 +1,13 @@
 /** A real store in a folder of its own; closing it proves that memory and file tell the same. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { prove } from '../../src/store/change-json.ts';
-import type { Disk } from '../../src/store/file/disk.ts';
+import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import type { FileJournal } from '../../src/store/file/journal.ts';
+import { readMark } from '../../src/store/file/lock.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
@@ -71,6 +73,17 @@ export function checked({ read }: MemoryStore): Proof {
 
 export async function check({ store, dir }: Opened): Promise<void> {
   assert.deepEqual((await readStore(dir)).proof, checked(store));
+}
+
+/** Waits until `LOCK` tells of the whole file: it is written once a second, and nothing tells of that. */
+export async function rested(dir: string): Promise<void> {
+  const isBehind = () => {
+    const file = readdirSync(dir)
+      .sort()
+      .findLast((name) => name.endsWith('.jsonl'))!;
+    return readMark(realDisk, dir)!.length < statSync(join(dir, file)).size;
+  };
+  while (isBehind()) await sleep(10);
 }
 
 export const is = (failure: string) => (error: unknown) => error instanceof StoreError && error.failure === failure;
