@@ -9,7 +9,7 @@ import type { Incoming } from '../../src/http/messages.ts';
 import { endingFor, NO_CONTENT, send } from '../../src/http/reply.ts';
 import { createServer } from '../../src/http/server.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { exchange, requestsOf, told } from '../raw.ts';
+import { closed, exchange, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
 const order = (key: string, id: number) => {
@@ -67,22 +67,27 @@ test('a write waits for the reads before it, reads do not wait for reads, and ot
 });
 
 test('a body that comes whole while its request waits is read, and one of a client that is gone is not done', async (t) => {
-  let go = () => {};
+  const disk: { go?: () => void } = {};
   let isHeld = false;
   const sync = async (fd: number) => {
-    if (isHeld) await new Promise<void>((resolve) => (go = resolve));
+    if (isHeld) await new Promise<void>((resolve) => (disk.go = resolve));
     await realDisk.sync(fd);
   };
-  const { port, key, store } = await serviceFor(t, { disk: { ...realDisk, sync } });
+  const { app, port, key, store } = await serviceFor(t, { disk: { ...realDisk, sync } });
   const { addPet } = requestsOf(key);
   isHeld = true;
-  const socket = net.connect(port, '127.0.0.1').resume();
-  socket.write(addPet() + addPet('', '{"name":"Second","categoryId":3}'));
-  await wait(100);
-  socket.resetAndDestroy();
-  await wait(100);
+  let requests = 0;
+  app.server.on('request', () => requests++);
+  const accepted = once(app.server, 'connection');
+  const client = net.connect(port, '127.0.0.1').resume();
+  client.write(addPet() + addPet('', '{"name":"Second","categoryId":3}'));
+  const [socket] = (await accepted) as [net.Socket];
+  while (requests < 2 || disk.go === undefined) await wait(1);
+  const gone = closed(socket);
+  client.resetAndDestroy();
+  await gone;
   isHeld = false;
-  go();
+  disk.go();
   const last = await exchange(port, addPet() + addPet(), { replies: 2 });
   assert.deepEqual(told(last), ['201 keep-alive', '201 keep-alive']);
   assert.equal(store.read.counts().pets, 3, 'the first and the last two');
@@ -105,16 +110,22 @@ test('of pipelined requests sixteen are begun in a turn, unless their connection
     await once(server.listen(0, '127.0.0.1'), 'listening');
     t.after(() => server.close());
     const { port } = server.address() as AddressInfo;
-    const clients = Array.from({ length: CONNECTIONS }, () => net.connect(port, '127.0.0.1'));
-    while (connections.open.size < CONNECTIONS) await wait(1);
     const packet = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(REQUESTS);
-    const answered = clients.map(async (client) => {
-      client.write(packet);
-      let text = '';
-      while (text.split('HTTP/1.1 204').length <= REQUESTS) text += (await once(client, 'data'))[0];
-      client.destroy();
-    });
-    await Promise.all(answered);
+    const askTogether = async () => {
+      const clients = Array.from({ length: CONNECTIONS }, () => net.connect(port, '127.0.0.1'));
+      await Promise.all(clients.map((client) => once(client, 'connect')));
+      while (connections.open.size < CONNECTIONS) await wait(1);
+      const answered = clients.map(async (client) => {
+        client.write(packet);
+        let text = '';
+        while (text.split('HTTP/1.1 204').length <= REQUESTS) text += (await once(client, 'data'))[0];
+        client.destroy();
+      });
+      await Promise.all(answered);
+    };
+    await askTogether();
+    // How many packets come in one turn is the kernel's doing: two in some of many are enough.
+    for (let more = 0; hasShownKey && most <= 16 + CONNECTIONS && more < 50; more++) await askTogether();
     // The first request of each packet is behind no other.
     if (hasShownKey) assert.ok(most > 16 + CONNECTIONS, `${most}`);
     else assert.ok(most <= 16 + CONNECTIONS, `${most}`);

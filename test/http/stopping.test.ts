@@ -1,11 +1,15 @@
 /** How long a SIGTERM takes, whatever clients have begun: by the log of the program, and by the clock. */
 import assert from 'node:assert/strict';
 import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { serving, temporary } from '../program.ts';
-import { assertError, exchange, requestsOf, told } from '../raw.ts';
+import { assertError, closed, exchange, requestsOf, told } from '../raw.ts';
 import { stoppingMs } from './flood.ts';
+
+/** The service itself gives up waiting after 10 s; the rest is for a machine that is busy with other things. */
+const MAX_STOP_MS = 60_000;
 
 async function started(t: TestContext) {
   const server = await serving(t, ['--data', await temporary(t), '--first-key', 'free']);
@@ -20,11 +24,12 @@ async function started(t: TestContext) {
 
 test('half a request head keeps SIGTERM waiting no longer than an idle connection, and is told 503', async (t) => {
   const { server, port, arrived, get, addPet } = await started(t);
-  const silent = net.connect(port, '127.0.0.1').on('error', () => {});
+  const silent = net.connect(port, '127.0.0.1').resume();
   silent.write('\r\n'); // may precede a request, and is none of it
   const half = [get().slice(0, -2), 'G', addPet().slice(0, 30)].map((bytes) => exchange(port, bytes));
   const behind = exchange(port, get() + get().slice(0, -2));
-  const dripping = net.connect(port, '127.0.0.1').on('error', () => {});
+  const dripping = net.connect(port, '127.0.0.1');
+  const ended = [silent, dripping].map(closed);
   dripping.write(get().slice(0, -2));
   let came = '';
   dripping.on('data', (part) => (came += part));
@@ -34,9 +39,10 @@ test('half a request head keeps SIGTERM waiting no longer than an idle connectio
     silent.destroy();
     dripping.destroy();
   });
+  const underWay = net.connect(port, '127.0.0.1').setEncoding('latin1');
+  underWay.write(addPet().slice(0, -2)); // which is waited for: as long as that is so, the others are told already
   await arrived();
-  const ms = await stoppingMs(server);
-  assert.ok(ms < 4_000, `stopped after ${ms} ms`);
+  const stopped = stoppingMs(server);
   const replies = [...(await Promise.all(half)), (await behind).slice(1)];
   assert.deepEqual(
     replies.map(({ length }) => length),
@@ -46,7 +52,11 @@ test('half a request head keeps SIGTERM waiting no longer than an idle connectio
     assert.match(assertError(reply, 503, 'unavailable'), /the service is shutting down/);
     assert.equal(reply.headers.get('connection'), 'close');
   }
+  await Promise.all(ended);
   assert.match(came, /^HTTP\/1\.1 503 /);
+  underWay.write(addPet().slice(-2));
+  assert.match(await text(underWay), /^HTTP\/1\.1 201 /);
+  await stopped;
 });
 
 test('half a body is under way and waited for, and SIGTERM ends the process 8 s later all the same', async (t) => {
@@ -56,6 +66,6 @@ test('half a body is under way and waited for, and SIGTERM ends the process 8 s 
   const late = exchange(port, addPet().slice(0, -2), { later: addPet().slice(-2), taken: wait(2_000) });
   await arrived();
   const ms = await stoppingMs(server);
-  assert.ok(ms > 7_000 && ms < 10_000, `stopped after ${ms} ms`);
+  assert.ok(ms > 7_000 && ms < MAX_STOP_MS, `stopped after ${ms} ms`);
   assert.deepEqual(told(await late), ['201 close']);
 });
