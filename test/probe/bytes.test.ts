@@ -2,13 +2,16 @@
 import assert from 'node:assert/strict';
 import net, { type AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as immediate } from 'node:timers/promises';
+import { lived } from '../../src/probe/lived.ts';
 import { CASES, probeGateway } from '../../src/probe/probe.ts';
 import type { Run } from '../../src/probe/report.ts';
 import { freePort } from '../program.ts';
 import { type Fault, proxyFor } from './proxy.ts';
 
 const PART_BYTES = 20;
+/** So much of either end of what comes is cut; what is between, the same character again and again, is one packet. */
+const CUT_BYTES = 600;
 const MAX_RUN_MS = 60_000;
 const ENDLESS_PART = 10_000;
 
@@ -53,9 +56,11 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
     const run = await probed(t, only, (client, connect) => {
       const upstream = connect();
       passing(client, upstream, async (bytes) => {
-        for (let at = 0; at < bytes.length; at += PART_BYTES) {
-          upstream.write(bytes.subarray(at, at + PART_BYTES));
-          await wait(1);
+        for (let at = 0, end = 0; at < bytes.length; at = end) {
+          const isBetween = at >= CUT_BYTES && at < bytes.length - CUT_BYTES;
+          end = isBetween ? bytes.length - CUT_BYTES : at + PART_BYTES;
+          upstream.write(bytes.subarray(at, end));
+          await immediate(); // the probe has read it by then, whatever a timer would take on a busy machine
         }
       });
       upstream.pipe(client);
@@ -100,7 +105,7 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
   };
   for (const [name, [first, part]] of Object.entries(ENDLESS)) {
     test(`one that sends without an end holds no run up: ${name}`, async (t) => {
-      const begun = performance.now();
+      const begun = lived();
       const bytes = Buffer.from(part.repeat(ENDLESS_PART));
       const run = await probed(t, ['header-host', 'reply-429', 'pipelined'], (client, connect, count) => {
         if (count === 1) return void both(client, connect());
@@ -110,13 +115,13 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
         client.resume().on('drain', pour).write(first);
         pour();
       });
-      assert.ok(performance.now() - begun < MAX_RUN_MS);
+      assert.ok(lived() - begun < MAX_RUN_MS);
       for (const { verdict, why } of run.cases) assert.match(`${verdict}: ${why}`, /^breaks: ./);
     });
   }
 
   test('one that repeats a request without an end holds no run up', async (t) => {
-    const begun = performance.now();
+    const begun = lived();
     const run = await probed(t, ['header-host', 'reply-429'], (client, connect, count) => {
       const upstream = connect();
       upstream.pipe(client);
@@ -130,7 +135,7 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
         pour();
       });
     });
-    assert.ok(performance.now() - begun < MAX_RUN_MS);
+    assert.ok(lived() - begun < MAX_RUN_MS);
     assert.deepEqual(told(run), ['header-host breaks', 'reply-429 breaks']);
     const seen = run.cases.map(({ arrived }) => arrived.slice(-20));
     for (const one of seen) assert.match(one, /… \(\d{5} characters\)$/, 'what is kept of it is bounded');

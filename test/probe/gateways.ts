@@ -10,7 +10,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { freePort, temporary } from '../program.ts';
 
-const START_MAX_MS = 30_000;
+const START_MAX_MS = 120_000;
 
 export interface Gateway {
   program: string;
