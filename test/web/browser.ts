@@ -19,7 +19,7 @@ export const ARGS = [
 ];
 const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */
-const WAIT_MAX_MS = 45_000;
+export const WAIT_MAX_MS = 45_000;
 
 export const skip = CHROMIUM === undefined && 'no chromium is installed here (/usr/bin/chromium)';
 

@@ -171,12 +171,14 @@ describe('the console, once and truly', { skip }, () => {
     assert.equal(await animalsCalled('Tried'), 1);
     await body.fill('{"name":"Pressed twice","categoryId":1}');
     let sent = 0;
-    await page.route('**/v1/pets', async (route) => {
+    let go = () => {};
+    const isPressedTwice = new Promise<void>((resolve) => (go = resolve));
+    await page.route('**/v1/pets', (route) => {
       sent++;
-      await new Promise((resolve) => setTimeout(resolve, 300));
-      await route.continue();
+      return isPressedTwice.then(() => route.continue());
     });
     for (const _ of [1, 2]) await trial.getByLabel('Idempotency-Key').press('Enter');
+    go();
     await ui.see(trial.locator('.reply'), 'Pressed twice');
     await page.unroute('**/v1/pets');
     assert.deepEqual([sent, await animalsCalled('Pressed twice')], [1, 1]);

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { skip, stage, type Watched } from './browser.ts';
+import { skip, stage, WAIT_MAX_MS, type Watched } from './browser.ts';
 
 const live = stage('--lab', '--environment', 'staging');
-const SLOW_MS = 600;
+/** Between two keys: the reply to a request comes among them. */
+const TYPED_MS = 75;
 
 async function ask(key: string, what: string, body?: object): Promise<void> {
   const [method, path] = what.split(' ');
@@ -20,7 +21,7 @@ describe('the place of who uses the console', { skip }, () => {
   const focused = () =>
     page.evaluate<string>('document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()');
   const comesTo = async (name: string | RegExp) => {
-    const end = Date.now() + 10_000;
+    const end = Date.now() + WAIT_MAX_MS;
     const fits = (text: string) => (typeof name === 'string' ? text === name : name.test(text));
     while (!fits(await focused()) && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 25));
     const text = await focused();
@@ -30,11 +31,13 @@ describe('the place of who uses the console', { skip }, () => {
     await ui.button(name, where).focus();
     await page.keyboard.press('Enter');
   };
-  const slowly = (url: string) =>
-    page.route(url, async (route) => {
-      await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
-      await route.continue();
-    });
+  /** From now on requests to this address are under way until what this returns is called. */
+  const held = async (url: string) => {
+    let go = () => {};
+    const isOver = new Promise<void>((resolve) => (go = resolve));
+    await page.route(url, (route) => isOver.then(() => route.continue()));
+    return go;
+  };
   before(async () => {
     ui = await live.enter();
     page = ui.page;
@@ -55,27 +58,34 @@ describe('the place of who uses the console', { skip }, () => {
 
   it('takes nobody away who types on while a request is under way, and no word that was typed', async () => {
     const form = await ui.drawer('Add an animal');
-    await slowly('**/v1/store/orders');
+    const ordered = await held('**/v1/store/orders');
     await ui.press('Order Bello');
     await form.getByLabel('Name').focus();
-    await page.keyboard.type('One who types on', { delay: SLOW_MS / 8 });
+    await page.keyboard.type('One who ');
+    ordered();
+    await page.keyboard.type('types on', { delay: TYPED_MS });
     await ui.see(ui.rowOf('Bello'), 'was placed');
     assert.equal(await form.getByLabel('Name').inputValue(), 'One who types on');
-    await slowly('**/v1/pets');
+    const added = await held('**/v1/pets');
     await form.getByLabel('Category').fill('1');
     await form.getByLabel('Name').press('Enter');
     await form.getByLabel('Name').fill('The next one');
+    added();
     await ui.see(form.locator('.note'), 'One who types on was added');
     assert.equal(await form.getByLabel('Name').inputValue(), 'The next one');
     await form.getByLabel('Name').press('Enter');
     await ui.see(form.locator('.note'), 'The next one was added');
     assert.equal(await form.getByLabel('Name').inputValue(), '');
     await page.unroute('**/v1/pets');
+    await page.unroute('**/v1/store/orders');
   });
 
   it('tells what came of an order though the page was turned meanwhile', async () => {
+    const ordered = await held('**/v1/store/orders');
     await ui.press('Order Berta');
     await ui.press('Next page', '#animals');
+    await ui.see('#animals .position', 'Ids 21');
+    ordered();
     await ui.see('#animals > .list > .note', /^Order \d+ was placed\.$/);
     await page.unroute('**/v1/store/orders');
     await ui.view('Animals');
