@@ -49,8 +49,8 @@ export async function startNginx(t: TestContext, upstream: string) {
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
   t.after(() => dispatcher.destroy());
   const url = `https://127.0.0.1:${listen.tls}`;
-  for (let i = 0; !(await fetch(url, { dispatcher }).catch(() => undefined)); i++) {
-    assert.ok(i < 100 && nginx.exitCode === null, 'nginx did not start');
+  while (!(await fetch(url, { dispatcher }).catch(() => undefined))) {
+    assert.equal(nginx.exitCode, null, 'nginx did not start');
     await wait(50);
   }
   return { url, dispatcher, plain: `http://127.0.0.1:${listen.plain}` };

@@ -61,7 +61,7 @@ test('an older Node is told in one sentence: by `npm start`, by `npm test`, and 
       cwd: ROOT,
       env,
       encoding: 'utf8',
-      timeout: 30_000, // else the service would run
+      timeout: 120_000, // else the service would run
     });
     const said = 'petstore needs Node 20.19 or newer; this is Node 18.20.8.\n';
     assert.deepEqual([status, stdout, stderr], [1, '', said], words.join(' '));

@@ -48,10 +48,12 @@ test('to refuse thousands of unknown members takes less of the processor than to
     const { user, system } = process.cpuUsage(before);
     return user + system;
   };
+  /** The least of some: what else the process does, such as collecting garbage, only adds. */
+  const leastMicrosOf = (work: () => void) => Math.min(...Array.from({ length: 5 }, () => microsOf(work)));
   const read = value();
   const refuse = () => assert.throws(() => new Members(read).end(), InvalidMembers);
   for (const work of [value, refuse]) microsOf(work); // compiled by then
-  const [reading, refusing] = [value, refuse].map(microsOf);
+  const [reading, refusing] = [value, refuse].map(leastMicrosOf);
   assert.ok(refusing < reading, `${refusing} µs, and ${reading} µs to read them`);
 });
 
