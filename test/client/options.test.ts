@@ -360,7 +360,7 @@ async function endsAtOnce(script: string): Promise<void> {
     });`;
   const cwd = fileURLToPath(new URL('../..', import.meta.url));
   const words = ['--import', 'tsx', '--input-type=module', '--eval', source];
-  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd, timeout: 20_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, words, { cwd, timeout: 50_000 });
   assert.equal(stdout, 'over\n');
 }
 
