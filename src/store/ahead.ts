@@ -17,7 +17,14 @@ import {
 } from './bounds.ts';
 import { Bytes, type Growth } from './bytes.ts';
 import { firstResultIn, IMPORT_CALLER, msLeft, perform, type Rows, type Tables } from './changes.ts';
-import { type IdempotencyRecord, IdempotencyRecords, type RecordQueue, RecordRoom } from './idempotency.ts';
+import {
+  callerOf,
+  type IdempotencyRecord,
+  IdempotencyRecords,
+  type RecordQueue,
+  RecordRoom,
+  setBackBy,
+} from './idempotency.ts';
 import type {
   Ahead,
   ApiKey,
@@ -66,13 +73,35 @@ class Layer<K, V> {
   }
 }
 
+class RecordLayer extends Layer<string, FirstResult> {
+  #below: Pick<IdempotencyRecords, 'size' | 'get' | 'of'>;
+
+  constructor(below: IdempotencyRecords) {
+    super(below);
+    this.#below = below;
+  }
+
+  setBack(caller: string, ms: number): void {
+    const own = this.#below.of(caller);
+    for (let record = own.oldest; record; record = own.after(record)) {
+      if (!this.changed.has(record.id)) this.changed.set(record.id, record.made);
+    }
+    for (const [id, made] of this.changed) if (callerOf(id) === caller) this.changed.set(id, setBackBy(ms, made));
+  }
+
+  override clear(): void {
+    super.clear();
+    this.#below = new IdempotencyRecords();
+  }
+}
+
 export class StateAhead implements Ahead, Tables {
   readonly counters: Counters;
   readonly pets: Layer<number, Pet>;
   readonly orders: Layer<number, Order>;
   readonly categories: Layer<Int64, KeptCategory>;
   readonly keys: Layer<string, ApiKey>;
-  readonly idempotency: Layer<string, FirstResult>;
+  readonly idempotency: RecordLayer;
   /** Changes write it; decisions never read it. */
   readonly usage = new Map<string, Usage>();
   readonly #state: State;
@@ -93,7 +122,7 @@ export class StateAhead implements Ahead, Tables {
     this.orders = new Layer(state.orders);
     this.categories = new Layer(state.categories);
     this.keys = new Layer(state.keys);
-    this.idempotency = new Layer(state.idempotency);
+    this.idempotency = new RecordLayer(state.idempotency);
   }
 
   allKeys(): Iterable<ApiKey> {
@@ -152,7 +181,7 @@ export class StateAhead implements Ahead, Tables {
 
   /** The bound of one caller does not apply to an import: the operator runs it. */
   #takeRoom({ caller, at }: IdempotencyKey): void {
-    const left = ({ id, made }: IdempotencyRecord) => msLeft(id, made, at, this);
+    const left = ({ id, made }: IdempotencyRecord) => msLeft(id, this.idempotency.get(id) ?? made, at, this);
     const take = (name: string, max: number, queue: RecordQueue) => {
       const room = this.#rooms.get(name) ?? new RecordRoom(max, queue);
       this.#rooms.set(name, room);

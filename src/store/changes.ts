@@ -38,7 +38,8 @@ export interface Tables {
   readonly categories: Rows<Int64, KeptCategory>;
   readonly keys: Rows<string, ApiKey>;
   readonly usage: Rows<string, Usage>;
-  readonly idempotency: Rows<string, FirstResult>;
+  /** `setBack`: the clock of a caller's key is set back, and the ages of its records stay as they are. */
+  readonly idempotency: Rows<string, FirstResult> & { setBack(caller: string, ms: number): void };
 }
 
 /** A missing kind of change is a compile error. */
@@ -73,13 +74,17 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
   },
   setKey({ key }, to) {
     const { counters, keys } = to;
-    const slot = keys.get(key.id)?.slot;
+    const before = keys.get(key.id);
+    const slot = before?.slot;
     // Slots ascend; a repair may have left some out.
     const fits = slot === undefined ? key.slot >= counters.nextSlot : key.slot === slot;
     if (!fits)
       impossible(`key ${key.id}: its slot is ${key.slot}, and must be ${slot ?? `${counters.nextSlot} or higher`}`);
     counters.nextSlot = Math.max(counters.nextSlot, key.slot + 1);
     keys.set(key.id, key);
+    // The lab's reset. Else a record that was made years ahead would be kept for years.
+    const setBackMs = (before?.clockAdvanceMs ?? 0) - (key.clockAdvanceMs ?? 0);
+    if (setBackMs > 0) to.idempotency.setBack(key.id, setBackMs);
   },
   usage({ entries }, to) {
     for (const usage of entries) setUsage(usage, to);

@@ -7,7 +7,7 @@ import type { FirstResult } from './model.ts';
 /** A record is one link in each of two queues. */
 export class IdempotencyRecord {
   readonly id: string;
-  readonly made: FirstResult;
+  made: FirstResult;
   older: IdempotencyRecord | undefined;
   newer: IdempotencyRecord | undefined;
   callersOlder: IdempotencyRecord | undefined;
@@ -61,6 +61,9 @@ const NONE = new RecordQueue();
 /** The caller in a record's id (`idempotencyId`): neither a kind nor a caller holds a line feed. */
 export const callerOf = (id: string): string => id.slice(id.indexOf('\n') + 1, id.lastIndexOf('\n'));
 
+/** The first result under a key whose clock is set back by `ms`. No kept moment is before 1970. */
+export const setBackBy = (ms: number, made: FirstResult): FirstResult => ({ ...made, at: Math.max(0, made.at - ms) });
+
 export class IdempotencyRecords {
   readonly #byId = new Map<string, IdempotencyRecord>();
   readonly #byCaller = new Map<string, RecordQueue>();
@@ -100,6 +103,12 @@ export class IdempotencyRecords {
     this.all.remove(record);
     own.remove(record);
     if (own.size === 0) this.#byCaller.delete(caller);
+  }
+
+  /** The clock of this caller's key is set back by `ms`: its records keep their ages. */
+  setBack(caller: string, ms: number): void {
+    const own = this.of(caller);
+    for (let record = own.oldest; record; record = own.after(record)) record.made = setBackBy(ms, record.made);
   }
 
   clear(): void {

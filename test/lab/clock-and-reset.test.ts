@@ -125,3 +125,27 @@ test('reset of the key alone: its limits, clock, faults and record; the shop sta
   assert.equal((await must('GET /v1/pets')).headers.get('x-ratelimit-remaining'), '4');
   assert.equal(engine.store.read.counts().pets, 2);
 });
+
+test('after a reset of the key alone its idempotency records stay as old as they were, and end a day after they were made', async (t) => {
+  const { clock, key, must, advance, makeKey, engine } = await startLab(t);
+  const other = await makeKey();
+  const create = async (name: string, caller = key) => {
+    const { headers, json } = await must('POST /v1/pets', REX, { key: caller, headers: { 'idempotency-key': name } });
+    return [json.id, headers.get('idempotent-replayed')];
+  };
+  await create('ended');
+  await advance('3649d');
+  await create('young');
+  await create('theirs', other);
+  await advance('1h');
+  await must('POST /lab/reset', { only: 'key' });
+  assert.deepEqual(await create('young'), [2, 'true']);
+  assert.deepEqual(await create('ended'), [4, null], 'what has ended does not come back');
+  clock.advance(23 * 3_600_000 - 1);
+  assert.deepEqual(await create('young'), [2, 'true']);
+  clock.advance(1);
+  assert.deepEqual(await create('young'), [5, null], 'an hour had passed before the reset');
+  clock.advance(3_600_000);
+  await create('new');
+  assert.equal(engine.store.read.idempotency.size, 2, 'those of all that have ended are gone');
+});

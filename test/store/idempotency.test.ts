@@ -14,6 +14,7 @@ import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { assertError } from '../raw.ts';
 import { type ServiceOptions, serviceFor } from '../service.ts';
+import { aKey, pet } from './opened.ts';
 import { SharedList } from './shared-journal.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -149,6 +150,29 @@ test('what the lab lets pass makes room too, for that key alone, and nothing tha
   await Promise.all(Array.from({ length: 100 }, () => add('k1')));
   assert.equal(store.read.idempotency.size, before + 100 - 6_400, '64 of its own go with each that comes');
   assert.ok(store.read.firstResult('addPet', { caller: 'k2', key: 'old-0', at: 1_000_000 }));
+});
+
+test('a clock that is set back leaves records as old as they are, in the batch of the reset too', () => {
+  const state = new State();
+  const advanced = aKey(0, { clockAdvanceMs: 3_650 * DAY_MS });
+  const at = 3_650 * DAY_MS + 1;
+  state.apply([{ op: 'setKey', key: advanced }, ...records('k1', OF_KEY, at), ...records('k2', 1, 1)]);
+  const reset: Change[] = [
+    { op: 'onces', onces: [['addPet\nk1\nlast', { id: 1, status: 'available', at: at + DAY_MS }]] },
+    { op: 'setKey', key: aKey(0) },
+  ];
+  const ahead = new StateAhead(state);
+  for (const change of reset) ahead.apply(change);
+  const add = (at: number) => ahead.apply({ op: 'addPet', pet: pet(1), once: { caller: 'k1', key: 'new', at } });
+  assert.throws(() => add(DAY_MS), /this key has 100,000 Idempotency-Keys that still count; the oldest ends in 1 s/);
+  add(DAY_MS + 1); // for the oldest has ended
+  state.apply(reset);
+  for (const reading of [ahead, state]) {
+    const isKept = (key: string, at: number) => reading.firstResult('addPet', { caller: 'k1', key, at }) !== undefined;
+    assert.deepEqual([isKept('old-0', DAY_MS), isKept('old-0', DAY_MS + 1)], [true, false]);
+    assert.deepEqual([isKept('last', 2 * DAY_MS), isKept('last', 2 * DAY_MS + 1)], [true, false]);
+    assert.equal(reading.firstResult('addPet', { caller: 'k2', key: 'old-0', at: DAY_MS })?.at, 1);
+  }
 });
 
 test('a state is the same whether it was lived through or read back: so are its bounds', () => {
