@@ -79,10 +79,7 @@ export class Connection {
   readonly openedAt: number;
   /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
-  /**
-   * True when one of its requests has come with a valid key, within its limits or not. From then on its pipelined
-   * requests are begun without waiting for `PipelinedBegins`.
-   */
+  /** True when one of its requests has come with a valid key, within its limits or not. */
   hasShownKey = false;
   /** True when the newest request that needs a key had a valid one, and was within its limits. */
   isTrusted = false;
@@ -106,10 +103,15 @@ export class Connection {
   };
 
   readonly #beginWaiting = () => {
+    let isOurTurn = false;
     while (this.#waiting.length > 0 && this.#mayBegin(this.#waiting[0])) {
       if (this.isEnding || this.socket.destroyed) this.#waiting.length = 0;
-      else if (!this.hasShownKey && !this.owner.pipelined.mayBegin(this.#beginWaiting)) return;
-      else this.owner.begin(this.#waiting.shift() as Outgoing);
+      else {
+        isOurTurn ||= this.owner.pipelined.mayBegin(this.#beginWaiting);
+        if (!isOurTurn) return;
+        this.owner.pipelined.count(this.hasShownKey);
+        this.owner.begin(this.#waiting.shift() as Outgoing);
+      }
     }
   };
 

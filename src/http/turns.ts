@@ -10,8 +10,10 @@ const MAX_UNWANTED_READ_AT_ONCE = 4;
 /** The most sockets that wait for their turn: each of them keeps a packet in memory meanwhile. */
 const MAX_UNWANTED_WAITING = 256;
 
-/** The most pipelined requests that are begun in one turn, of all connections that have not shown a valid key yet. */
-const MAX_PIPELINED_AT_ONCE = 16;
+/** When so many pipelined requests were begun in one turn, no further connection begins any in it. */
+const MAX_PIPELINED_AT_ONCE = 512;
+/** For so many counts one of a connection that has shown no valid key: a refusal costs more than most replies. */
+const STRANGER_COUNTS = 32;
 
 export class UnwantedReads {
   readonly #waiting: Socket[] = [];
@@ -38,21 +40,30 @@ export class PipelinedBegins {
   readonly #nextTurn = () => {
     this.#left = MAX_PIPELINED_AT_ONCE;
     this.#endOfTurn = undefined;
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const goOn of waiting) goOn();
+    for (const goOn of this.#waiting) {
+      if (this.#left <= 0) break;
+      this.#waiting.delete(goOn);
+      goOn();
+    }
+    if (this.#waiting.size > 0) (this.#endOfTurn ??= setImmediate(this.#nextTurn)).ref();
   };
 
-  /** True if one more request may begin in this turn. Otherwise `goOn` is called in a later one. */
+  /**
+   * True if a connection may begin in this turn what waits on it: all of it, since node:http sends replies that are
+   * made together in one write. Otherwise `goOn` is called in a later turn.
+   */
   mayBegin(goOn: () => void): boolean {
     // `unref`: while no request waits, this alone makes the loop begin no further turn, which would do nothing.
     this.#endOfTurn ??= setImmediate(this.#nextTurn).unref();
-    if (this.#left === 0) {
+    if (this.#left <= 0) {
       this.#endOfTurn.ref();
       this.#waiting.add(goOn);
       return false;
     }
-    this.#left--;
     return true;
+  }
+
+  count(hasShownKey: boolean): void {
+    this.#left -= hasShownKey ? 1 : STRANGER_COUNTS;
   }
 }
