@@ -33,6 +33,8 @@ export class Outgoing extends ServerResponse {
   isDecided = false;
   /** True if the request waited for its turn when the service began to stop: it is still served. */
   isUnderWay = false;
+  /** When its request came, if that had to wait for its turn: it was sent before an earlier reply had come. */
+  cameAt: number | undefined;
   /** The request's context; only `handle` knows its type. */
   exchange: unknown;
 }

@@ -55,6 +55,7 @@ export function createServer(options: ServerOptions): Connections {
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
   const onRequest = (req: Incoming, res: Outgoing) => {
     if (req.from.addPending(res)) begin(res);
+    else res.cameAt = now();
   };
   // `100 Continue` is sent when, and only if, the body is wanted.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);

@@ -1,8 +1,7 @@
-/** Checks of repeated requests, of unfinished ones, and of the use of connections, pages and paths. */
+/** Checks of hopeless and unfinished requests, and of the use of connections, pages and paths. */
 import type { Judgement, RequestRecord } from './request-record.ts';
-import { isFailure } from './waiting.ts';
+import { isFailure, wasUnderWay } from './waiting.ts';
 
-const AGAIN_MS = 60_000;
 /** The time that a failed POST has to come again, counted from its failure or from the end of its wait. */
 const FORGOTTEN_AFTER_MS = 5_000;
 const HOPELESS = [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431];
@@ -16,63 +15,6 @@ const POOL_MS = 60_000;
 export const REDUNDANT_MS = 250;
 
 const one = (is: Judgement['is'], newest: RequestRecord): Judgement[] => [{ of: newest, is, by: newest }];
-
-/** A reply that only puts a POST off tells nothing of the try before it, which may have been done. */
-const putsOff = ({ status, code }: RequestRecord) => status === 429 || code === 'idempotency_in_flight';
-
-type Tries = readonly RequestRecord[];
-
-/** The tries of one POST so far: the latest of all that were not put off, and the latest under each key. */
-class Latest {
-  #ofAll: RequestRecord | undefined;
-  readonly #ofKey = new Map<string, RequestRecord>();
-
-  add(one: RequestRecord): void {
-    if (putsOff(one)) return;
-    this.#ofAll = one;
-    if (one.key !== undefined) this.#ofKey.set(one.key, one);
-  }
-
-  /**
-   * The failed POST that this one sends again, if any. It is the latest under its own key, else the latest of all:
-   * after a reply that came, it is a new intention.
-   */
-  failedBefore({ at, key }: RequestRecord): RequestRecord | undefined {
-    const last = (key === undefined ? undefined : this.#ofKey.get(key)) ?? this.#ofAll;
-    const isAgain = last !== undefined && isFailure(last) && at >= last.endedAt && at <= last.endedAt + AGAIN_MS;
-    return isAgain ? last : undefined;
-  }
-}
-
-/** Goes over the equal POSTs once: it is asked for each request, also for those of a flood. */
-export function judgeIdempotency(newest: RequestRecord, before: Tries): Judgement[] {
-  if (newest.method !== 'POST') return [];
-  const tries = [...before.filter(({ same }) => same === newest.same), newest];
-  const places = new Map(tries.map(({ key }, place) => [key, place]));
-  const comesAgain = ({ key }: RequestRecord, place: number) => places.get(key)! > place;
-  const isKeyKnown = tries.findIndex(({ key }) => key === newest.key) < tries.length - 1;
-  const latest = new Latest();
-  const own: RequestRecord[] = [];
-  let failed: RequestRecord | undefined;
-  for (const [place, post] of tries.entries()) {
-    failed = latest.failedBefore(post);
-    latest.add(post);
-    // An equal POST under a key of its own is an intention of its own once the failed one comes again under its own.
-    if (failed?.key === undefined || post.key === undefined || post.key === failed.key) continue;
-    if (isKeyKnown && comesAgain(failed, place) && (!isFailure(post) || comesAgain(post, place))) own.push(post);
-  }
-  const hasItsKey = newest.key !== undefined && newest.key === failed?.key;
-  return [
-    ...(failed === undefined ? [] : one(hasItsKey ? 'good' : 'bad', newest)),
-    ...own.map((of): Judgement => ({ of, is: 'good', by: newest })),
-  ];
-}
-
-/** The first 422 may be a mistake; from the second on, the client uses one key for different intentions. */
-export function judgeOneKeyForAll(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
-  const isReused = ({ method, status }: RequestRecord) => method === 'POST' && status === 422;
-  return isReused(newest) && before.some(isReused) ? one('bad', newest) : [];
-}
 
 /** The tries of one POST from its first failure on. */
 interface Wish {
@@ -118,7 +60,7 @@ const isTryOf = ({ last }: Wish, post: RequestRecord) =>
 export function judgeHopeless(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const isHopeless = ({ status, code }: RequestRecord) =>
     status !== null && HOPELESS.includes(status) && code !== 'idempotency_in_flight';
-  const answered = before.filter(({ endedAt }) => endedAt <= newest.at);
+  const answered = before.filter((other) => other.endedAt <= newest.at && !wasUnderWay(newest, other));
   const same = answered.filter((other) => other.same === newest.same);
   const inVain = same.length - 1 - same.findLastIndex((other) => !isHopeless(other));
   if (inVain >= HOPELESS_TIMES) return one('bad', newest);

@@ -3,11 +3,12 @@
  * view of those that arrived before it. The judgements are counted, so that they outlive the requests.
  */
 import * as asking from './asking.ts';
-import type { Judgement, RequestRecord } from './request-record.ts';
+import * as equalPosts from './equal-posts.ts';
+import type { Judgement, RequestRecord, Surroundings } from './request-record.ts';
 import * as waiting from './waiting.ts';
 
 export interface Rule {
-  judge?(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[];
+  judge?(newest: RequestRecord, before: readonly RequestRecord[], around?: Surroundings): Judgement[];
   /** For faults that show only as time passes: judges the whole history, when the grade is asked for. */
   settle?(history: readonly RequestRecord[], now: number): { judged: Judgement[]; openUntil: number };
   /** The judged things, and the fault of a bad one, for `why`: "3 of 12 requests … came …". */
@@ -37,12 +38,15 @@ export interface Check {
 export const CHECKS: readonly Check[] = [
   { id: 'retry_after', weight: 20, cap: 'D', rules: [
       { judge: waiting.judgeRetryAfter,
-        judged: 'refusals that told a time', bad: 'were followed by a request that came before it' }],
+        judged: 'refusals that told a time', bad: 'were followed by a request that came before it' },
+      { judge: equalPosts.judgeEarlyUnderNewKey, revises: true,
+        judged: 'POSTs before the time that an equal one was told',
+        bad: 'came in its place, under a new Idempotency-Key' }],
     toSee: 'after a 429 or 503 with Retry-After, wait so long and send the same again' },
   { id: 'idempotency', weight: 20, cap: 'C', capUnseen: 'B', rules: [
-      { judge: asking.judgeIdempotency, revises: true,
+      { judge: equalPosts.judgeIdempotency, revises: true,
         judged: 'POSTs sent again after a lost reply or a 5xx', bad: 'had no Idempotency-Key, or a new one' },
-      { judge: asking.judgeOneKeyForAll,
+      { judge: equalPosts.judgeOneKeyForAll,
         judged: 'POSTs after a 422', bad: 'got another: one Idempotency-Key stood for different requests' }],
     toSee: 'send a POST whose reply was lost, or was a 5xx, again within a minute' },
   { id: 'finished', weight: 15, cap: 'C', rules: [

@@ -1,6 +1,6 @@
 /** The counts of a key's client, and the grade that follows from them, with its evidence. */
 import { CHECKS, type Check, type Rule } from './checks.ts';
-import type { Judgement, RequestRecord } from './request-record.ts';
+import type { Judged, Judgement, RequestRecord } from './request-record.ts';
 
 const MAX_REQUEST_IDS = 8;
 const LEAST_SEEN_PERCENT = 60;
@@ -31,6 +31,8 @@ export interface Grade {
   checks: CheckResult[];
 }
 
+type Requests = readonly RequestRecord[];
+
 /** The counts of one rule for one key. */
 interface Tally {
   good: number;
@@ -42,7 +44,7 @@ interface Tally {
 /** The counts of all rules for one key. Each rule judges a request once. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
-  readonly #judged = new Map<Rule, WeakMap<RequestRecord, { is: Judgement['is']; id: string }>>();
+  readonly #judged = new Map<Rule, WeakMap<RequestRecord, Judged & { id: string }>>();
 
   of(rule: Rule): Tally {
     const tally = this.#tallies.get(rule) ?? { good: 0, bad: 0, hidden: 0, requestIds: [] };
@@ -50,13 +52,16 @@ export class Tallies {
     return tally;
   }
 
-  /** Counts the judgements on the newest request, in view of those before it. */
-  count(newest: RequestRecord, before: readonly RequestRecord[], rules: readonly Rule[] = RULES): void {
-    for (const rule of rules) for (const one of rule.judge?.(newest, before) ?? []) this.#add(rule, one);
+  /** Counts the judgements on a request that has ended, in view of those that came before it, and after. */
+  count(newest: RequestRecord, before: Requests, after: Requests = [], rules: readonly Rule[] = RULES): void {
+    for (const rule of rules) {
+      const judgementOf = (one: RequestRecord) => this.#judged.get(rule)?.get(one);
+      for (const one of rule.judge?.(newest, before, { after, judgementOf }) ?? []) this.#add(rule, one);
+    }
   }
 
   /** Counts faults that show as time passes. Returns the moment until which an open one may still turn out well. */
-  settle(history: readonly RequestRecord[], now: number): number {
+  settle(history: Requests, now: number): number {
     let openUntil = now;
     for (const rule of RULES) {
       const settled = rule.settle?.(history, now);
@@ -66,14 +71,14 @@ export class Tallies {
     return openUntil;
   }
 
-  #add(rule: Rule, { of, is, by }: Judgement): void {
+  #add(rule: Rule, { of, is, by, instead }: Judgement): void {
     const judged = this.#judged.get(rule) ?? new WeakMap();
     this.#judged.set(rule, judged);
     const was = judged.get(of);
     if (was?.is === is || (was?.is === 'bad' && !rule.revises)) return;
     const tally = this.of(rule);
     if (was !== undefined) tally[was.is]--;
-    judged.set(of, { is, id: by.requestId });
+    judged.set(of, { is, id: by.requestId, instead: instead ?? was?.instead });
     tally[is]++;
     if (was?.is === 'bad') tally.requestIds = tally.requestIds.filter((id) => id !== was.id);
     else if (is === 'bad') tally.requestIds = [...tally.requestIds, by.requestId].slice(-MAX_REQUEST_IDS);

@@ -49,7 +49,7 @@ class History {
   /** Judges a request that has ended. One that outlived 256 others is forgotten already. */
   end(request: RequestRecord): void {
     const place = this.#requests.lastIndexOf(request);
-    if (place !== -1) this.#tallies.count(request, this.#known(place));
+    if (place !== -1) this.#tallies.count(request, this.#known(place), this.#requests.slice(place + 1));
   }
 
   /** All, or those before a place among the newest. */

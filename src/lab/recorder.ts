@@ -57,22 +57,28 @@ export class Recorder {
 
   begin(exchange: Exchange, state: KeyState): void {
     const { req, id, endpoint } = exchange;
+    const { cameAt } = exchange.res;
     const { url: target = '', method = '', headers } = req;
     const key = headers['idempotency-key'];
     const page = pageOf(target);
-    const at = this.now(exchange.caller as ApiKey);
+    const opens = this.sees(req.from);
+    const { line, underWay } = this.#connections.get(req.from)!;
+    if (cameAt !== undefined) line.isPipelined = true;
+    const now = this.#clock.now();
+    const beganMs = cameAt ?? now;
+    const at = this.now(exchange.caller as ApiKey) - (now - beganMs);
     const one: RequestRecord = {
       at,
       endedAt: Number.POSITIVE_INFINITY,
-      unix: this.#clock.wall(),
+      unix: this.#clock.wall() - (now - beganMs),
       method,
       target: shownTarget(target),
       operation: endpoint?.name ?? null,
       requestId: id,
       connection: req.from.number,
-      connectedAt: at - (this.#clock.now() - req.from.openedAt),
-      opens: this.sees(req.from),
-      line: this.#connections.get(req.from)!.line,
+      connectedAt: at - (beganMs - req.from.openedAt),
+      opens,
+      line,
       key: key === undefined ? undefined : mark(key),
       isLinked: page === undefined ? undefined : state.history.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
@@ -91,8 +97,8 @@ export class Recorder {
     state.hasBanBegun = false;
     state.host = shownTarget(headers.host ?? '') || state.host;
     state.history.begin(one);
-    this.#underWay.set(exchange, { one, state, beganMs: this.#clock.now() });
-    this.#connections.get(req.from)!.underWay.add(exchange);
+    this.#underWay.set(exchange, { one, state, beganMs });
+    underWay.add(exchange);
   }
 
   /** Aborted when nobody waits for the reply any more. */

@@ -6,7 +6,10 @@ const MAX_SHOWN_TARGET_CHARS = 200;
 const MARK_BYTES = 12;
 
 export interface RequestRecord {
-  /** Moments in ms of the key's own clock, which clock advances move too. */
+  /**
+   * Moments in ms of the key's own clock, which clock advances move too. This is the moment at which it came: sooner
+   * than that at which it was begun, if it waited for its turn behind others of its connection.
+   */
   at: number;
   /** The moment its reply had left or was lost; Infinity while it is under way. */
   endedAt: number;
@@ -20,8 +23,8 @@ export interface RequestRecord {
   connection: number;
   /** The moment at which that connection was opened. */
   connectedAt: number;
-  /** The state of that connection now: the idle ms after which it ended, if it has. */
-  line: { endedAfterMs?: number };
+  /** The state of that connection now: the idle ms after which it ended, if it has, and whether its client pipelines. */
+  line: { endedAfterMs?: number; isPipelined?: boolean };
   /** Whether no request of this key came on that connection before. */
   opens: boolean;
   /** A mark of its method, target and body: equal if the same request is sent again. */
@@ -50,11 +53,28 @@ export interface RequestRecord {
 }
 
 /** A rule's judgement on one request, and the request that showed it. `hidden`: a proxy hides it. */
-export interface Judgement {
+export interface Judgement extends Judged {
   of: RequestRecord;
-  is: 'good' | 'bad' | 'hidden';
   by: RequestRecord;
 }
+
+/** What is kept of it. No request: each would keep another one in memory. */
+export interface Judged {
+  is: 'good' | 'bad' | 'hidden';
+  /** The request in whose place it seems to have come. */
+  instead?: Pick<RequestRecord, 'requestId' | 'key' | 'at'>;
+}
+
+/** What a rule may know beside the newest request and those before it. */
+export interface Surroundings {
+  /** The requests that came after it, of which some have ended before it. */
+  after: readonly RequestRecord[];
+  /** The rule's judgement on that request so far. */
+  judgementOf(one: RequestRecord): Judged | undefined;
+}
+
+/** Where nothing more is known. */
+export const ALONE: Surroundings = { after: [], judgementOf: () => undefined };
 
 /** A digest, by which texts can be compared without being known. */
 export function mark(...parts: (string | Uint8Array)[]): string {

@@ -3,6 +3,10 @@ import type { Judgement, RequestRecord } from './request-record.ts';
 
 /** A request on a connection opened so long after a refusal was not under way already when the refusal came. */
 const KNOWN_TO_ALL_MS = 1_000;
+/** A connection was opened for the request that came on it first, within that time. */
+const OPENED_FOR_MS = 1_000;
+/** What a client that pipelines has sent before it could read a reply comes within that time after the reply. */
+const PIPELINED_MS = 100;
 /** Timers fire a fraction early. */
 const TIMER_SLACK_MS = 5;
 const FAILURES_IN_A_ROW = 3;
@@ -15,7 +19,7 @@ export const HERD_MS = 100;
 const WAVE_MS = 1_000;
 
 export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
-const isRefusal = ({ status, waitUntil }: RequestRecord) =>
+export const isRefusal = ({ status, waitUntil }: RequestRecord) =>
   waitUntil !== undefined && (status === 429 || status === 503);
 /** It told no time, or one that is no refusal's: a 500, 502 or 504 with Retry-After. */
 const isUnrefused = (one: RequestRecord) => (isFailure(one) || one.status === 429) && !isRefusal(one);
@@ -26,26 +30,43 @@ const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
   status === 429 || newest.operation === operation;
 
 /**
+ * Whether a request was on its way before the other was answered, so that it is no try of it: it is the first on a
+ * connection that was opened for it before. Also where it came later: its connection was read after that of the other.
+ */
+export const wasUnderWay = ({ opens, connectedAt, at }: RequestRecord, { endedAt }: RequestRecord): boolean =>
+  opens && connectedAt <= endedAt && at - connectedAt <= OPENED_FOR_MS;
+
+/** Equal POSTs, each under a key of its own, are judged by `judgeEarlyUnderNewKey`. */
+const isSameAgain = (newest: RequestRecord, { same, key }: RequestRecord) =>
+  newest.same === same && (newest.key === key || newest.key === undefined || key === undefined);
+
+/**
  * Whether the sender of the newest request can know of the refusal: it is the same request again, or it is on the same
  * connection, or on one opened afterwards. Another process, on an older connection of its own, was never told.
  */
 function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
-  if (newest.at < told.endedAt) return false;
-  if (newest.same === told.same || newest.connection === told.connection) return true;
+  if (newest.at < told.endedAt || wasUnderWay(newest, told)) return false;
+  if (isSameAgain(newest, told)) return true;
+  if (newest.connection === told.connection) {
+    return newest.line.isPipelined !== true || newest.at > told.endedAt + PIPELINED_MS;
+  }
   return newest.connectedAt > told.endedAt && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
 }
+
+export const isTooEarly = ({ at }: RequestRecord, { waitUntil }: RequestRecord): boolean =>
+  waitUntil !== undefined && at < waitUntil - TIMER_SLACK_MS;
 
 /** Judges each refusal: bad by a request that came too early, good by one that came in time. */
 export function judgeRetryAfter(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const told = before.filter((one) => isRefusal(one) && isMeant(newest, one) && canKnow(newest, one));
-  return told.map((of) => ({ of, is: newest.at < of.waitUntil! - TIMER_SLACK_MS ? 'bad' : 'good', by: newest }));
+  return told.map((of) => ({ of, is: isTooEarly(newest, of) ? 'bad' : 'good', by: newest }));
 }
 
 /** The newest request and the row of such failures before it; requests sent side by side are no row. */
 function rowBehind(newest: RequestRecord, before: readonly RequestRecord[], isOfRow = isUntold): RequestRecord[] {
   const row = [newest];
   for (const one of before.toReversed()) {
-    if (one.same !== newest.same || one.endedAt > row[0].at) continue;
+    if (one.same !== newest.same || one.endedAt > row[0].at || wasUnderWay(row[0], one)) continue;
     if (!isOfRow(one)) break;
     row.unshift(one);
   }

@@ -61,7 +61,7 @@ function drilled(wait: Policy): Grade {
       at += 1 + waited + added();
     }
   }
-  for (const [place, one] of history.entries()) tallies.count(one, history.slice(0, place), RULES);
+  for (const [place, one] of history.entries()) tallies.count(one, history.slice(0, place), [], RULES);
   return gradeOf(tallies);
 }
 

@@ -18,6 +18,7 @@ interface Told extends Partial<Omit<RequestRecord, 'at' | 'endedAt'>> {
 
 const OVER = { endedAfterMs: 1 };
 const OPEN = {};
+const PIPELINED = { isPipelined: true };
 
 /**
  * Requests as a good client sends them; by default every one is another GET on connection 1. A connection is
@@ -66,7 +67,11 @@ function history(...rows: Told[]): RequestRecord[] {
 function judged(after: number, ...rows: Told[]): Grade {
   const tallies = new Tallies();
   const requests = history(...rows);
-  for (const [at, one] of requests.entries()) tallies.count(one, requests.slice(0, at));
+  for (const one of requests.toSorted((a, b) => a.endedAt - b.endedAt)) {
+    const place = requests.indexOf(one);
+    const hasEnded = ({ endedAt }: RequestRecord) => endedAt <= one.endedAt;
+    tallies.count(one, requests.slice(0, place), requests.slice(place + 1).filter(hasEnded));
+  }
   tallies.settle(requests, Math.max(0, ...requests.map(({ endedAt }) => endedAt)) + 1_000 * after);
   return gradeOf(tallies);
 }
@@ -86,6 +91,15 @@ const post = (s: number, more: Partial<Told> = {}): Told => ({
   ...{ s, method: 'POST', target: '/v1/pets', operation: 'createPet', status: 201 },
   ...more,
 });
+/** On a connection of its own, opened for it some seconds before it came. */
+const opened = (connection: number, s: number, before: number, more: Partial<Told> = {}): Told => ({
+  ...{ s, connection, opens: true, connectedAt: 1_000 * (s - before), target: '/v1/pets', method: 'POST' },
+  ...more,
+});
+/** A POST under a key, refused unless `more` says otherwise, on a connection that carries no other key. */
+const keyed = (s: number, key: string, more: Partial<Told> = {}): Told =>
+  post(s, { status: 503, wait: 5, key, connection: key.charCodeAt(0), ...more });
+const done = { status: 201, wait: undefined };
 /** On a connection that it opens. */
 const on = (connection: number, s: number): Told => ({ s, connection, opens: true });
 const putOff = { status: 409, code: 'idempotency_in_flight' };
@@ -139,6 +153,78 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'a 429 is for all', [refused(0), get(1, { operation: 'listOrders' })], ['r1']],
     ['unseen', 'sent before the refusal had left', [0, 0.05].map((s) => refused(s, 5, { took: 100 }))],
     ['fail', 'a later refusal holds, though an earlier time came', [refused(0, 1), refused(2, 60), get(3)], ['r2']],
+    [
+      'unseen',
+      'an equal one that was on its way already, on a connection that was opened for it',
+      [post(0, { status: 429, wait: 5, connection: 2 }), opened(3, 0.005, 0.004)],
+    ],
+    [
+      'fail',
+      'an equal one on a connection that was opened after the refusal',
+      [post(0, { status: 429, wait: 5, connection: 2 }), opened(3, 0.005, 0.003)],
+      ['r1'],
+    ],
+    [
+      'fail',
+      'or long before, and not for it',
+      [post(2, { status: 429, wait: 5, connection: 2 }), opened(3, 2.005, 1.005)],
+      ['r1'],
+    ],
+    [
+      'pass',
+      'an equal wish under a key of its own, since the refused one comes again under its key',
+      [keyed(0, 'a'), keyed(0.1, 'b', done), keyed(6, 'a', done)],
+      [],
+    ],
+    ['fail', 'it came under a new key', [keyed(0, 'a'), keyed(0.1, 'b', done)], ['r1']],
+    [
+      'fail',
+      'that it was lost before it was refused is no coming again',
+      [post(0, { ...lost, key: 'a' }), keyed(1, 'a', { status: 429 }), keyed(1.1, 'b', done)],
+      ['r2'],
+    ],
+    [
+      'pass',
+      'the wish beside it took longer',
+      [keyed(0, 'a'), keyed(0.1, 'b', { ...done, took: 9_000 }), keyed(6, 'a', done)],
+      [],
+    ],
+    [
+      'fail',
+      'it came again early, whatever came beside it',
+      [keyed(0, 'a'), keyed(0.1, 'b', done), keyed(1, 'a', done)],
+      ['r2'],
+    ],
+    ['fail', 'two keys in turns are no two wishes', [keyed(0, 'a'), keyed(0.1, 'b'), keyed(6, 'a', done)], ['r1']],
+    [
+      'pass',
+      'two wishes, both refused, both in time',
+      [keyed(0, 'a'), keyed(0.1, 'b'), keyed(6, 'a', done), keyed(6, 'b', done)],
+      [],
+    ],
+    [
+      'fail',
+      'each that was refused accounts for one that came in its place',
+      [keyed(0, 'a'), keyed(0, 'b'), ...['c', 'd', 'e'].map((key) => keyed(0.1, key, done))],
+      ['r2', 'r3'],
+    ],
+    [
+      'fail',
+      'under a new key on the connection that was told',
+      [keyed(0, 'a'), keyed(0.1, 'b', { ...done, connection: 97 }), keyed(6, 'a', done)],
+      ['r1'],
+    ],
+    [
+      'unseen',
+      'sent ahead by a client that pipelines',
+      [refused(0, 5, { line: PIPELINED }), get(0.101, { line: PIPELINED })],
+    ],
+    [
+      'fail',
+      'it pipelines, but had time to read',
+      [refused(0, 5, { line: PIPELINED }), get(0.102, { line: PIPELINED })],
+      ['r1'],
+    ],
     ['fail', 'who has kept it once it was broken has not kept it', [refused(0), get(1), get(6)], ['r1']],
   ],
   idempotency: [
@@ -167,6 +253,24 @@ const TABLE: Record<string, Row[]> = {
       [post(0, { ...lost, key: 'a' }), post(1, { status: 500, key: 'b' }), post(2, { key: 'a' })],
       ['r1'],
     ],
+    [
+      'pass',
+      'also where it was under way for longer',
+      [post(0, { ...lost, key: 'a' }), post(1, { key: 'b', took: 5_000 }), post(2, { key: 'a' })],
+      [],
+    ],
+    [
+      'pass',
+      'the first was on its way again already',
+      [post(0, { ...lost, key: 'a' }), post(1, { key: 'a', took: 5_000 }), post(2, { key: 'b' })],
+      [],
+    ],
+    [
+      'unseen',
+      'one that was on its way already, on a connection that was opened for it',
+      [post(0, { ...lost, connection: 2 }), opened(3, 0.005, 0.004)],
+    ],
+    ['fail', 'on a connection that was opened after it', [post(0, lost), opened(3, 0.005, 0.003)], ['r1']],
     ['fail', 'a reply that broke off is lost', [post(0, { isLost: true }), post(1)], ['r1']],
     [
       'fail',
@@ -278,6 +382,11 @@ const TABLE: Record<string, Row[]> = {
     ['fail', 'a 429 that tells no time is a failure', row(429, 0, 0.002, 0.049), ['r1', 'r2', 'r3']],
     ['unseen', 'a reply between is no row', [...again(500, 0, 1), ...again(200, 2), ...again(500, 3)]],
     ['unseen', 'three requests, each its own', range(3, (s) => get(s, { status: 500 }))],
+    [
+      'unseen',
+      'nor is what was on its way on connections that were opened before',
+      range(5, (n) => opened(n, n / 500, n / 500, { status: 500 })),
+    ],
     ['unseen', 'side by side is no row', again(500, 0, 0.1, 0.2).map((one) => ({ ...one, took: 500, ...lost }))],
   ],
   herd: [
@@ -310,6 +419,11 @@ const TABLE: Record<string, Row[]> = {
       again(409, 0, 1, 2, 3).map((one) => ({ ...one, code: 'idempotency_in_flight' })),
     ],
     ['pass', 'twice', [...again(404, 0, 1, 2), get(9)]],
+    [
+      'unseen',
+      'side by side, on connections that were opened before',
+      range(4, (n) => opened(n, n / 500, n / 500, { status: 409 })),
+    ],
     ['pass', 'it helped once', [...again(404, 0, 1), ...again(201, 2), ...again(404, 3, 4), get(9)]],
     ['pass', 'others between do not make it another', [...again(404, 0, 1, 2), get(4)]],
     ['unseen', '401 is told to nobody whom we know', again(401, 0, 1, 2, 3)],

@@ -129,6 +129,17 @@ export const GALLERY: readonly Exhibit[] = [
     ...{ name: 'opens eight connections anew each time', errand: shapes.waves(errand) },
     ...{ grade: 'B', fails: ['reuse'] },
   },
+  ...(['new', 'open'] as const).flatMap((connections): Exhibit[] => {
+    const as = (does: string, manner: Manner, grade: string, ...fails: string[]): Exhibit => ({
+      ...{ name: `${does}, twelve equal animals at once on ${connections} connections`, grade, fails },
+      ...{ manner: { connections: 12, ...manner }, errand: shapes.twelveAtOnce(connections), maybe: ['backoff'] },
+    });
+    return [
+      as('does not wait', { told: () => 0 }, 'D', 'retry_after'),
+      as('makes a key for each try', { key: 'each try' }, 'D', 'retry_after', 'idempotency'),
+      as('sends POSTs without a key', { key: 'none' }, 'D', 'retry_after', 'idempotency'),
+    ];
+  }),
   {
     name: 'bans itself',
     errand: shapes.bansItself,
@@ -151,6 +162,16 @@ export const GALLERY: readonly Exhibit[] = [
   { name: 'two processes on one key', errand: shapes.twoProcesses(errand), grade: 'A' },
   { name: 'four workers that share a queue', manner: { connections: 4 }, errand: shapes.workers, grade: 'A' },
   { name: 'four workers that add equal animals', manner: { connections: 4 }, errand: shapes.equals, grade: 'A' },
+  ...(['new', 'open'] as const).map((connections) => ({
+    ...{ name: `twelve equal animals at once, on ${connections} connections`, manner: { connections: 12 } },
+    ...{ errand: shapes.twelveAtOnce(connections), grade: 'A', maybe: ['backoff'] },
+  })),
+  {
+    name: 'the typed client, twelve equal animals at once',
+    errand: shapes.typedTwelve,
+    grade: 'A',
+    maybe: ['backoff'],
+  },
   { name: 'a process for each thing to do, a minute apart', errand: shapes.cron, grade: 'A' },
   { name: 'waits longer than told', manner: { told: (ms) => 2 * ms + 500, backoff: (n) => 400 * n }, grade: 'A' },
   { name: 'a round a day, by the clock of the lab', errand: shapes.overDays(errand), grade: 'A' },

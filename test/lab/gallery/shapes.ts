@@ -110,6 +110,19 @@ const shared = (nameOf: (n: number) => string) => async (client: GalleryClient) 
 export const workers = shared((n) => `Rex ${n}`);
 export const equals = shared(() => 'Rex');
 
+/** Twelve equal animals at once, each on a connection of its own: opened for it, or opened before. */
+export const twelveAtOnce = (connections: 'new' | 'open'): Shape => {
+  return async (client) => {
+    const twelve = <T>(each: (n: number) => Promise<T>) =>
+      Promise.all(Array.from({ length: 12 }, (_, n) => each(n + 1)));
+    if (connections === 'open') await twelve((n) => client.ask('GET', `/v1/categories?limit=${n}`));
+    const made = await twelve(() => client.add('Rex').catch(() => 1));
+    for (const id of made) await client.order(id).catch(() => {});
+    await client.order(9007199254740991).catch(() => {});
+    await client.list();
+  };
+};
+
 const later = ({ origin, key }: Place, advance: string) =>
   fetch(`${origin}/lab/clock`, {
     ...{ method: 'POST', body: JSON.stringify({ advance }) },
@@ -208,6 +221,15 @@ export const behindNginx = (errand: Errand): Shape => {
 };
 
 type Side = <T>(many: readonly T[], each: (one: T) => Promise<unknown>) => Promise<unknown>;
+
+/** Twelve equal animals at once. */
+export const typedTwelve: Shape = async (_, { origin, key }) => {
+  const store = new PetstoreClient({ baseUrl: origin, key });
+  const made = await Promise.all(Array.from({ length: 12 }, () => store.createPet({ name: 'Rex', categoryId: 1 })));
+  for (const { id } of made) await store.createOrder(id);
+  await store.createOrder(9007199254740991n).catch(() => {});
+  for await (const _ of store.listPets({ limit: 10 }));
+};
 
 /** The errand with the typed client: its rounds one after the other, or side by side. */
 export const typed = (side: Side): Shape => {
