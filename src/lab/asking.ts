@@ -4,7 +4,10 @@ import { isFailure, wasUnderWay } from './waiting.ts';
 
 /** The time that a failed POST has to come again, counted from its failure or from the end of its wait. */
 const FORGOTTEN_AFTER_MS = 5_000;
-const HOPELESS = [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431];
+/** By status: the list is gone through for each request of a record, and a Set takes longer. */
+const HOPELESS: readonly boolean[] = Array.from({ length: 600 }, (_, status) =>
+  [400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431].includes(status),
+);
 const HOPELESS_TIMES = 3;
 const REUSE_MS = 5_000;
 /** A client that closes a connection after so long an idle time does not waste it: the service would soon close it. */
@@ -58,13 +61,17 @@ const isTryOf = ({ last }: Wish, post: RequestRecord) =>
   post.at >= last.endedAt || (post.key !== undefined && post.key === last.key);
 
 export function judgeHopeless(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
-  const isHopeless = ({ status, code }: RequestRecord) =>
-    status !== null && HOPELESS.includes(status) && code !== 'idempotency_in_flight';
-  const answered = before.filter((other) => other.endedAt <= newest.at && !wasUnderWay(newest, other));
-  const same = answered.filter((other) => other.same === newest.same);
-  const inVain = same.length - 1 - same.findLastIndex((other) => !isHopeless(other));
+  const isHopeless = ({ status, code }: RequestRecord) => HOPELESS[status ?? 0] && code !== 'idempotency_in_flight';
+  const isKnown = (other: RequestRecord) => other.endedAt <= newest.at && !wasUnderWay(newest, other);
+  let inVain = 0;
+  for (let place = before.length - 1; place >= 0; place--) {
+    const other = before[place];
+    if (other.same !== newest.same || !isKnown(other)) continue;
+    if (!isHopeless(other)) break;
+    inVain++;
+  }
   if (inVain >= HOPELESS_TIMES) return one('bad', newest);
-  return inVain === 0 && answered.some(isHopeless) ? one('good', newest) : [];
+  return inVain === 0 && before.some((other) => isHopeless(other) && isKnown(other)) ? one('good', newest) : [];
 }
 
 /**
@@ -72,13 +79,15 @@ export function judgeHopeless(newest: RequestRecord, before: readonly RequestRec
  * are busy, in place of a lost one, or as one of a few that stay open: a pool begins so.
  */
 export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
-  const latest = new Map(before.map((other) => [other.connection, other]));
   const isIdle = ({ isKept, endedAt }: RequestRecord) =>
     isKept && endedAt <= newest.at && newest.at - endedAt < REUSE_MS;
+  if (!newest.opens || newest.isProxied) {
+    if (!hasLatest(before, isIdle)) return [];
+    return one(newest.isProxied ? 'hidden' : 'good', newest);
+  }
+  const latest = new Map(before.map((other) => [other.connection, other]));
   const idle = [...latest.values()].filter(isIdle);
   if (idle.length === 0) return [];
-  if (newest.isProxied) return one('hidden', newest);
-  if (!newest.opens) return one('good', newest);
   let notReplaced = 0;
   for (const { opens, isKept, endedAt } of before) {
     if (opens && notReplaced > 0) notReplaced--;
@@ -87,6 +96,18 @@ export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord
   const recent = [...latest.values()].filter(({ isKept, endedAt }) => isKept && newest.at - endedAt < POOL_MS);
   const isWaste = idle.some(({ line }) => (line.endedAfterMs ?? LET_GO_MS) < LET_GO_MS) || recent.length >= MAX_POOL;
   return isWaste && notReplaced === 0 ? one('bad', newest) : [];
+}
+
+/** Whether the latest request of any connection is so. */
+function hasLatest(requests: readonly RequestRecord[], isSo: (one: RequestRecord) => boolean): boolean {
+  const known = new Set<number>();
+  for (let place = requests.length - 1; place >= 0; place--) {
+    const { connection } = requests[place];
+    if (known.has(connection)) continue;
+    if (isSo(requests[place])) return true;
+    known.add(connection);
+  }
+  return false;
 }
 
 export function judgePaging(newest: RequestRecord): Judgement[] {

@@ -1,6 +1,6 @@
 /** The counts of a key's client, and the grade that follows from them, with its evidence. */
 import { CHECKS, type Check, type Rule } from './checks.ts';
-import type { Judged, Judgement, RequestRecord } from './request-record.ts';
+import type { Judgement, RequestRecord } from './request-record.ts';
 
 const MAX_REQUEST_IDS = 8;
 const LEAST_SEEN_PERCENT = 60;
@@ -44,19 +44,20 @@ interface Tally {
 /** The counts of all rules for one key. Each rule judges a request once. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
-  readonly #judged = new Map<Rule, WeakMap<RequestRecord, Judged & { id: string }>>();
 
   of(rule: Rule): Tally {
-    const tally = this.#tallies.get(rule) ?? { good: 0, bad: 0, hidden: 0, requestIds: [] };
-    this.#tallies.set(rule, tally);
+    let tally = this.#tallies.get(rule);
+    if (tally === undefined) this.#tallies.set(rule, (tally = { good: 0, bad: 0, hidden: 0, requestIds: [] }));
     return tally;
   }
 
   /** Counts the judgements on a request that has ended, in view of those that came before it, and after. */
   count(newest: RequestRecord, before: Requests, after: Requests = [], rules: readonly Rule[] = RULES): void {
     for (const rule of rules) {
-      const judgementOf = (one: RequestRecord) => this.#judged.get(rule)?.get(one);
-      for (const one of rule.judge?.(newest, before, { after, judgementOf }) ?? []) this.#add(rule, one);
+      if (rule.judge === undefined) continue;
+      const place = PLACES.get(rule)!;
+      const judged = rule.judge(newest, before, { after, judgementOf: (one) => one.judged?.[place] });
+      for (const one of judged) this.#add(rule, one);
     }
   }
 
@@ -72,20 +73,21 @@ export class Tallies {
   }
 
   #add(rule: Rule, { of, is, by, instead }: Judgement): void {
-    const judged = this.#judged.get(rule) ?? new WeakMap();
-    this.#judged.set(rule, judged);
-    const was = judged.get(of);
+    of.judged ??= new Array(RULES.length);
+    const place = PLACES.get(rule)!;
+    const was = of.judged[place];
     if (was?.is === is || (was?.is === 'bad' && !rule.revises)) return;
     const tally = this.of(rule);
     if (was !== undefined) tally[was.is]--;
-    judged.set(of, { is, id: by.requestId, instead: instead ?? was?.instead });
+    of.judged[place] = { is, by: by.requestId, instead: instead ?? was?.instead };
     tally[is]++;
-    if (was?.is === 'bad') tally.requestIds = tally.requestIds.filter((id) => id !== was.id);
+    if (was?.is === 'bad') tally.requestIds = tally.requestIds.filter((id) => id !== was.by);
     else if (is === 'bad') tally.requestIds = [...tally.requestIds, by.requestId].slice(-MAX_REQUEST_IDS);
   }
 }
 
 const RULES = CHECKS.flatMap(({ rules }) => rules);
+const PLACES: ReadonlyMap<Rule, number> = new Map(RULES.map((rule, place) => [rule, place]));
 
 export function gradeOf(tallies: Tallies): Grade {
   const checks = CHECKS.map((check) => resultOf(check, tallies));

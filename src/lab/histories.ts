@@ -27,44 +27,44 @@ class Links {
 
 class History {
   readonly links = new Links();
-  /** In order of arrival. */
-  readonly #requests: RequestRecord[] = [];
-  /** The newest POSTs older than these: a failed one may still come again, even after many other requests. */
-  readonly #posts: RequestRecord[] = [];
+  /**
+   * In order of arrival: first those POSTs that are older than the newest requests, then these. A failed POST may still
+   * come again, even after many other requests.
+   */
+  readonly #known: RequestRecord[] = [];
+  #olderPosts = 0;
   readonly #tallies = new Tallies();
 
   begin(request: RequestRecord): void {
-    if (this.#requests.length === MAX_REQUESTS) {
-      const oldest = this.#requests.shift()!;
-      if (oldest.method === 'POST') this.#posts.push(oldest);
-      if (this.#posts.length > MAX_POSTS) {
-        // Judged now: a request that is forgotten cannot be judged later.
-        this.#tallies.settle(this.#known(), request.at);
-        this.#posts.shift();
-      }
-    }
-    this.#requests.push(request);
+    if (this.#known.length - this.#olderPosts === MAX_REQUESTS) this.#makeRoom(request.at);
+    this.#known.push(request);
+  }
+
+  #makeRoom(now: number): void {
+    if (this.#known[this.#olderPosts].method !== 'POST') this.#known.splice(this.#olderPosts, 1);
+    else this.#olderPosts++;
+    if (this.#olderPosts <= MAX_POSTS) return;
+    // Judged now: a request that is forgotten cannot be judged later.
+    this.#tallies.settle(this.#known, now);
+    this.#known.shift();
+    this.#olderPosts--;
   }
 
   /** Judges a request that has ended. One that outlived 256 others is forgotten already. */
   end(request: RequestRecord): void {
-    const place = this.#requests.lastIndexOf(request);
-    if (place !== -1) this.#tallies.count(request, this.#known(place), this.#requests.slice(place + 1));
-  }
-
-  /** All, or those before a place among the newest. */
-  #known(upTo = MAX_REQUESTS): RequestRecord[] {
-    return [...this.#posts, ...this.#requests.slice(0, upTo)];
+    const place = this.#known.lastIndexOf(request);
+    if (place < this.#olderPosts) return;
+    this.#tallies.count(request, this.#known.slice(0, place), this.#known.slice(place + 1));
   }
 
   /** The requests that have ended, oldest first. */
   ended(): RequestRecord[] {
-    return this.#requests.filter(({ endedAt }) => Number.isFinite(endedAt));
+    return this.#known.slice(this.#olderPosts).filter(({ endedAt }) => Number.isFinite(endedAt));
   }
 
   /** `now`: a moment of the key's own clock. `openMs`: the time in which a failed POST may still come again. */
   grade(now: number): Grade & { openMs: number } {
-    const openMs = this.#tallies.settle(this.#known(), now) - now;
+    const openMs = this.#tallies.settle(this.#known, now) - now;
     return { ...gradeOf(this.#tallies), openMs };
   }
 }

@@ -93,6 +93,7 @@ export class Recorder {
       isKept: false,
       waitUntil: undefined,
       petsVersion: 0,
+      judged: undefined,
     };
     state.hasBanBegun = false;
     state.host = shownTarget(headers.host ?? '') || state.host;

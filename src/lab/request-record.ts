@@ -50,17 +50,22 @@ export interface RequestRecord {
   bans: boolean;
   /** The version of the animals that it saw: another number once one has changed. */
   petsVersion: number;
+  /** The judgements on it so far, one for each rule, in the order of the rules; made with the first one. */
+  judged?: (Judged | undefined)[];
 }
 
-/** A rule's judgement on one request, and the request that showed it. `hidden`: a proxy hides it. */
-export interface Judgement extends Judged {
+/** A rule's judgement on one request, and the request that showed it. */
+export interface Judgement extends Omit<Judged, 'by'> {
   of: RequestRecord;
   by: RequestRecord;
 }
 
-/** What is kept of it. No request: each would keep another one in memory. */
+/** What is kept of it: no other requests, which would stay in memory as long as this one. */
 export interface Judged {
+  /** `hidden`: a proxy hides it. */
   is: 'good' | 'bad' | 'hidden';
+  /** The id of the request that showed it. */
+  by: string;
   /** The request in whose place it seems to have come. */
   instead?: Pick<RequestRecord, 'requestId' | 'key' | 'at'>;
 }

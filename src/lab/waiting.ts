@@ -1,5 +1,5 @@
 /** Checks of waits: as long as told; otherwise longer each time; and not in step with other connections. */
-import type { Judgement, RequestRecord } from './request-record.ts';
+import { ALONE, type Judgement, type RequestRecord } from './request-record.ts';
 
 /** A request on a connection opened so long after a refusal was not under way already when the refusal came. */
 const KNOWN_TO_ALL_MS = 1_000;
@@ -17,6 +17,8 @@ export const HERD_CONNECTIONS = 8;
 export const HERD_MS = 100;
 /** Refusals that gave about the same time are one wave. */
 const WAVE_MS = 1_000;
+
+type Requests = readonly RequestRecord[];
 
 export const isFailure = ({ isLost, status }: RequestRecord): boolean => isLost || (status !== null && status >= 500);
 export const isRefusal = ({ status, waitUntil }: RequestRecord) =>
@@ -56,34 +58,41 @@ function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
 export const isTooEarly = ({ at }: RequestRecord, { waitUntil }: RequestRecord): boolean =>
   waitUntil !== undefined && at < waitUntil - TIMER_SLACK_MS;
 
-/** Judges each refusal: bad by a request that came too early, good by one that came in time. */
-export function judgeRetryAfter(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
-  const told = before.filter((one) => isRefusal(one) && isMeant(newest, one) && canKnow(newest, one));
+/**
+ * Judges each refusal: bad by a request that came too early, good by one that came in time. Bad ones stay bad; in a
+ * flood that are nearly all.
+ */
+export function judgeRetryAfter(newest: RequestRecord, before: Requests, { judgementOf } = ALONE): Judgement[] {
+  const isOpen = (one: RequestRecord) => isRefusal(one) && judgementOf(one)?.is !== 'bad';
+  const told = before.filter((one) => isOpen(one) && isMeant(newest, one) && canKnow(newest, one));
   return told.map((of) => ({ of, is: isTooEarly(newest, of) ? 'bad' : 'good', by: newest }));
 }
 
 /** The newest request and the row of such failures before it; requests sent side by side are no row. */
-function rowBehind(newest: RequestRecord, before: readonly RequestRecord[], isOfRow = isUntold): RequestRecord[] {
-  const row = [newest];
-  for (const one of before.toReversed()) {
-    if (one.same !== newest.same || one.endedAt > row[0].at || wasUnderWay(row[0], one)) continue;
+function rowBehind(newest: RequestRecord, before: Requests, isOfRow = isUntold): RequestRecord[] {
+  const backwards = [newest];
+  let first = newest;
+  for (let place = before.length - 1; place >= 0; place--) {
+    const one = before[place];
+    if (one.same !== newest.same || one.endedAt > first.at || wasUnderWay(first, one)) continue;
     if (!isOfRow(one)) break;
-    row.unshift(one);
+    backwards.push(one);
+    first = one;
   }
-  const failures = isOfRow(newest) ? row.length : row.length - 1;
-  return failures < FAILURES_IN_A_ROW ? [] : row;
+  const failures = isOfRow(newest) ? backwards.length : backwards.length - 1;
+  return failures < FAILURES_IN_A_ROW ? [] : backwards.reverse();
 }
 
-const waitBefore = (row: readonly RequestRecord[], place: number) => row[place].at - row[place - 1].endedAt;
+const waitBefore = (row: Requests, place: number) => row[place].at - row[place - 1].endedAt;
 
 /** Judges each wait of a row, also the last, before a success. */
-export function judgeWaits(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+export function judgeWaits(newest: RequestRecord, before: Requests): Judgement[] {
   const row = rowBehind(newest, before, isUnrefused);
   return row.slice(1).map((of, at) => ({ of, is: waitBefore(row, at + 1) < NO_WAIT_MS ? 'bad' : 'good', by: of }));
 }
 
 /** Judges each long row, under its first request: waits by chance are not all so short. */
-export function judgeHaste(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+export function judgeHaste(newest: RequestRecord, before: Requests): Judgement[] {
   const row = rowBehind(newest, before, isUnrefused);
   if (row.length < LONG_ROW) return [];
   const hasWaited = row.slice(1).some((_, at) => waitBefore(row, at + 1) >= NO_WAIT_MS);
@@ -94,7 +103,7 @@ export function judgeHaste(newest: RequestRecord, before: readonly RequestRecord
  * Judges each row, under its first request. The longest wait of its second half is compared with the shortest of its
  * first (the one in the middle is in both), so that random waits that grow on average seldom count as not growing.
  */
-export function judgeGrowth(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+export function judgeGrowth(newest: RequestRecord, before: Requests): Judgement[] {
   const row = rowBehind(newest, before);
   if (row.length === 0) return [];
   const waits = row.slice(1).map((_, at) => waitBefore(row, at + 1));
@@ -107,7 +116,7 @@ export function judgeGrowth(newest: RequestRecord, before: readonly RequestRecor
  * Judges a wave of refusals, under its first one: bad as soon as over half of its connections are back within some
  * 100 ms of each other, on time or late; good when as many are back. A connection counts once, also a new one.
  */
-export function judgeHerd(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
+export function judgeHerd(newest: RequestRecord, before: Requests): Judgement[] {
   const wave = newestWave(newest, before);
   if (wave.length < HERD_CONNECTIONS) return [];
   const [first] = wave;
@@ -132,7 +141,9 @@ function mostWithin(moments: readonly number[], ms: number): number {
 }
 
 /** The newest refusals that gave about the same time: one a connection, in the order of that time. */
-function newestWave(newest: RequestRecord, before: readonly RequestRecord[]): RequestRecord[] {
+function newestWave(newest: RequestRecord, before: Requests): RequestRecord[] {
+  // In a flood all are told a time that is far away; to put them in order would take long.
+  if (!before.some((one) => isRefusal(one) && one.waitUntil! <= newest.at + HERD_MS)) return [];
   const told = before.filter((one) => isRefusal(one) && one.endedAt <= newest.at);
   let wave: RequestRecord[] = [];
   for (const one of told.sort((a, b) => a.waitUntil! - b.waitUntil!)) {
