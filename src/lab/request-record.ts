@@ -23,7 +23,7 @@ export interface RequestRecord {
   connection: number;
   /** The moment at which that connection was opened. */
   connectedAt: number;
-  /** The state of that connection now: the idle ms after which it ended, if it has, and whether its client pipelines. */
+  /** The state of that connection now: the idle ms after which it ended, if it has; whether its client pipelines. */
   line: { endedAfterMs?: number; isPipelined?: boolean };
   /** Whether no request of this key came on that connection before. */
   opens: boolean;
