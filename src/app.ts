@@ -3,8 +3,8 @@
  *
  *   target → place → message → caller → limits → endpoint → body → handler → reply
  *
- * A step that refuses the request throws an error, or returns its reply. One catch turns an error into a reply:
- * `#refusal`.
+ * A step that refuses the request throws an error, or returns the refusal as a reply. Wherever an error is caught,
+ * `#refusal` makes a reply of it.
  */
 import type { Server } from 'node:http';
 import type { Callers } from './access/callers.ts';
@@ -12,7 +12,7 @@ import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
 import { after } from './after.ts';
 import { toApiError } from './api-errors.ts';
-import { type Asked, asAsked, asReply, decide } from './asked.ts';
+import { type Asked, asAsked, asReply, callHandlerOf } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import { type Answered, beginExchange, type Exchange, factsOf, type LabHook } from './exchange.ts';
@@ -43,8 +43,8 @@ interface Services {
   ready(): boolean;
   /** The lab, for trying clients; without it there is no `/lab`. */
   lab?: LabHook;
-  /** In a thread that only reads: passes any request but a GET to the thread that writes. */
-  elsewhere?: (asked: Asked) => Promise<Reply>;
+  /** In a thread that only reads: passes an admitted write to the thread that writes, and resolves with its reply. */
+  passToWriter?: (asked: Asked) => Promise<Reply>;
 }
 
 type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>>;
@@ -135,7 +135,7 @@ export class App {
     const path = cut === -1 ? target : target.slice(0, cut);
     if (cut !== -1) exchange.query = target.slice(cut + 1);
     const place = placeAt(path);
-    // Set before any check, so that a refusal too is logged and counted under this endpoint.
+    // Set before the checks below, so that their refusals too are logged and counted under this endpoint.
     exchange.endpoint = place?.endpoints.get(req.method as string);
     checkMessage(req);
     this.#checkHost(req.headers.host);
@@ -147,14 +147,14 @@ export class App {
     }
     const allow = calledLab === undefined ? place?.allow : calledLab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
-    const isLate = this.#draining && !exchange.res.isUnderWay;
-    if (this.#services === undefined || isLate) throw notNow(this.#unready() as Unready);
+    const cameWhileDraining = this.#draining && !exchange.res.isUnderWay;
+    if (this.#services === undefined || cameWhileDraining) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
     const admitted = this.gate.admit(exchange, callers, calledLab?.limiter ?? limiter);
     return after(admitted, (refused) => this.#afterGate(exchange, refused, path, allow, calledLab));
   }
 
-  /** `refused`: by the gate; undefined: the caller is known and within its limits. `calledLab`: only under `/lab`. */
+  /** `refused`: the refusal by the gate; undefined: it admitted the request. `calledLab`: only under `/lab`. */
   #afterGate(exchange: Exchange, refused: Reply | undefined, path: string, allow?: string, calledLab?: LabHook) {
     const { req, res } = exchange;
     const isTrusted = refused === undefined;
@@ -174,9 +174,9 @@ export class App {
     const reading: ReadCall = { caller, param, query, conditions: req.headers };
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, reading as Call);
     return readBody(req, res).then((body) => {
-      const { callers, elsewhere, lab, store } = this.#services as Services;
+      const { callers, passToWriter, lab, store } = this.#services as Services;
       if (lab !== undefined) exchange.body = body; // without a lab, the body is freed before the write is durable
-      if (elsewhere !== undefined) return elsewhere(asAsked(exchange, reading, body)).then(asReply);
+      if (passToWriter !== undefined) return passToWriter(asAsked(exchange, reading, body)).then(asReply);
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.gate.writer({ authorization, caller: caller.id }, callers, store);
       return this.#callHandler(exchange, endpoint, asWrite(reading, { idempotencyKey, body, write }));
@@ -184,10 +184,10 @@ export class App {
   }
 
   /** Serves a request that another thread has admitted. */
-  decide(asked: Asked): Promise<Reply> {
+  serveAsked(asked: Asked): Promise<Reply> {
     const { shop, callers, store } = this.#services as Services;
     const write = this.gate.writer(asked, callers, store);
-    return decide(asked, shop, write).catch((error) => this.#refusal(asked.requestId, error));
+    return callHandlerOf(asked, shop, write).catch((error) => this.#refusal(asked.requestId, error));
   }
 
   #callHandler(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {
@@ -203,7 +203,7 @@ export class App {
     return this.#services.ready() ? undefined : 'waits for its store';
   }
 
-  /** The one catch: an error thrown on the way becomes a reply. */
+  /** The reply to a request that an error has ended. An error that is not for clients is a bug: it is logged. */
   #refusal(requestId: string, error: unknown): Reply {
     const known = toApiError(error);
     if (known !== undefined) return errorReply(known);

@@ -24,13 +24,13 @@ export function asAsked({ id, req, endpoint }: Exchange, { caller, param, query 
   return { requestId: id, ...called, authorization, idempotencyKey };
 }
 
-/** A reply that came from another thread: as plain data. */
+/** Makes a `Reply` of one that came from another thread as plain data. */
 export function asReply({ status, headers, body, etag }: Reply): Reply {
   return new Reply(status, headers, body, etag);
 }
 
 /** Calls the handler of the request, as if it had come to this thread. */
-export async function decide(asked: Asked, shop: Shop, write: Call['write']): Promise<Reply> {
+export async function callHandlerOf(asked: Asked, shop: Shop, write: Call['write']): Promise<Reply> {
   const { endpoint, caller, param, query, conditions, idempotencyKey, body } = asked;
   const { handler } = ENDPOINTS.find(({ name }) => name === endpoint)!;
   const key = shop.store.read.keys.get(caller) as ApiKey;

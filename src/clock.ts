@@ -1,8 +1,11 @@
 /** Two clocks. A third, `Store.unix`, is for moments that are stored and later compared. */
 export interface Clock {
-  /** Milliseconds that never jump and never go back; the origin means nothing. Decisions use this clock. */
+  /** Milliseconds that never jump and never go back; the origin means nothing. Limits and time-outs use this clock. */
   now(): number;
-  /** Milliseconds since 1970 by the machine's clock; may jump. Only for times that people read. */
+  /**
+   * Milliseconds since 1970 by the machine's clock; may jump. For times that people and clients read, and for what
+   * must follow the calendar: the removal date of `getPet`, and the store's time at its start.
+   */
   wall(): number;
 }
 
@@ -18,7 +21,7 @@ export const systemClock: Clock = {
   wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),
 };
 
-/** The shortest time between two notices of one kind: anybody can cause some of them, and must not fill the log so. */
+/** The shortest time between two notices of one kind: so nobody can fill the log by causing them. */
 const NOTICE_EVERY_MS = 60_000;
 
 /** Returns a function that allows a notice, by returning true, at once and then once a minute at most. */

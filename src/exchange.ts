@@ -60,8 +60,8 @@ export interface LabHook {
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
   /**
-   * Called when a ban of this key begins. The key's next call of `arrived` is for the request that caused the ban, or,
-   * if one answer of a database decided several of its requests, for the first of these.
+   * Called when a ban of this key begins. The next call of `arrived` for this key is for the request that caused the
+   * ban. (A database may decide on several requests of the key at once: then it is for the first of them.)
    */
   banned(key: ApiKey): void;
   /**

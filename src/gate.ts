@@ -60,7 +60,7 @@ export class Gate {
   /** Fills in `caller`, `limits` and `resetsAt`. Returns the refusal, if there is one. */
   admit(exchange: Exchange, callers: Callers, limiter: Limiter): Reply | undefined | Promise<Reply | undefined> {
     const { authorization } = exchange.req.headers;
-    const decide = (caller: ApiKey | KeyRefusal) => {
+    const admitCaller = (caller: ApiKey | KeyRefusal) => {
       if (isRefusal(caller)) return this.#refuseUnknown(exchange, caller);
       const decision = limiter.take(caller);
       if (!(decision instanceof Promise)) return this.#tellLimits(exchange, caller, decision);
@@ -70,9 +70,9 @@ export class Gate {
       });
     };
     const caller = callers.identify(authorization);
-    if (caller !== UNKNOWN || limiter.fresh === undefined) return decide(caller);
+    if (caller !== UNKNOWN || limiter.fresh === undefined) return admitCaller(caller);
     // Another process may have made this key a moment ago.
-    return limiter.fresh().then(() => decide(callers.identify(authorization)));
+    return limiter.fresh().then(() => admitCaller(callers.identify(authorization)));
   }
 
   #tellLimits(exchange: Exchange, caller: ApiKey, decision: Decision): Reply | undefined {
@@ -116,7 +116,7 @@ export class Gate {
       });
   }
 
-  /** Such replies come by the thousand: none makes an Error, and the newest is sent again if its text is the same. */
+  /** A 429. They come by the thousand, so none makes an Error, and the newest is sent again if its text is the same. */
   #tooMany(code: 'rate_limited' | 'key_banned', why: string, seconds: number): Reply {
     const message = `${why}; ask again in ${seconds} s`;
     if (message !== this.#newestMessage) {

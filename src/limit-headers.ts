@@ -12,8 +12,8 @@ const resetLine = newest((reset) => `\r\nX-RateLimit-Reset: ${reset}`);
 const policyOf = newest((perMinute, perDay) => {
   return `\r\nRateLimit-Policy: "minute";q=${perMinute};w=60, "day";q=${perDay};w=86400\r\nRateLimit: "minute";r=`;
 });
-const middleOf = newest((minuteLeft) => `;t=${minuteLeft}, "day";r=`);
-const endOf = newest((dayLeft) => `;t=${dayLeft}\r\n`);
+const middleOf = newest((minuteEndsIn) => `;t=${minuteEndsIn}, "day";r=`);
+const endOf = newest((dayEndsIn) => `;t=${dayEndsIn}\r\n`);
 
 /**
  * The limit headers of a caller with a key: the window that binds, and the policy and state of both windows. During a

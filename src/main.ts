@@ -31,7 +31,7 @@ function asksForHelp(words: string[]): boolean {
   return options.includes('--help') || options.includes('-h');
 }
 
-/** The words before the first option are the name of the command. */
+/** The message if no command is named. The words before the first option, two at most, are quoted as the name typed. */
 function unknown(words: string[]): string {
   if (words[0].startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(words[0]))}`;
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');

@@ -30,6 +30,7 @@ export function answerPage(
   if (path === '/readyz') page = unready === undefined ? READY : errorReply(notNow(unready));
   if (req.method === 'OPTIONS' && (page !== undefined || path === '*')) return preflight(req, ALLOW, corsOrigin);
   checkTargetAndExpect(req);
+  // While the service is starting, `/lab` cannot be told from a path that does not exist: so neither is a 404 yet.
   if (page === undefined) throw unready === 'is starting' ? notNow(unready) : nothingThere();
   if (req.method !== 'GET' && req.method !== 'HEAD') throw methodNotAllowed(ALLOW);
   return page.etag === undefined ? page : underConditions(req.headers, page);

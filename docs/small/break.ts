@@ -32,7 +32,7 @@ interface Seen {
 type Break = () => Promise<Seen>;
 const seen = (isKept: boolean, saw: string): Seen => ({ isKept, saw });
 
-/** What the end of this process must take along. */
+/** These are killed and removed before this process ends. */
 const processes: ChildProcess[] = [];
 const directories: string[] = [];
 
@@ -109,10 +109,10 @@ const startsAgain = (dir: string, key: string) =>
     (error: Error) => seen(false, error.message),
   );
 
-/** The whole service always answers, or ends the connection; of the small edition some replies never come. */
+/** The silence after which `send` gives up. The whole service replies or closes before; the small one may not. */
 const MAX_QUIET_MS = options.whole ? 30_000 : 1_000;
 
-/** Sends bytes, and gathers so many replies; fewer where the connection ends, or nothing comes for that long. */
+/** Sends `bytes` and resolves with what came: `replies` replies, or fewer if the connection ends or falls silent. */
 function send(
   port: number,
   bytes: string,
@@ -134,7 +134,7 @@ function send(
 }
 const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?.length ?? 0;
 
-/** Loaded first: on SIGUSR2 somebody sets the machine's clock five years ahead. */
+/** Loaded first: SIGUSR2 sets the machine's clock, as the program sees it, five years ahead. */
 const CLOCK = `const now = Date.now; let ahead = 0;
   Date.now = () => now() + ahead; 
   process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('LEAPT'); });`;

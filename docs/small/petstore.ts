@@ -42,7 +42,7 @@ function write(change: Change): void {
   apply(change);
 }
 
-// Refusals: each reason has a code, so that a program need not read the message, and each code one status.
+// Refusals. Each reason has a code, which a program can read, and each code one status. (`...` only saves lines.)
 const STATUS_OF = {
   ...{ invalid_json: 400, invalid_body: 400, invalid_parameter: 400, missing_api_key: 401, invalid_api_key: 401 },
   ...{ not_found: 404, method_not_allowed: 405, pet_unavailable: 409, order_closed: 409 },
@@ -61,7 +61,7 @@ class Refusal extends Error {
   }
 }
 
-/** Any other error is a bug. The client learns nothing of the details; they go to our terminal. */
+/** Any other error is a bug, a failing disk, or a body that broke off. Only our terminal gets the details. */
 function replyTo(error: unknown): Reply {
   if (error instanceof Refusal) return error.reply;
   console.error(error);
@@ -118,7 +118,7 @@ function take(own: Window[]): Refusal | undefined {
   const window = tightest(own);
   const wait = { 'Retry-After': Math.max(1, secondsTo(window)) };
   if (left(window) === 0) return new Refusal('rate_limited', `all ${window.limit} requests are used up`, wait);
-  for (const one of own) if (one.used++ === 0) one.endsAt = Date.now() + one.seconds * 1000;
+  for (const one of own) if (one.used++ === 0) one.endsAt = Date.now() + one.seconds * 1000; // the first sets the end
 }
 
 /** The headers of every reply: a client that knows how many requests remain need never be refused. */
@@ -147,7 +147,7 @@ const oneOf = (values: readonly unknown[]): Rule => {
   return { right: `one of ${values.map((one) => `"${one}"`).join(', ')}`, fits: (value) => values.includes(value) };
 };
 const optional = (rule: Rule): Rule => ({ ...rule, isOptional: true });
-const form = (right: string, of: RegExp) => optional({ right, fits: (value) => of.test(value as string) });
+const form = (right: string, pattern: RegExp) => optional({ right, fits: (value) => pattern.test(value as string) });
 
 /** Checks each value against the rule for its name: the members of a body, or the parameters of a query. */
 function read<T>(code: Code, sent: [string, unknown][], rules: Record<string, Rule>): T {
@@ -256,9 +256,9 @@ async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => voi
   if (/^\/v1(\/|$)/.test(path)) {
     const key = findKey(req.headers.authorization);
     const own = key instanceof Refusal ? address : windowsOf(key.digest, PLANS[key.plan]);
-    const refusal = take(own) ?? key;
+    const keyOrRefusal = take(own) ?? key;
     addHeaders(limitHeaders(own));
-    if (refusal instanceof Refusal) throw refusal;
+    if (keyOrRefusal instanceof Refusal) throw keyOrRefusal;
   }
   if (req.url!.length > 2_048) throw new Refusal('uri_too_long', 'the target may have at most 2048 characters');
   if (place === undefined) throw new Refusal('not_found', 'there is nothing at this path');

@@ -134,9 +134,9 @@ export class Connection {
 
   /** True if no further message may become a request: the last reply is decided, or too much waits. */
   get isFull(): boolean {
-    const waiting = this.pending.length;
-    if (this.isEnding || waiting >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;
-    return this.#unwanted !== undefined || (waiting > 0 && this.owner.areFull) || this.owner.isOverdue;
+    const unanswered = this.pending.length;
+    if (this.isEnding || unanswered >= MAX_UNANSWERED || this.#unsent > MAX_UNSENT_BYTES) return true;
+    return this.#unwanted !== undefined || (unanswered > 0 && this.owner.areFull) || this.owner.isOverdue;
   }
 
   /** Adds a request. True if it can be begun at once; otherwise it is begun in its turn. */

@@ -14,7 +14,7 @@ export const MAX_CONNECTIONS = 10_000;
  * it, in less than that second.
  */
 export const MAX_WAITING_CONNECTIONS = 4_096;
-/** The most connections of one address, which has the same form as for counting requests without a key. */
+/** The most connections of one address. As for requests without a key, all addresses of an IPv6 /64 are one. */
 const MAX_CONNECTIONS_OF_ADDRESS = 2_000;
 /** Where `maxConnections` is below `MAX_CONNECTIONS`: the share of it that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
@@ -25,13 +25,13 @@ const SHARE_OF_ADDRESS = 0.2;
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
 const CROWD = 0.9;
-/** Beyond one of these a connection has one request at a time, and ends if nothing is read for `LOOK_EVERY_MS`. */
+/** Beyond one of these a connection ends at its second unanswered request, or if not read for `LOOK_EVERY_MS`. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** The most memory of all incomplete bodies. Beyond it, the body that began first is given up. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 
-/** A client that does not read its replies holds its connection no longer than this. */
+/** A client that has not read its replies for this long is ended at the next look. */
 const UNREAD_REPLY_MS = 30_000;
 const LOOK_EVERY_MS = 2_000;
 /**
@@ -80,7 +80,7 @@ export class Connections {
   readonly #ofAddress = new Map<string, number>();
   /** The memory of each body, in bytes, the oldest first. */
   readonly #bodies = new Map<Body, number>();
-  #count = 0;
+  #accepted = 0;
   /** The sum of all refused connections when the newest notice was given. */
   #reported = 0;
   readonly #mayTell: () => boolean;
@@ -125,7 +125,7 @@ export class Connections {
   #take(socket: Socket): void {
     const { addressOf, maxConnections, now } = this.#options;
     // Made for a refused socket too: node:http may still call us with it, and `connectionOf` must find one.
-    const connection = new Connection(++this.#count, socket, this, now());
+    const connection = new Connection(++this.#accepted, socket, this, now());
     const address = addressOf?.(socket.remoteAddress);
     if (address !== undefined && !this.#enter(address, socket)) {
       this.refused.address++;
@@ -153,8 +153,8 @@ export class Connections {
   }
 
   /**
-   * Ends a connection that has been a stranger since `since` or before: of those that wait for no reply, if there are
-   * any, else of all, the one that has been so for longest.
+   * Ends one of the connections that have been strangers since `since` or before: the one that has been so for longest
+   * among those that wait for no reply, or among all if each waits for one.
    */
   #endStranger(since: number): void {
     let ended: Connection | undefined;
@@ -210,7 +210,7 @@ export class Connections {
     this.#options.onRefused?.(this.refused);
   }
 
-  /** Closes idle connections, and calls `refuse` for half a request head. Leaves connections with replies to send. */
+  /** Closes idle connections, and calls `refuse` for those with half a head. Leaves those with replies to send. */
   #endIdle(refuse: (connection: Connection) => void): void {
     this.server.closeIdleConnections();
     for (const connection of this.open) {
@@ -231,11 +231,11 @@ export class Connections {
     // A flood can keep timers from running, so the deadline is also checked wherever bytes come in.
     this.#overdueAt = began + maxMs;
     for (const connection of this.open) connection.keepWaiting();
-    // Clients that have connected by now are accepted first, one in each turn of the loop: close() would reset them.
+    // close() would reset clients that have connected by now. So they are accepted first: one a turn, until none comes.
     await immediate();
-    const most = this.#count + MAX_WAITING_CONNECTIONS;
-    const isWorthIt = () => this.#count < most && performance.now() - began < maxMs / 4;
-    for (let before = -1; before < this.#count && isWorthIt(); await immediate()) before = this.#count;
+    const most = this.#accepted + MAX_WAITING_CONNECTIONS;
+    const mayGoOn = () => this.#accepted < most && performance.now() - began < maxMs / 4;
+    for (let before = -1; before < this.#accepted && mayGoOn(); await immediate()) before = this.#accepted;
     const poll = setInterval(() => {
       const ms = performance.now() - began;
       if (ms >= maxMs) for (const { socket } of this.open) socket.destroy();

@@ -1,4 +1,4 @@
-/** CORS: pages of another origin may use the service only if the operator allows it. They see all its headers. */
+/** CORS: pages of another origin may use the service only if the operator allows it. They can read all of EXPOSED. */
 import type { Incoming } from './messages.ts';
 import { noContent, type Reply } from './reply.ts';
 import { checkTargetAndExpect, JSON_TYPE } from './request.ts';

@@ -54,7 +54,10 @@ export function methodNotAllowed(allow: string): ApiError {
 }
 
 export const MAX_BODY_BYTES = 65_536;
-/** The most chunks or packets of one body. A valid body without padding has fewer bytes: it may come byte by byte. */
+/**
+ * The most chunks or packets of one body. A valid body has fewer bytes, unless it has needless ones (white space, zeros
+ * of a number): it may come byte by byte.
+ */
 export const MAX_BODY_PIECES = 4_096;
 
 export const MAX_HEADER_BYTES = 8_192;

@@ -9,7 +9,7 @@ type Value = string | undefined;
 export class RequestHeaders {
   /** The name of a header that must not be repeated, and was. */
   sentTwice: Value;
-  te: Value; // not for us: of an HTTP/1.0 request, node:http itself asks our `headers` for it
+  te: Value; // not for us: node:http itself looks it up in our `headers` if a request is HTTP/1.0
   via: Value;
   host: Value;
   expect: Value;

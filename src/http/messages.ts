@@ -61,7 +61,10 @@ export class Incoming extends IncomingMessage {
     return this.complete; // the body was gathered: nothing is left to read
   }
 
-  /** Resolves with the whole body when it has come. Rejects as soon as the body is known to be too long. */
+  /**
+   * Resolves with the whole body when it has come. Rejects as soon as the body is refused, or has broken off. Once a
+   * 408 was sent it never resolves.
+   */
   body(): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#settleBody = () => {
@@ -173,7 +176,8 @@ const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new S
 });
 
 /**
- * Called by node:http for each message. If floods were refused in a handler, each message would cost two objects.
+ * Called by node:http for each message. If floods were refused in a handler, a request and a response would have been
+ * made for each message of a flood.
  */
 function make(socket: Socket): object {
   const from = connectionOf(socket);

@@ -1,8 +1,9 @@
 /**
- * The undocumented parts of node:http that this program uses: four fields, for speed. When test/http/both-ways.test.ts
- * hides the first two, every reply still has the same bytes. If a Node really lacks one of these two, the same test
- * fails, so that somebody learns of it. If it lacks one of the others, test/http/bodies.test.ts fails: a client that
- * sends thousands of pieces which nobody wants then takes much of our time, and may get a reset behind its reply.
+ * The private fields of node:http that this program uses for speed: `_consuming` of a request, `_header` of a reply, and
+ * the `parser` of a socket, with its `onIncoming` and its callback at `kOnBody`. When test/http/both-ways.test.ts hides
+ * the first two, every reply still has the same bytes. If a Node really lacks one of these two, the same test fails, so
+ * that somebody learns of it. If it lacks one of the others, test/http/bodies.test.ts fails: a client that sends
+ * thousands of pieces which nobody wants then takes much of our time, and may get a reset behind its reply.
  */
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
@@ -15,6 +16,7 @@ interface Internals {
   _header: string | null;
 }
 
+/** Tells node:http that the body of this request has a reader. */
 export function readsItself(req: object): void {
   (req as Internals)._consuming = true;
 }

@@ -154,7 +154,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   return true;
 }
 
-/** True for most replies: the connection stays open, and the client waits for nothing but the reply. */
+/** True for most replies: the connection stays open, and the request came without `Expect`. */
 function staysOpen(req: Incoming, res: Outgoing, reply: Reply): boolean {
   const isExpecting = req.headers.expect !== undefined;
   const isPersistent = res.shouldKeepAlive && req.httpVersionMinor === 1 && !isExpecting;

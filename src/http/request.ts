@@ -19,7 +19,7 @@ import type { Incoming } from './messages.ts';
 export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
 const MAX_TARGET_CHARS = 2_048;
 
-/** Methods of endpoints; OPTIONS is answered before an endpoint is looked for. */
+/** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'] as const;
 export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 const CONTINUE = '100-continue';
@@ -63,7 +63,7 @@ export function originForm(req: Incoming): string {
   return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
 }
 
-/** Checks the length of the target, and `Expect`. Done only after the key and the limits. */
+/** Checks the length of the target, and `Expect`. Where a key is needed, the key and the limits are checked before. */
 export function checkTargetAndExpect(req: Incoming): void {
   if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
   const expect = expectOf(req);
@@ -82,7 +82,7 @@ export function expectOf(req: Incoming): string | undefined {
   return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
 }
 
-/** The whole body, as bytes. Throws, or rejects, as soon as the body is known to be too long. */
+/** The whole body, as bytes. Throws if the headers show that it cannot be taken; rejects as `Incoming.body` does. */
 export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
   const { headers } = req;
   if (headers['content-encoding'] !== undefined)

@@ -89,6 +89,7 @@ function asApiError(error: ParserError): ApiError {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW': {
       const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
+      // True if the parser gave up in a request line: the name of a header is not followed by a space.
       const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
       return isTarget ? uriTooLong() : headersTooLarge();
     }

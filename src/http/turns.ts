@@ -53,7 +53,7 @@ export class PipelinedBegins {
    * made together in one write. Otherwise `goOn` is called in a later turn.
    */
   mayBegin(goOn: () => void): boolean {
-    // `unref`: while no request waits, this alone makes the loop begin no further turn, which would do nothing.
+    // `unref`: while no request waits there is nothing to do in a next turn, so the loop need not begin one for it.
     this.#endOfTurn ??= setImmediate(this.#nextTurn).unref();
     if (this.#left <= 0) {
       this.#endOfTurn.ref();

@@ -60,7 +60,7 @@ export class Team {
     this.#feed.begin(store.read as State, ports);
     const origins = { clockOrigin: clockOrigin(clock), unixOrigin: store.unix() - clock.now() };
     const answers = {
-      write: async (asked: string) => JSON.stringify(await app.decide(unpacked(asked))),
+      write: async (asked: string) => JSON.stringify(await app.serveAsked(unpacked(asked))),
       log: (lines: string) => log.append(lines),
     };
     this.#lines = channels.map(({ port2: feed }) => {

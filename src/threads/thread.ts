@@ -67,6 +67,6 @@ export async function work(): Promise<void> {
   const app: App = new App({ settings, clock, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
   metrics?.watch(app);
-  app.open({ store, callers, limiter, ready: () => true, elsewhere: passing(line, settings.threads) });
+  app.open({ store, callers, limiter, ready: () => true, passToWriter: passing(line, settings.threads) });
   await isOver;
 }
