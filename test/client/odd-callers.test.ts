@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import test from 'node:test';
-import { PetstoreClient } from '../../src/client/client.ts';
+import { PetstoreClient, PetstoreError } from '../../src/client/client.ts';
 import { failure, harness, inTurn, json, KEY, newPet, REX, refusal } from './front.ts';
 
 const made = json(REX, { 'x-request-id': 'r-2' }, 201);
@@ -69,4 +69,21 @@ test('a signal that nobody could take a listener from is none', async (t) => {
   const { client } = await harness(t, () => json(REX));
   const signal = { aborted: false, addEventListener() {} };
   assert.match((await failure(client.getPet(1, { signal: signal as never }))).message, /signal must be an AbortSignal/);
+});
+
+test('who loads the client by import and by require knows the errors of either', async () => {
+  const again = '../../src/client/errors.ts?again';
+  const other: typeof import('../../src/client/errors.ts') = await import(again);
+  assert.notEqual(other.PetstoreError, PetstoreError);
+  for (const [Made, Asked] of [
+    [PetstoreError, other.PetstoreError],
+    [other.PetstoreError, PetstoreError],
+  ]) {
+    const error = new Made('closed', 'the client was closed');
+    class Narrower extends Asked {}
+    assert.ok(error instanceof Asked && error instanceof Error && !(error instanceof Narrower));
+    assert.ok(new Narrower('closed', 'the client was closed') instanceof Made);
+    for (const none of [new Error('x'), { name: 'PetstoreError' }, null, undefined, 'x', () => {}])
+      assert.ok(!(none instanceof Asked));
+  }
 });
