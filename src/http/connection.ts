@@ -126,6 +126,7 @@ export class Connection {
     stopParser(socket, () => (this.hasStopped = this.#unwanted !== undefined));
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
+      for (const { req } of this.pending) req.destroy(); // node:http does so too, unless its parser has stopped
       while (this.pending.length > 0) this.#settle();
       this.#unmuteBody(); // node:http puts the parser back into its pool next
       owner.closed(this);

@@ -53,6 +53,28 @@ test('of writes that are sent at once one is begun, and a flood of them adds not
   assert.equal(store.read.counts().pets, 2, 'writes are kept in order');
 });
 
+test('of requests whose connection is ended for its flood no body is kept', async (t) => {
+  const { app, port, key } = await serviceFor(t);
+  const { get, addPet } = requestsOf(key);
+  const { connections } = app;
+  let mostBytes = 0;
+  const hold = connections.hold.bind(connections);
+  connections.hold = (body, bytes) => {
+    hold(body, bytes);
+    mostBytes = Math.max(mostBytes, connections.bodyBytes);
+  };
+  const refused = 'POST /v1/pets HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n ';
+  for (const waiting of [addPet(), refused]) {
+    mostBytes = 0;
+    const socket = net.connect(port, '127.0.0.1').resume();
+    const [taken] = (await once(app.server, 'connection')) as [net.Socket];
+    socket.write(addPet() + waiting.repeat(8) + get().repeat(MAX_UNANSWERED));
+    await Promise.all([closed(socket), closed(taken)]);
+    assert.ok(mostBytes >= 8, 'they waited with their bodies');
+    assert.equal(connections.bodyBytes, 0);
+  }
+});
+
 test('what is within the bounds loses nothing, sixteen of the largest pages neither', async (t) => {
   const { port, key, store } = await serviceFor(t);
   for (let i = 1; i <= 100; i++) {
