@@ -197,10 +197,10 @@ async function rotateKey(context: Context, { id, grace }: { id: string; grace: n
   const { store } = context.engine;
   const secret = makeKey(keyOf(store.read, id).environment);
   const now = store.unix();
+  // Without grace an old secret has ended long ago: another thread's or replica's clock may be a little behind.
+  const end = grace === 0 ? 0 : now + grace;
   const info = await change(context, id, (key) => {
-    const older = key.secrets.map(({ digest, endsAt = now + grace }) => {
-      return { digest, endsAt: Math.min(endsAt, now + grace) };
-    });
+    const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
     if ((older[MAX_KEY_SECRETS - 1]?.endsAt ?? 0) > now) {
       throw new Error(`${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
     }

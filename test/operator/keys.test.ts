@@ -224,6 +224,16 @@ test('an older secret ends at its own grace or at the new one, whichever is soon
   });
 });
 
+test('no grace ends an old secret at once, also for a thread or a replica whose clock is a little behind', async (t) => {
+  await withStore(await temporary(t), async (context) => {
+    const { key: secret } = await call(context, 'create --plan free');
+    assert.equal((await call(context, 'rotate k1 --grace 0s')).oldSecretEndsAt, at(NOW));
+    const { read, unix } = context.engine.store;
+    const behind = new Callers({ read, unix: () => unix.call(context.engine.store) - 999 }, 'production');
+    assert.ok(isRefusal(behind.identify(`Bearer ${secret}`)));
+  });
+});
+
 test('a first key is made where none lets anybody in; one that is revoked stays as it is', async (t) => {
   await withStore(await temporary(t), async (context) => {
     const firstKey = (environment: Context['environment']) =>
