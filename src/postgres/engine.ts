@@ -16,6 +16,8 @@ import { BEGIN_LONG, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REF
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
+/** Store time that is further behind the database's is set by that. It is never set back. */
+const MAX_BEHIND_MS = 1_000;
 /** A log larger than this, and than the newest snapshot, is due for another. */
 const MIN_LOG_BYTES = 64 * 1024 * 1024;
 /** The most tries to read log and limits without a batch of another replica between. */
@@ -44,13 +46,20 @@ export async function openPostgres(
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
     const ahead = at - clock.now(); // replicas compare times, so store time is the database's
     const journal = new PostgresJournal(appends, options);
-    const databaseClock = { now: () => clock.now(), wall: () => clock.now() + ahead };
+    let lostMs = 0; // by this machine's clock, which stands still while the machine sleeps
+    const databaseClock = { now: () => clock.now() + lostMs, wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, {
       clock: databaseClock,
+      trustsClock: true,
       maxBytes: options.maxBytes,
       onNotice: (text) => log.warn(text),
     });
-    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn: (text) => log.warn(text) });
+    const heard = (at: number) => {
+      const behindMs = at - store.unix();
+      if (behindMs > MAX_BEHIND_MS) lostMs += behindMs;
+    };
+    const warn = (text: string) => log.warn(text);
+    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn, heard });
     await limiter.fresh(); // ready before it listens
     if (compact) for (const doubt of doubtsOf(url)) log.warn(doubt);
     if (compact && is_alone) log.warn('the database has no synchronous standby: writes that it loses are lost');

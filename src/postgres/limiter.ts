@@ -31,6 +31,8 @@ interface PostgresLimiterOptions {
   upkeep: Link;
   journal: Pick<PostgresJournal, 'at' | 'arrived'>;
   warn(text: string): void;
+  /** Called with the database's time, whenever it is told. */
+  heard?(at: number): void;
 }
 
 export class PostgresLimiter implements Limiter {
@@ -138,7 +140,8 @@ export class PostgresLimiter implements Limiter {
   }
 
   #heard(at: number, sentAt: number): void {
-    const { clock, warn } = this.#options;
+    const { clock, warn, heard } = this.#options;
+    heard?.(at); // before anybody is answered
     const now = clock.now();
     this.#answeredAt = now;
     if (now - sentAt > CLOCK_STEP_MS) return; // `at` may be any moment between: the clock stays unknown

@@ -9,6 +9,7 @@
  * resets no daily count and no ban. The price: if no record is written for more than a year, whether the service is
  * stopped or runs, the next start sets store time back to the last one, and tells the operator. Idempotency records,
  * daily counts, bans and replaced secrets then end that much later.
+ * With a database, whose clock all replicas share, there is no such gap: store time is never behind that clock.
  */
 import { type Clock, onceAMinute } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
@@ -30,6 +31,8 @@ const NOTABLE_DELAY_MS = 2 * DAY_MS;
 
 export interface MemoryStoreOptions {
   clock: Clock;
+  /** For a clock that all processes share, and that limits are counted by: it is followed however far ahead it is. */
+  trustsClock?: boolean;
   /** Called for each batch of this process when it is durable, before it is applied, and before it is answered. */
   onDurable?: (changes: readonly Change[]) => void;
   /** Called with texts that the operator should read: a bound refuses writes, the store fills up. */
@@ -80,14 +83,15 @@ export class MemoryStore implements Store {
     this.#onDurable = onDurable;
     this.#onNotice = onNotice;
     this.#mayTell = onceAMinute(() => clock.now());
-    this.#origin = this.#startingTime() - clock.now();
+    this.#origin =
+      this.#startingTime(options.trustsClock ? Number.POSITIVE_INFINITY : MAX_PLAUSIBLE_GAP_MS) - clock.now();
     this.#noticeFilling();
   }
 
-  #startingTime(): number {
+  #startingTime(maxGapMs: number): number {
     const [wall, last] = [this.#clock.wall(), this.read.time];
     const gap = wall - last;
-    if (last === 0 || (gap >= 0 && gap <= MAX_PLAUSIBLE_GAP_MS)) return wall;
+    if (last === 0 || (gap >= 0 && gap <= maxGapMs)) return wall;
     const days = Math.round(Math.abs(gap) / DAY_MS);
     const where = `${days} days ${gap < 0 ? 'before' : 'after'} the last record of the store`;
     if (gap > 0 || -gap >= NOTABLE_DELAY_MS) this.#onNotice?.(`the clock is ${where}: time goes on from that record`);

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { it } from 'node:test';
+import { systemClock } from '../../src/clock.ts';
 import { restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { backup, restore } from '../../src/store/file/tools.ts';
 import { program, temporary } from '../program.ts';
-import { order } from '../store/opened.ts';
+import { aKey, order } from '../store/opened.ts';
 import { onDatabase } from './database.ts';
 import { addPet, type Replica, replica, setKey } from './replicas.ts';
 
@@ -114,6 +115,26 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const counts = { pets: 1, orders: 0, categories: 0, keys: 3 };
     assert.deepEqual([store.read.counts(), limit - remaining], [counts, 0]);
     assert.deepEqual([advanced.clockAdvanceMs, store.read.keys.get(key.id)!.clockAdvanceMs], [121_000, undefined]);
+  });
+
+  it("store time is the database's, also after a year without a record, and where a replica's own clock stood still", async (t) => {
+    const url = newUrl();
+    const [year, hour] = [366 * 86_400_000, 3_600_000];
+    const isNow = ({ store }: Replica) => Math.abs(store.unix() - Date.now()) < hour / 2;
+    const began = await replica(t, url);
+    const at = began.store.unix() - year - hour;
+    await began.store.write(() => ({ op: 'setKey', at, key: aKey(0) }));
+
+    let stoodStillMs = 0;
+    const clock = { now: () => systemClock.now() - stoodStillMs, wall: systemClock.wall };
+    const slept = await replica(t, url, { clock });
+    assert.deepEqual([isNow(slept), slept.warned.filter((text) => text.includes('last record'))], [true, []]);
+    stoodStillMs = hour;
+    assert.ok(!isNow(slept));
+    await slept.limiter.take(aKey(0));
+    assert.ok(isNow(slept), 'as soon as the database was asked');
+    await slept.limiter.take(aKey(0));
+    assert.ok(isNow(slept), 'and no further');
   });
 
   it('of two restores into one schema at once one is done, and the other refused in words', async (t) => {

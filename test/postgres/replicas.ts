@@ -1,7 +1,7 @@
 /** Replicas in this process: several engines on one database, each as a server opens it. */
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { systemClock as clock } from '../../src/clock.ts';
+import { type Clock, systemClock as clock } from '../../src/clock.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
 import type { PostgresLimiter } from '../../src/postgres/limiter.ts';
 import type { MemoryStore } from '../../src/store/memory.ts';
@@ -12,11 +12,16 @@ export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
 
 export type Replica = Awaited<ReturnType<typeof replica>>;
 
-export async function replica(t: Pick<TestContext, 'after'>, url: string, bounds: { maxBytes?: number } = {}) {
+interface Own {
+  maxBytes?: number;
+  clock?: Clock;
+}
+
+export async function replica(t: Pick<TestContext, 'after'>, url: string, own: Own = {}) {
   const heard = { fatal: [] as unknown[], warned: [] as string[], took: [] as number[] };
   const log = { info: () => {}, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
   const onFatal = (error: unknown) => void heard.fatal.push(error);
-  const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms), ...bounds };
+  const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms), ...own };
   const engine = await openPostgres(url, options, async () => {});
   t.after(() => engine.close());
   /** One of its metrics. */
