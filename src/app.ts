@@ -82,10 +82,7 @@ export class App {
   constructor(options: AppOptions) {
     this.#options = options;
     const { clock, log, settings } = options;
-    const onBan = (key: ApiKey, seconds: number) => {
-      log.info('a ban began', { key: key.id, seconds });
-      this.#services?.lab?.banned(key);
-    };
+    const onBan = (key: ApiKey, seconds: number) => log.info('a ban began', { key: key.id, seconds });
     this.gate = new Gate({ clock, trustProxy: settings.trustProxy, onBan, warn: log.warn });
     this.#cors = corsHeaders(settings.corsOrigin);
     this.#ending = endingFor(settings.keepAlive);

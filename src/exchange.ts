@@ -23,6 +23,8 @@ export interface Exchange {
   limits: string | undefined;
   /** If the limits refuse this request: the value of its X-RateLimit-Reset, a Unix second. */
   resetsAt: number | undefined;
+  /** True if a ban of its key begins with this request. */
+  beginsBan: boolean;
   /** The body of the request, once it has come; only with a lab. */
   body: Uint8Array | undefined;
   /** The fault to inject into the reply, if one was ordered. */
@@ -60,11 +62,6 @@ export interface LabHook {
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
   /**
-   * Called when a ban of this key begins. The next call of `arrived` for this key is for the request that caused the
-   * ban. (A database may decide on several requests of the key at once: then it is for the first of them.)
-   */
-  banned(key: ApiKey): void;
-  /**
    * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.
    * `operate` returns a refusal as a reply and does not throw it.
    */
@@ -84,6 +81,7 @@ export function beginExchange(req: Incoming, res: Outgoing, id: string, began: n
     caller: undefined,
     limits: undefined,
     resetsAt: undefined,
+    beginsBan: false,
     body: undefined,
     fault: undefined,
   };

@@ -82,6 +82,7 @@ export class Gate {
     if (decision.verdict === 'admitted') return undefined;
     exchange.resetsAt = resetOf(decision);
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
+    exchange.beginsBan = decision.banBegan;
     if (decision.banBegan) this.#options.onBan(caller, seconds);
     if (decision.verdict === 'banned') return this.#tooMany('key_banned', BANNED, seconds);
     const why = `the limit of ${decision[decision.binding].limit} requests a ${decision.binding} is used up`;

@@ -72,8 +72,6 @@ class History {
 export class KeyState {
   readonly history = new History();
   readonly faults = new Faults();
-  /** A ban has begun: the next request to be recorded is said to have brought it (`LabHook.banned`). */
-  hasBanBegun = false;
   /** Resolves when the last change of its clock is done. */
   clockTurn: Promise<void> = Promise.resolve();
   /** The Host of its newest request. */

@@ -60,10 +60,6 @@ export class Lab implements LabHook {
     return handler({ lab: this, key, state: this.#states.of(key.id), query, param, body: sent });
   }
 
-  banned(key: ApiKey): void {
-    this.#states.of(key.id).hasBanBegun = true;
-  }
-
   arrived(exchange: Exchange): void {
     this.#recorder.begin(exchange, this.#states.of((exchange.caller as ApiKey).id));
   }

@@ -56,7 +56,7 @@ export class Recorder {
   }
 
   begin(exchange: Exchange, state: KeyState): void {
-    const { req, id, endpoint } = exchange;
+    const { req, id, endpoint, beginsBan } = exchange;
     const { cameAt } = exchange.res;
     const { url: target = '', method = '', headers } = req;
     const key = headers['idempotency-key'];
@@ -82,7 +82,7 @@ export class Recorder {
       key: key === undefined ? undefined : mark(key),
       isLinked: page === undefined ? undefined : state.history.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
-      bans: state.hasBanBegun,
+      bans: beginsBan,
       // Not known yet:
       same: '',
       ms: 0,
@@ -95,7 +95,6 @@ export class Recorder {
       petsVersion: 0,
       judged: undefined,
     };
-    state.hasBanBegun = false;
     state.host = shownTarget(headers.host ?? '') || state.host;
     state.history.begin(one);
     this.#underWay.set(exchange, { one, state, beganMs });

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
+import type { Decision } from '../../src/access/limits.ts';
 import { REX, startLab } from './service.ts';
 
 const TOLD_SECONDS = 2;
@@ -111,4 +112,23 @@ test('on a connection that pipelines, what comes after there was time to read th
   await line.statuses(4);
   assert.equal((await check('retry_after')).verdict, 'fail');
   line.socket.destroy();
+});
+
+test('of requests that are decided together the one is told that began a ban', async (t) => {
+  const { engine, must, ask, check } = await startLab(t, { perMinute: 4, perDay: 1_000, banAfter: 2 });
+  const { limiter } = engine;
+  const take = limiter.take.bind(limiter);
+  const waiting: (() => void)[] = [];
+  // As a database does, which answers for all that came while it was asked before.
+  limiter.take = (limited) =>
+    new Promise((resolve) => waiting.push(() => resolve(structuredClone(take(limited) as Decision))));
+  const asked = Array.from({ length: 7 }, () => ask('GET /v1/pets'));
+  while (waiting.length < 7) await new Promise((resolve) => setImmediate(resolve));
+  for (const decide of waiting) decide();
+  limiter.take = take;
+  const replies = await Promise.all(asked);
+  const codes = replies.map(({ json }) => json.code ?? 'ok').sort();
+  assert.deepEqual(codes, ['key_banned', 'key_banned', 'ok', 'ok', 'ok', 'ok', 'rate_limited']);
+  const requests = (await must('GET /lab/requests')).json; // the newest first: two banned, the second brought the ban
+  assert.deepEqual((await check('ban')).requestIds, [requests[1].requestId]);
 });
