@@ -145,10 +145,10 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About): 
   }
   const headers = headersOf(reply, about);
   if (isEarly && isRestUnwanted(req) && !headers.includes('Connection')) headers.push('Connection', 'close');
+  res.writeHead(reply.status, headers); // this decides `shouldKeepAlive` where the client waits for a 100 Continue
   const hasLength = headers.includes('Content-Length') || req.httpVersionMinor === 1;
   if (!res.shouldKeepAlive || headers.includes('Connection') || !hasLength) req.from.isEnding = true;
   if (isEarly) req.discard();
-  res.writeHead(reply.status, headers);
   req.from.countUnsent(res, headers.join().length + body.length);
   res.end(body, 'latin1');
   return true;

@@ -52,8 +52,8 @@ function end({ req }: Exchange): void {
 
 /** Sends the head, and returns the body that it announces. */
 function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string {
-  if (!res.shouldKeepAlive) req.from.isEnding = true;
   res.writeHead(reply.status, headers).flushHeaders();
+  if (!res.shouldKeepAlive) req.from.isEnding = true; // `writeHead` may have decided it
   req.from.countUnsent(res, reply.body.length);
   return req.method === 'HEAD' ? '' : reply.body;
 }

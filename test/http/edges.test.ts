@@ -204,6 +204,12 @@ const ENDING: (readonly [name: string, bytes: string | Buffer, status: number])[
   ['HTTP/1.0', get('', '/v1/pets', '1.0'), 200],
   ['an upgrade', get(UPGRADE), 200],
   ['an upgrade with a body', addPet(UPGRADE), 201],
+  ['a 100 Continue that does not come', get('Expect: 100-continue\r\n'), 200],
+  [
+    'a body whose 100 Continue does not come',
+    post('Expect: 100-continue\r\nContent-Length: 1\r\n', ' ', 'PUT /v1/x HTTP/1.1'),
+    404,
+  ],
   // What follows in its packet is no request; the next packet must not become one either.
   ['an upgrade and half a request', get(UPGRADE) + post('Content-Length: 500\r\n'), 200],
 ];

@@ -151,6 +151,13 @@ test('replies to what was asked before on the connection still arrive; what was 
   }
 });
 
+test('what is asked behind a drip that ends its connection is not done', async (t) => {
+  const { pets, say, talk } = await start(t, { kind: 'drip', ms: 50 });
+  const { text } = await talk(say('GET /v1/pets', undefined, 'Expect: 100-continue\r\n') + say('POST /v1/pets', REX));
+  assert.match(text, /^HTTP\/1\.1 200 [\s\S]*\r\nConnection: close\r\n[\s\S]*\]$/);
+  assert.equal(pets(), 1);
+});
+
 test('in order of arrival the first fault that fits is used up, once, and by none that it is not for', async (t) => {
   const { say, talk, armed } = await start(
     t,
