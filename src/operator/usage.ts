@@ -1,4 +1,8 @@
-/** The requests that keys used of their day, and bans: recorded once a second, so that a restart gives none back. */
+/**
+ * The requests that keys used of their day, and bans: recorded once a second, so that a restart gives none back. Where
+ * nothing else is recorded, the time is, once an hour: else a start with a clock that is behind would let a day or a
+ * ban begin anew that had passed while the service ran.
+ */
 import { SlotLimiter } from '../access/limiter.ts';
 import type { Decision, Limited, Limiter, Looked } from '../access/limits.ts';
 import { onceAMinute } from '../clock.ts';
@@ -6,18 +10,29 @@ import type { EngineOptions, Log } from '../engine.ts';
 import type { Store, Usage } from '../store/model.ts';
 
 const RECORD_EVERY_MS = 1_000;
+const RECORD_TIME_EVERY_MS = 60 * 60 * 1_000;
+/** A time of running that is shorter is not worth a record at its end. */
+const MIN_RECORDED_TIME_MS = 60 * 1_000;
 /** About a megabyte of log; more keys are written in several records. */
 const MAX_RECORD_KEYS = 10_000;
 
+/** `time`: the latest store time in any record; 0: there is none. */
+type RecordedStore = Store & { readonly read: { readonly time: number } };
+
 export class RecordedLimiter implements Limiter {
   readonly counts: SlotLimiter;
-  readonly #store: Store;
+  readonly #store: RecordedStore;
   readonly #log: Log;
   readonly #timer: NodeJS.Timeout;
+  /** The store time at which the last attempt to record the time was made. */
+  #triedTimeAt = 0;
   /** The last of the tasks that run one by one. */
   #underWay: Promise<unknown> = Promise.resolve();
 
-  constructor(store: Store, { clock, banAfter, log, limiter = (options) => new SlotLimiter(options) }: EngineOptions) {
+  constructor(
+    store: RecordedStore,
+    { clock, banAfter, log, limiter = (options) => new SlotLimiter(options) }: EngineOptions,
+  ) {
     this.counts = limiter({ clock, unix: () => store.unix(), banAfter });
     this.#store = store;
     this.#log = log;
@@ -48,7 +63,10 @@ export class RecordedLimiter implements Limiter {
 
   /** Records the changes since the last record. On a slow disk records wait for each other. `failed`: for the log. */
   record(failed: string, mayTell = () => true): Promise<void> {
-    return this.inTurn(() => this.#writeChanged(failed, mayTell));
+    return this.inTurn(async () => {
+      await this.#writeChanged(failed, mayTell);
+      await this.#writeTime(RECORD_TIME_EVERY_MS);
+    });
   }
 
   /**
@@ -62,9 +80,10 @@ export class RecordedLimiter implements Limiter {
   }
 
   /** The last record, when no request comes any more. */
-  stop(): Promise<void> {
+  async stop(): Promise<void> {
     clearInterval(this.#timer);
-    return this.record('the last usage could not be written: the next start counts it as unused');
+    await this.record('the last usage could not be written: the next start counts it as unused');
+    await this.inTurn(() => this.#writeTime(MIN_RECORDED_TIME_MS));
   }
 
   async #writeChanged(failed: string, mayTell: () => boolean): Promise<void> {
@@ -79,6 +98,14 @@ export class RecordedLimiter implements Limiter {
         return;
       }
     } while (slots.length === MAX_RECORD_KEYS);
+  }
+
+  /** Little rests on it: so a failure, as where the store is only read, is not told, and it is not tried again soon. */
+  async #writeTime(everyMs: number): Promise<void> {
+    const [now, last] = [this.#store.unix(), this.#store.read.time];
+    if (last === 0 || now - Math.max(last, this.#triedTimeAt) < everyMs) return;
+    this.#triedTimeAt = now;
+    await this.#write([]).catch(() => {});
   }
 
   #usageOf(slot: number): Usage {

@@ -6,9 +6,9 @@
  * A start sets store time by the machine's clock. From there it runs on the monotonic clock, so setting the machine's
  * clock has no effect before the next start. If the machine's clock is before the last record, or implausibly far after
  * it, store time goes on from that record. So a clock that is years wrong makes no idempotency record expire, and
- * resets no daily count and no ban. The price: if no record is written for more than a year, whether the service is
- * stopped or runs, the next start sets store time back to the last one, and tells the operator. Idempotency records,
- * daily counts, bans and replaced secrets then end that much later.
+ * resets no daily count and no ban. While the service runs the time is recorded once an hour, if nothing else is. The
+ * price: if the service stands still for more than a year, the next start sets store time back to the last record, and
+ * tells the operator. Idempotency records, daily counts, bans and replaced secrets then end that much later.
  * With a database, whose clock all replicas share, there is no such gap: store time is never behind that clock.
  */
 import { type Clock, onceAMinute } from '../clock.ts';

@@ -11,6 +11,7 @@ import { Callers, isRefusal } from '../../src/access/callers.ts';
 import { count, isoTime } from '../../src/digits.ts';
 import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/command.ts';
+import { openReadOnly } from '../../src/operator/file-engine.ts';
 import { giveFirstKey } from '../../src/operator/first-steps.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
@@ -18,7 +19,7 @@ import type { ServeSettings } from '../../src/operator/options.ts';
 import type { RecordedLimiter } from '../../src/operator/usage.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import { StoreError } from '../../src/store/model.ts';
-import type { SetClock } from '../clock.ts';
+import { SetClock } from '../clock.ts';
 import { type Serving, temporary } from '../program.ts';
 import { NOW, withStore, workplace } from './workplace.ts';
 
@@ -159,6 +160,46 @@ test('what is used and a ban are shown; they outlive an end and a kill; a lift h
   };
   await withStore(data, lift, { banAfter: 2, log });
   assert.deepEqual(warned, ['the last usage could not be written: the next start counts it as unused']);
+});
+
+test('time in which the service runs counts, also if nothing is written and the clock is behind at every start', async (t) => {
+  const data = await temporary(t);
+  const take = ({ engine }: Context) => (engine.limiter as RecordedLimiter).take(engine.store.read.keys.get('k1')!);
+  await withStore(data, async (context) => {
+    await call(context, 'create --plan enterprise --per-minute 1 --per-day 1');
+    take(context);
+  });
+  const isRefusedFor = (hours: number) => async (context: Context, clock: SetClock) => {
+    assert.equal(take(context).verdict, 'limited');
+    clock.advance(hours * HOUR);
+  };
+  const behind = { wall: NOW - YEAR, banAfter: 0 };
+  for (let day = 1; day <= 2; day++) await withStore(data, isRefusedFor(9), behind);
+  const kill = async (context: Context, clock: SetClock) => {
+    const { store } = context.engine;
+    const { write } = store;
+    const limiter = context.engine.limiter as RecordedLimiter;
+    clock.advance(3 * HOUR);
+    await limiter.record('the disk is full');
+    assert.equal((await readStore(data)).state.time, NOW + 21 * HOUR, 'a kill loses an hour of it at most');
+    let tries = 0;
+    store.write = () => Promise.reject(new StoreError('full', `the disk is full: ${++tries}`));
+    for (const wanted of [0, 1, 1]) {
+      await limiter.record('the disk is full');
+      assert.equal(tries, wanted);
+      clock.advance(wanted === 0 ? HOUR : 60_000);
+    }
+    store.write = write;
+  };
+  const warned: string[] = [];
+  const log = { info() {}, warn: (text: string) => void warned.push(text), error() {} };
+  await withStore(data, kill, { ...behind, log });
+  assert.equal(warned.length, 1, 'of the clock alone');
+  await withStore(data, isRefusedFor(2), behind);
+  const later = { clock: new SetClock(NOW + YEAR), log };
+  await openReadOnly(data, later).then(({ close }) => close());
+  assert.equal(warned.length, 1, 'what only reads records nothing');
+  await withStore(data, async (context) => assert.equal(take(context).verdict, 'admitted'), behind);
 });
 
 test('usage that cannot be written is tried every second, and told once a minute', async (t) => {
