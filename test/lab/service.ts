@@ -73,5 +73,5 @@ export async function startLab(t: TestContext, options: LabOptions = {}) {
     return checks.find(({ id }: { id: string }) => id === name);
   };
   if (pets.length > 0) await must('POST /lab/reset');
-  return { clock, engine, lab, port: service.port, key: own, makeKey, ask, must, advance, check };
+  return { clock, engine, lab, app: service.app, port: service.port, key: own, makeKey, ask, must, advance, check };
 }

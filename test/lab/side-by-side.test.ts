@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Decision } from '../../src/access/limits.ts';
 import { REX, startLab } from './service.ts';
 
@@ -39,11 +40,12 @@ class Line {
 const refusing = { kind: 'status', status: 429, operation: 'createPet', seconds: TOLD_SECONDS };
 
 test('twelve equal POSTs without a key, of which a 429 refuses some: each connection was opened before', async (t) => {
-  const { clock, port, key, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
+  const { clock, app, port, key, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
   await must('POST /lab/faults', { ...refusing, skip: 1, times: 3 });
+  const before = app.connections.open.size;
   const lines = Array.from({ length: 12 }, () => new Line(port, key));
   await Promise.all(lines.map(({ socket }) => once(socket, 'connect')));
-  await must('GET /lab'); // all are accepted by now
+  while (app.connections.open.size < before + lines.length) await turn(); // until all are accepted
   const refused: Line[] = [];
   for (const line of lines) {
     clock.advance(1); // each arrives once the one before it has been answered
@@ -123,7 +125,7 @@ test('of requests that are decided together the one is told that began a ban', a
   limiter.take = (limited) =>
     new Promise((resolve) => waiting.push(() => resolve(structuredClone(take(limited) as Decision))));
   const asked = Array.from({ length: 7 }, () => ask('GET /v1/pets'));
-  while (waiting.length < 7) await new Promise((resolve) => setImmediate(resolve));
+  while (waiting.length < 7) await turn();
   for (const decide of waiting) decide();
   limiter.take = take;
   const replies = await Promise.all(asked);
