@@ -35,19 +35,23 @@ export function judgeFinished(
 ): { judged: Judgement[]; openUntil: number } {
   const judged: Judgement[] = [];
   const open = new Map<string, Wish>();
-  for (const post of history.filter(({ method }) => method === 'POST')) {
+  // A 429 speaks for the whole key: until the time it told, no POST can come again.
+  let heldUntil = 0;
+  for (const post of history) {
+    if (post.status === 429) heldUntil = Math.max(heldUntil, post.waitUntil ?? 0);
+    if (post.method !== 'POST') continue;
     const wish = open.get(post.same);
-    if (hasFailed(post)) open.set(post.same, { first: wish?.first ?? post, last: post });
-    else if (wish !== undefined && isTryOf(wish, post)) {
+    if (hasFailed(post)) {
+      if (wish === undefined) open.set(post.same, { first: post, last: post });
+      else wish.last = post;
+    } else if (wish !== undefined && isTryOf(wish, post)) {
       judged.push({ of: wish.first, is: 'good', by: post });
       open.delete(post.same);
     }
   }
   let openUntil = now;
-  // A 429 speaks for the whole key: until the time it told, no POST can come again.
-  const held = history.map(({ status, waitUntil }) => (status === 429 ? (waitUntil ?? 0) : 0));
   for (const { first, last } of open.values()) {
-    const due = Math.max(last.endedAt, last.waitUntil ?? 0, ...held) + FORGOTTEN_AFTER_MS;
+    const due = Math.max(last.endedAt, last.waitUntil ?? 0, heldUntil) + FORGOTTEN_AFTER_MS;
     if (due <= now) judged.push({ of: first, is: 'bad', by: last });
     else if (Number.isFinite(due)) openUntil = Math.max(openUntil, due);
   }

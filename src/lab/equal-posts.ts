@@ -13,30 +13,29 @@ type Requests = readonly RequestRecord[];
 /** A reply that only puts a POST off tells nothing of the try before it, which may have been done. */
 const putsOff = ({ status, code }: RequestRecord) => status === 429 || code === 'idempotency_in_flight';
 
-/** The POSTs that equal the newest: those that came before it, and all in order of arrival. */
-function equalsOf(newest: RequestRecord, before: Requests, after: Requests) {
-  const isEqual = ({ same }: RequestRecord) => same === newest.same;
-  const earlier = before.filter(isEqual);
-  return { earlier, all: [...earlier, newest, ...after.filter(isEqual)] };
-}
-
 /** The failed POST that the newest sends again, if any. After a reply that came, it is a new intention. */
-function failedBefore(newest: RequestRecord, earlier: Requests): RequestRecord | undefined {
-  const known = earlier.filter((one) => one.endedAt <= newest.at && !putsOff(one) && !wasUnderWay(newest, one));
-  const own = newest.key === undefined ? undefined : known.findLast(({ key }) => key === newest.key);
-  const last = own ?? known.at(-1);
-  return last !== undefined && isFailure(last) && newest.at <= last.endedAt + AGAIN_MS ? last : undefined;
+function failedBefore(newest: RequestRecord, before: Requests): RequestRecord | undefined {
+  const { at, key, same } = newest;
+  let last: RequestRecord | undefined;
+  for (let place = before.length - 1; place >= 0; place--) {
+    const one = before[place];
+    if (putsOff(one) || one.endedAt > at || one.same !== same || wasUnderWay(newest, one)) continue;
+    const isOwn = key !== undefined && one.key === key;
+    if (isOwn || last === undefined) last = one;
+    if (isOwn || key === undefined) break;
+  }
+  return last !== undefined && isFailure(last) && at <= last.endedAt + AGAIN_MS ? last : undefined;
 }
 
 export function judgeIdempotency(newest: RequestRecord, before: Requests, around = ALONE): Judgement[] {
   if (newest.method !== 'POST') return [];
-  const { earlier, all } = equalsOf(newest, before, around.after);
-  const failed = failedBefore(newest, earlier);
+  const failed = failedBefore(newest, before);
   const hasItsKey = newest.key !== undefined && newest.key === failed?.key;
+  const isTaken = () => [...before, ...around.after].some((one) => idTakenBy(one, around) === failed?.requestId);
   const first: Judgement[] = hasItsKey
     ? [{ of: newest, is: 'good', by: newest }]
-    : inPlaceOf(failed, newest, takenOf(all, around));
-  return [...first, ...ownIntentions(first, newest, all, around, isFailure)];
+    : inPlaceOf(failed === undefined || isTaken() ? undefined : failed, newest);
+  return [...first, ...ownIntentions(first, newest, before, around, isFailure)];
 }
 
 /** The first 422 may be a mistake; from the second on, the client uses one key for different intentions. */
@@ -51,54 +50,64 @@ export function judgeOneKeyForAll(newest: RequestRecord, before: Requests): Judg
  */
 export function judgeEarlyUnderNewKey(newest: RequestRecord, before: Requests, around = ALONE): Judgement[] {
   if (newest.method !== 'POST' || newest.key === undefined) return [];
-  const { earlier, all } = equalsOf(newest, before, around.after);
-  const latest = new Map(earlier.map((one) => [one.key, one]));
-  const isInTime = (one: RequestRecord) => one.endedAt > newest.at || !isRefusal(one) || !isTooEarly(newest, one);
-  const told = [...latest.values()].filter(
-    (one) => one.key !== undefined && !isInTime(one) && !wasUnderWay(newest, one),
-  );
-  const taken = takenOf(all, around);
-  const instead = latest.has(newest.key) ? undefined : told.find(({ requestId }) => !taken.has(requestId));
-  const first = inPlaceOf(instead, newest, taken);
+  const isNew = !before.some((one) => isUnderKeyOf(newest, one));
+  const first = inPlaceOf(isNew ? refusedBefore(newest, before, around) : undefined, newest);
   const hasFailed = (one: RequestRecord) => isFailure(one) || one.status === 429;
-  return [...first, ...ownIntentions(first, newest, all, around, hasFailed)];
+  return [...first, ...ownIntentions(first, newest, before, around, hasFailed)];
 }
 
-/** The ids of those that account for another already. */
-const takenOf = (all: Requests, { judgementOf }: Surroundings) =>
-  new Set(all.map((one) => judgementOf(one)?.instead?.requestId));
+const isUnderKeyOf = ({ key, same }: RequestRecord, other: RequestRecord) => other.key === key && other.same === same;
+
+/** The id of the one that accounts for this one. */
+const idTakenBy = (one: RequestRecord, { judgementOf }: Surroundings) => judgementOf(one)?.instead?.requestId;
+
+/** The latest for which the newest is too early, that did not come again since, and accounts for no other. */
+function refusedBefore(newest: RequestRecord, before: Requests, around: Surroundings): RequestRecord | undefined {
+  const keys = new Set<string | undefined>([undefined]);
+  const taken = new Set(around.after.map((one) => idTakenBy(one, around)));
+  for (let place = before.length - 1; place >= 0; place--) {
+    const one = before[place];
+    if (one.same !== newest.same) continue;
+    const isOpen = isRefusal(one) && one.endedAt <= newest.at && isTooEarly(newest, one) && !wasUnderWay(newest, one);
+    if (isOpen && !keys.has(one.key) && !taken.has(one.requestId)) return one;
+    keys.add(one.key);
+    taken.add(idTakenBy(one, around));
+  }
+  return undefined;
+}
 
 /** Bad, if there is one in whose place it seems to come. */
-function inPlaceOf(
-  instead: RequestRecord | undefined,
-  newest: RequestRecord,
-  taken: ReadonlySet<string | undefined>,
-): Judgement[] {
-  if (instead === undefined || taken.has(instead.requestId)) return [];
+function inPlaceOf(instead: RequestRecord | undefined, newest: RequestRecord): Judgement[] {
+  if (instead === undefined) return [];
   const { requestId, key, at } = instead;
   return [{ of: newest, is: 'bad', by: newest, instead: { requestId, key, at } }];
 }
 
 /**
  * Judges anew those that seemed to come in the place of another: each is an intention of its own once that one comes
- * again under its own key, and this one too, if it failed.
+ * again under its own key, and this one too, if it failed. Only a POST whose key was known brings that about, or finds
+ * it so.
  */
 function ownIntentions(
   first: readonly Judgement[],
   newest: RequestRecord,
-  all: Requests,
-  { judgementOf }: Surroundings,
+  before: Requests,
+  { after, judgementOf }: Surroundings,
   hasFailed: (one: RequestRecord) => boolean,
 ): Judgement[] {
+  if (newest.key === undefined) return [];
+  const mayFree = !putsOff(newest) && before.some((one) => isUnderKeyOf(newest, one));
+  if (first[0]?.is !== 'bad' && !mayFree) return [];
+  const all = [...before, newest, ...after].filter(({ same }) => same === newest.same);
   const lastOfKey = new Map(all.filter((one) => !putsOff(one)).map((one) => [one.key, one]));
   const comesAgain = ({ key, requestId, at }: NonNullable<Judged['instead']>) => {
     const last = key === undefined ? undefined : lastOfKey.get(key);
     return last !== undefined && last.requestId !== requestId && last.at >= at;
   };
-  const own = all.filter((one) => {
+  const isOwn = (one: RequestRecord) => {
     const judged = one === newest ? first[0] : judgementOf(one);
     if (judged?.is !== 'bad' || one.key === undefined || judged.instead === undefined) return false;
     return comesAgain(judged.instead) && (!hasFailed(one) || comesAgain(one));
-  });
-  return own.map((of) => ({ of, is: 'good', by: newest }));
+  };
+  return all.filter(isOwn).map((of) => ({ of, is: 'good', by: newest }));
 }

@@ -513,6 +513,8 @@ test('a request of a flood is judged in a time that grows with the record, not w
     'refused, over': range(600, (i) => refused(i / 1_000, 0, same(i % 50))),
     'POSTs, lost': range(600, (i) => post(i / 1_000, { ...lost, ...same(i % 50) })),
     'POSTs, lost, a connection each': range(600, (i) => post(i / 1_000, { ...lost, ...same(i) })),
+    'POSTs, refused, a key each': range(600, (i) => keyed(i / 1_000, `${i}`, { ...same(i % 50), status: 429 })),
+    'POSTs, lost, keys in turns': range(600, (i) => post(i / 1_000, { ...lost, ...same(i % 50), key: `${i % 300}` })),
   };
   for (const [name, rows] of Object.entries(floods)) {
     const requests = history(...rows);
