@@ -1,5 +1,6 @@
 /** The HTTP server: node:http with every setting explicit, and a reply of ours wherever it would answer by itself. */
 import http, { type IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
 import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
@@ -73,13 +74,19 @@ export function createServer(options: ServerOptions): Connections {
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
-/** Refuses input after a request only when that request has its reply, and never in the middle of a reply. */
+/**
+ * Refuses input after a request only when that request has its reply, and never in the middle of a reply. What is wrong
+ * behind the last reply of a connection is not refused: it must not cost the client that reply.
+ */
 function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
-  const { socket, pending } = connection;
+  const { socket, pending, isEnding } = connection;
   const [current] = pending;
   connection.refusal = 'due';
-  if (!socket.writable) socket.destroy();
+  if (isEnding && pending.at(-1)?.isDecided !== false) connection.endGently();
+  else if (!socket.writable) socket.destroy();
   else if (current?.req.complete || current?.writableEnded) {
+    // If the client has ended its side, node:http would end ours behind the newest reply, before the refusal.
+    if (!isEnding) socket.destroySoon = () => connection.isEnding && Socket.prototype.destroySoon.call(socket);
     current.once('close', () => refuseWhenDue(connection, error, refuse));
   } else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
   else refuse(connection, error);

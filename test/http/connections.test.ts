@@ -402,3 +402,22 @@ test('behind its last reply a connection is read for a second, then it is closed
   const isClosed = closed(socket).then(() => true);
   assert.ok(await Promise.race([isClosed, wait(8 * LINGER_MS, false, { ref: false })]));
 });
+
+test('a time-out behind the last reply of a connection does not cost its client that reply', async (t) => {
+  const { app, port, key } = await serviceFor(t);
+  const { get } = requestsOf(key);
+  const accepted = once(app.server, 'connection');
+  const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  let text = '';
+  client.on('data', (part) => (text += part));
+  client.write(get() + get('Transfer-Encoding: chunked\r\n'));
+  await once(client, 'end');
+  assert.match(text, /^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 400 [\s\S]*Connection: close/);
+  // As node:http does when 15 s have passed since the head, of which the replies before may have taken any part.
+  app.server.emit('clientError', Object.assign(new Error(), { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), socket);
+  assert.equal(socket.destroyed, false);
+  client.end('1\r\n \r\n0\r\n\r\n');
+  await closed(socket);
+});
