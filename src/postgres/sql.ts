@@ -56,9 +56,10 @@ UNION ALL SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NUL
   FROM (SELECT batch, id, CASE WHEN batch > $3::bigint THEN body END AS body FROM log
     WHERE batch >= $3::bigint ORDER BY batch LIMIT ${TAIL_ROWS}) t`;
 
+/** The lab may have moved an end to before 1970, and no kept moment is before that. */
 export const LIMITS = `SELECT (SELECT id FROM head) AS head, slot, per_minute AS "perMinute", per_day AS "perDay",
-  day_used AS "dayUsed", ceil(${ms('day_ends')}) AS "dayEndsAt",
-  ban_step AS "banStep", ceil(${ms('ban_ends')}) AS "banEndsAt" FROM limits`;
+  day_used AS "dayUsed", greatest(0, ceil(${ms('day_ends')})) AS "dayEndsAt",
+  ban_step AS "banStep", greatest(0, ceil(${ms('ban_ends')})) AS "banEndsAt" FROM limits`;
 
 const LIFTED = `strikes = 0, ban_step = 0, ban_ends = 'epoch'`;
 export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1`;

@@ -117,6 +117,20 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual([advanced.clockAdvanceMs, store.read.keys.get(key.id)!.clockAdvanceMs], [121_000, undefined]);
   });
 
+  it("snapshot and backup can be read back after the lab's clock has moved a key by years", async (t) => {
+    const dir = await temporary(t);
+    const url = newUrl();
+    const engine = await replica(t, url);
+    const key = await setKey(engine.store, { perMinute: 3, perDay: 9 });
+    await engine.advance(key, 3_650 * 86_400_000);
+    await engine.limiter.take(key);
+    const proof = await engine.upkeep.verify();
+    await engine.upkeep.compact();
+    assert.deepEqual(await (await replica(t, url)).upkeep.verify(), proof);
+    assert.deepEqual(await engine.upkeep.backup(path.join(dir, 'one')), proof);
+    assert.deepEqual((await restore(path.join(dir, 'one'), path.join(dir, 'data'))).proof, proof);
+  });
+
   it("store time is the database's, also after a year without a record, and where a replica's own clock stood still", async (t) => {
     const url = newUrl();
     const [year, hour] = [366 * 86_400_000, 3_600_000];
