@@ -139,7 +139,7 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   assert.match(refused.stderr, /data is in use/);
   server.process.kill('SIGSTOP');
   for (const line of [second, 'keys create --plan free', 'repair']) {
-    const { exit, stderr } = await run(line);
+    const { exit, stderr } = await run(line, { isServerStopped: true });
     assert.equal(exit, 4, line);
     if (line.startsWith('keys')) assert.match(stderr, /in use by a server that does not answer/);
   }
