@@ -75,11 +75,13 @@ describe('the console, once and truly', { skip }, () => {
 
   it('shows beside a refusal what the animal and the order are by now', async () => {
     await ui.view('Animals');
+    await ui.see(ui.rowOf('Kiwi'), 'available');
     await ask(live.key, 'POST /v1/store/orders', { petId: 3 }); // behind the page's back
     await ui.press('Order Kiwi');
     await ui.see(ui.rowOf('Kiwi'), /must be available \(it is pending\)[\s\S]*pending[\s\S]*Find its order/);
     assert.match((await ui.at(':focus').getAttribute('aria-label')) ?? '', /^Find its order: Kiwi/);
     await ui.view('Orders');
+    await ui.see(ui.rowOf('Kiwi'), 'placed');
     const [order] = await ask<Thing[]>(live.key, 'GET /v1/store/orders?status=placed');
     await ask(live.key, `PATCH /v1/store/orders/${order.id}`, { status: 'delivered' });
     await ui.press(`Cancel order ${order.id}`, '#orders');
