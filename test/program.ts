@@ -170,6 +170,10 @@ export function standingStillUntil(file: string): Record<string, string> {
   return { NODE_OPTIONS: `--import ${file}.mjs` };
 }
 
+const NO_TIMEOUT = "import{ClientRequest}from'node:http';ClientRequest.prototype.setTimeout=function(){return/**/this}";
+/** The environment of a command that waits for its server however long that takes, in place of three seconds. */
+export const PATIENT = { NODE_OPTIONS: `--import=data:text/javascript,${NO_TIMEOUT}` };
+
 /** A directory that goes with the test. */
 export async function temporary(t: TestContext): Promise<string> {
   const dir = await mkdtemp(path.join(tmpdir(), 'petstore-test-'));

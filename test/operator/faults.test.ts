@@ -8,7 +8,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { backup, readStore } from '../../src/store/file/tools.ts';
-import { injected, program, temporary, whyNoStrace } from '../program.ts';
+import { injected, PATIENT, program, temporary, whyNoStrace } from '../program.ts';
 import { requestsOf } from '../raw.ts';
 import { workplace } from './workplace.ts';
 
@@ -126,15 +126,11 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
   assert.deepEqual([await readFile(at('b'), 'utf8'), await readdir(cwd)], ['of somebody else', ['b', 'data', 'trace']]);
 });
 
-/** A command waits three seconds for its server; this one does for as long as the test needs. */
-const PATIENT =
-  "--import=data:text/javascript,import{ClientRequest}from'node:http';ClientRequest.prototype.setTimeout=function(){return/**/this}";
-
 test('a server that is killed under a command: the command says so, and what to do', options, async (t) => {
   const { at, run, serve } = await workplace(t);
   const server = await serve();
   server.process.kill('SIGSTOP');
-  const asked = run(CREATE, { env: { NODE_OPTIONS: PATIENT } });
+  const asked = run(CREATE, { env: PATIENT });
   const socket = at('data/admin.sock');
   while ((await readFile('/proc/net/unix', 'latin1')).split(socket).length <= 2) await wait(20); // none but the server's
   await server.kill();

@@ -9,6 +9,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { asCommandError } from '../../src/operator/exit.ts';
 import { KEY_COMMANDS } from '../../src/operator/keys.ts';
 import { BoundError } from '../../src/store/bounds.ts';
+import { PATIENT } from '../program.ts';
 import { addKey, aKey } from '../store/opened.ts';
 import { withStore, workplace } from './workplace.ts';
 
@@ -44,7 +45,7 @@ test('SIGTERM while it compacts: the command is told that it was not done, and t
   const { done, serve, spawn, stored } = await workplace(t);
   await done('keys create --plan free');
   const server = await serve('', { env });
-  const compacting = await spawn('compact');
+  const compacting = await spawn('compact', 'pipe', PATIENT);
   const child = await stoppedChild(server.process.pid!);
   const { exit, stderr } = await server.stop();
   assert.equal(exit, 0);
@@ -99,12 +100,12 @@ test('a child that wakes beside a newer one cannot touch what that one has writt
   const { at, done, serve, spawn, stored } = await workplace(t);
   await done('keys create --plan free');
   const server = await serve('', { env });
-  const first = await spawn('compact');
+  const first = await spawn('compact', 'pipe', PATIENT);
   const orphan = await stoppedChild(server.process.pid!);
   await server.kill();
   await first.ended;
   const next = await serve('', { env });
-  const second = await spawn('compact');
+  const second = await spawn('compact', 'pipe', PATIENT);
   const newer = await stoppedChild(next.process.pid!);
   const name = (pid: number) =>
     readFileSync(`/proc/${pid}/cmdline`, 'utf8')
