@@ -91,7 +91,6 @@ export class Connection {
   /** Requests in `pending` that must wait until earlier replies are decided. */
   readonly #waiting: Outgoing[] = [];
   #unsent = 0;
-  #ignoredPackets = 0;
   #unwanted: { bytes: number; pieces: number } | undefined;
   #unmuteBody = () => {};
   #stuck = { bytes: 0, since: 0 };
@@ -194,9 +193,10 @@ export class Connection {
     else this.socket.resume();
   }
 
-  /** Called for each packet after input that could not be parsed: node:http reports each of them as an error. */
-  ignorePacket(): void {
-    if (this.owner.isOverdue || ++this.#ignoredPackets > MAX_UNANSWERED) this.socket.destroy();
+  /** Called when more comes behind input that is refused: the parser would fail at each packet. */
+  ignorePackets(): void {
+    if (this.owner.isOverdue) this.socket.destroy();
+    else this.throwAwayRest();
   }
 
   /**

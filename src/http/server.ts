@@ -1,6 +1,5 @@
 /** The HTTP server: node:http with every setting explicit, and a reply of ours wherever it would answer by itself. */
 import http, { type IncomingMessage } from 'node:http';
-import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type Connection, connectionOf, Outgoing } from './connection.ts';
 import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
@@ -66,7 +65,7 @@ export function createServer(options: ServerOptions): Connections {
     const connection = connectionOf(socket);
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;
     if (error.code === 'ECONNRESET' || isUnused) socket.destroy();
-    else if (connection.refusal !== 'none') connection.ignorePacket();
+    else if (connection.refusal !== 'none') connection.ignorePackets();
     else refuseWhenDue(connection, asApiError(error), refuse);
   });
   return connections;
@@ -86,7 +85,13 @@ function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOp
   else if (!socket.writable) socket.destroy();
   else if (current?.req.complete || current?.writableEnded) {
     // If the client has ended its side, node:http would end ours behind the newest reply, before the refusal.
-    if (!isEnding) socket.destroySoon = () => connection.isEnding && Socket.prototype.destroySoon.call(socket);
+    if (!isEnding) {
+      socket.destroySoon = () => {
+        if (!connection.isEnding) return;
+        connection.endGently();
+        socket.destroySoon();
+      };
+    }
     current.once('close', () => refuseWhenDue(connection, error, refuse));
   } else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
   else refuse(connection, error);

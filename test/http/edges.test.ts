@@ -254,6 +254,27 @@ test('what comes behind the last request of a connection is not processed, at on
   await assertNoneBehind();
 });
 
+test('what was taken before what is no request gets its reply, however many packets come behind', async (t) => {
+  const taken = writeAfter(service, 200, t);
+  for (const [first, replies] of [
+    [`${addPet()}garbage\r\n\r\n`, ['201 keep-alive', '400 close']],
+    [addPet('Connection: close\r\n'), ['201 close']], // behind which node:http takes everything for garbage
+  ] as const) {
+    const socket = connect(first).setNoDelay();
+    const came = text(socket);
+    await taken;
+    for (let packets = 0; packets < 150; packets++) {
+      socket.write('x');
+      await wait(2);
+    }
+    const statuses = [...(await came).matchAll(/HTTP\/1\.1 (\d+)[\s\S]*?Connection: (\S+)/g)];
+    assert.deepEqual(
+      statuses.map(([, status, stays]) => `${status} ${stays}`),
+      replies,
+    );
+  }
+});
+
 test('what was taken before a flood gets its reply', async (t) => {
   const taken = writeAfter(service, 100, t);
   const replies = exchange(port, addPet('Connection: close\r\n'), { later: get().repeat(2_000), taken });
