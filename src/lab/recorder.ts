@@ -2,6 +2,7 @@
 import type { Clock } from '../clock.ts';
 import type { Exchange } from '../exchange.ts';
 import type { Connection } from '../http/connection.ts';
+import { idempotencyKeyIn } from '../http/idempotency-key.ts';
 import type { Reply } from '../http/reply.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { FaultKind } from './faults.ts';
@@ -79,7 +80,7 @@ export class Recorder {
       connectedAt: at - (beganMs - req.from.openedAt),
       opens,
       line,
-      key: key === undefined ? undefined : mark(key),
+      key: key === undefined ? undefined : mark(idempotencyKeyIn(key) ?? key),
       isLinked: page === undefined ? undefined : state.history.links.has(page),
       isProxied: PROXIES.some((name) => headers[name] !== undefined),
       bans: beginsBan,

@@ -1,36 +1,20 @@
 /** A request under an `Idempotency-Key` that was used before gets the first reply again. */
 import { ApiError } from '../http/errors.ts';
+import { idempotencyKeyIn } from '../http/idempotency-key.ts';
 import { Reply } from '../http/reply.ts';
 import type { Ahead, Change, FirstResult, IdempotencyKey, IdempotentKind } from '../store/model.ts';
 import type { Call, Shop } from './call.ts';
 
 const MAX_KEY_CHARS = 255;
-const BARE = /^[\x21-\x7e]+$/;
-/** A string of RFC 9651: in it, quotes and backslashes are escaped. */
-const STRING = /"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"/;
-/** A parameter's value: a boolean, an integer or a date, a decimal, a token, bytes, a string. */
-const VALUES = [
-  /\?[01]/,
-  /@?-?\d{1,15}/,
-  /-?\d{1,12}\.\d{1,3}/,
-  /[A-Za-z*][\w!#$%&'*+.^`|~:/-]*/,
-  /:[\w+/=]*:/,
-  STRING,
-];
-const DISPLAYED = /%"(?:[\x20\x21\x23\x24\x26-\x7e]|%[\da-f]{2})*"/;
-const VALUE = [...VALUES, DISPLAYED].map(({ source }) => source).join('|');
-/** The whole header, if its key is quoted: a string, and perhaps parameters, which mean nothing here. */
-const STRUCTURED = new RegExp(`^${STRING.source}(?:; *[a-z*][a-z\\d_.*-]*(?:=(?:${VALUE}))?)*$`);
 
-/** The key in the header, as a structured string or bare; undefined if none was sent. */
+/** Undefined if none was sent. */
 function idempotencyKeyOf(store: Shop['store'], call: Call): IdempotencyKey | undefined {
   const sent = call.idempotencyKey;
   if (sent === undefined) return undefined;
-  const isString = sent.startsWith('"');
-  const key = isString ? STRUCTURED.exec(sent)?.[1].replace(/\\(.)/g, '$1') : BARE.exec(sent)?.[0];
+  const key = idempotencyKeyIn(sent);
   if (!key || key.length > MAX_KEY_CHARS) {
     const must = `must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`;
-    const quoted = isString ? '; in quotes, as a string of RFC 9651, it may hold blanks' : '';
+    const quoted = sent.startsWith('"') ? '; in quotes, as a string of RFC 9651, it may hold blanks' : '';
     throw new ApiError('bad_request', `Idempotency-Key: ${must}${quoted}`);
   }
   return { caller: call.caller.id, key, at: store.unix() };

@@ -208,7 +208,7 @@ test('the record: the newest first, no body, no secret', async (t) => {
 });
 
 test('what is the same again is told, with how long its client waited; a mark stands for an Idempotency-Key', async (t) => {
-  const { clock, ask, must } = await startLab(t);
+  const { clock, ask, must, check } = await startLab(t);
   await must('POST /lab/faults', { kind: 'delay', ms: 20 });
   await must('POST /lab/faults', { kind: 'unavailable', times: 2 });
   const add = (name: string, key: string) =>
@@ -217,7 +217,7 @@ test('what is the same again is told, with how long its client waited; a mark st
   for (const [name, key] of [
     ['Rex', 'a'],
     ['Tom', 'b'],
-    ['Tom', 'b'],
+    ['Tom', '"b"'], // the same key, as a string of RFC 9651
     ['Tom', 'b'],
     ['Tom', 'c'],
   ]) {
@@ -232,7 +232,8 @@ test('what is the same again is told, with how long its client waited; a mark st
   );
   const marks = rows.map(({ idempotencyKey }: Record<string, string>) => idempotencyKey);
   assert.equal(new Set(marks).size, 3);
-  assert.equal(marks[1], marks[3]);
+  assert.deepEqual([marks[2], marks[3]], [marks[1], marks[1]]);
+  assert.equal((await check('idempotency')).verdict, 'pass');
 });
 
 test('the record as HAR 1.2: each entry whole, oldest first, no secrets', async (t) => {
