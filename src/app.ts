@@ -103,7 +103,9 @@ export class App {
   open({ store, ...services }: Omit<Services, 'shop'>): void {
     const { clock, settings } = this.#options;
     const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
-    const shop: Shop = { store, clock, categories: settings.categories, ...caches, underWay: new Set() };
+    const { categories } = settings;
+    const hasLab = services.lab !== undefined;
+    const shop: Shop = { store, clock, categories, hasLab, ...caches, underWay: new Set() };
     this.#services = { store, shop, ...services };
   }
 

@@ -144,19 +144,13 @@ test('the deprecated operation is gone from its removal date on, and not before'
   assert.equal((await ask('/v1/pets')).status, 200);
 });
 
-test('the clock of one key in the lab brings the removal for that key alone', async (t) => {
+test('without the lab nothing is removed early, also for a key whose clock a lab had advanced', async (t) => {
   const { service, ask } = await start(t);
   await ask('/v1/pets', newPet());
   const { text: ahead, key } = await service.makeKey();
-  const ms = Date.UTC(2030, 11, 5) - service.clock.wall();
-  for (const [passed, status] of [
-    [ms - 1, 200],
-    [ms, 410],
-  ]) {
-    await service.store.write(() => ({ op: 'setKey', key: { ...key, clockAdvanceMs: passed } }));
-    assert.equal((await service.fetch('/v1/pets/1', { key: ahead })).status, status);
-    assert.equal((await ask('/v1/pets/1')).status, 200);
-  }
+  const clockAdvanceMs = Date.UTC(2030, 11, 5) - service.clock.wall();
+  await service.store.write(() => ({ op: 'setKey', key: { ...key, clockAdvanceMs } }));
+  assert.equal((await service.fetch('/v1/pets/1', { key: ahead })).status, 200);
 });
 
 const AGAIN = { has: { 'retry-after': '1' } };

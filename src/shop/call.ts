@@ -13,6 +13,8 @@ export interface Shop {
   clock: Clock;
   /** With `known`, an animal's category must exist. */
   categories: 'open' | 'known';
+  /** The lab is served: the date of removal follows the clock of the caller's key. */
+  hasLab: boolean;
   /** Replies to requests for a list of animals. */
   lists: ReplyCache;
   /** Replies to requests for one animal. */

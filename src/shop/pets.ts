@@ -60,7 +60,9 @@ function asMade({ pets }: Pick<Ahead, 'pets'>, { id, status }: FirstResult): Pet
 }
 
 export function getPet(shop: Shop, call: ReadCall): TaggedReply {
-  if (shop.clock.wall() + (call.caller.clockAdvanceMs ?? 0) >= REMOVED_AT) {
+  // Without a lab nobody could see or undo the advance.
+  const advanceMs = shop.hasLab ? (call.caller.clockAdvanceMs ?? 0) : 0;
+  if (shop.clock.wall() + advanceMs >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(call.query);

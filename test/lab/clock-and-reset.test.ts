@@ -57,6 +57,17 @@ test('its idempotency records age, and nobody else’s', async (t) => {
   assert.deepEqual(await create(key), [5, null]);
 });
 
+test('the clock of one key brings the removal of the deprecated operation for that key alone', async (t) => {
+  const { clock, ask, must, advance, makeKey } = await startLab(t);
+  const other = { key: await makeKey() };
+  await must('POST /v1/pets', REX);
+  await advance(`${(Date.UTC(2030, 11, 5) - clock.wall()) / 1_000 - 1}s`);
+  await must('GET /v1/pets/1');
+  await advance('1s');
+  assert.equal((await ask('GET /v1/pets/1')).status, 410);
+  await must('GET /v1/pets/1', undefined, other);
+});
+
 test('ten years in all, also for many who ask at the same time', async (t) => {
   const { ask, must } = await startLab(t);
   const all = await Promise.all(Array.from({ length: 20 }, () => ask('POST /lab/clock', { advance: '365d' })));

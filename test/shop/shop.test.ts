@@ -20,7 +20,8 @@ type Opened = Shop & { store: Store };
 async function open(list: SharedList): Promise<Opened> {
   const clock = new SetClock();
   const store = await MemoryStore.open(list.journal(), { clock });
-  return { store, clock, categories: 'open', lists: new ReplyCache(), animals: new ReplyCache(), underWay: new Set() };
+  const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
+  return { store, clock, categories: 'open', hasLab: false, ...caches, underWay: new Set() };
 }
 
 const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', conditions: {} };
