@@ -17,6 +17,11 @@ export function add(histogram: Histogram, ms: number): void {
   histogram.sumMs += ms;
 }
 
+export function addAll(to: Histogram, { counts, sumMs }: Histogram): void {
+  for (const [at, count] of counts.entries()) to.counts[at] += count;
+  to.sumMs += sumMs;
+}
+
 /** `label`: such as `route="listPets"`. */
 export function linesOf({ counts, sumMs }: Histogram, name: string, label = ''): string[] {
   let count = 0;

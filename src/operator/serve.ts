@@ -15,7 +15,8 @@ import { addPages } from './console-and-document.ts';
 import { asCommandError, EXIT } from './exit.ts';
 import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
-import { Metrics, observer, openMetrics } from './metrics.ts';
+import { Metrics, observer } from './metrics.ts';
+import { openMetrics } from './metrics-listener.ts';
 import { tellReady } from './notify.ts';
 import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
@@ -89,7 +90,6 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, pages, log, onAnswered });
-  metrics?.watch(app);
   const team =
     settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
@@ -110,8 +110,8 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     if (seed !== undefined) await seedStore(store, seed);
     const lab = settings.lab ? await openLab(engine, seed) : undefined;
     const context = { engine, clock, environment, lab };
-    const others = async () => team?.figures() ?? [];
-    const scraped = metrics && (await openMetrics(settings.metrics!, { metrics, engine, log, others }));
+    const figures = metrics && (async () => [metrics.figures(app), ...((await team?.figures()) ?? [])]);
+    const scraped = figures && (await openMetrics(settings.metrics!, { engine, log, figures }));
     admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = await giveFirstKey(context, settings).catch((error) => withoutKey(error, log));
     const origin = originOf(app.server);

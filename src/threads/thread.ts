@@ -41,7 +41,7 @@ export async function work(): Promise<void> {
   const line: Line = new Line(parentPort!, {
     load: () => {}, // it has, when it hears this
     listen: () => listen(app.server, { ...at, reusePort: true }, log).then(() => {}),
-    figures: () => metrics?.figures(),
+    figures: () => metrics?.figures(app),
     drain: async (ms: number) => {
       await app.drain(ms);
       await log.close();
@@ -66,7 +66,6 @@ export async function work(): Promise<void> {
   addPages(pages, settings, url);
   const app: App = new App({ settings, clock, pages, log, onAnswered: observer(settings, metrics, log) });
   const callers = new Callers(store, settings.environment);
-  metrics?.watch(app);
   app.open({ store, callers, limiter, ready: () => true, passToWriter: passing(line, settings.threads) });
   await isOver;
 }
