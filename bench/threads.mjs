@@ -163,6 +163,7 @@ async function load({ child, threads, port, keys }, kind, open, ms) {
   return { perSecond: (1000 * sum('replies')) / ms, cpu: (1e6 * cpu) / sum('replies') };
 }
 
+/** Not that of measure.ts, which is exact to the nanosecond: that is TypeScript, which not every Node reads. */
 function cpuSeconds(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');

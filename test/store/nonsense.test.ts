@@ -15,7 +15,7 @@ import { SetClock } from '../clock.ts';
 import { unlocked } from '../faults/sim-disk.ts';
 import { workplace } from '../operator/workplace.ts';
 import { temporary } from '../program.ts';
-import { addKey, addPet, aKey, order, pet, rested, withStore } from './opened.ts';
+import { addKey, addPet, aKey, type Opened, order, pet, rested, withStore } from './opened.ts';
 
 const NAME = 'store-000001.jsonl';
 const PET = { id: 4, name: 'd', categoryId: 1, status: 'available' };
@@ -241,14 +241,19 @@ async function refused(dir: string, what: string): Promise<string> {
   return said;
 }
 
+/** Fills a store with what the nonsense is about, and returns its file. */
+async function filled({ store, dir }: Opened): Promise<{ path: string; whole: Buffer }> {
+  for (const name of ['a', 'b', 'c']) await addPet(store, name);
+  await order(store, 1);
+  await addKey(store);
+  const path = join(dir, NAME);
+  return { path, whole: readFileSync(path) };
+}
+
 test(`sealed nonsense behind a good batch: ${STRANGE.length + BAD_CHANGES.length + LINES.length} lines are refused, each by name`, () =>
   withStore({}, async (opened) => {
-    const { store, dir } = opened;
-    for (const name of ['a', 'b', 'c']) await addPet(store, name);
-    await order(store, 1);
-    await addKey(store);
-    const path = join(dir, NAME);
-    const whole = readFileSync(path);
+    const { dir } = opened;
+    const { path, whole } = await filled(opened);
     const batch = JSON.parse(whole.toString().trimEnd().split('\n').at(-1)!).batch + 1;
     await rested(dir);
     const place = `"batch":${batch},"n":0,"last":true,`;
@@ -283,12 +288,8 @@ const DECIDED = BAD_CHANGES.filter((change) => !['orders', 'onces'].includes((ch
 
 test(`what no reader would take is never written: ${DECIDED.length} changes are refused, and the store goes on`, () =>
   withStore({}, async (opened) => {
-    const { store, dir } = opened;
-    for (const name of ['a', 'b', 'c']) await addPet(store, name);
-    await order(store, 1);
-    await addKey(store);
-    const path = join(dir, NAME);
-    const whole = readFileSync(path);
+    const { store } = opened;
+    const { path, whole } = await filled(opened);
     for (const change of DECIDED)
       await assert.rejects(
         store.write(() => change as Change),
