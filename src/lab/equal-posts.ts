@@ -96,18 +96,21 @@ function ownIntentions(
   hasFailed: (one: RequestRecord) => boolean,
 ): Judgement[] {
   if (newest.key === undefined) return [];
-  const mayFree = !putsOff(newest) && before.some((one) => isUnderKeyOf(newest, one));
+  const isOfItsKey = (one: RequestRecord) => isUnderKeyOf(newest, one) || judgementOf(one)?.instead?.key === newest.key;
+  const mayFree = !putsOff(newest) && before.some(isOfItsKey);
   if (first[0]?.is !== 'bad' && !mayFree) return [];
-  const all = [...before, newest, ...after].filter(({ same }) => same === newest.same);
-  const lastOfKey = new Map(all.filter((one) => !putsOff(one)).map((one) => [one.key, one]));
+  const all = [...before, newest, ...after];
+  const lastOfKey = new Map<string | undefined, RequestRecord>();
+  for (const one of all) if (!putsOff(one) && one.same === newest.same) lastOfKey.set(one.key, one);
   const comesAgain = ({ key, requestId, at }: NonNullable<Judged['instead']>) => {
     const last = key === undefined ? undefined : lastOfKey.get(key);
     return last !== undefined && last.requestId !== requestId && last.at >= at;
   };
   const isOwn = (one: RequestRecord) => {
+    if (one.same !== newest.same) return false;
     const judged = one === newest ? first[0] : judgementOf(one);
     if (judged?.is !== 'bad' || one.key === undefined || judged.instead === undefined) return false;
     return comesAgain(judged.instead) && (!hasFailed(one) || comesAgain(one));
   };
-  return all.filter(isOwn).map((of) => ({ of, is: 'good', by: newest }));
+  return (mayFree ? all : [newest]).filter(isOwn).map((of) => ({ of, is: 'good', by: newest }));
 }

@@ -645,6 +645,20 @@ test('a POST may still come again, and be forgotten, though 256 others came with
   ]);
 });
 
+test('an equal POST is an intention of its own once the failed one comes again, though the record has forgotten its failure', () => {
+  const { history: record } = new KeyStates().of('k1');
+  const others = range(64, (n) => post(1 + n / 100, { same: `${n}` }));
+  const lists = range(MAX_REQUESTS - 2, (n) => get(2 + n / 100));
+  const counts: number[] = [];
+  const equal = [post(0, { ...lost, key: 'a' }), post(0.1, { key: 'b' })];
+  for (const one of history(...equal, ...others, ...lists, post(9, { key: 'a' }))) {
+    record.begin(one);
+    record.end(one);
+    counts.push(resultOf(record.grade(one.endedAt), 'idempotency').count);
+  }
+  assert.deepEqual([counts[1], counts.at(-2), counts.at(-1)], [1, 1, 0]);
+});
+
 test('a POST that was forgotten and came late is named no longer; another one still is', () => {
   const tallies = new Tallies();
   const [first, second, late] = history(
