@@ -101,13 +101,18 @@ UPDATE log SET id = $1 FROM h WHERE batch = 0 RETURNING 1`;
 export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
   current_setting('synchronous_standby_names') = '' AS is_alone, ${ms('clock_timestamp()')} AS at`;
 /**
+ * The condition that a lease of a minute in `work` holds. One that seems to hold for longer is of a clock that was set
+ * back since; twice its length is allowed, for another statement's `now()` may be a little later.
+ */
+export const IS_LEASED = "until BETWEEN now() AND now() + interval '2 minutes'";
+/**
  * True if the log is so long (`$1` bytes, and longer than the newest snapshot) that a new one is due; and the owner of
  * a long transaction, which slows down rows that are changed often.
  */
 export const LOOK_AFTER = `WITH newest AS (SELECT coalesce(max(batch), -1) AS batch FROM snapshots)
 SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM log WHERE batch > newest.batch) > greatest($1::bigint,
     (SELECT sum(octet_length(body)) FROM snapshot s WHERE s.batch = newest.batch))
-    AND NOT EXISTS (SELECT 1 FROM work WHERE until > now()) AS is_due,
+    AND NOT EXISTS (SELECT 1 FROM work WHERE ${IS_LEASED}) AS is_due,
   (SELECT format('process %s of %s (%s: %s) has one open for %s s', pid, usename, application_name,
       coalesce(wait_event, state), floor(extract(epoch FROM now() - xact_start)))
     FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
