@@ -6,8 +6,6 @@ import type { Int64 } from '../json/int64.ts';
 import {
   KEYS_THAT_FILL_IT,
   MAX_CATEGORIES,
-  MAX_IDEMPOTENCY_RECORDS,
-  MAX_IDEMPOTENCY_RECORDS_OF_KEY,
   MAX_KEYS,
   shareIsFull,
   storeIsFull,
@@ -15,16 +13,9 @@ import {
   tooManyRecords,
   tooManyRecordsOf,
 } from './bounds.ts';
-import { Bytes, type Growth } from './bytes.ts';
+import { Bytes, type Growth, growthBy } from './bytes.ts';
 import { firstResultIn, IMPORT_CALLER, msLeft, perform, type Rows, type Tables } from './changes.ts';
-import {
-  callerOf,
-  type IdempotencyRecord,
-  IdempotencyRecords,
-  type RecordQueue,
-  RecordRoom,
-  setBackBy,
-} from './idempotency.ts';
+import { callerOf, type IdempotencyRecord, IdempotencyRecords, RecordRooms, setBackBy } from './idempotency.ts';
 import type {
   Ahead,
   ApiKey,
@@ -107,16 +98,13 @@ export class StateAhead implements Ahead, Tables {
   readonly #state: State;
   readonly #bytes: Bytes;
   readonly #maxBytes: number;
-  /** Room left for idempotency records in this batch, by caller; under '' the room of all callers together. */
-  readonly #rooms = new Map<string, RecordRoom>();
-  /** The durable records; none after a `fill` in this batch. */
-  #records: Pick<State['idempotency'], 'all' | 'of'>;
+  #rooms: RecordRooms;
 
   constructor(state: State, maxBytes = Number.POSITIVE_INFINITY) {
     this.#state = state;
     this.#bytes = new Bytes(state.bytes);
     this.#maxBytes = maxBytes;
-    this.#records = state.idempotency;
+    this.#rooms = new RecordRooms(state.idempotency);
     this.counters = { ...state.counters };
     this.pets = new Layer(state.pets);
     this.orders = new Layer(state.orders);
@@ -140,22 +128,13 @@ export class StateAhead implements Ahead, Tables {
 
   /** Throws a BoundError if there is no room for the change, and an Error if a start could not read it back. */
   apply(change: Change): void {
-    const { op } = change;
-    mustFit(op, change);
-    if (op === 'setCategory' && !this.categories.get(change.category.id) && this.categories.size >= MAX_CATEGORIES) {
-      throw tooMany('categories', MAX_CATEGORIES);
-    }
-    if (op === 'setKey' && !this.keys.get(change.key.id) && this.keys.size >= MAX_KEYS) {
-      throw tooMany('keys', MAX_KEYS);
-    }
-    const growth = this.#bytes.after(change, this);
-    this.#mustFit(change, growth);
+    mustFit(change.op, change);
+    this.#refuseOneTooMany(change);
+    const growth = growthBy(change, this);
+    this.#refuseTooLarge(change, growth);
     if ('once' in change && change.once) this.#takeRoom(change.once); // behind all other refusals
     this.#bytes.count(change, growth);
-    if (op === 'fill') {
-      this.#records = new IdempotencyRecords();
-      this.#rooms.clear();
-    }
+    if (change.op === 'fill') this.#rooms = new RecordRooms(new IdempotencyRecords());
     perform(change, this);
   }
 
@@ -169,27 +148,29 @@ export class StateAhead implements Ahead, Tables {
     }
   }
 
-  /**
-   * Throws if a change does not fit. A change that makes nothing larger always fits, and so does a change of a known
-   * key, which may be a revocation.
-   */
-  #mustFit(change: Change, { total, isLarger, share, by }: Growth): void {
-    if (!isLarger || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
-    if (total > this.#maxBytes) throw storeIsFull(this.#maxBytes);
-    if (share > this.#maxBytes / KEYS_THAT_FILL_IT) throw shareIsFull(this.#maxBytes, by as string);
+  #refuseOneTooMany(change: Change): void {
+    const { categories, keys } = this;
+    if (change.op === 'setCategory' && categories.size >= MAX_CATEGORIES && !categories.get(change.category.id)) {
+      throw tooMany('categories', MAX_CATEGORIES);
+    }
+    if (change.op === 'setKey' && keys.size >= MAX_KEYS && !keys.get(change.key.id)) throw tooMany('keys', MAX_KEYS);
+  }
+
+  /** A change that makes nothing larger is never refused, nor is a change of a known key: it may be a revocation. */
+  #refuseTooLarge(change: Change, growth: Growth): void {
+    if (growth.total <= 0 || (change.op === 'setKey' && this.keys.get(change.key.id))) return;
+    if (this.#bytes.totalAfter(change, growth) > this.#maxBytes) throw storeIsFull(this.#maxBytes);
+    const isShareFull = this.#bytes.shareAfter(growth) > this.#maxBytes / KEYS_THAT_FILL_IT;
+    if (isShareFull) throw shareIsFull(this.#maxBytes, growth.by!);
   }
 
   /** The bound of one caller does not apply to an import: the operator runs it. */
   #takeRoom({ caller, at }: IdempotencyKey): void {
     const left = ({ id, made }: IdempotencyRecord) => msLeft(id, this.idempotency.get(id) ?? made, at, this);
-    const take = (name: string, max: number, queue: RecordQueue) => {
-      const room = this.#rooms.get(name) ?? new RecordRoom(max, queue);
-      this.#rooms.set(name, room);
-      return room.take((record) => left(record) <= 0);
-    };
-    const own = caller !== IMPORT_CALLER && take(caller, MAX_IDEMPOTENCY_RECORDS_OF_KEY, this.#records.of(caller));
+    const hasEnded = (record: IdempotencyRecord) => left(record) <= 0;
+    const own = caller === IMPORT_CALLER ? undefined : this.#rooms.of(caller).take(hasEnded);
     if (own) throw tooManyRecordsOf(caller, left(own));
-    const any = take('', MAX_IDEMPOTENCY_RECORDS, this.#records.all);
+    const any = this.#rooms.ofAll.take(hasEnded);
     if (any) throw tooManyRecords(left(any));
   }
 }

@@ -5,7 +5,7 @@
 import type { Int64 } from '../json/int64.ts';
 import { idempotencyId, type Tables } from './changes.ts';
 import { callerOf } from './idempotency.ts';
-import type { ApiKey, Change } from './model.ts';
+import type { ApiKey, Change, KeptCategory } from './model.ts';
 
 /** An animal with its place in a table, without its texts. (An object takes 24 bytes, and 8 for each member.) */
 const PET_BYTES = 68;
@@ -49,11 +49,8 @@ function contentBytes(change: Change): number {
   return op === 'setCategory' ? categoryBytes(change.category) : 0;
 }
 
-/** The category that a change replaces: its bytes are taken off the share of the key that set it. */
-function replacedBy(change: Change, { categories }: Before): Replaced {
-  const old = change.op === 'setCategory' ? categories.get(change.category.id) : undefined;
-  return { bytes: old ? categoryBytes(old) : 0, by: old?.by };
-}
+const replacedBy = (change: Change, { categories }: Before): KeptCategory | undefined =>
+  change.op === 'setCategory' ? categories.get(change.category.id) : undefined;
 
 function keyGrowth(change: Change, { keys }: Before): number {
   if (change.op !== 'setKey') return 0;
@@ -70,105 +67,118 @@ function newRecords(change: Change, { idempotency }: Before): string[] {
 
 const kindOf = (op: 'addPet' | 'placeOrder' | 'pets') => (op === 'pets' ? 'import' : op);
 
-interface Replaced {
-  bytes: number;
+/** The bytes that a change adds. Less than 0: the bytes that it frees. */
+export interface Growth {
+  total: number;
+  /** Those of API keys, which a `fill` keeps. */
+  ofKeys: number;
+  /** The content that the change adds, and the key to whose share it counts. */
+  added: number;
   by: string | undefined;
+  /** The category that the change replaces, and the key to whose share it counted. */
+  freed: number;
+  freedBy: string | undefined;
+  /** The idempotency records that the change adds: they count to the share of their caller while they last. */
+  ofRecords: number;
+  records: string[];
 }
 
-export interface Growth {
-  /** All bytes after the change. */
-  total: number;
-  /** The bytes of API keys after the change, which a `fill` keeps. */
-  ofKeys: number;
-  isLarger: boolean;
-  records: string[];
-  /** The bytes of content of the key that asks (`by`), with this change. */
-  own: number;
-  replaced: Replaced;
-  /** `own`, and the bytes of that key's idempotency records. */
-  share: number;
-  by: string | undefined;
+/** `before`: the tables without the change. So this must be called before the change is performed. */
+export function growthBy(change: Change, before: Before): Growth {
+  const added = contentBytes(change);
+  const by = 'by' in change ? change.by : undefined;
+  const replaced = replacedBy(change, before);
+  const freed = replaced ? categoryBytes(replaced) : 0;
+  const ofKeys = keyGrowth(change, before);
+  const records = newRecords(change, before);
+  const ofRecords = records.reduce((sum, id) => sum + recordBytes(id), 0);
+  const total = added - freed + ofKeys + ofRecords;
+  return { total, ofKeys, added, by, freed, freedBy: replaced?.by, ofRecords, records };
+}
+
+/** Sums by key. With `below`, they start from the sums there, and leave those unchanged. */
+class SumByKey {
+  readonly #sums = new Map<string, number>();
+  #below: SumByKey | undefined;
+
+  constructor(below?: SumByKey) {
+    this.#below = below;
+  }
+
+  get(key: string): number {
+    return this.#sums.get(key) ?? this.#below?.get(key) ?? 0;
+  }
+
+  /** Never below 0: a file of an older version may tell less than what a key takes. */
+  set(key: string, bytes: number): void {
+    this.#sums.set(key, Math.max(0, bytes));
+  }
+
+  add(key: string, bytes: number): void {
+    this.set(key, this.get(key) + bytes);
+  }
+
+  clear(): void {
+    this.#sums.clear();
+    this.#below = undefined;
+  }
+
+  /** Sorted by key, so that the same content has the same digest, in whatever order the keys came. */
+  sorted(): [key: string, bytes: number][] {
+    return [...this.#sums].filter(([, bytes]) => bytes > 0).sort(([a], [b]) => (a < b ? -1 : 1));
+  }
 }
 
 /**
- * All bytes of the content, and the bytes that each key has added. With `below`, it starts from the values there, and
+ * All bytes of the content, and the share of each key in them. With `below`, it starts from the values there, and
  * leaves those unchanged.
  */
 export class Bytes {
-  total = 0;
-  #ofKeys = 0;
-  readonly #added = new Map<string, number>();
-  /** Bytes of each key's idempotency records. */
-  readonly #records = new Map<string, number>();
-  #below: Bytes | undefined;
+  total: number;
+  #ofKeys: number;
+  readonly #content: SumByKey;
+  readonly #records: SumByKey;
 
   constructor(below?: Bytes) {
-    if (below === undefined) return;
-    this.#below = below;
-    this.total = below.total;
-    this.#ofKeys = below.#ofKeys;
+    this.total = below ? below.total : 0;
+    this.#ofKeys = below ? below.#ofKeys : 0;
+    this.#content = below ? new SumByKey(below.#content) : new SumByKey();
+    this.#records = below ? new SumByKey(below.#records) : new SumByKey();
   }
 
   /** Bytes of the animals and orders that a key has added, and of the categories that it was the last to set. */
   addedBy(key: string): number {
-    return this.#added.get(key) ?? this.#below?.addedBy(key) ?? 0;
+    return this.#content.get(key);
   }
 
-  recordsOf(key: string): number {
-    return this.#records.get(key) ?? this.#below?.recordsOf(key) ?? 0;
+  totalAfter({ op }: Change, { total }: Growth): number {
+    return (op === 'fill' ? this.#ofKeys : this.total) + total;
   }
 
-  /** The growth by a change. It must be called before the change is performed: `before` are the tables without it. */
-  after(change: Change, before: Before): Growth {
-    const content = contentBytes(change);
-    const replaced = replacedBy(change, before);
-    const key = keyGrowth(change, before);
-    const records = newRecords(change, before);
-    const ofRecords = records.reduce((sum, id) => sum + recordBytes(id), 0);
-    const growth = content - replaced.bytes + key + ofRecords;
-    const by = 'by' in change ? change.by : undefined;
-    const isOwn = by !== undefined && by === replaced.by;
-    const own = by === undefined ? 0 : Math.max(0, this.addedBy(by) + content - (isOwn ? replaced.bytes : 0));
-    return {
-      total: (change.op === 'fill' ? this.#ofKeys : this.total) + growth,
-      ofKeys: this.#ofKeys + key,
-      isLarger: growth > 0,
-      records,
-      own,
-      replaced,
-      share: by === undefined ? 0 : own + this.recordsOf(by) + ofRecords,
-      by,
-    };
+  /** The share of the key `by`: the content that it has added, and its idempotency records. */
+  shareAfter({ added, by, freed, freedBy, ofRecords }: Growth): number {
+    if (by === undefined) return 0;
+    const content = this.#content.get(by) + added - (by === freedBy ? freed : 0);
+    return content + this.#records.get(by) + ofRecords;
   }
 
-  /** Counts a change by the growth that `after` gave for it. */
-  count(change: Change, { total, ofKeys, records, own, replaced, by }: Growth): void {
-    [this.total, this.#ofKeys] = [total, ofKeys];
-    if (change.op === 'fill') {
-      this.#added.clear();
-      this.#records.clear();
-      this.#below = undefined;
-    }
-    for (const id of records) this.#addToRecords(id, recordBytes(id));
-    if (replaced.by !== undefined)
-      this.#added.set(replaced.by, Math.max(0, this.addedBy(replaced.by) - replaced.bytes));
-    if (by !== undefined) this.#added.set(by, own); // after the line above: it may be the same key
-    if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#added.set(key, bytes);
+  count(change: Change, growth: Growth): void {
+    this.total = this.totalAfter(change, growth);
+    this.#ofKeys += growth.ofKeys;
+    if (change.op === 'fill') for (const sums of [this.#content, this.#records]) sums.clear();
+    if (growth.by !== undefined) this.#content.add(growth.by, growth.added);
+    if (growth.freedBy !== undefined) this.#content.add(growth.freedBy, -growth.freed); // last: it may be the same key
+    for (const id of growth.records) this.#records.add(callerOf(id), recordBytes(id));
+    if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#content.set(key, bytes);
   }
 
   /** Subtracts a record that has ended. */
   forget(id: string): void {
     this.total -= recordBytes(id);
-    this.#addToRecords(id, -recordBytes(id));
+    this.#records.add(callerOf(id), -recordBytes(id));
   }
 
-  #addToRecords(id: string, bytes: number): void {
-    const key = callerOf(id);
-    this.#records.set(key, this.recordsOf(key) + bytes);
-  }
-
-  /** Sorted by key, so that the same content has the same digest, in whatever order the keys came. */
   shares(): [key: string, bytes: number][] {
-    return [...this.#added].filter(([, bytes]) => bytes > 0).sort(([a], [b]) => (a < b ? -1 : 1));
+    return this.#content.sorted();
   }
 }

@@ -2,6 +2,7 @@
  * Idempotency records by id, and in queues by age: one of all records, and one for each caller. The queues are linked
  * lists, because a record may leave from the middle: in the lab, time passes faster for one caller than for the others.
  */
+import { MAX_IDEMPOTENCY_RECORDS, MAX_IDEMPOTENCY_RECORDS_OF_KEY } from './bounds.ts';
 import type { FirstResult } from './model.ts';
 
 /** A record is one link in each of two queues. */
@@ -21,7 +22,7 @@ export class IdempotencyRecord {
 const OF_ALL = { older: 'older', newer: 'newer' } as const;
 const OF_CALLER = { older: 'callersOlder', newer: 'callersNewer' } as const;
 
-export class RecordQueue {
+class RecordQueue {
   size = 0;
   oldest: IdempotencyRecord | undefined;
   #newest: IdempotencyRecord | undefined;
@@ -122,11 +123,31 @@ export class IdempotencyRecords {
   }
 }
 
+/** The room that is left for records in one batch: of all callers together, and of each. */
+export class RecordRooms {
+  readonly ofAll: RecordRoom;
+  readonly #ofCallers = new Map<string, RecordRoom>();
+  /** Those before the batch. */
+  readonly #records: IdempotencyRecords;
+
+  constructor(records: IdempotencyRecords) {
+    this.ofAll = new RecordRoom(MAX_IDEMPOTENCY_RECORDS, records.all);
+    this.#records = records;
+  }
+
+  of(caller: string): RecordRoom {
+    const room =
+      this.#ofCallers.get(caller) ?? new RecordRoom(MAX_IDEMPOTENCY_RECORDS_OF_KEY, this.#records.of(caller));
+    this.#ofCallers.set(caller, room);
+    return room;
+  }
+}
+
 /**
  * The number of records that one batch may still add: the bound minus the existing ones. A record that has ended makes
  * room.
  */
-export class RecordRoom {
+class RecordRoom {
   #left: number;
   #oldest: IdempotencyRecord | undefined;
   readonly #queue: RecordQueue;

@@ -1,5 +1,5 @@
 /** The whole content in memory, and the list of changes that builds it again from nothing. */
-import { Bytes } from './bytes.ts';
+import { Bytes, growthBy } from './bytes.ts';
 import { columnsOf, firstResultIn, msLeft, perform, type Tables, timeOf } from './changes.ts';
 import { IdempotencyRecords } from './idempotency.ts';
 import type {
@@ -55,7 +55,7 @@ export class State implements Tables, Reading {
 
   apply(changes: readonly Change[]): void {
     for (const change of changes) {
-      this.bytes.count(change, this.bytes.after(change, this));
+      this.bytes.count(change, growthBy(change, this));
       perform(change, this);
       const at = timeOf(change);
       if (at > 0) this.#passed(at, 'once' in change ? change.once?.caller : undefined);

@@ -6,16 +6,19 @@ import { writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { StateAhead } from '../../src/store/ahead.ts';
 import { BoundError } from '../../src/store/bounds.ts';
 import { prove } from '../../src/store/change-json.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { openStore } from '../../src/store/file/open.ts';
-import type { State } from '../../src/store/state.ts';
+import type { Change } from '../../src/store/model.ts';
+import { State } from '../../src/store/state.ts';
 import { SetClock } from '../clock.ts';
 import { workplace } from '../operator/workplace.ts';
 import { program, serving, temporary } from '../program.ts';
 import { assertError } from '../raw.ts';
 import { serviceFor } from '../service.ts';
+import { aKey } from './opened.ts';
 
 const MB = 2 ** 20;
 const LONG = '\u{1f63a}'.repeat(255);
@@ -77,6 +80,59 @@ test('a key has a half of the store, and all keys have the whole; then 507 in wo
     store.write(() => ({ op: 'setKey', key: another })),
     BoundError,
   );
+});
+
+test('a store beyond its maximum, as after a start with a smaller one, takes what makes it smaller or ends a key', () => {
+  const state = new State();
+  state.apply([
+    { op: 'setKey', key: aKey(0) },
+    { op: 'setCategory', category: { id: 1, name: LONG }, by: 'k1' },
+    { op: 'setCategory', category: { id: 2, name: 'x' } },
+  ]);
+  const ahead = new StateAhead(state, 800);
+  const pets = columnsOf([{ name: 'Rex', categoryId: 1, status: 'available' }]);
+  const refused = [
+    { op: 'setKey', key: aKey(1) },
+    { op: 'pets', first: 1, ...pets },
+    { op: 'setCategory', category: { id: 2, name: LONG }, by: 'k1' },
+    { op: 'fill', at: 1, categories: [{ id: 1, name: LONG }], pets },
+  ] as const satisfies Change[];
+  for (const change of refused) assert.throws(() => ahead.apply(change), BoundError, change.op);
+  ahead.apply({ op: 'setCategory', category: { id: 1, name: 'x' }, by: 'k1' });
+  ahead.apply({ op: 'setKey', key: aKey(0, { name: 'a longer name', revokedAt: 1 }) });
+  ahead.apply({ op: 'fill', at: 1, categories: [], pets: columnsOf([]) });
+  ahead.apply({ op: 'pets', first: 1, ...pets });
+  assert.throws(() => ahead.apply({ op: 'pets', first: 2, ...pets }), BoundError, 'keys stay, and are counted');
+});
+
+test('a share counts within a batch too: what the key replaces, and its records, and nothing after a fill', () => {
+  const isBeyondShare = { message: /this key has used up its share/ };
+  const set = (id: number, chars: number, by: string): Change => {
+    return { op: 'setCategory', category: { id, name: 'x'.repeat(chars) }, by };
+  };
+  const state = new State();
+  state.apply([set(1, 300, 'k1'), set(2, 1, 'k2')]);
+  const share = state.bytes.addedBy('k1') + 10;
+  const ahead = new StateAhead(state, 2 * share);
+  ahead.apply(set(1, 310, 'k1'));
+  assert.throws(() => ahead.apply(set(1, 311, 'k1')), isBeyondShare);
+  assert.throws(() => ahead.apply(set(2, 2, 'k1')), isBeyondShare, 'what another key has set was not of this share');
+  ahead.apply(set(2, 2, 'k2'));
+  const told = new State();
+  told.apply([set(1, 300, 'k1'), { op: 'shares', shares: [['k1', 10]] }, set(1, 300, 'k2'), set(3, 1, 'k1')]);
+  assert.equal(told.bytes.addedBy('k1'), state.bytes.addedBy('k2'), 'that too little was told is of no use to it');
+  const add = (key: string): Change => {
+    const pet = { id: ahead.counters.nextPetId, name: 'Rex', categoryId: 1, status: 'available' as const };
+    return { op: 'addPet', pet, by: 'k3', once: { caller: 'k3', key, at: 1 } };
+  };
+  const fill: Change = { op: 'fill', at: 1, categories: [], pets: columnsOf([]) };
+  ahead.apply(fill);
+  assert.throws(() => ahead.apply(add('x'.repeat(255))), isBeyondShare);
+  ahead.apply(add('x'));
+  assert.throws(() => ahead.apply(add('y')), isBeyondShare);
+  ahead.apply(fill);
+  ahead.apply(add('y'));
+  ahead.apply(set(1, 310, 'k1'));
 });
 
 test('a category counts to the key that set it last: nobody gains room by making those of others smaller', async (t) => {

@@ -8,6 +8,7 @@ import { openFileEngine } from '../../src/operator/file-engine.ts';
 import { StateAhead } from '../../src/store/ahead.ts';
 import { BoundError } from '../../src/store/bounds.ts';
 import { prove } from '../../src/store/change-json.ts';
+import { columnsOf } from '../../src/store/changes.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Change, FirstResult } from '../../src/store/model.ts';
 import { State } from '../../src/store/state.ts';
@@ -118,6 +119,15 @@ test('a write for which the store has no bytes takes no record’s room from the
   assert.throws(() => add('x'.repeat(510), 'a'), /the store has reached its maximum/);
   add('Rex', 'b');
   assert.throws(() => add('Rex', 'c'), /this key has 100,000 Idempotency-Keys/);
+  ahead.apply({ op: 'fill', at: 1, categories: [], pets: columnsOf([]) });
+  add('Rex', 'c'); // the records went with the content
+});
+
+test('an import has as many records as it needs', () => {
+  const state = new State();
+  state.apply([...records('import', OF_KEY, 1)]);
+  const pets = columnsOf([{ name: 'Rex', categoryId: 1, status: 'available' }]);
+  new StateAhead(state).apply({ op: 'pets', first: 1, ...pets, once: { caller: 'import', key: 'a', at: 1 } });
 });
 
 test('what the lab lets pass makes room too, for that key alone, and nothing that has ended stays', async () => {
@@ -191,6 +201,7 @@ test('a state is the same whether it was lived through or read back: so are its 
   back.apply([...lived.changes()]);
   Object.assign(back, { counters: lived.counters, time: lived.time });
   assert.equal(prove(back).digest, prove(lived).digest);
+  assert.equal(back.bytes.total, lived.bytes.total);
   assert.deepEqual(
     ['k1', 'import', 'k2'].map((caller) => back.idempotency.of(caller).size),
     ['k1', 'import', 'k2'].map((caller) => lived.idempotency.of(caller).size),
