@@ -116,6 +116,7 @@ test('a share counts within a batch too: what the key replaces, and its records,
   const ahead = new StateAhead(state, 2 * share);
   ahead.apply(set(1, 310, 'k1'));
   assert.throws(() => ahead.apply(set(1, 311, 'k1')), isBeyondShare);
+  ahead.apply(set(1, 305, 'k1'));
   assert.throws(() => ahead.apply(set(2, 2, 'k1')), isBeyondShare, 'what another key has set was not of this share');
   ahead.apply(set(2, 2, 'k2'));
   const told = new State();

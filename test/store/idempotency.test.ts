@@ -198,6 +198,11 @@ test('a state is the same whether it was lived through or read back: so are its 
     lived.apply([{ op: 'addPet', pet: pet(i + 1), once }]);
     if (i === 250) lived.apply([...records('k1', 3, 1)]);
   }
+  for (const [id, at] of [
+    [501, 500 * 500_000],
+    [502, 500 * 500_000 + DAY_MS], // in place of a record that has ended and was not dropped yet
+  ])
+    lived.apply([{ op: 'addPet', pet: pet(id), once: { caller: 'k1', key: 'again', at } }]);
   back.apply([...lived.changes()]);
   Object.assign(back, { counters: lived.counters, time: lived.time });
   assert.equal(prove(back).digest, prove(lived).digest);
