@@ -21,14 +21,16 @@ import { serviceFor } from '../service.ts';
 import { aKey } from './opened.ts';
 
 const MB = 2 ** 20;
+/** Code is interpreted only, on one thread: otherwise what compilers leave behind is up to 1 MB that differs from run to run. */
+const MEASURING = ['--expose-gc', '--no-opt', '--no-maglev', '--no-sparkplug', '--single-threaded'];
 const LONG = '\u{1f63a}'.repeat(255);
 
 test('what is counted is what it takes, or a little more', async () => {
   const file = fileURLToPath(new URL('heap.ts', import.meta.url));
-  const child = await promisify(execFile)(process.execPath, ['--expose-gc', ...process.execArgv, file]);
+  const child = await promisify(execFile)(process.execPath, [...MEASURING, ...process.execArgv, file]);
   for (const [name, measured, estimated] of JSON.parse(child.stdout) as [string, number, number][]) {
     const said = `${name}: ${measured.toFixed()} bytes were measured, ${estimated.toFixed()} are counted`;
-    assert.ok(estimated >= 0.99 * measured && estimated <= 1.6 * measured, said);
+    assert.ok(estimated >= measured && estimated <= 1.6 * measured, said);
   }
 });
 
