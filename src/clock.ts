@@ -9,6 +9,9 @@ export interface Clock {
   wall(): number;
 }
 
+export const MINUTE_MS = 60_000;
+export const DAY_MS = 24 * 60 * MINUTE_MS;
+
 /**
  * The store keeps moments from 1970 to 9999. Our clock stops in 9000, so that the end of a window, or of a replaced
  * key's grace, is a moment that can be kept too.
@@ -22,7 +25,7 @@ export const systemClock: Clock = {
 };
 
 /** The shortest time between two notices of one kind: so nobody can fill the log by causing them. */
-const NOTICE_EVERY_MS = 60_000;
+const NOTICE_EVERY_MS = MINUTE_MS;
 
 /** Returns a function that allows a notice, by returning true, at once and then once a minute at most. */
 export function onceAMinute(now: Clock['now']): () => boolean {
@@ -44,7 +47,7 @@ export function inWords(ms: number): string {
   return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ');
 }
 
-const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const UNITS_MS = { s: 1_000, m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS };
 
 /** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN for any other text. */
 export function durationMs(text: string): number {

@@ -1,7 +1,8 @@
 /** `node --import tsx --test docs/exercises/one-window.check.ts` */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import { retryAfterSeconds } from '../../src/access/limits.ts';
+import { MINUTE_MS } from '../../src/clock.ts';
 import { SetClock } from '../../test/clock.ts';
 import { attempt } from './attempt.ts';
 

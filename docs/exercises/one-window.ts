@@ -2,8 +2,8 @@
  * Exercise: one window of one caller (docs/tour.md, "The limiter"). This one is refilled continuously, as most people
  * write it first. See which promises it breaks, then keep them.
  */
-import { MINUTE_MS, type WindowState } from '../../src/access/limits.ts';
-import type { Clock } from '../../src/clock.ts';
+import type { WindowState } from '../../src/access/limits.ts';
+import { type Clock, MINUTE_MS } from '../../src/clock.ts';
 
 export class OneWindow {
   readonly #clock: Clock;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SlotLimiter } from '../../src/access/limiter.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
 import { SetClock } from '../../test/clock.ts';
 import { attempt } from './attempt.ts';
 

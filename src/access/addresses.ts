@@ -3,8 +3,8 @@
  * nothing to make up, so at most `MAX_ADDRESSES` are counted, and none of them is given up for a newer one: a flood of
  * addresses frees no offender, and takes no further memory.
  */
-import { type Clock, onceAMinute } from '../clock.ts';
-import { MINUTE_MS, type WindowState } from './limits.ts';
+import { type Clock, MINUTE_MS, onceAMinute } from '../clock.ts';
+import type { WindowState } from './limits.ts';
 import { steadyOffset } from './wall.ts';
 
 /** Refused requests that an address has in a minute before it gets a 429. */

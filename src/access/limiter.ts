@@ -3,9 +3,10 @@
  * A window opens full at the first admitted request and ends a minute or a day later, so the count and reset in the
  * headers are exact. The price: up to 2N - 1 requests in 60 s or 24 h. No timer is needed: an ended window counts as 0.
  */
+import { DAY_MS, MINUTE_MS } from '../clock.ts';
 import { MAX_SLOTS, type Usage } from '../store/model.ts';
 import type { Decision, Limited, Limiter, LimiterOptions, Looked, Verdict } from './limits.ts';
-import { conclude, DAY_MS, emptyDecision, MINUTE_MS, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
+import { conclude, emptyDecision, STRIKES_PER_MINUTE_LIMIT, showWindow } from './limits.ts';
 import { BAN_MINUTES, MAX_BANS, MAX_REQUESTS_PER_WINDOW } from './plans.ts';
 import { steadyOffset } from './wall.ts';
 
@@ -14,7 +15,6 @@ import { steadyOffset } from './wall.ts';
  * a million callers, the time of a take is the time of its memory access.
  *
  *   | minute: end, used | day: end, used | ban: end, bans | strikes | before |
- *
  * Ends are ms since an origin, which is moved before they outgrow 31 bits. An ended window counts as 0.
  */
 export const ROW = 8;

@@ -1,8 +1,6 @@
 /** The interface of the limiter: its questions and its answers. No HTTP, no I/O. */
 import type { Clock } from '../clock.ts';
 
-export const MINUTE_MS = 60_000;
-export const DAY_MS = 86_400_000;
 /** The strikes that bring a ban, as a multiple of the limit a minute. `--ban-after` gives their number instead. */
 export const STRIKES_PER_MINUTE_LIMIT = 5;
 

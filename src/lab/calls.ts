@@ -1,6 +1,5 @@
 /** The endpoints under `/lab`, one row each. All but `reset` concern the key of the request alone. */
-import { DAY_MS } from '../access/limits.ts';
-import { durationMs } from '../clock.ts';
+import { DAY_MS, durationMs } from '../clock.ts';
 import type { Engine } from '../engine.ts';
 import { ApiError, nothingThere } from '../http/errors.ts';
 import { jsonReply, NO_CONTENT, type Reply } from '../http/reply.ts';

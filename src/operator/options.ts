@@ -1,8 +1,7 @@
 /** Options: their kinds, how a text becomes a value, and the options that `serve` or several commands take. */
 import * as v from 'valibot';
-import { DAY_MS } from '../access/limits.ts';
 import { PLAN_LIMITS } from '../access/plans.ts';
-import { durationMs } from '../clock.ts';
+import { DAY_MS, durationMs } from '../clock.ts';
 import { DEFAULT_KEEP_ALIVE_SECONDS } from '../http/server.ts';
 import { shellWord } from '../quoting.ts';
 import { ENVIRONMENTS } from '../store/model.ts';

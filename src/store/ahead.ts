@@ -65,15 +65,16 @@ class Layer<K, V> {
 }
 
 class RecordLayer extends Layer<string, FirstResult> {
-  #below: Pick<IdempotencyRecords, 'size' | 'get' | 'of'>;
+  /** What lies below, once more: here also the records of one caller can be asked for. */
+  #recordsBelow: Pick<IdempotencyRecords, 'of'>;
 
   constructor(below: IdempotencyRecords) {
     super(below);
-    this.#below = below;
+    this.#recordsBelow = below;
   }
 
   setBack(caller: string, ms: number): void {
-    const own = this.#below.of(caller);
+    const own = this.#recordsBelow.of(caller);
     for (let record = own.oldest; record; record = own.after(record)) {
       if (!this.changed.has(record.id)) this.changed.set(record.id, record.made);
     }
@@ -82,7 +83,7 @@ class RecordLayer extends Layer<string, FirstResult> {
 
   override clear(): void {
     super.clear();
-    this.#below = new IdempotencyRecords();
+    this.#recordsBelow = new IdempotencyRecords();
   }
 }
 

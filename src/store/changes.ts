@@ -1,4 +1,5 @@
 /** The effect of each change, defined once for the durable state and the state ahead. */
+import { DAY_MS } from '../clock.ts';
 import type { Int64 } from '../json/int64.ts';
 import { callerOf } from './idempotency.ts';
 import type {
@@ -18,7 +19,7 @@ import type {
 } from './model.ts';
 
 /** The lifetime of an idempotency record, in which its first result is given again. */
-const RECORD_LIFETIME_MS = 24 * 60 * 60 * 1000;
+const RECORD_LIFETIME_MS = DAY_MS;
 
 /** The caller of an import's idempotency records: no key has this id. */
 export const IMPORT_CALLER = 'import';

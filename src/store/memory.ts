@@ -11,7 +11,7 @@
  * tells the operator. Idempotency records, daily counts, bans and replaced secrets then end that much later.
  * With a database, whose clock all replicas share, there is no such gap: store time is never behind that clock.
  */
-import { type Clock, onceAMinute } from '../clock.ts';
+import { type Clock, DAY_MS, onceAMinute } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
 import { BoundError, inMegabytes } from './bounds.ts';
 import { type Ahead, type Change, type Decided, type Journal, type Store, StoreError } from './model.ts';
@@ -23,7 +23,6 @@ const MAX_WAITING_WRITES = 4096;
 const FILLING_PERCENT = [80, 90, 99];
 /** Once the store has shrunk to this much below one of these shares, reaching the share again gives another notice. */
 const WELL_BELOW_PERCENT = 5;
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** A clock that has moved further than this since the last record is taken for wrong. */
 const MAX_PLAUSIBLE_GAP_MS = 366 * DAY_MS;
 /** A clock that is behind the last record by less than this is no news: clocks are set right by a little. */

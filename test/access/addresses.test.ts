@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { Addresses, type CountedTogether } from '../../src/access/addresses.ts';
 import { clientAddress } from '../../src/access/client-address.ts';
-import { MINUTE_MS } from '../../src/access/limits.ts';
+import { MINUTE_MS } from '../../src/clock.ts';
 import { SetClock } from '../clock.ts';
 import { memoryInUse } from '../memory.ts';
 import { serviceFor } from '../service.ts';

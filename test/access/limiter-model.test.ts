@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
 import type { Decision, Limited, Looked } from '../../src/access/limits.ts';
-import { DAY_MS, MINUTE_MS, retryAfterSeconds } from '../../src/access/limits.ts';
+import { retryAfterSeconds } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
 import { SetClock } from '../clock.ts';
 import { LIMITERS } from './limiters.ts';
 

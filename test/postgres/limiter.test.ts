@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { SlotLimiter } from '../../src/access/limiter.ts';
-import { DAY_MS, type Limited, MINUTE_MS } from '../../src/access/limits.ts';
-import { systemClock } from '../../src/clock.ts';
+import type { Limited } from '../../src/access/limits.ts';
+import { DAY_MS, MINUTE_MS, systemClock } from '../../src/clock.ts';
 import { PostgresLimiter } from '../../src/postgres/limiter.ts';
 import { Link, type Statement } from '../../src/postgres/link.ts';
 import { serverOf } from '../../src/postgres/server.ts';

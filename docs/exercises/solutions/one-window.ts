@@ -1,6 +1,6 @@
 /** One window that is refilled whole, and begins with the first request admitted. */
-import { MINUTE_MS, type WindowState } from '../../../src/access/limits.ts';
-import type { Clock } from '../../../src/clock.ts';
+import type { WindowState } from '../../../src/access/limits.ts';
+import { type Clock, MINUTE_MS } from '../../../src/clock.ts';
 
 export class OneWindow {
   readonly #clock: Clock;
