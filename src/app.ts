@@ -158,8 +158,9 @@ export class App {
     const { req, res } = exchange;
     const isTrusted = refused === undefined;
     if (req.from.isTrusted !== isTrusted) this.connections.trust(req.from, isTrusted);
-    if (calledLab === undefined && exchange.caller !== undefined) this.#services?.lab?.arrived(exchange);
-    if (refused !== undefined) return refused;
+    const lab = calledLab === undefined && exchange.caller !== undefined ? this.#services?.lab : undefined;
+    lab?.arrived(exchange);
+    if (refused !== undefined) return lab === undefined ? refused : lab.refused(exchange).then(() => refused);
     checkTargetAndExpect(req);
     if (allow === undefined) throw nothingThere();
     if (calledLab === undefined) return this.#serve(exchange, path, allow);

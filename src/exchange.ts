@@ -61,6 +61,8 @@ export interface LabHook {
   answer(exchange: Exchange, path: string, body: () => Promise<JsonValue>): Reply | Promise<Reply>;
   /** Called for each request under `/v1` whose caller is known, within its limits or not. */
   arrived(exchange: Exchange): void;
+  /** Called after `arrived` if the limits refuse the request. Resolves when its body has come, or will not come. */
+  refused(exchange: Exchange): Promise<void>;
   /**
    * Calls `operate`, or applies an armed fault: it may wait, reply in place of `operate`, or set `exchange.fault`.
    * `operate` returns a refusal as a reply and does not throw it.

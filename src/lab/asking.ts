@@ -39,7 +39,7 @@ export function judgeFinished(
   let heldUntil = 0;
   for (const post of history) {
     if (post.status === 429) heldUntil = Math.max(heldUntil, post.waitUntil ?? 0);
-    if (post.method !== 'POST') continue;
+    if (post.method !== 'POST' || post.isUnread) continue; // unread, it could not be known again
     const wish = open.get(post.same);
     if (hasFailed(post)) {
       if (wish === undefined) open.set(post.same, { first: post, last: post });

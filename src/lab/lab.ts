@@ -10,7 +10,7 @@ import type { Engine } from '../engine.ts';
 import type { Exchange, LabHook } from '../exchange.ts';
 import { methodNotAllowed } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import { isEmpty } from '../http/request.ts';
+import { expectOf, isEmpty } from '../http/request.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import type { ApiKey } from '../store/model.ts';
 import { type Content, type LabHandler, placeOf } from './calls.ts';
@@ -62,6 +62,15 @@ export class Lab implements LabHook {
 
   arrived(exchange: Exchange): void {
     this.#recorder.begin(exchange, this.#states.of((exchange.caller as ApiKey).id));
+  }
+
+  /**
+   * Reads the body for the record alone, which knows a request by it: without it no retry could be told from another
+   * request. A client that sends `Expect: 100-continue` waits for leave to send a body, and gets none.
+   */
+  async refused(exchange: Exchange): Promise<void> {
+    const { req } = exchange;
+    if (!isEmpty(req) && expectOf(req) === undefined) exchange.body = await req.body().catch(() => undefined);
   }
 
   around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {

@@ -4,6 +4,7 @@ import type { Exchange } from '../exchange.ts';
 import type { Connection } from '../http/connection.ts';
 import { idempotencyKeyIn } from '../http/idempotency-key.ts';
 import type { Reply } from '../http/reply.ts';
+import { isEmpty } from '../http/request.ts';
 import type { ApiKey, Reading } from '../store/model.ts';
 import type { FaultKind } from './faults.ts';
 import type { KeyState } from './histories.ts';
@@ -86,6 +87,7 @@ export class Recorder {
       bans: beginsBan,
       // Not known yet:
       same: '',
+      isUnread: false,
       ms: 0,
       fault: null,
       status: null,
@@ -139,6 +141,7 @@ export class Recorder {
     others.delete(exchange);
     line.idleSince = this.#clock.now();
     one.same = mark(one.method, req.url as string, body ?? '');
+    one.isUnread = body === undefined && !isEmpty(req);
     one.fault = (exchange.fault?.kind ?? null) as FaultKind | null;
     one.endedAt = this.now(exchange.caller as ApiKey);
     one.ms = Math.round(10 * (this.#clock.now() - beganMs)) / 10;

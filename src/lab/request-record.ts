@@ -29,6 +29,8 @@ export interface RequestRecord {
   opens: boolean;
   /** A mark of its method, target and body: equal if the same request is sent again. */
   same: string;
+  /** Whether it had a body that was not read: then `same` is a mark of its method and target alone. */
+  isUnread: boolean;
   /** A mark of its Idempotency-Key. */
   key: string | undefined;
   fault: FaultKind | null;

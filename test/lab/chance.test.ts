@@ -43,6 +43,7 @@ function requestAt(at: number, same: string, status: number): RequestRecord {
     key: undefined,
     isLinked: undefined,
     isProxied: false,
+    isUnread: false,
     petsVersion: 1,
   };
   return { at, status, waitUntil: undefined, connectedAt: 0, ...request, ...reply, ...marks };

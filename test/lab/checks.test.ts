@@ -42,6 +42,7 @@ function history(...rows: Told[]): RequestRecord[] {
     };
     const marks = {
       same: `${method} ${target}`,
+      isUnread: false,
       key: undefined,
       petsVersion: 1,
       isLinked: undefined,

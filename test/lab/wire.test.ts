@@ -294,3 +294,42 @@ test('a connection that the service ends for an Upgrade is no fault of its clien
   await askTwelveTimes({ connection: 'Upgrade, close', upgrade: 'h2c' });
   assert.equal((await check('reuse')).verdict, 'fail');
 });
+
+test('a POST that the limits refuse is known again by its body', async (t) => {
+  const { clock, ask, must, check } = await startAll(t, 1);
+  const add = (name: string) => ask('POST /v1/pets', { ...REX, name });
+  await must('GET /v1/pets');
+  assert.deepEqual([(await add('A')).status, (await add('B')).status], [429, 429]);
+  for (const name of ['A', 'B']) {
+    clock.advance(61_000);
+    assert.equal((await add(name)).status, 201);
+  }
+  clock.advance(30_000);
+  assert.deepEqual([(await check('finished')).verdict, (await check('finished')).count], ['pass', 0]);
+  clock.advance(31_000);
+  assert.deepEqual([(await add('C')).status, (await add('D')).status], [201, 429]);
+  clock.advance(61_000);
+  assert.equal((await add('E')).status, 201);
+  clock.advance(30_000);
+  assert.equal((await check('finished')).count, 1, 'D never came again');
+});
+
+test('a POST that waits for leave to send its body is refused without it, and is not judged', async (t) => {
+  const { clock, say, talk, must, check } = await startAll(t, 1);
+  await must('GET /v1/pets');
+  const asks = say('POST /v1/pets', REX, 'Expect: 100-continue\r\n').split('\r\n\r\n')[0];
+  assert.match((await talk(`${asks}\r\n\r\n`, 1)).text, /^HTTP\/1\.1 429 /);
+  clock.advance(91_000);
+  assert.equal((await check('finished')).verdict, 'unseen');
+});
+
+test('a POST whose body breaks off before its refusal does no harm, and is not judged', async (t) => {
+  const { clock, port, say, must, check, record } = await startAll(t, 1);
+  await must('GET /v1/pets');
+  const socket = net.connect(port, '127.0.0.1');
+  socket.write(say('POST /v1/pets', REX).slice(0, -5), () => socket.end());
+  await once(socket.resume(), 'close');
+  await until(async () => (await record()).length === 2);
+  clock.advance(91_000);
+  assert.equal((await check('finished')).verdict, 'unseen');
+});
