@@ -53,6 +53,12 @@ export function createServer(options: ServerOptions): Connections {
   server.maxHeadersCount = MAX_PARSED_HEADERS;
   // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
+  // The time of an unused connection is over. After a pause of the process a request that came in that time is still
+  // unread: what has come is read first.
+  server.on('timeout', (socket) => {
+    const { bytesRead } = socket;
+    setImmediate(() => void (socket.bytesRead === bytesRead && socket.destroy()));
+  });
   const onRequest = (req: Incoming, res: Outgoing) => {
     if (req.from.addPending(res)) begin(res);
     else res.cameAt = now();

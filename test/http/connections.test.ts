@@ -274,6 +274,20 @@ test('a connection may stay unused for --keep-alive seconds, and every reply say
   assert.equal(socket.destroyed, true);
 });
 
+test('a request is answered that came while its connection could stay unused, though the process stood still past that', async (t) => {
+  const service = await serviceFor(t, { keepAlive: 1 });
+  const { get } = requestsOf(service.key);
+  const client = net.connect(service.port, '127.0.0.1');
+  const ended = closed(client);
+  const received = () => new Promise<string>((resolve) => client.once('data', (bytes) => resolve(String(bytes))));
+  client.write(get());
+  assert.match(await received(), /^HTTP\/1\.1 200 /);
+  client.write(get()); // the kernel has it at once
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 3_000); // from 24 on Node itself adds a second
+  assert.match(await Promise.race([received(), ended.then(() => 'no reply')]), /^HTTP\/1\.1 200 /);
+  await ended; // it is unused from here on
+});
+
 /** The milliseconds told of a head that did not end, on a connection that opened `ms` before. */
 async function toldOfHead(t: TestContext, ms: number): Promise<number> {
   let told = Number.NaN;
