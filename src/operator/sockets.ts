@@ -1,7 +1,7 @@
 /** The addresses that a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
+import { type AddressInfo, BlockList, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import { onceAMinute, systemClock } from '../clock.ts';
 import type { Log } from '../engine.ts';
@@ -129,8 +129,17 @@ export function isServed(dir: string): Promise<boolean> {
   });
 }
 
-/** Whether only this machine reaches a listener there. */
-export const isLoopback = (host: string): boolean => /^(?:127\.|::1$|localhost$)/.test(host);
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
+LOOPBACK.addAddress('::1', 'ipv6');
+/** `127.1` is a short form of an address, which the system takes. */
+const LOOPBACK_NAME = /^127(?:\.\d+)+$|^(?:.+\.)?localhost\.?$/i;
+
+/** Whether only this machine reaches a listener there, in whatever form the address or the name was given. */
+export function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  return version === 0 ? LOOPBACK_NAME.test(host) : LOOPBACK.check(host, version === 6 ? 'ipv6' : 'ipv4');
+}
 
 /** Host names a listener on loopback accepts beside its own. Undefined: any, if others reach it or a proxy checks. */
 export function ownNames({

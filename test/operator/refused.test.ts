@@ -9,7 +9,7 @@ import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { listen } from '../../src/operator/sockets.ts';
+import { isLoopback, listen, ownNames } from '../../src/operator/sockets.ts';
 import { command } from '../program.ts';
 import { workplace } from './workplace.ts';
 
@@ -227,4 +227,16 @@ test('a server that ends leaves the socket of another, to whose directory its ow
   await done('keys revoke k1 --data now');
   assert.equal((await json<{ revokedAt?: string }[]>('keys list --data two'))[0].revokedAt !== null, true);
   assert.deepEqual((await readdir(at('two'))).sort(), ['LOCK', 'admin.sock', 'store-000001.jsonl']);
+});
+
+test('a host is loopback in every form, and a name that only begins like such an address is not', () => {
+  const options = { trustProxy: 0 } as Parameters<typeof ownNames>[0];
+  const ipv4 = '127.0.0.1 127.8.9.10 127.1 ::ffff:127.0.0.1 ::ffff:7f00:1';
+  const others = '::1 ::1%lo 0:0:0:0:0:0:0:1 localhost LocalHost localhost. x.localhost';
+  for (const host of `${ipv4} ${others}`.split(' ')) {
+    assert.equal(isLoopback(host), true, host);
+    assert.deepEqual(ownNames({ ...options, host }), [], `a web page cannot reach ${host} under a name of its own`);
+  }
+  const farther = '0.0.0.0 :: 10.0.0.127 ::ffff:10.0.0.1 fe80::1%lo 127.example mylocalhost shop';
+  for (const host of farther.split(' ')) assert.equal(isLoopback(host), false, host);
 });
