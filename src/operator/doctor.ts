@@ -154,10 +154,11 @@ function proxies({ host, trustProxy }: { host: string; trustProxy: number }): Fo
   return ['note', `${trusted}; ${past}`];
 }
 
-function encryption({ host, baseUrl }: { host: string; baseUrl?: string }): Found {
+function encryption({ host, environment, baseUrl, stagingBaseUrl }: Settings): Found {
   if (isLoopback(host)) return ['ok', `only this machine reaches ${host}`];
-  if (baseUrl?.startsWith('https:')) return ['ok', `--base-url says that a proxy with TLS is in front`];
-  return ['note', `keys reach ${host} in clear: put a proxy with TLS in front, and name it by --base-url https://…`];
+  const [name, url] = environment === 'staging' ? ['--staging-base-url', stagingBaseUrl] : ['--base-url', baseUrl];
+  if (url?.startsWith('https:')) return ['ok', `${name} says that a proxy with TLS is in front`];
+  return ['note', `keys reach ${host} in clear: put a proxy with TLS in front, and name it by ${name} https://…`];
 }
 
 function figures(host: string | undefined): Found {

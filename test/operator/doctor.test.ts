@@ -93,6 +93,9 @@ test('what may be meant so is noted, and is no failure', async (t) => {
   };
   assert.match(await above(0o777), /^note: .*others can write in \S+\/everybodys, and so move it away/);
   for (const mode of [0o1777, 0o755]) assert.match(await above(mode), /^ok: /);
-  const behind = await findings(work, '--host 0.0.0.0 --base-url https://api.example/v1');
-  assert.match(behind('TLS'), /^ok: /);
+  const tls = async (options: string) => (await findings(work, `--host 0.0.0.0 ${options}`))('TLS');
+  assert.match(await tls('--base-url https://api.example/v1'), /^ok: --base-url says/);
+  assert.match(await tls('--environment staging --staging-base-url https://x.example/v1'), /^ok: --staging-base-url says/);
+  const address = '--base-url https://api.example/v1'; // that of another server
+  assert.match(await tls(`--environment staging ${address}`), /^note: .* name it by --staging-base-url https/);
 });
