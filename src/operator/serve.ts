@@ -52,7 +52,7 @@ export const serveCommand = (calls: Calls) =>
 
 export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
-  for (const text of mistyped(SERVE_OPTIONS, process.env)) log.warn(text);
+  for (const text of mistyped(SERVE_OPTIONS, process.env, calls)) log.warn(text);
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
     log.error(message, { error });

@@ -201,7 +201,8 @@ test('an option wins over its variable, an empty variable counts as not set, and
   const variables = { PETSTORE_DATA: 'of variable', PETSTORE_STORE: '', PETSTORE_JSON: 'true' };
   assert.deepEqual(read(commandOf('keys list'), ['--data', 'of option'], variables), { data: 'of option', json: true });
   const others = { PETSTORE_PROT: '1', PETSTORE_PORT: '1', PETSTORE_SERVICE_HOST: 'x', HOME: 'x' };
-  assert.deepEqual(mistyped(SERVE_OPTIONS, others), [
+  const nearly = { ...others, PETSTORE_PLAN: 'pro', PETSTORE_HAR: 'x' }; // the latter two are of keys create and grade
+  assert.deepEqual(mistyped(SERVE_OPTIONS, nearly, COMMANDS), [
     'there is no variable PETSTORE_PROT; did you mean PETSTORE_PORT?',
   ]);
 });

@@ -95,7 +95,10 @@ test('what may be meant so is noted, and is no failure', async (t) => {
   for (const mode of [0o1777, 0o755]) assert.match(await above(mode), /^ok: /);
   const tls = async (options: string) => (await findings(work, `--host 0.0.0.0 ${options}`))('TLS');
   assert.match(await tls('--base-url https://api.example/v1'), /^ok: --base-url says/);
-  assert.match(await tls('--environment staging --staging-base-url https://x.example/v1'), /^ok: --staging-base-url says/);
+  assert.match(
+    await tls('--environment staging --staging-base-url https://x.example/v1'),
+    /^ok: --staging-base-url says/,
+  );
   const address = '--base-url https://api.example/v1'; // that of another server
   assert.match(await tls(`--environment staging ${address}`), /^note: .* name it by --staging-base-url https/);
 });
