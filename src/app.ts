@@ -146,7 +146,7 @@ export class App {
     }
     const allow = calledLab === undefined ? place?.allow : calledLab.allow(path);
     if (req.method === 'OPTIONS' && allow !== undefined) return preflight(req, allow, settings.corsOrigin);
-    const cameWhileDraining = this.#draining && !exchange.res.isUnderWay;
+    const cameWhileDraining = this.#draining && !exchange.res.isUnderWay; // one that waited by then is under way
     if (this.#services === undefined || cameWhileDraining) throw notNow(this.#unready() as Unready);
     const { callers, limiter } = this.#services;
     const admitted = this.gate.admit(exchange, callers, calledLab?.limiter ?? limiter);

@@ -93,7 +93,8 @@ export class Addresses {
 
   /**
    * The bucket that a new address of this network must share; undefined: it may have one of its own. A bucket is shared
-   * until its minute ends, though there may be room before: whoever was refused would else have a second minute in it.
+   * until its minute ends, though there may be room before: else an address that was refused in it would get a bucket
+   * of its own, and with it a second allowance for the same minute.
    */
   #sharedIn(network: string | undefined, now: number): Bucket | undefined {
     const found = this.#networks.get(network ?? '');

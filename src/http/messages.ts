@@ -170,7 +170,7 @@ export class Incoming extends IncomingMessage {
  */
 const FLOOD: IncomingMessage = Object.defineProperties(new IncomingMessage(new Socket()), {
   upgrade: { get: () => true, set: () => {} },
-  method: { get: () => 'GET', set: () => {} }, // node:http has a listener of its own for CONNECT
+  method: { get: () => 'GET', set: () => {} }, // for CONNECT, node:http would emit another event
   push: { value: () => true },
   complete: { get: () => true, set: () => {} },
 });

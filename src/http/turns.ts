@@ -12,7 +12,7 @@ const MAX_UNWANTED_WAITING = 256;
 
 /** When so many pipelined requests were begun in one turn, no further connection begins any in it. */
 const MAX_PIPELINED_AT_ONCE = 512;
-/** For so many counts one of a connection that has shown no valid key: a refusal costs more than most replies. */
+/** A request on a connection that has shown no valid key counts as so many: a refusal costs more than most replies. */
 const STRANGER_COUNTS = 32;
 
 export class UnwantedReads {

@@ -59,7 +59,7 @@ class RecordQueue {
 
 const NONE = new RecordQueue();
 
-/** The caller in a record's id (`idempotencyId`): neither a kind nor a caller holds a line feed. */
+/** The caller in a record's id (`idempotencyId`): neither a kind nor an Idempotency-Key holds a line feed. */
 export const callerOf = (id: string): string => id.slice(id.indexOf('\n') + 1, id.lastIndexOf('\n'));
 
 /** The first result under a key whose clock is set back by `ms`. No kept moment is before 1970. */

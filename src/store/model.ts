@@ -192,7 +192,7 @@ export interface Ahead {
   readonly keys: Pick<Reading['keys'], 'get'>;
   readonly counters: Readonly<Counters>;
   allKeys(): Iterable<ApiKey>;
-  /** True if nothing (no animal, order or category) was ever added, or nothing by the last `fill` and since. */
+  /** True if no animal, order or category was ever added. A `fill` begins anew: nothing from before it counts. */
   isEmpty(): boolean;
   firstResult: Reading['firstResult'];
 }

@@ -39,8 +39,8 @@ export interface Header {
   /** The number of the first batch. */
   first: number;
   /**
-   * The next ids when the file was begun. A repair skips ids from here on if the file is cut before the state's own
-   * next ids. `encodeFile` takes them from its state.
+   * The next ids when the file was begun. The proof at the end of the first batch has them too: if a repair cuts before
+   * it, the ids to be skipped begin with these. `encodeFile` takes them from its state.
    */
   counters?: Counters;
 }
