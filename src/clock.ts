@@ -24,6 +24,12 @@ export const systemClock: Clock = {
   wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),
 };
 
+/** What both times were at one moment: store time (`at`), and the machine's clock. */
+export interface TimesSeen {
+  at: number;
+  wall: number;
+}
+
 /** The shortest time between two notices of one kind: so nobody can fill the log by causing them. */
 const NOTICE_EVERY_MS = MINUTE_MS;
 

@@ -4,6 +4,7 @@ import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
 import { holdsStore, refuseOthers } from '../store/file/directory.ts';
 import { type Disk, realDisk } from '../store/file/disk.ts';
 import type { FileJournal } from '../store/file/journal.ts';
+import { readMark } from '../store/file/lock.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
 import { readTwiceIfDamaged, recover } from '../store/file/rewrite.ts';
@@ -91,7 +92,8 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
     append: refuse,
     close: async () => {},
   };
-  const store = await readTwiceIfDamaged(() => MemoryStore.open(journal, options));
+  const open = () => MemoryStore.open(journal, { ...options, timesSeen: readMark(realDisk, dir)?.times });
+  const store = await readTwiceIfDamaged(open);
   return engineOf(store, { ...upkeepOf(dir), compact: refuse }, options, () => []);
 }
 

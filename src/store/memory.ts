@@ -8,10 +8,11 @@
  * it, store time goes on from that record. So a clock that is years wrong makes no idempotency record expire, and
  * resets no daily count and no ban. While the service runs the time is recorded once an hour, if nothing else is. The
  * price: if the service stands still for more than a year, the next start sets store time back to the last record, and
- * tells the operator. Idempotency records, daily counts, bans and replaced secrets then end that much later.
+ * tells the operator. Idempotency records, daily counts, bans and replaced secrets then end that much later. It is paid
+ * once: later starts add to store time what the machine's clock has moved since `LOCK` was last written.
  * With a database, whose clock all replicas share, there is no such gap: store time is never behind that clock.
  */
-import { type Clock, DAY_MS, onceAMinute } from '../clock.ts';
+import { type Clock, DAY_MS, onceAMinute, type TimesSeen } from '../clock.ts';
 import { StateAhead } from './ahead.ts';
 import { BoundError, inMegabytes } from './bounds.ts';
 import { type Ahead, type Change, type Decided, type Journal, type Store, StoreError } from './model.ts';
@@ -32,6 +33,8 @@ export interface MemoryStoreOptions {
   clock: Clock;
   /** For a clock that all processes share, and that limits are counted by: it is followed however far ahead it is. */
   trustsClock?: boolean;
+  /** The times when the store was last seen open; undefined: nobody knows them. */
+  timesSeen?: TimesSeen;
   /** Called for each batch of this process when it is durable, before it is applied, and before it is answered. */
   onDurable?: (changes: readonly Change[]) => void;
   /** Called with texts that the operator should read: a bound refuses writes, the store fills up. */
@@ -82,19 +85,22 @@ export class MemoryStore implements Store {
     this.#onDurable = onDurable;
     this.#onNotice = onNotice;
     this.#mayTell = onceAMinute(() => clock.now());
-    this.#origin =
-      this.#startingTime(options.trustsClock ? Number.POSITIVE_INFINITY : MAX_PLAUSIBLE_GAP_MS) - clock.now();
+    this.#origin = this.#startingTime(options) - clock.now();
     this.#noticeFilling();
   }
 
-  #startingTime(maxGapMs: number): number {
+  #startingTime({ trustsClock, timesSeen }: MemoryStoreOptions): number {
     const [wall, last] = [this.#clock.wall(), this.read.time];
     const gap = wall - last;
-    if (last === 0 || (gap >= 0 && gap <= maxGapMs)) return wall;
+    const isPlausible = (ms: number) => ms >= 0 && (trustsClock || ms <= MAX_PLAUSIBLE_GAP_MS);
+    if (last === 0 || isPlausible(gap)) return wall;
+    const passed = timesSeen && wall - timesSeen.wall;
+    const counts = passed !== undefined && isPlausible(passed);
     const days = Math.round(Math.abs(gap) / DAY_MS);
     const where = `${days} days ${gap < 0 ? 'before' : 'after'} the last record of the store`;
-    if (gap > 0 || -gap >= NOTABLE_DELAY_MS) this.#onNotice?.(`the clock is ${where}: time goes on from that record`);
-    return last;
+    const goesOn = `time goes on from that record${counts ? ', by what the clock has moved since the last run' : ''}`;
+    if (gap > 0 || -gap >= NOTABLE_DELAY_MS) this.#onNotice?.(`the clock is ${where}: ${goesOn}`);
+    return counts ? Math.max(last, timesSeen!.at + passed) : last;
   }
 
   unix(): number {

@@ -27,7 +27,8 @@ import { SharedList } from './shared-journal.ts';
 
 /** As the store has it. */
 const MAX_WAITING_WRITES = 4096;
-const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
 /** Of the random changes. */
 const SEED = Number(process.env.SEED ?? 11);
 const ROUNDS = 200;
@@ -295,6 +296,41 @@ test('store time runs on, whatever is done to the clock; a start follows it only
     assert.deepEqual(notices, told === undefined ? [] : [told]);
   }
 });
+
+test('where the clock is years off the last record, what it moves between two runs counts', () =>
+  withStore({}, async (opened) => {
+    const began = opened.clock.wall();
+    const write = () => opened.store.write(() => ({ op: 'usage', at: opened.store.unix(), entries: [] }));
+    await write();
+    const years = 4_000 * DAY_MS;
+    /** Between two runs the clock is set from here to there; store time goes on by so much. */
+    const runs: [from: number, to: number, passed: number, notice: string][] = [
+      [began, began + years, 0, 'after'],
+      [began + years, began + years + 40 * HOUR_MS, 40 * HOUR_MS, 'after'],
+      [began, began + years, 0, 'after'], // set right, and wrong again
+      [began - years, began - years + HOUR_MS, HOUR_MS, 'before'],
+      [began - years + 5, began - years, 0, 'before'],
+      [began + years, began + 2 * years, 0, 'after'],
+    ];
+    for (const ending of ['closed', 'crashed']) {
+      for (const [from, to, passed, notice] of runs) {
+        opened.clock.setWall(from);
+        await write();
+        await write(); // behind `LOCK`, which was written after the one before
+        const before = opened.store.unix();
+        if (ending === 'closed') await opened.store.close();
+        opened.clock.setWall(to);
+        opened.notices.length = 0;
+        await opened.crash();
+        const told = opened.notices.map((text) => / days (before|after) the last record/.exec(text)?.[1]);
+        assert.deepEqual([opened.store.unix() - before, told], [passed, [notice]]);
+      }
+    }
+    const ahead = opened.store.unix();
+    opened.clock.setWall(ahead + HOUR_MS);
+    await opened.reopen();
+    assert.equal(opened.store.unix(), ahead + HOUR_MS, 'where the clock is right, it alone counts');
+  }));
 
 /** Arrays, filtered and sorted. */
 class Plain {

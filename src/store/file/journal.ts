@@ -47,6 +47,7 @@ export interface FileJournalOptions {
   /** Called with texts that the operator should read: findings of the recovery, a failed compaction. */
   onNotice?: (text: string) => void;
   onProgress?: Progress;
+  times?: () => Mark['times'];
 }
 
 export class FileJournal implements Journal {
@@ -130,9 +131,8 @@ export class FileJournal implements Journal {
 
   /** Writes the closing record, then `LOCK`: until `LOCK` is written, the record alone shows that the end was clean. */
   async #writeClose(current: Written): Promise<void> {
-    const batch = this.#batch;
+    const [{ disk, fd }, batch] = [this.#home, this.#batch];
     await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
-    const { disk, fd } = this.#home;
     await writeMark(disk, fd, { ...this.#markOf(current), batch, closed: true });
     await disk.sync(fd);
   }
@@ -153,7 +153,7 @@ export class FileJournal implements Journal {
   }
 
   #markOf({ store, file, length }: Written): Mark {
-    return { store, lowest: file, batch: this.#batch, length, closed: false };
+    return { store, lowest: file, batch: this.#batch, length, closed: false, times: this.#options.times?.() };
   }
 
   async #mark(): Promise<void> {

@@ -4,6 +4,7 @@
  * a file that ends earlier is damaged, even if its end looks good. While the store is open, this length is out of date
  * by a second at most; a clean close writes the final one.
  */
+import type { TimesSeen } from '../../clock.ts';
 import type { Disk } from './disk.ts';
 import { DamagedError, isSealed, isStoreId, parsed, seal } from './format.ts';
 
@@ -21,6 +22,8 @@ export interface Mark {
   length: number;
   /** True if the file ends with the closing record. */
   closed: boolean;
+  /** When `LOCK` was written, while the store was open. */
+  times?: TimesSeen;
 }
 
 /** The mark in `LOCK`; undefined: there was no store. */
@@ -33,10 +36,11 @@ export function readMark(disk: Disk, dir: string): Mark | undefined {
   const unknown = { store: '', lowest: 0, batch: 0, length: 0, closed: false };
   if (!isSealed(line)) return unknown;
   // A `LOCK` of an older version has only `store` and `lowest`.
-  const { store, lowest, batch = 0, length = 0, closed = false } = parsed(line) ?? {};
+  const { store, lowest, batch = 0, length = 0, closed = false, times } = parsed(line) ?? {};
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0;
-  const isWhole = [lowest, batch, length].every(isCount) && typeof closed === 'boolean' && isStoreId(store);
-  if (isWhole) return { store, lowest, batch, length, closed } as Mark;
+  const { at, wall } = (times ?? { at: 0, wall: 0 }) as TimesSeen;
+  const isWhole = [lowest, batch, length, at, wall].every(isCount) && typeof closed === 'boolean' && isStoreId(store);
+  if (isWhole) return { store, lowest, batch, length, closed, ...(times ? { times } : {}) } as Mark;
   const advice = 'If the file with the highest number is the newest that there was, move LOCK to another directory.';
   throw new DamagedError(path, 0, 'its members are not those of a LOCK file', advice);
 }

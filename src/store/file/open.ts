@@ -4,7 +4,7 @@ import { MemoryStore, type MemoryStoreOptions } from '../memory.ts';
 import { currentFile, refuseForeign, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
 import { FileJournal, type FileJournalOptions } from './journal.ts';
-import { LOCK } from './lock.ts';
+import { LOCK, readMark } from './lock.ts';
 
 /** Another process serves the directory, or works on it. */
 export class InUseError extends Error {
@@ -34,11 +34,12 @@ export async function openStore(
       options.onNotice?.(
         `the store is not locked (${failed}): another petstore is noticed only if it answers on the admin socket`,
       );
-    const journal = new FileJournal(disk, dir, { ...options, lock });
-    return {
-      store: await MemoryStore.open(journal, { clock, onDurable, maxBytes, onNotice: options.onNotice }),
-      journal,
-    };
+    const timesSeen = readMark(disk, dir)?.times;
+    let store: MemoryStore | undefined;
+    const times = () => (store === undefined ? timesSeen : { at: store.unix(), wall: Math.floor(clock.wall()) });
+    const journal = new FileJournal(disk, dir, { ...options, lock, times });
+    store = await MemoryStore.open(journal, { clock, onDurable, maxBytes, onNotice: options.onNotice, timesSeen });
+    return { store, journal };
   } catch (error) {
     lock.release();
     throw error;
