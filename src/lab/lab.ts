@@ -111,7 +111,7 @@ export class Lab implements LabHook {
     const { history: record, host } = this.#states.of(id);
     const requests = record.ended();
     const at = requests[0]?.unix ?? this.clock.wall();
-    const seconds = (this.clock.wall() - at) / 1_000;
+    const seconds = Math.max(0, this.clock.wall() - at) / 1_000; // the clock may have been set back meanwhile
     return {
       junit: junitOf(id, grade, { isGoodEnough, at, seconds }),
       har: JSON.stringify(harOf(requests, host, this.version), null, 2),
