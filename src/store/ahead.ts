@@ -36,14 +36,14 @@ import type { State } from './state.ts';
 class Layer<K, V> {
   readonly changed = new Map<K, V>();
   #below: Pick<Rows<K, V>, 'size' | 'get'>;
+  #added = 0;
 
   constructor(below: Pick<Rows<K, V>, 'size' | 'get'>) {
     this.#below = below;
   }
 
-  /** An upper bound: a row over another is counted twice. */
   get size(): number {
-    return this.#below.size + this.changed.size;
+    return this.#below.size + this.#added;
   }
 
   get(key: K): V | undefined {
@@ -51,15 +51,17 @@ class Layer<K, V> {
   }
 
   set(key: K, row: V): void {
+    if (this.get(key) === undefined) this.#added++;
     this.changed.set(key, row);
   }
 
   load(first: number, rows: unknown[], rowAt: (i: number) => V): void {
-    for (let i = 0; i < rows.length; i++) this.changed.set((first + i) as K, rowAt(i));
+    for (let i = 0; i < rows.length; i++) this.set((first + i) as K, rowAt(i));
   }
 
   clear(): void {
     this.changed.clear();
+    this.#added = 0;
     this.#below = new Map();
   }
 }

@@ -29,6 +29,18 @@ test('a store has 1,000,000 categories: a new one gets 507, and one that is ther
   assert.equal((await put(1)).status, 200);
 });
 
+test('what a batch changes leaves room for what it adds: the last free place is given, once', async (t) => {
+  const { store } = await serviceFor(t);
+  const set = (id: number) => store.write(() => ({ op: 'setCategory', category: { id, name: 'cats' } }));
+  await set(1);
+  withSize(store.read.categories, MAX_ROWS - 1);
+  const batch = await Promise.allSettled([set(1), set(1), set(2), set(1), set(2), set(3)]);
+  assert.deepEqual(
+    batch.map(({ status }) => status),
+    [...Array(5).fill('fulfilled'), 'rejected'],
+  );
+});
+
 test('a store has 1,000,000 keys: no other is made, one that is there can end, and the command says why', () =>
   withStore({}, async ({ store }) => {
     const { keys } = store.read;
