@@ -94,6 +94,8 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
       compact: async () => makeSnapshot(upkeep, await standStill(), journal.at),
       backup: async (file) => {
         const state = await standStill();
+        // Only writes record the time here: after a year without any, a directory would take the clock for wrong.
+        state.time = Math.max(state.time, store.unix());
         await writeBackup(realDisk, file, { store: journal.at.id, file: 1, first: journal.at.batch + 1 }, state);
         return prove(state);
       },

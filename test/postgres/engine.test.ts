@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts';
 import { restorePostgres } from '../../src/postgres/engine.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { columnsOf } from '../../src/store/changes.ts';
+import { openStore } from '../../src/store/file/open.ts';
 import { backup, restore } from '../../src/store/file/tools.ts';
 import { program, temporary } from '../program.ts';
 import { aKey, order } from '../store/opened.ts';
@@ -151,6 +152,23 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.ok(isNow(slept), 'as soon as the database was asked');
     await slept.limiter.take(aKey(0));
     assert.ok(isNow(slept), 'and no further');
+  });
+
+  it('a replaced secret that has ended does not work again in a directory, where nothing but reads came for a year', async (t) => {
+    const dir = await temporary(t);
+    const [year, day] = [366 * 86_400_000, 86_400_000];
+    const engine = await replica(t, newUrl());
+    const at = engine.store.unix() - year - 2 * day;
+    const { secrets, ...key } = aKey(0);
+    const replaced = { digest: 'an older one', endsAt: at + day };
+    await engine.store.write(() => ({ op: 'setKey', at, key: { ...key, secrets: [...secrets, replaced] } }));
+    await engine.upkeep.backup(path.join(dir, 'backup'));
+    await restore(path.join(dir, 'backup'), path.join(dir, 'data'));
+    const notices: string[] = [];
+    const { store } = await openStore(path.join(dir, 'data'), { onNotice: (text) => notices.push(text) });
+    const isOver = store.unix() > replaced.endsAt;
+    await store.close();
+    assert.deepEqual([isOver, notices], [true, []]);
   });
 
   it('of two restores into one schema at once one is done, and the other refused in words', async (t) => {
