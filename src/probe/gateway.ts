@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { AMBIGUITY } from './ambiguity.ts';
 import { judge } from './judgement.ts';
 import { addedTo } from './kept.ts';
-import { live, lived } from './lived.ts';
+import { lived } from './lived.ts';
 import { type Arrival, type Exchange, IDLE_MS, Origin } from './origin.ts';
 import { REPLIES } from './replies.ts';
 import type { Result, Run } from './report.ts';
@@ -22,8 +22,8 @@ const MAX_HELLO_MS = 5_000;
 const CASES_AT_ONCE = 8;
 /** Time for bytes to arrive that should not come behind a reply, or for a second request. */
 const SETTLED_MS = 100;
-/** Time for a gateway to notice that a connection has ended. */
-const NOTICED_MS = 50;
+/** The longest wait for a gateway to notice that its connections have ended. */
+const MAX_NOTICE_MS = 500;
 
 const ROWS: readonly Row[] = [...REQUESTS, ...TARGETS, ...METHODS, ...REPLIES, ...TIME, ...AMBIGUITY];
 export const CASES: readonly string[] = ROWS.map(({ id }) => id);
@@ -59,8 +59,7 @@ export async function probeGateway(
     const all = Promise.all([...idle, ...Array.from({ length: CASES_AT_ONCE }, () => work(others))]);
     await Promise.race([all, probe.lost]); // ends the run if the gateway is gone
     for (const row of rows.filter((one) => one.isAlone)) {
-      probe.origin.endAll(); // a gateway may try again on each connection that it has kept
-      await live(NOTICED_MS);
+      await probe.origin.endAll(MAX_NOTICE_MS); // a gateway may try again on each connection that it has kept
       await work([row]);
     }
     const seconds = (performance.now() - began) / 1_000;
@@ -158,7 +157,8 @@ class Probe {
       this.#talks.add(talk);
       return talks[talks.push(talk) - 1];
     };
-    const to = new Sender(`${this.#run}-${++this.#exchanges}`, this.#address, this.#delayMs, connect);
+    const keepIdle: Sender['keepIdle'] = (work) => this.origin.keepIdle(work);
+    const to = new Sender(`${this.#run}-${++this.#exchanges}`, this.#address, this.#delayMs, { connect, keepIdle });
     const { arrived, answer } = exchangeOf(row, to.token);
     this.origin.expect(to.token, { arrived, answer });
     const [talk, said] = [connect(), row.send(to)];

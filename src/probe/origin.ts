@@ -48,12 +48,14 @@ export class Origin {
   strangers = 0;
   /** The time after which an idle connection ends; it is longer behind a slow gateway. */
   idleMs = IDLE_MS;
+  /** The number of cases during which no idle connection may end now. */
+  #holds = 0;
   readonly #exchanges = new Map<string, Exchange>();
   /** Each connection, with a function that ends it if it is idle. */
   readonly #sockets = new Map<net.Socket, () => void>();
   readonly #token: RegExp;
   readonly #idling = setInterval(() => {
-    for (const endIfIdle of this.#sockets.values()) endIfIdle();
+    if (this.#holds === 0) for (const endIfIdle of this.#sockets.values()) endIfIdle();
   }, SLICE_MS).unref();
   readonly #server = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#serve(socket));
 
@@ -75,9 +77,19 @@ export class Origin {
     for (const socket of this.#sockets.keys()) socket.destroy();
   }
 
-  /** Ends all connections, so that a gateway keeps none. */
-  endAll(): void {
+  /** Ends all connections, so that a gateway keeps none. Resolves when it has ended them too, within so many ms. */
+  async endAll(ms: number): Promise<void> {
     for (const socket of this.#sockets.keys()) socket.end();
+    for (const overAt = lived() + ms; this.#sockets.size > 0 && lived() < overAt; ) await live(SLICE_MS);
+  }
+
+  /**
+   * Ends no idle connection while this work is done. Else one could end in the moment in which the gateway takes it for
+   * a request: the request is lost then, which is chance and no fault of the gateway.
+   */
+  async keepIdle<R>(work: () => Promise<R>): Promise<R> {
+    this.#holds++;
+    return work().finally(() => this.#holds--);
   }
 
   expect(token: string, exchange: Exchange): void {

@@ -1,5 +1,5 @@
 /** A case is a row: the request to send, the answer of the origin, and the expectation at both ends. */
-import type { Answer, Arrival } from './origin.ts';
+import type { Answer, Arrival, Origin } from './origin.ts';
 import type { Address, Talk } from './talk.ts';
 import type { Message } from './wire.ts';
 
@@ -95,14 +95,22 @@ export class Sender {
   readonly delayMs: number;
   /** One more connection. */
   readonly connect: () => Talk;
+  /** Does work during which the origin ends no idle connection. */
+  readonly keepIdle: Origin['keepIdle'];
   #asked = 0;
 
-  constructor(token: string, { authority, prefix }: Address, delayMs: number, connect: () => Talk) {
+  constructor(
+    token: string,
+    { authority, prefix }: Address,
+    delayMs: number,
+    { connect, keepIdle }: Pick<Sender, 'connect' | 'keepIdle'>,
+  ) {
     this.token = token;
     this.authority = authority;
     this.path = `${prefix}/${token}`;
     this.delayMs = delayMs;
     this.connect = connect;
+    this.keepIdle = keepIdle;
   }
 
   /** A whole request. Without `body` there is no framing of one. `tail`: of the target. */

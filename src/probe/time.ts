@@ -130,6 +130,7 @@ const lost = (id: string, send: (to: Sender) => string, most = 1, kept = 1): Row
 /**
  * A connection that was idle for a while may be closed, but only before the next request is sent on it. The gateway
  * goes by the wall clock, the origin by lived time: if the origin is to end its connection, the case waits for both.
+ * Connections of other cases are idle too: around the second request none of them ends, since the gateway may take it.
  */
 const idle = (seconds: number): Row => {
   const unusual = { isRaw: true, isIdle: true, isSlow: seconds > 10 };
@@ -141,10 +142,12 @@ const idle = (seconds: number): Row => {
       wait(idleMs, undefined, { ref: false }),
       idleMs > IDLE_MS ? live(IDLE_MS + 2 * to.delayMs + TOLD_MS) : undefined,
     ]);
-    await live(SEEN_MS);
-    if (talk.ended !== undefined) return true;
-    talk.write(get()(to));
-    await talk.whole(2);
+    return to.keepIdle(async () => {
+      await live(TOLD_MS);
+      if (talk.ended !== undefined) return true;
+      talk.write(get()(to));
+      await talk.whole(2);
+    });
   };
   return row(`idle-${seconds}`, '9112 9.5', talking, unusual, (seen) => {
     const judged = other(seen, '200');
