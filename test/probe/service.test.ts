@@ -85,6 +85,47 @@ test('a minute that ends while tokens are counted is no gateway’s fault', asyn
   assert.deepEqual([id, verdict, why], ['tokens', 'same', '']);
 });
 
+test('a gateway so slow that a minute ends before it has passed as many requests breaks nothing', async (t) => {
+  const { clock, makeKey, url, port } = await serviceFor(t);
+  const { text: key } = await makeKey('pro');
+  const head = (lines: string[]) => {
+    clock.advance(300);
+    return lines;
+  };
+  const through = await proxyFor(t, port, { head });
+  const run = await probeService(
+    { direct: url, through, key },
+    async () => {},
+    () => {},
+  );
+  const { id, verdict, why } = run.cases.at(-1)!;
+  assert.deepEqual([id, verdict, why], ['limit-429', 'same', '']);
+});
+
+test('a key is refused for what it lacks: its minute, its day, or a plan that is large enough', async (t) => {
+  const { clock, makeKey, url, fetch } = await serviceFor(t);
+  const refused = async (perMinute: number, perDay: number, used = 0, laterMs = 0) => {
+    const { text: key } = await makeKey('enterprise', { perMinute, perDay });
+    for (let n = 0; n < used; n++) await fetch('/v1/pets', { key });
+    clock.advance(laterMs);
+    const run = probeService({ direct: url, through: url, key }, assert.fail, () => {});
+    const { message } = await run.then(
+      () => assert.fail('not refused'),
+      (error: Error) => error,
+    );
+    return message;
+  };
+  const needs = (most: number, per: string, count: number) =>
+    `this key has ${most} requests a ${per}, and ${count} are needed: give one of another plan, such as free`;
+  assert.equal(await refused(40, 1_000), needs(40, 'minute', 41));
+  assert.equal(await refused(60, 59), needs(59, 'day', 60));
+  const lacks = (left: number, count: number, seconds: number) =>
+    `this key has ${left} requests left, and ${count} are needed: try again in ${seconds} s`;
+  assert.equal(await refused(60, 1_000, 20), lacks(39, 40, 60));
+  assert.equal(await refused(60, 61, 30, 60_000), lacks(30, 59, 86_340));
+  assert.match(await refused(60, 60, 60, 60_000), /refuses the key: the limit of 60 requests a day is used up/);
+});
+
 test('a key that would cost too much, that is used up or unknown, and no petstore: one sentence each', async (t) => {
   const place = await workplace(t);
   const server = await place.serve(`--seed ${SEED}`);
