@@ -45,6 +45,11 @@ export class PostgresJournal implements Journal {
   #conflicts = 0;
   /** The head of the log is locked for the next batch, until this timer ends. */
   #lock: NodeJS.Timeout | undefined;
+  /**
+   * The head is being locked, perhaps for a batch that has ended meanwhile. Nothing is appended before that is done: a
+   * batch sent behind it without a COMMIT would be told as kept while its transaction is still open.
+   */
+  #locking: Promise<void> | undefined;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
   constructor(link: Link, options: Pick<EngineOptions, 'onFatal' | 'onBatch'>) {
@@ -112,7 +117,10 @@ export class PostgresJournal implements Journal {
       if (inDoubt) await wait(10 + 40 * Math.random());
       let isUnderWay = false;
       try {
-        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#lock && !inDoubt) await this.#lockHead();
+        if (this.#conflicts >= LOCK_AFTER_CONFLICTS && !this.#lock && !inDoubt) {
+          this.#locking ??= this.#lockHead().finally(() => void (this.#locking = undefined));
+        }
+        await this.#locking;
         if (this.#sent !== sent) break;
         const statements = this.#lock ? [sent.statement, { text: COMMIT }] : [sent.statement];
         clearTimeout(this.#lock);

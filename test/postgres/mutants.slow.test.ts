@@ -25,6 +25,11 @@ const MUTANTS: [what: string, test: string, ...edits: Edit[]][] = [
     ['src/postgres/journal.ts', '  this.counts.doubts++;', '  this.#sent = undefined; return sent.resolve([]);'],
   ],
   [
+    'one lock of the head at a time',
+    'postgres/journal: no batch is told as kept',
+    ['src/postgres/journal.ts', 'this.#locking ??= this.#lockHead()', 'await this.#lockHead()'],
+  ],
+  [
     'FOR UPDATE',
     'postgres/limiter: a take waits for one',
     ['src/postgres/sql.ts', 'ORDER BY l.slot FOR UPDATE OF l', 'ORDER BY l.slot'],
