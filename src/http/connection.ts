@@ -79,6 +79,8 @@ export class Connection {
   /** The newest request that was answered before all of it had come. */
   early: { readonly complete: boolean } | undefined;
   readonly openedAt: number;
+  /** True once a request has come. */
+  isUsed = false;
   /** When the newest request was answered, or before that, when the connection was opened. */
   quietSince: number;
   /** True when one of its requests has come with a valid key, within its limits or not. */
@@ -141,6 +143,7 @@ export class Connection {
 
   /** Adds a request. True if it can be begun at once; otherwise it is begun in its turn. */
   addPending(res: Outgoing): boolean {
+    this.isUsed = true;
     this.pending.push(res);
     this.owner.unanswered++;
     res.on('finish', this.#settle);

@@ -53,11 +53,10 @@ export function createServer(options: ServerOptions): Connections {
   server.maxHeadersCount = MAX_PARSED_HEADERS;
   // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // The time of an unused connection is over. After a pause of the process a request that came in that time is still
-  // unread: what has come is read first.
+  // Only the time between two requests ends so.
   server.on('timeout', (socket) => {
     const { bytesRead } = socket;
-    setImmediate(() => void (socket.bytesRead === bytesRead && socket.destroy()));
+    whenRead(() => socket.bytesRead > bytesRead || socket.destroy());
   });
   const onRequest = (req: Incoming, res: Outgoing) => {
     if (req.from.addPending(res)) begin(res);
@@ -70,12 +69,19 @@ export function createServer(options: ServerOptions): Connections {
   server.on('clientError', (error: ParserError, socket: Duplex) => {
     const connection = connectionOf(socket);
     const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;
-    if (error.code === 'ECONNRESET' || isUnused) socket.destroy();
+    if (isUnused) whenRead(() => connection.isUsed || socket.destroy());
+    else if (error.code === 'ECONNRESET') socket.destroy();
     else if (connection.refusal !== 'none') connection.ignorePackets();
     else refuseWhenDue(connection, asApiError(error), refuse);
   });
   return connections;
 }
+
+/**
+ * Calls `end` when all that has come is read. After a pause of the process, a request may still be unread that came
+ * before the time of its connection was over.
+ */
+const whenRead = (end: () => unknown) => void setImmediate(end);
 
 type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
 
