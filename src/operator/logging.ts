@@ -92,22 +92,28 @@ export class Logger implements Log {
   }
 
   #add(level: string, message: string, fields?: Fields): void {
+    this.#put(this.#lineOf(level, message, fields), 1);
+  }
+
+  #lineOf(level: string, message: string, fields?: Fields): string {
     const entry = { time: new Date(this.#clock.wall()).toISOString(), level, message, ...fields };
     // A key must never be read in a log, not even one that the operator put into a name.
-    this.#put(`${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`, 1);
+    return `${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`;
   }
 
   #put(text: string, lines: number): void {
-    if (this.#out.writableLength + text.length > MAX_BUFFER_BYTES) {
+    const fits = (one: string) => this.#out.writableLength + one.length <= MAX_BUFFER_BYTES;
+    const [dropped, why] = [this.#dropped, 'log lines were dropped: the reader of the log is too slow'];
+    // Both are written or neither: else the count would be lost.
+    const all = dropped > 0 && fits(text) ? this.#lineOf('warn', why, { dropped }) + text : text;
+    if (!fits(all)) {
       this.#dropped += lines;
       return;
     }
+    this.#dropped = 0;
     this.#out.cork(); // so that the lines of one turn leave in one write
     setImmediate(() => this.#out.uncork());
-    const dropped = this.#dropped;
-    this.#dropped = 0;
-    if (dropped > 0) this.#add('warn', 'log lines were dropped: the reader of the log is too slow', { dropped });
-    this.#out.write(text);
+    this.#out.write(all);
   }
 }
 

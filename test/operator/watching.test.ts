@@ -131,6 +131,25 @@ test('what does not fit is dropped and counted, in order, the newest dropped', a
   assert.equal(lines.at(-1)!.message, 'last');
 });
 
+test('of all lines each is written or counted as dropped, also where the count finds no room beside a line', async () => {
+  for (let room = 40; room <= 1_000; room += 40) {
+    const { writes, log, take } = logging();
+    log.info('first');
+    await turn();
+    log.info('x'.repeat(room));
+    for (let i = 0; i < 1_100; i++) log.info('x'.repeat(1_000));
+    log.info('short');
+    await take();
+    await take();
+    log.info('last');
+    await turn();
+    const lines = linesOf(writes.join(''));
+    const counts = lines.flatMap(({ dropped }) => (dropped as number | undefined) ?? []);
+    const told = lines.length - counts.length + counts.reduce((sum, one) => sum + one, 0);
+    assert.equal(told, 1 + 1 + 1_100 + 2, `${room}: ${counts}`);
+  }
+});
+
 test('the access log has a line a request, with what is needed to find it again', async (t) => {
   const { serve } = await workplace(t);
   const server = await serve('--first-key free --access-log --trust-proxy 1');
