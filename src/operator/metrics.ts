@@ -52,7 +52,8 @@ export class Metrics {
 
   /** Connections and shared allowances are counted by the service itself: they are read from there. */
   figures({ connections, gate }: Pick<App, 'connections' | 'gate'>): Figures {
-    const loopDelay = this.#loop.max / 1e9;
+    // Node counts the time between two of its looks: the delay is what is beyond the wait from one to the next.
+    const loopDelay = Math.max(0, this.#loop.max / 1e6 - EVENT_LOOP_RESOLUTION_MS) / 1_000;
     this.#loop.reset();
     const { refused, open } = connections;
     const own = { routes: this.#routes, batches: this.#batches, loopDelay };

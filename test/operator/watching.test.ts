@@ -271,6 +271,12 @@ test('a delay of the event loop is told once', async () => {
   await looked();
   assert.ok(delay() > 0.02);
   assert.ok(delay() < 0.02);
+  let least = Number.POSITIVE_INFINITY;
+  for (let tries = 0; tries < 200 && least > 0.005; tries++) {
+    await looked();
+    least = Math.min(least, delay() || least); // 0: nothing was seen
+  }
+  assert.ok(least <= 0.005, `a loop that nothing holds up is told as ${least} s late`);
 });
 
 test('the metrics are the sum of all threads; of their delays the worst', () => {
