@@ -11,7 +11,6 @@ import type { KeyState } from './histories.ts';
 import { mark, nextPage, pageOf, type RequestRecord, shownTarget } from './request-record.ts';
 
 const NOTHING_SENT: readonly (string | null)[] = ['drop_before', 'drop_after', 'hang'];
-const NEVER_ARRIVES = [...NOTHING_SENT, 'truncate'];
 const WAITS: readonly (string | undefined)[] = ['delay', 'hang'];
 const PROXIES = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
@@ -125,7 +124,8 @@ export class Recorder {
     // Known from the head on: a client may ask for the next page while the body is still under way.
     if (page !== undefined && one.status !== null) underWay.state.history.links.add(page);
     const end = (isLost: boolean) => this.#end(exchange, isLost);
-    if (NEVER_ARRIVES.includes(fault)) req.from.socket.once('finish', () => end(true));
+    const isCut = fault === 'truncate' && reply.body !== '' && req.method !== 'HEAD';
+    if (isCut || NOTHING_SENT.includes(fault)) req.from.socket.once('finish', () => end(true));
     else res.once('finish', () => end(false));
     if (res.closed || req.destroyed) end(true);
     else for (const either of [req, res]) either.once('close', () => end(true)); // a waiting reply does not close

@@ -58,10 +58,13 @@ function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string 
   return req.method === 'HEAD' ? '' : reply.body;
 }
 
+/** A reply without a body, such as a 304 or one to a HEAD, arrives whole; then the connection ends. */
 function truncate(exchange: Exchange, reply: Reply, headers: string[]): void {
+  const { req, res } = exchange;
   const body = begin(exchange, reply, headers);
-  exchange.req.from.endGently();
-  exchange.res.write(body.slice(0, body.length / 2), 'latin1', () => end(exchange));
+  req.from.endGently();
+  if (body === '') res.end(() => end(exchange));
+  else res.write(body.slice(0, body.length / 2), 'latin1', () => end(exchange));
 }
 
 function drip(exchange: Exchange, reply: Reply, headers: string[], ms: number): void {
