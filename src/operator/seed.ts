@@ -8,11 +8,14 @@ import { DONE_BEFORE } from './keys.ts';
 
 const MAX_SEED_BYTES = 1_048_576;
 
-/** Only into a store in which no animal, order or category ever was; else the seed is not even read. */
-export async function seedStore(store: Store, file: string): Promise<void> {
+/**
+ * Only into a store in which no animal, order or category ever was; else the seed is not even read. `content`: that of
+ * the file, if it was read before: a pipe can be read once.
+ */
+export async function seedStore(store: Store, file: string, content?: Content): Promise<void> {
   const { pets, orders, categories } = store.read.counts();
   if (pets + orders + categories > 0) return;
-  const fill = { op: 'fill' as const, at: store.unix(), ...(await seedOf(file)) };
+  const fill = { op: 'fill' as const, at: store.unix(), ...(content ?? (await seedOf(file))) };
   await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE)); // lost by a repair: ids were given
 }
 

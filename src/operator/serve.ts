@@ -9,6 +9,7 @@ import { BoundError } from '../store/bounds.ts';
 import { columnsOf } from '../store/changes.ts';
 import type { Team } from '../threads/team.ts';
 import { openAdmin } from './admin.ts';
+import type { Content } from './animals.ts';
 import { type Given, mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { addPages } from './console-and-document.ts';
@@ -107,8 +108,9 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
-    if (seed !== undefined) await seedStore(store, seed);
-    const lab = settings.lab ? await openLab(engine, seed) : undefined;
+    const content = settings.lab ? await contentAtReset(seed) : undefined;
+    if (seed !== undefined) await seedStore(store, seed, content);
+    const lab = content && (await openLab(engine, content));
     const context = { engine, clock, environment, lab };
     const figures = metrics && (async () => [metrics.figures(app), ...((await team?.figures()) ?? [])]);
     const scraped = figures && (await openMetrics(settings.metrics!, { engine, log, figures }));
@@ -146,10 +148,14 @@ async function openTeam(options: ConstructorParameters<typeof Team>[0]): Promise
 }
 
 /** Imported only here: a service without the lab has none of its code in memory. */
-async function openLab(engine: Engine, seed: string | undefined): Promise<Lab> {
+async function openLab(engine: Engine, content: Content): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
-  const content = seed === undefined ? { categories: [], pets: columnsOf([]) } : await seedOf(seed);
   return new Lab(engine, clock, content, VERSION);
+}
+
+/** The content of a lab's store after its reset. */
+async function contentAtReset(seed: string | undefined): Promise<Content> {
+  return seed === undefined ? { categories: [], pets: columnsOf([]) } : seedOf(seed);
 }
 
 /** A store at its bound is served all the same. */

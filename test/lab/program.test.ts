@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { workplace } from '../operator/workplace.ts';
 import { command, program, standingStillUntil, temporary } from '../program.ts';
 import { serveLab } from './clients.ts';
 
@@ -120,4 +121,17 @@ test('petstore grade waits for no POST that was told to wait longer than two min
   const { exit, stderr } = await program(['grade', 'k1', '--data', data]);
   assert.match(stderr, /^a POST that failed may still come again within \d{3} s: this grade does not wait for it\n/);
   assert.equal(exit, 5);
+});
+
+test('the seed of a lab is read once, so that it may be a pipe', async (t) => {
+  const { serve } = await workplace(t);
+  const seed = '{"pets":[{"name":"Rex","categoryId":1}]}';
+  const before = ['bash', '-c', `exec "$@" < <(echo '${seed}')`, 'bash'];
+  const lab = '--lab --environment staging --first-key business';
+  const server = await serve(`${lab} --seed /dev/stdin`, { before });
+  const headers = { authorization: `Bearer ${server.key}` };
+  const list = async () => JSON.parse(await (await fetch(`${server.url}/pets`, { headers })).text()).length;
+  assert.equal(await list(), 1);
+  const reset = await fetch(new URL('/lab/reset', server.url), { method: 'POST', headers });
+  assert.deepEqual([reset.status, await list()], [204, 1]);
 });
