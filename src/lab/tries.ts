@@ -1,9 +1,10 @@
 /** Repeated requests in a history, and the time that their client waited before each. */
 import type { RequestRecord } from './request-record.ts';
+import { wasUnderWay } from './waiting.ts';
 
 interface Try {
   one: RequestRecord;
-  /** The request id of the try before; null if it is the first, or if the one before went well. */
+  /** The request id of the latest try that had ended when this one came; null if there is none, or if it went well. */
   again: string | null;
   /** Milliseconds from the end of that try to this one, on the key's own clock. */
   waited: number | null;
@@ -11,10 +12,9 @@ interface Try {
 
 /** Takes and returns the requests in order of arrival. */
 export function triesOf(requests: readonly RequestRecord[]): Try[] {
-  const latest = new Map<string, RequestRecord>();
-  return requests.map((one) => {
-    const before = latest.get(one.same);
-    latest.set(one.same, one);
+  return requests.map((one, place) => {
+    const isBefore = (other: RequestRecord) => other.endedAt <= one.at && !wasUnderWay(one, other);
+    const before = requests.findLast((other, at) => at < place && other.same === one.same && isBefore(other));
     if (before === undefined || !(before.isLost || before.status === null || before.status >= 400)) {
       return { one, again: null, waited: null };
     }

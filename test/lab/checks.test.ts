@@ -6,6 +6,7 @@ import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
 import { KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/histories.ts';
 import { junitOf } from '../../src/lab/junit.ts';
 import type { RequestRecord } from '../../src/lab/request-record.ts';
+import { triesOf } from '../../src/lab/tries.ts';
 
 /** A request, of which a test says only what matters. */
 interface Told extends Partial<Omit<RequestRecord, 'at' | 'endedAt'>> {
@@ -507,6 +508,19 @@ for (const { id } of CHECKS) {
     }
   });
 }
+
+test('a request that was sent beside another is no try of it: only after its end its client can have waited', () => {
+  const failed = { same: 'same', status: 503 };
+  const rows = [
+    get(0, { ...failed, took: 100 }),
+    get(0.05, { ...failed, took: 10 }),
+    get(0.08, failed),
+    get(1, failed),
+  ];
+  const [first, second, third, fourth] = triesOf(history(...rows));
+  assert.deepEqual([first.again, second.again, second.waited], [null, null, null]);
+  assert.deepEqual([third.again, third.waited, fourth.again, fourth.waited], ['r1', 20, 'r2', 919]);
+});
 
 test('a request of a flood is judged in a time that grows with the record, not with its square', () => {
   const same = (i: number) => ({ same: 'same', connection: i, connectedAt: 0, opens: false });
