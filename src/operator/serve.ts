@@ -69,7 +69,7 @@ export async function serve(settings: ServeSettings, calls: Calls, steps: FirstS
     log.info('stopped');
   } catch (error) {
     const known = asCommandError(error, shownPlace(settings));
-    log.error(known?.message ?? 'a bug ended the start', known ? undefined : { error });
+    log.error(known?.message ?? BUG, known ? undefined : { error });
     await end(known?.exit ?? EXIT.failed);
   }
   await log.close();
