@@ -18,9 +18,13 @@ const LAG_MAX_MS = 1_000;
 const markIn = (dir: string) => JSON.parse(readFileSync(join(dir, 'LOCK'), 'utf8'));
 const lengthOf = (dir: string) => statSync(join(dir, FILE)).size;
 
-function overwrite(path: string, from: number, byte: () => number): void {
+/** Each byte from there on becomes what `byte` makes of it. */
+function overwrite(path: string, from: number, byte: (before: number) => number): void {
   const bytes = readFileSync(path);
-  writeFileSync(path, Buffer.concat([bytes.subarray(0, from), Buffer.from(bytes.subarray(from).map(byte))]));
+  writeFileSync(
+    path,
+    Buffer.concat([bytes.subarray(0, from), Buffer.from(bytes.subarray(from).map((one) => byte(one)))]),
+  );
 }
 
 test('a closed store whose end reads as zeros or noise, or is cut off, is damaged: no revoked key comes back', async (t) => {
@@ -33,7 +37,8 @@ test('a closed store whose end reads as zeros or noise, or is cut off, is damage
   for (const from of [before, closing, whole.length - 1]) {
     for (const [what, change] of [
       ['zeros', () => overwrite(at(`data/${FILE}`), from, () => 0)],
-      ['noise', () => overwrite(at(`data/${FILE}`), from, () => Math.floor(256 * Math.random()))],
+      // No byte stays as it was: of one alone, noise of any kind would leave the file whole once in 256 times.
+      ['noise', () => overwrite(at(`data/${FILE}`), from, (before) => before ^ (1 + Math.floor(255 * Math.random())))],
       ['cut', () => truncateSync(at(`data/${FILE}`), from)],
       ['zeros behind', () => writeFileSync(at(`data/${FILE}`), Buffer.concat([whole, Buffer.alloc(700)]))],
     ] as const) {
