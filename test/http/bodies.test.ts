@@ -288,8 +288,8 @@ test('endless bodies, with a key and without: memory and time are bounded, other
     floods(t, server, { head, requests: [ONE_BYTE], connections: 60, reads: true }),
   );
   await Promise.all(all);
-  const [slowestMs] = await server.healthMs(3_000);
-  assert.ok(slowestMs < 30_000, `/healthz after ${slowestMs} ms`); // the strict figures are in bodies.quiet.test.ts
+  const [most] = await server.healthCpuMs(3_000);
+  assert.ok(most < 5_000, `/healthz after ${most} ms of the processor`); // the strict figures are in bodies.quiet.test.ts
   assert.ok(server.grownMB() < 200, `+${server.grownMB()} MB`);
   const stopping = await stoppingMs(server);
   assert.ok(stopping < 60_000, `stopped after ${stopping} ms`);

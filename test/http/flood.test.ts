@@ -19,6 +19,8 @@ import { CHUNK_BYTES, FLOODED, floods, NO_PROC, startFlooded, stoppingMs } from 
 const MAX_UNANSWERED = 24;
 /** The service itself gives up waiting after 10 s; the rest is for a machine that is busy with other things. */
 const MAX_STOP_MS = 60_000;
+/** From Node 26 on it takes some 3 s: the rest of what has come is still parsed when a flood is noticed. */
+const MAX_WAIT_CPU_MS = 12_000;
 const UNREAD_REPLY_MS = 30_000;
 const LOOK_EVERY_MS = 2_000;
 const UNREAD_MS = 200;
@@ -212,8 +214,8 @@ test('floods of every kind: others are served, memory is bounded, and SIGTERM en
     floods(t, server, { requests: Object.values(flooded), connections: 60, reads: true }),
     floods(t, server, { requests: [flooded.pages], connections: 900, reads: false }),
   ]);
-  const [slowestMs] = await server.healthMs(1_500);
-  assert.ok(slowestMs < 30_000, `/healthz after ${slowestMs} ms`); // the strict figures are in flood.quiet.test.ts
+  const [most] = await server.healthCpuMs(1_500);
+  assert.ok(most < MAX_WAIT_CPU_MS, `/healthz after ${most} ms of the processor`); // the strict figures are in flood.quiet.test.ts
   const grownMB = server.grownMB();
   assert.ok(grownMB < 200, `+${grownMB} MB`);
   const stopping = await stoppingMs(server);
