@@ -4,7 +4,7 @@ import { getEventListeners, once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import test from 'node:test';
 import { inspect } from 'node:util';
-import { PetstoreClient } from '../../src/client/client.ts';
+import { type Fetch, PetstoreClient } from '../../src/client/client.ts';
 import { MAX_REPLY_BYTES } from '../../src/client/exchange.ts';
 import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
 import { all, type Fault, failure, harness, html, inTurn, json, KEY, newPet, REX, refusal, until } from './front.ts';
@@ -262,10 +262,12 @@ test('one signal serves a hundred calls without a warning, and nothing stays in 
 });
 
 test('a silent try is repeated, by real timers', async (t) => {
-  const fault = () => (front.asked.length === 1 ? never() : made);
-  const { client, front } = await harness(t, fault, { timeoutMs: 600 });
+  let tries = 0;
+  // The second is answered within this process, before any timer: a machine that is busy does not make that one silent too.
+  const own: Fetch = async (url, init) => (++tries === 1 ? fetch(url, init) : new Response(made.body, made));
+  const { client } = await harness(t, never, { timeoutMs: 600, fetch: own });
   assert.deepEqual(await client.createPet(newPet), REX);
-  assert.equal(front.asked.length, 2);
+  assert.equal(tries, 2);
 });
 
 test('a signal, or close, ends what is under way, what waits for its time or turn, and what comes after', async (t) => {
