@@ -2,7 +2,7 @@
 import { get } from 'node:http';
 import { command } from './command.ts';
 import { integer, option, SERVE_OPTIONS } from './options.ts';
-import { reachable } from './sockets.ts';
+import { reachable, reachableHost } from './sockets.ts';
 
 const MAX_ANSWER_MS = 2_500;
 
@@ -16,7 +16,7 @@ export const READY = command({
   },
   run: async ({ host, port }): Promise<object> => {
     const at = `http://${reachable(host, port)}/readyz`;
-    const status = await statusOf(at).catch(({ code, message }: NodeJS.ErrnoException) => {
+    const status = await statusOf(reachableHost(host), port).catch(({ code, message }: NodeJS.ErrnoException) => {
       if (code !== 'ECONNREFUSED') return message;
       throw new Error(`cannot reach ${at}: connection refused`);
     });
@@ -25,10 +25,13 @@ export const READY = command({
   },
 });
 
-function statusOf(url: string): Promise<number | undefined> {
+/** Not by a URL, nor with such a `Host`: neither can name the interface of an address (`fe80::1%eth0`). */
+function statusOf(host: string, port: number): Promise<number | undefined> {
+  const headers = { Host: reachable(host.replace(/%.*$/, ''), port) };
+  const asked = { host, port, path: '/readyz', headers, agent: false, timeout: MAX_ANSWER_MS };
   return new Promise((resolve, reject) => {
     const late = () => req.destroy(new Error('no answer in time'));
-    const req = get(url, { agent: false, timeout: MAX_ANSWER_MS }, (res) => resolve(res.resume().statusCode));
+    const req = get(asked, (res) => resolve(res.resume().statusCode));
     req.on('timeout', late).on('error', reject);
   });
 }

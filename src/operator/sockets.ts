@@ -30,10 +30,11 @@ export function originOf(server: Pick<Server, 'address'>): string {
   return `http://${reachable(address, port)}`;
 }
 
+export const reachable = (address: string, port: number): string => hostAndPort(reachableHost(address), port);
+
 /** The wildcard addresses are none to connect to: loopback stands in for them. */
-export function reachable(address: string, port: number): string {
-  const host = /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
-  return hostAndPort(host, port);
+export function reachableHost(address: string): string {
+  return /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
 }
 
 /** The address for other threads to listen on. If the host is a name, it is the address that was found for it. */

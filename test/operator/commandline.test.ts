@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
@@ -221,6 +222,15 @@ test('ready asks the service where its variables say, and tells what is wrong', 
   t.after(() => silent.close());
   const late = await run(`ready --port ${port}`);
   assert.deepEqual([late.exit, late.stderr], [1, `${where} is not ready: no answer in time\n`]);
+});
+
+test('ready asks at an address that names its interface, which no URL can', async (t) => {
+  const { run, serve } = await workplace(t);
+  const loopback = Object.entries(networkInterfaces()).find(([, all]) => all?.some(({ address }) => address === '::1'));
+  const host = `::1%${loopback![0]}`;
+  const { port } = new URL((await serve(`--host ${host}`)).url);
+  const { exit, stdout, stderr } = await run(`ready --host ${host} --port ${port}`);
+  assert.deepEqual([exit, stdout, stderr], [0, `ready  http://[${host}]:${port}/readyz\n`, '']);
 });
 
 test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {
