@@ -8,7 +8,7 @@ import { CommandError, EXIT } from './exit.ts';
 
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
-/** Of what is under way, beside the bar; on a narrower terminal there is no bar. */
+/** The least room for the name of the work beside its bar; on a narrower terminal there is no bar. */
 const MIN_WHAT_CHARS = 16;
 const DEFAULT_COLUMNS = 80;
 const MIN_MOMENT_CHARS = '2026-01-31T12:00:00.0Z'.length;
@@ -40,7 +40,7 @@ export function isDiscarded(): boolean {
   return fstatSync(process.stdout.fd).rdev === statSync(devNull).rdev;
 }
 
-/** The same for stderr. A reader of messages that goes away does not stop the command. */
+/** Writes to stderr. A reader of messages that goes away does not stop the command. */
 export function told(text: string): Promise<void> {
   return new Promise((resolve) => process.stderr.write(visible(text), () => resolve()));
 }
@@ -133,9 +133,10 @@ function progressLine(what: string, share: number): string {
 export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
   let drawnAt = 0;
   const at: Progress = (done, total) => {
-    if (process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
+    const isUnknown = total === 0; // a pipe has no size
+    if (isUnknown || process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
     drawnAt = performance.now();
-    process.stderr.write(`\r${progressLine(visibleInLine(what), Math.min(1, done / Math.max(1, total)))}\x1b[K`);
+    process.stderr.write(`\r${progressLine(visibleInLine(what), Math.min(1, done / total))}\x1b[K`);
   };
   return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));
 }

@@ -66,4 +66,7 @@ test('a line of progress is never as wide as the terminal, and has a bar where t
   assert.equal(await line('import', 0.5, 80), 'import [############............] 50 %');
   assert.match(await line(long, 0.5, 80), /^checking .*… \[#{12}\.{12}\] 50 %$/);
   assert.match(await line(long, 1, 40), /^checking .*… 100 %$/);
+  write.mock.resetCalls();
+  await withProgress('checking -', async (at) => at(65_536, 0));
+  assert.equal(write.mock.callCount(), 0, 'of a pipe nobody knows how much is to come');
 });
