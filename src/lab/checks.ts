@@ -52,7 +52,7 @@ export const CHECKS: readonly Check[] = [
   { id: 'finished', weight: 15, cap: 'C', rules: [
       { settle: asking.judgeFinished, share: 0.2, revises: true,
         judged: 'POSTs that met a 429, a 5xx or a lost reply', bad: 'never came again until they were answered' }],
-    toSee: 'send POSTs, and those that fail again until they are answered' },
+    toSee: 'send POSTs, and repeat each that fails until it is answered' },
   { id: 'backoff', weight: 10, rules: [
       { judge: waiting.judgeWaits, share: 0.5,
         judged: 'waits in rows of three failures or more without a time told', bad: 'were under 50 ms' },

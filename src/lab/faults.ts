@@ -1,4 +1,4 @@
-/** The faults of one key: a list in order of arrival, of which each request uses up at most one, once. */
+/** The faults of one key, in the order in which they were armed. A request meets one of them at most. */
 import { randomInt } from 'node:crypto';
 import { ApiError } from '../http/errors.ts';
 import { Members } from '../json/members.ts';

@@ -41,7 +41,7 @@ interface Tally {
   requestIds: string[];
 }
 
-/** The counts of all rules for one key. Each rule judges a request once. */
+/** The counts of all rules for one key. A rule has one judgement on a request, which a later one may replace. */
 export class Tallies {
   readonly #tallies = new Map<Rule, Tally>();
 

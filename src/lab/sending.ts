@@ -23,7 +23,7 @@ export function senderOf({ kind, ms = 0 }: Fault): NonNullable<Exchange['fault']
   return send && ((exchange, reply, headers) => send(exchange, reply, headers, ms));
 }
 
-/** The `code` of a status; the statuses of gateways alone, 502 and 504, have that of a 503. */
+/** The `code` of a status. 502 and 504, which gateways alone send, get that of a 503. */
 const CODES: Record<number, ErrorCode> = { 429: 'rate_limited', 500: 'internal_error' };
 
 /** The reply of a fault in whose place nothing is done. */

@@ -33,7 +33,7 @@ const isMeant = (newest: RequestRecord, { status, operation }: RequestRecord) =>
 
 /**
  * Whether a request was on its way before the other was answered, so that it is no try of it: it is the first on a
- * connection that was opened for it before. Also where it came later: its connection was read after that of the other.
+ * connection that was opened for it before. Its bytes may have been read later, behind those of other connections.
  */
 export const wasUnderWay = ({ opens, connectedAt, at }: RequestRecord, { endedAt }: RequestRecord): boolean =>
   opens && connectedAt <= endedAt && at - connectedAt <= OPENED_FOR_MS;

@@ -45,7 +45,7 @@ function detailsOfLook(context: Context, key: ApiKey, { verdict, minute, day, st
     environment,
     createdAt,
     revokedAt,
-    /** The value of X-RateLimit-Remaining: 0 during a ban. */
+    /** The value of X-RateLimit-Remaining, 0 during a ban; 0 of a revoked key. */
     remaining: isActive && verdict !== 'banned' ? Math.min(minute.remaining, day.remaining) : 0,
     minute: windowOf(minute),
     day: windowOf(day),

@@ -15,8 +15,8 @@ const MAX_BUFFER_BYTES = 1_048_576;
 const MAX_LAST_LINES_MS = 250;
 const STDERR = 2;
 /**
- * Anybody can send requests without a key, and a key any number that get a 429, also while it is banned: so many a
- * second of a key, and without one, are logged one by one, the others as a sum.
+ * Anybody can send requests without a key, and who has one any number that get a 429, also during a ban. So many a
+ * second without a key, and so many of each key, have a line of their own; the others are summed up.
  */
 const MAX_UNSPENT_LINES_PER_SECOND = 100;
 const MAX_TARGET_CHARS = 512;
