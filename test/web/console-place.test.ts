@@ -167,6 +167,11 @@ describe('the place of who uses the console', { skip }, () => {
     await ask(key, 'POST /lab/faults', { kind: 'delay' });
     await press(/^Remove fault/, '#lab');
     await ui.see(part('Faults'), 'No faults wait');
+    await ui.view('Reference');
+    const described = ui.at('#operation-describeLab');
+    await described.locator('summary').click();
+    await press('Send', '#operation-describeLab');
+    await ui.see(described.locator('.reply'), /^HTTP\/1\.1 200 /);
     await ui.useKey(live.key);
     await ui.at('#banner').waitFor({ state: 'hidden' });
   });

@@ -216,6 +216,19 @@ describe('the console', { skip }, () => {
     await ui.see(card('updateOrder').locator('.reply'), '"status": "cancelled"');
   });
 
+  it('shows a request that was sent without a key as one without', async () => {
+    const ui = await live.open();
+    await ui.go('reference/listPets');
+    await ui.press('Send', '#operation-listPets');
+    await ui.see('#operation-listPets .reply', /^HTTP\/1\.1 401 /);
+    const sent = ui.exchanges().first();
+    await sent.locator('summary').click();
+    await ui.see(sent.getByLabel('Request', { exact: true }), /^GET \/v1\/pets\S* HTTP\/1\.1$/);
+    const line = (await sent.getByLabel('As a curl line').textContent()) ?? '';
+    assert.match(shell(`${line} -sS`, {}), /^HTTP\/1\.1 401 [\s\S]*"missing_api_key"/);
+    await ui.close();
+  });
+
   it('lets nothing run that is not its own', async () => {
     const refused = (await page.evaluate(TRESPASS)) as string[];
     assert.equal(refused[0], 'stopped');

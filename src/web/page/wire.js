@@ -63,26 +63,29 @@ export function setSilence(isSilent) {
   tell('silence');
 }
 
+/** The lab can end a wait, and has a limit of its own. */
+const isOfLab = (path) => /^\/lab(?:[/?]|$)/.test(path);
+
 /**
- * Sends a request. During a wait it sends nothing and returns undefined, except to the lab, which can end the wait and
- * has a limit of its own. Returns `status` (0 without a reply), `text` and its `value`, `message` (the error, or empty),
- * `next` (the path of the next page), and the `exchange`. `again`: asks with the ETag of the cached reply, whose text
- * is returned for a 304. `isQuiet`: the request is not listed under “Requests”.
+ * Sends a request. During a wait it sends nothing and returns undefined, except to the lab. Returns `status` (0 without
+ * a reply), `text` and its `value`, `message` (the error, or empty), `next` (the path of the next page), and the
+ * `exchange`. `again`: asks with the ETag of the cached reply, whose text is returned for a 304. `isQuiet`: the request is not listed under “Requests”.
  */
 export async function call(method, path, { body, headers = {}, again = false, isQuiet = false } = {}) {
-  if (wire.wait !== undefined && !path.startsWith('/lab/')) return undefined;
+  if (wire.wait !== undefined && !isOfLab(path)) return undefined;
   const known = again ? cached.get(path) : undefined;
   const sent = {
     ...(body !== undefined && { 'Content-Type': 'application/json' }),
     ...(known && { 'If-None-Match': known.tag }),
     ...headers,
   };
-  const exchange = { method, path, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const usedKey = wire.key;
+  const hasKey = usedKey !== '';
+  const exchange = { method, path, hasKey, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const begun = performance.now();
   let failure = 'Not sent'; // until the headers have proved valid
   try {
-    const all = new Headers({ ...(usedKey !== '' && { Authorization: `Bearer ${usedKey}` }), ...sent });
+    const all = new Headers({ ...(hasKey && { Authorization: `Bearer ${usedKey}` }), ...sent });
     const init = { method, body, headers: all, cache: 'no-store', redirect: 'error', credentials: 'omit' };
     failure = 'No reply from the service';
     const reply = await fetch(path, init);
@@ -98,7 +101,7 @@ export async function call(method, path, { body, headers = {}, again = false, is
   if (again && usedKey === wire.key) keep(path, result);
   setSilence(exchange.status === 0 && failure !== 'Not sent');
   if (usedKey === wire.key && !isQuiet) learn(result);
-  if (usedKey === wire.key && path.startsWith('/lab/')) learnOfLab(result);
+  if (usedKey === wire.key && isOfLab(path)) learnOfLab(result);
   return result;
 }
 
@@ -177,9 +180,9 @@ export function secondsLeft(of) {
   return Math.max(0, Math.ceil((of.endsAt - Date.now()) / 1000));
 }
 
-/** The headers of a request as shown; with the key only if `showKey`. */
-export function requestHeaders({ sent }, showKey) {
-  return { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}`, ...sent };
+/** The headers of a request as shown; its key only if `showKey`. */
+export function requestHeaders({ hasKey, sent }, showKey) {
+  return { ...(hasKey && { Authorization: `Bearer ${showKey ? wire.key : KEY_VARIABLE}` }), ...sent };
 }
 
 /** The request as a line for the shell. Without `showKey` it takes the key from a variable of the shell. */
