@@ -176,6 +176,15 @@ describe('the place of who uses the console', { skip }, () => {
     await ui.at('#banner').waitFor({ state: 'hidden' });
   });
 
+  it('shows the animals where the address names no view', async () => {
+    await ui.view('Orders');
+    for (const name of ['nothing', 'toString']) {
+      await ui.go(name);
+      await ui.at('#animals').waitFor();
+      await ui.view('Orders');
+    }
+  });
+
   it('keeps a sentence in its order around any name', async () => {
     await ui.view('Animals');
     const form = page.getByRole('form', { name: 'Add an animal' });

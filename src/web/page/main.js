@@ -16,9 +16,12 @@ const views = { animals: animalsView, orders: ordersView, categories: categories
 if (document.body.dataset.lab === 'true') views.lab = labView;
 const lists = [animalsView.list, ordersView.list, categoriesView.list];
 
+/** The name of the view that the address names, or else of the first one. */
+const shownView = () => (Object.hasOwn(views, place().view) ? place().view : 'animals');
+
 /** Shows the view that the address names, and reads its list if it is not there already. */
 async function show() {
-  const name = place().view in views ? place().view : 'animals';
+  const name = shownView();
   const welcome = wire.key === '' && name !== 'reference';
   byId('welcome').hidden = !welcome;
   for (const one of Object.keys(views)) {
@@ -69,7 +72,7 @@ ignoreHeldKeys();
 bus.addEventListener('start', start);
 bus.addEventListener('reset', forget); // the number of an order that it remembers may be that of another one now
 bus.addEventListener('again', () => {
-  const view = views[place().view] ?? views.animals;
+  const view = views[shownView()];
   if (view.list === undefined) view.show();
   else view.list.load();
 });
