@@ -39,7 +39,7 @@ export class PostgresLimiter implements Limiter {
   readonly #options: PostgresLimiterOptions;
   readonly #banAfter: number;
   #waiting: Ask[] = [];
-  /** Of those who ask for no tokens, and may be strangers: one place among those who wait is all of theirs. */
+  /** The one ask, among those that wait, of all who want no token: strangers may be among them, and take one place. */
   #fence: Promise<void> | undefined;
   /** The requests in flight; undefined: no statement is being sent. */
   #sent: Ask[] | undefined;

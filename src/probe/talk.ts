@@ -6,7 +6,7 @@ import { isInterim, type Message, methodOf, readMessages, shown, statusOf } from
 
 /** The longest wait for a connection or a reply, unless a case sets another. */
 const WAIT_MS = 3_000;
-/** Ten times the longest reply of a case. It bounds the work, because each part is parsed with all those before it. */
+/** Many times the longest reply of a case. It bounds the work, because each part is parsed with all those before it. */
 const MAX_REPLY_BYTES = 256 * 1024;
 
 export interface Address {
