@@ -25,7 +25,7 @@ export interface RequestRecord {
   connectedAt: number;
   /** The state of that connection now: the idle ms after which it ended, if it has; whether its client pipelines. */
   line: { endedAfterMs?: number; isPipelined?: boolean };
-  /** Whether no request with a valid key came on that connection before: of this key or another, also one for the lab. */
+  /** Whether no request with a valid key came on that connection before, of this key or another, or for the lab. */
   opens: boolean;
   /** A mark of its method, target and body: equal if the same request is sent again. */
   same: string;

@@ -9,7 +9,7 @@ import { PROGRAM } from './version.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;
 
-/** Ends the program with a message for the operator and an exit status, without a stack. A plain Error ends it with 1. */
+/** Ends the program with a message for the operator and an exit status, no stack. A plain Error ends it with 1. */
 export class CommandError extends Error {
   readonly exit: number;
 
