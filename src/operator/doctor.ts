@@ -162,7 +162,8 @@ function encryption({ host, environment, baseUrl, stagingBaseUrl }: Settings): F
 }
 
 function figures(host: string | undefined): Found {
-  if (host === undefined || isLoopback(host)) return ['ok', 'only this machine reaches them'];
+  if (host === undefined) return ['ok', 'none are served'];
+  if (isLoopback(host)) return ['ok', 'only this machine reaches them'];
   return ['note', `anybody who reaches ${host} reads them: they are not for the public`];
 }
 

@@ -28,6 +28,7 @@ test('a fresh set-up has nothing wrong, and nothing is made by looking', async (
   for (const what of ['owner and modes', 'free disk', 'clock', 'proxies', 'TLS', 'metrics', 'core dumps']) {
     assert.match(told(what), /^ok: /, what);
   }
+  assert.equal(told('metrics'), 'ok: none are served');
   await assert.rejects(work.stored(), { code: 'ENOENT' });
   assert.match(await work.done('doctor'), /^WHAT +VERDICT +WHY\nowner and modes +ok /);
 });
