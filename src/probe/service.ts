@@ -29,8 +29,18 @@ async function ask(url: string, key: string, method: string, path: string, lines
   talk.close();
   const [reply] = talk.finals;
   if (reply === undefined) throw new Error(unreachable(url, talk));
+  const sentTo = new URL(`${address.prefix}${path}`, url);
   const json = /^\s*[[{]/.test(reply.body) ? parsed(reply.body) : undefined;
-  return { status: statusOf(reply), reply, json, of: (name: string) => headerOf(reply, name) };
+  const followed = (link: string) => pathOf(link, sentTo, address.prefix);
+  return { status: statusOf(reply), reply, json, of: (name: string) => headerOf(reply, name), followed };
+}
+
+/** The path to which a link of a reply leads, as `ask` takes it; undefined if it leads to another place. */
+function pathOf(link: string, sentTo: URL, prefix: string): string | undefined {
+  if (!URL.canParse(link, sentTo.href)) return undefined;
+  const { origin, pathname, search } = new URL(link, sentTo);
+  const isBelow = origin === sentTo.origin && pathname.startsWith(`${prefix}/`);
+  return isBelow ? pathname.slice(prefix.length) + search : undefined;
 }
 
 const parsed = (text: string) => {
@@ -83,8 +93,9 @@ const CHECKS = [
     const first = await ask('POST', '/v1/pets', lines, pet('1'));
     const second = await ask('POST', '/v1/pets', lines, pet('1'));
     if (first.status !== 201) return `a POST with an Idempotency-Key is answered ${first.status}`;
-    if (!/\/v1\/pets\/\d+$/.test(first.of('location') ?? ''))
-      return `Location is ${shown(first.of('location') ?? 'gone')}`;
+    const location = first.of('location');
+    if (!/^\/v1\/pets\/\d+$/.test(first.followed(location ?? '') ?? ''))
+      return `Location is ${shown(location ?? 'gone')}`;
     if (second.reply.body !== first.reply.body) return 'the same POST made another animal';
     return second.of('idempotent-replayed') === 'true' ? undefined : 'the replay is not flagged';
   }),
@@ -96,8 +107,9 @@ const CHECKS = [
     const first = await ask('GET', LIST);
     const next = linkOf(first.of('link'), 'next');
     if (next === undefined) return 'Link did not come';
-    if (!next.startsWith('/')) return `Link leads to ${shown(next)}`;
-    const second = await ask('GET', next);
+    const path = first.followed(next);
+    if (path === undefined) return `Link leads to ${shown(next)}`;
+    const second = await ask('GET', path);
     return second.status === 200 && second.reply.body !== first.reply.body ? undefined : 'Link leads to no other page';
   }),
   check('deprecation', 'RFC 9745 2', async (ask, direct) => {

@@ -85,6 +85,35 @@ test('a minute that ends while tokens are counted is no gateway’s fault', asyn
   assert.deepEqual([id, verdict, why], ['tokens', 'same', '']);
 });
 
+test('behind a gateway that serves a prefix, Link and Location must lead there', async (t) => {
+  const { makeKey, url, port } = await serviceFor(t, { categories: 'open' });
+  const only = ([line, ...lines]: string[]) => {
+    return [line.includes(' /shop/v1/') ? line.replace('/shop/', '/') : line.replace('/v1/', '/v1/nowhere/'), ...lines];
+  };
+  let origin = '';
+  const judged = async (replyHead: Fault['replyHead']) => {
+    const through = `${await proxyFor(t, port, { head: only, replyHead })}/shop`;
+    origin = new URL(through).origin;
+    const { text: key } = await makeKey('free');
+    const { cases } = await probeService(
+      { direct: url, through, key },
+      async () => {},
+      () => {},
+    );
+    return cases.filter(({ verdict }) => verdict !== 'same').map(({ id, why }) => `${id}: ${why}`);
+  };
+  await judged(undefined); // from now on there are animals for a second page
+  const rewritten = (before: () => string) => (lines: string[]) =>
+    lines.map((line) => line.replace(/^(Link: <|Location: )\/v1/i, `$1${before()}/shop/v1`));
+  assert.deepEqual(await judged(rewritten(() => '')), []);
+  assert.deepEqual(await judged(rewritten(() => origin)), []);
+  const told = await judged(undefined);
+  assert.deepEqual(
+    told.map((text) => text.replace(/\d+$/, 'N')),
+    ['replay: Location is /v1/pets/N', 'paging: Link leads to /v1/pets?limit=1&after=N'],
+  );
+});
+
 test('a gateway so slow that a minute ends before it has passed as many requests breaks nothing', async (t) => {
   const { clock, makeKey, url, port } = await serviceFor(t);
   const { text: key } = await makeKey('pro');
