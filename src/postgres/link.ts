@@ -29,7 +29,7 @@ const CONFLICTS = ['40001', '40P01'];
  */
 const OPENED = `SELECT pg_is_in_recovery() AS "isStandby", current_setting('search_path') AS schema,
     current_setting('synchronous_commit') AS waits, current_setting('statement_timeout') AS timeout,
-    count(pg_cancel_backend(pid)) FROM pg_stat_activity
+    current_setting('transaction_read_only') AS "readOnly", count(pg_cancel_backend(pid)) FROM pg_stat_activity
   WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()`;
 
 const SETTINGS = [

@@ -9,12 +9,15 @@ interface Found {
   schema: string;
   waits: string;
   timeout: string;
+  readOnly: string;
 }
 
 /** Throws if the settings were not taken: a pooler between may accept the connection and drop its options. */
 export function checkSettings(found: Found, schema: string): void {
-  const { isStandby, schema: set, waits, timeout } = found;
+  const { isStandby, schema: set, waits, timeout, readOnly } = found;
   if (isStandby) throw new Error('a standby');
+  // A connection keeps what held when it was made: one that was accepted would go on refusing writes for ever.
+  if (readOnly === 'on') throw new Error('it is read-only (default_transaction_read_only)');
   const isSet = set === schema && waits === 'on' && timeout === '0';
   const pooler = 'does not keep the settings asked for: a pooler between drops "options"; name the database itself';
   if (!isSet) throw new Unusable(`it ${pooler} (search_path is ${excerpt(set)}, synchronous_commit ${excerpt(waits)})`);
@@ -25,6 +28,7 @@ const FINAL: Record<string, string> = {
   '28P01': 'it refuses this user and password',
   '28000': 'it does not let this user in from here (see pg_hba.conf)',
   '3D000': 'it has no such database',
+  '42501': 'it does not let this user into the database (see GRANT CONNECT)',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   CERT_HAS_EXPIRED: 'its certificate has expired',
 };

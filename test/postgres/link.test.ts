@@ -10,7 +10,7 @@ import { Link, type LinkError } from '../../src/postgres/link.ts';
 import { serverOf } from '../../src/postgres/server.ts';
 import { program, temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
-import { replica } from './replicas.ts';
+import { replica, until } from './replicas.ts';
 
 const PASSWORD = 'secret-of-the-database';
 const TLS_REQUEST = 80_877_103;
@@ -208,5 +208,30 @@ onDatabase('a connection to PostgreSQL', (database) => {
     const [why, isFinal] = await refusal(t, url);
     assert.match(why, /it has no such database/);
     assert.equal(isFinal, true);
+  });
+
+  it('a user who may not enter a database is told so at once', async (t) => {
+    await database().query('CREATE ROLE stranger LOGIN');
+    await database().query('CREATE DATABASE closed');
+    await database().query('REVOKE CONNECT ON DATABASE closed FROM PUBLIC');
+    const url = database().url('x').replace('petstore@', 'stranger@').replace('/postgres?', '/closed?');
+    const [why, isFinal] = await refusal(t, url);
+    assert.match(why, /it does not let this user into the database/);
+    assert.equal(isFinal, true);
+  });
+
+  it('is not kept from a time when the database was read-only', { timeout: 60_000 }, async (t) => {
+    await database().query('CREATE DATABASE frozen');
+    const { limiter } = await replica(t, database().url('x').replace('/postgres?', '/frozen?'));
+    await database().query('ALTER DATABASE frozen SET default_transaction_read_only = on');
+    await database().query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'frozen'");
+    const why = () =>
+      limiter.fresh().then(
+        () => '',
+        (error: Error) => error.message,
+      );
+    await until(async () => /read-only/.test(await why()));
+    await database().query('ALTER DATABASE frozen RESET default_transaction_read_only');
+    await until(async () => t.signal.aborted || (await why()) === '');
   });
 });
