@@ -68,7 +68,10 @@ export interface LabHook {
    * `operate` returns a refusal as a reply and does not throw it.
    */
   around(exchange: Exchange, operate: () => Promise<Reply>): Reply | Promise<Reply>;
-  /** Called for every reply to a key before it is sent, also under `/lab`. Returns more headers for it. */
+  /**
+   * Called for every reply to a key before it is sent, also under `/lab`, but for those to what cannot be parsed or is
+   * not whole in time. Returns more headers for it.
+   */
   answers(exchange: Exchange, reply: Reply): readonly string[];
 }
 
