@@ -75,28 +75,29 @@ test('the nightly backup keeps as many as it is told, and removes nothing else, 
     const env = { ...process.env, PATH: `${at('bin')}:${process.env.PATH}`, PETSTORE_DATA: at(data) };
     return spawnSync(script, [at('backups'), keep], { cwd, env, encoding: 'utf8' });
   };
-  const olds = ['petstore-2020-01-01T03-00-00Z', 'petstore-2020-01-02T03-00-00Z', 'petstore-2999-01-01T03-00-00Z'];
+  const olds = ['petstore-2020-01-01T03-00-00Z', 'petstore-2020-01-02T03-00-00Z', 'petstore-2020-01-03T03-00-00Z'];
+  const ahead = ['petstore-2999-01-01T03-00-00Z', 'petstore-2999-01-02T03-00-00Z'];
   const others = ['notes', 'petstore-2020-01-01', 'x petstore-2020-01-01T03-00-00Z'];
-  for (const name of [...olds, ...others]) await writeFile(at(`backups/${name}`), '');
+  const all = [...others, ...olds, ...ahead];
+  for (const name of all) await writeFile(at(`backups/${name}`), '');
   for (const keep of ['0', '-1', 'all', '']) assert.equal(run(keep).status, 2, keep);
   assert.equal(run('1', 'none').status, 1);
-  assert.deepEqual(readdirSync(at('backups')).sort(), [...others, ...olds].sort(), 'what fails removes nothing');
+  assert.deepEqual(readdirSync(at('backups')).sort(), all.sort(), 'what fails removes nothing');
 
   const first = run('3');
   assert.equal(first.status, 0, first.stderr);
-  const after = readdirSync(at('backups')).filter((name) => !others.includes(name));
+  assert.match(first.stderr, /^2 backups in .* are named after this moment: they are not counted, and stay$/m);
+  const kept = [...others, ...ahead];
+  const after = readdirSync(at('backups')).filter((name) => !kept.includes(name));
   const made = after.find((name) => !olds.includes(name))!;
   assert.deepEqual(after.sort(), [...olds.slice(1), made].sort(), 'the oldest went');
   assert.equal(statSync(at(`backups/${made}`)).mode & 0o777, 0o600);
   await done(`restore ${at(`backups/${made}`)} --data again`);
   await wait(1_100); // the name tells the second
   assert.equal(run('1').status, 0);
-  const left = readdirSync(at('backups')).filter((name) => !others.includes(name));
-  assert.ok(
-    left.length === 1 && left[0] > made && left[0] < olds[2],
-    `the newest alone, though a name lies ahead: ${left}`,
-  );
-  assert.equal(readdirSync(at('backups')).length, 1 + others.length);
+  const left = readdirSync(at('backups')).filter((name) => !kept.includes(name));
+  assert.ok(left.length === 1 && left[0] > made, `the newest alone: ${left}`);
+  assert.equal(readdirSync(at('backups')).length, 1 + kept.length);
 });
 
 test('behind nginx: the caller’s address, the service’s errors, and those of one that is away', {
