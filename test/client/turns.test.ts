@@ -14,16 +14,30 @@ const limits = (minute: number, resetsIn = 60) => ({
 });
 const named = (body: string) => Number(JSON.parse(body).name);
 
-/** Time that passes only when whatever is on its way has arrived: turns of the event loop, and a while of the kernel's. */
-function patient(): { time: SetClock; timing: Timing } {
+/** Time that passes only when no request and no reply is on its way, however long a busy machine takes to deliver it. */
+function patient(): { time: SetClock; timing: Timing; fetch: Fetch } {
   const time = new SetClock();
+  let [underWay, moves] = [0, 0];
+  const counted: Fetch = async (url, init) => {
+    underWay++;
+    moves++;
+    try {
+      const reply = await fetch(url, init);
+      return new Response(await reply.text(), reply);
+    } finally {
+      underWay--;
+      moves++;
+    }
+  };
   const sleep = async (ms: number, signal: AbortSignal) => {
-    const end = performance.now() + 100;
-    for (let turn = 0; (turn < 200 || performance.now() < end) && !signal.aborted; turn++)
-      await new Promise(setImmediate);
+    // The client lets a timer pass after each reply, and may send something then.
+    for (let timers = 0, seen = moves; timers < 3 && !signal.aborted; seen = moves) {
+      await new Promise((go) => setTimeout(go));
+      timers = underWay === 0 && seen === moves ? timers + 1 : 0;
+    }
     if (!signal.aborted) time.advance(ms);
   };
-  return { time, timing: { now: () => time.now(), sleep } };
+  return { time, timing: { now: () => time.now(), sleep }, fetch: counted };
 }
 
 /** The most that came within 100 ms of each other. */
