@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { test } from 'node:test';
-import { command, program, serving, temporary } from '../program.ts';
+import { command, PATIENT, program, serving, temporary } from '../program.ts';
 
 test('petstore lab prints the key, its id, the console and three lines that lead to a grade', async (t) => {
   const [file, ...words] = await command();
@@ -19,7 +19,8 @@ test('petstore lab prints the key, its id, the console and three lines that lead
   assert.match(lines[3], /^ps_test_\w{36}$/);
   assert.match(lines[4], /^Type next/);
   const [exported, drill, grade] = lines.slice(5);
-  const typed = spawnSync('sh', ['-c', [exported, `${drill} -s`, grade].join('\n')], { encoding: 'utf8' });
+  const env = { ...process.env, ...PATIENT };
+  const typed = spawnSync('sh', ['-c', [exported, `${drill} -s`, grade].join('\n')], { env, encoding: 'utf8' });
   assert.match(typed.stdout, /^\{"script":\[\{"step":1,.*grade +none\n/s, typed.stderr);
   assert.deepEqual([typed.status, /no grade yet/.test(typed.stderr)], [5, true], typed.stderr);
   const data = /--data (\S+)/.exec(grade)![1];

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { workplace } from '../operator/workplace.ts';
-import { command, program, standingStillUntil, temporary } from '../program.ts';
+import { command, PATIENT, program, standingStillUntil, temporary } from '../program.ts';
 import { serveLab } from './clients.ts';
 
 test('what the lab did survives a kill -9: an advance, with the day and the age of idempotency records; a reset', async (t) => {
@@ -100,7 +100,8 @@ test('petstore grade waits for a POST that may still come again: it has a grade 
     /^a POST that failed may still come again: .* in [345] s; retry_after/,
   );
   const [file, ...words] = await command();
-  const grading = spawn(file, [...words, 'grade', 'k1', '--data', data, '--at-least', 'D']);
+  const env = { ...process.env, ...PATIENT };
+  const grading = spawn(file, [...words, 'grade', 'k1', '--data', data, '--at-least', 'D'], { env });
   let [stdout, stderr] = ['', ''];
   grading.stdout.on('data', (bytes) => (stdout += bytes));
   grading.stderr.on('data', (bytes) => (stderr += bytes));

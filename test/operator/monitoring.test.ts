@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { openStore } from '../../src/store/file/open.ts';
-import { freePort, type Serving } from '../program.ts';
+import { freePort, PATIENT, type Serving } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
@@ -53,7 +53,7 @@ test('the metrics tell of the program, its connections, the file, compactions an
   await done('keys create --plan free');
   await done('compact');
   const began = Date.now() / 1_000;
-  assert.equal((await run('backup one')).stderr, '');
+  assert.equal((await run('backup one', { env: PATIENT })).stderr, '');
   const after = await scrape();
   assert.equal(valueIn(after, 'petstore_store_file_bytes'), statSync(at('data/store-000002.jsonl')).size);
   assert.equal(valueIn(after, 'petstore_compactions_total'), 1);

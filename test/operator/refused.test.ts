@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { isLoopback, listen, ownNames } from '../../src/operator/sockets.ts';
-import { command } from '../program.ts';
+import { command, PATIENT } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 const NOBODY = 65_534;
@@ -176,7 +176,7 @@ test('a caller that is slow is waited for; one that is stopped holds up nobody',
   await animals(ANIMALS);
   await done('import in');
   const server = await serve('--first-key pro');
-  const asking = ['export', 'export', 'keys list'].map((line) => spawn(line, ['ignore', 'pipe', 'inherit']));
+  const asking = ['export', 'export', 'keys list'].map((line) => spawn(line, ['ignore', 'pipe', 'inherit'], PATIENT));
   const [slow, ...stopped] = await Promise.all(asking);
   await wait(SLOW_MS); // nobody reads their pipes
   for (const { child } of stopped) child.kill('SIGSTOP');

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { ENDPOINTS } from '../../src/routes.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
+import { PATIENT } from '../program.ts';
 import { skip, stage, type Watched } from './browser.ts';
 
 const live = stage();
@@ -41,7 +42,7 @@ describe('the console', { skip }, () => {
   after(() => ui?.close());
 
   it('tells at first how to get a key, by a command that works', async () => {
-    assert.match(shell(await ui.at('#welcome pre').textContent()), /^ps_live_\w+$/m);
+    assert.match(shell(await ui.at('#welcome pre').textContent(), PATIENT), /^ps_live_\w+$/m);
     assert.equal(await ui.exchanges().count(), 0, 'nothing is asked without a key');
   });
 
