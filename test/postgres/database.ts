@@ -100,6 +100,7 @@ export class Database {
     this.#bin = bin;
     this.port = port;
     this.set({ shared_buffers: '16MB', fsync: 'off', unix_socket_directories: '' });
+    this.set({ dynamic_shared_memory_type: 'mmap' }); // within its folder: a server that is killed leaves nothing in /dev/shm
     this.set({ listen_addresses: '127.0.0.1', wal_keep_size: '256MB', hot_standby: 'on', port });
     this.set({ wal_receiver_status_interval: '100ms', wal_retrieve_retry_interval: '100ms' });
   }
