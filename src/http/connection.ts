@@ -118,12 +118,28 @@ export class Connection {
     }
   };
 
+  /**
+   * The socket's `destroySoon`, which is called behind the last reply. Node's own closes the socket: whatever the client
+   * then sends gets a reset, which may overtake the reply. So: half-close, and read on until the client closes too, or
+   * for a while.
+   */
+  readonly #endBehindReply = () => {
+    const { socket } = this;
+    // When a client has ended its side, node:http takes the newest reply for the last: a refusal may follow it.
+    if (this.refusal === 'due' && !this.isEnding) return;
+    this.isEnding = true;
+    this.throwAwayRest();
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+    socket.once('close', () => clearTimeout(timer)).end();
+    socket.resume();
+  };
+
   constructor(number: number, socket: Socket, owner: ConnectionOwner, now: number) {
     this.number = number;
     this.socket = socket;
     this.owner = owner;
     this.openedAt = this.quietSince = this.strangerSince = now;
-    Object.assign(socket, { [CONNECTION]: this });
+    Object.assign(socket, { [CONNECTION]: this, destroySoon: this.#endBehindReply });
     stopParser(socket, () => (this.hasStopped = this.#unwanted !== undefined));
     void socket.remoteAddress; // the getter caches it: logs need it when the client is gone
     socket.once('close', () => {
@@ -191,7 +207,7 @@ export class Connection {
     if (!this.isEnding && this.#unwanted === undefined) return void this.socket.destroy();
     this.socket.on('error', () => {});
     this.#unmuteBody(); // node:http has just put the parser back into its pool, for another connection
-    if (this.isEnding) this.endGently();
+    this.throwAwayRest();
     if (this.pending.length > 0) this.socket.pause();
     else this.socket.resume();
   }
@@ -221,21 +237,6 @@ export class Connection {
     });
     for (const listener of toParser) socket.off('data', listener);
     socket.resume();
-  }
-
-  /**
-   * Ends the connection after the reply that is now sent. node:http closes by `destroySoon`; with input still unread,
-   * the kernel then sends a reset, which may overtake the reply. So: half-close, read on for a while, then close.
-   */
-  endGently(): void {
-    const { socket } = this;
-    this.isEnding = true;
-    this.throwAwayRest();
-    socket.destroySoon = () => {
-      const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-      socket.once('close', () => clearTimeout(timer)).end();
-      socket.resume();
-    };
   }
 
   /** Ends the connection if its client has taken none of the unsent bytes for `ms`. */

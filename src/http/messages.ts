@@ -91,7 +91,7 @@ export class Incoming extends IncomingMessage {
     this.from.early = this;
     this.#isUnwanted = true;
     this.#take();
-    if (this.from.isEnding) this.from.endGently();
+    if (this.from.isEnding) this.from.throwAwayRest();
   }
 
   override push(part: Uint8Array | null): boolean {

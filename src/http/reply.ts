@@ -174,7 +174,6 @@ function isRestUnwanted(req: Incoming): boolean {
 export function sendRaw(connection: Connection, reply: Reply, about: About): void {
   const close = reply.headers.includes('Connection') ? '' : 'Connection: close\r\n';
   connection.refusal = 'sent';
-  connection.endGently();
   connection.socket.write(`${headOf(reply, about)}${close}\r\n${reply.body}`, 'latin1');
   connection.socket.destroySoon();
 }

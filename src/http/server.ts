@@ -42,7 +42,7 @@ export function createServer(options: ServerOptions): Connections {
     const req = res.req as unknown as Incoming;
     // node:http drops the rest of this packet, but would parse later packets as HTTP: so this reply is the last.
     if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
-    if (req.method === 'CONNECT') req.from.endGently(); // a client may send on without waiting for the reply
+    if (req.method === 'CONNECT') req.from.throwAwayRest(); // a client may send on without waiting for the reply
     handle(req, res);
   };
   const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
@@ -93,19 +93,11 @@ function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOp
   const { socket, pending, isEnding } = connection;
   const [current] = pending;
   connection.refusal = 'due';
-  if (isEnding && pending.at(-1)?.isDecided !== false) connection.endGently();
-  else if (!socket.writable) socket.destroy();
-  else if (current?.req.complete || current?.writableEnded) {
-    // If the client has ended its side, node:http would end ours behind the newest reply, before the refusal.
-    if (!isEnding) {
-      socket.destroySoon = () => {
-        if (!connection.isEnding) return;
-        connection.endGently();
-        socket.destroySoon();
-      };
-    }
+  const isLastDecided = isEnding && pending.at(-1)?.isDecided !== false;
+  if (isLastDecided || !socket.writable) connection.throwAwayRest();
+  else if (current?.req.complete || current?.writableEnded)
     current.once('close', () => refuseWhenDue(connection, error, refuse));
-  } else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
+  else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
   else refuse(connection, error);
 }
 

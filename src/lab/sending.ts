@@ -40,7 +40,8 @@ const dateIn = (seconds: number, wall: number) => new Date(1_000 * Math.ceil(wal
 /** Ends the connection once the replies to earlier requests on it have left. */
 function drop(exchange: Exchange): void {
   const { req, res } = exchange;
-  req.from.endGently();
+  req.from.endWith(res);
+  req.from.throwAwayRest();
   if (res.socket !== null) end(exchange);
   else res.once('socket', () => setImmediate(end, exchange));
 }
@@ -62,7 +63,8 @@ function begin({ req, res }: Exchange, reply: Reply, headers: string[]): string 
 function truncate(exchange: Exchange, reply: Reply, headers: string[]): void {
   const { req, res } = exchange;
   const body = begin(exchange, reply, headers);
-  req.from.endGently();
+  req.from.endWith(res);
+  req.from.throwAwayRest();
   if (body === '') res.end(() => end(exchange));
   else res.write(body.slice(0, body.length / 2), 'latin1', () => end(exchange));
 }

@@ -32,21 +32,19 @@ async function until(isSo: () => boolean, maxMs = 30_000): Promise<boolean> {
 
 /** Silent connections from a loopback address, which end with the test. */
 function opener(t: TestContext, port: number, service?: TestService) {
-  const taken = () => {
-    const { open, refused } = service!.app.connections;
-    return open.size + Object.values(refused).reduce((sum, count) => sum + count, 0);
-  };
+  let taken = 0;
+  for (const event of ['connection', 'drop']) service?.app.server.on(event, () => taken++);
   const sockets: net.Socket[] = [];
   t.after(() => {
     for (const socket of sockets) socket.destroy();
   });
   return async (count: number, localAddress: string): Promise<net.Socket[]> => {
-    const before = service ? taken() : 0;
+    const before = taken;
     const opened = Array.from({ length: count }, () => net.connect({ port, host: '127.0.0.1', localAddress }));
     for (const socket of opened) socket.on('error', () => {}).resume();
     sockets.push(...opened);
     await Promise.all(opened.map((socket) => new Promise((done) => socket.once('connect', done).once('close', done))));
-    if (service) await until(() => taken() >= before + count); // the kernel has taken them before the service has
+    if (service) await until(() => taken >= before + count); // the kernel has taken them before the service has
     return opened;
   };
 }
@@ -414,14 +412,40 @@ test('a request on an idle connection just after the service began to stop gets 
 
 test('behind its last reply a connection is read for a second, then it is closed, also if its client never closes', async (t) => {
   const { app, port, key } = await serviceFor(t);
-  const accepted = once(app.server, 'connection');
-  const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
-  t.after(() => client.destroy());
-  const [socket] = (await accepted) as [net.Socket];
-  client.resume().write(requestsOf(key).addPet().replace('Content-Length:', 'Content-Length: x'));
-  await once(client, 'end');
-  const isClosed = closed(socket).then(() => true);
-  assert.ok(await Promise.race([isClosed, wait(8 * LINGER_MS, false, { ref: false })]));
+  const { get, addPet } = requestsOf(key);
+  for (const bytes of [addPet().replace('Content-Length:', 'Content-Length: x'), get('Connection: close\r\n')]) {
+    const accepted = once(app.server, 'connection');
+    const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {});
+    t.after(() => client.destroy());
+    const [socket] = (await accepted) as [net.Socket];
+    const isClosed = closed(socket).then(() => true);
+    client.resume().write(bytes);
+    await once(client, 'end');
+    assert.ok(await Promise.race([isClosed, wait(8 * LINGER_MS, false, { ref: false })]));
+  }
+});
+
+test('behind its last reply a connection is closed as soon as its client has closed', async (t) => {
+  const realTimeout = globalThis.setTimeout;
+  const lingering = (run: () => void, ms?: number, ...words: []) =>
+    realTimeout(run, ms === LINGER_MS ? 600 * LINGER_MS : ms, ...words);
+  t.mock.method(globalThis, 'setTimeout', lingering as typeof setTimeout);
+  const { app, port, key } = await serviceFor(t);
+  const { get, addPet } = requestsOf(key);
+  const close = 'Connection: close\r\n';
+  for (const bytes of [get(close), get('', '/v1/pets', '1.0'), addPet(close), 'garbage\r\n\r\n']) {
+    const accepted = once(app.server, 'connection');
+    const client = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    t.after(() => client.destroy());
+    const [socket] = (await accepted) as [net.Socket];
+    const isClosed = closed(socket);
+    client.resume().write(bytes);
+    await once(client, 'end');
+    assert.equal(socket.destroyed, false, 'what its client still sends is read');
+    client.end();
+    await isClosed;
+  }
+  assert.equal(app.connections.open.size, 0);
 });
 
 test('a time-out behind the last reply of a connection does not cost its client that reply', async (t) => {

@@ -187,6 +187,11 @@ test('who reads late finds the reply that ended the connection, whatever was sen
   for (const [first, status] of [
     [CONNECT, 405],
     ['hello\r\n\r\n', 400],
+    [get('Connection: close\r\n'), 200],
+    [get('', '/v1/pets', '1.0'), 200],
+    [addPet('Connection: close\r\n'), 201],
+    [get(UPGRADE), 200],
+    ['GET /v1/pets HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n', 401],
   ] as const) {
     const before = answered;
     const socket = connect(first).pause();
@@ -196,6 +201,24 @@ test('who reads late finds the reply that ended the connection, whatever was sen
     socket.write('x');
     assert.match(await text(socket), new RegExp(`^HTTP/1.1 ${status} `), first);
   }
+});
+
+test('what came before a last reply, and was no request behind it, does not cost the client that reply', async (t) => {
+  const taken = writeAfter(service, 200, t);
+  const socket = connect(addPet() + get(UPGRADE)).setNoDelay().pause();
+  await taken;
+  const before = answered;
+  for (const packet of [get(), 'garbage\r\n\r\n']) {
+    socket.write(packet);
+    await wait(20);
+  }
+  while (answered < before + 2) await wait(1);
+  for (let packets = 0; packets < 3; packets++) {
+    await wait(20); // a reset would be here by now, and the next bytes find it
+    socket.write('x');
+  }
+  const statuses = [...(await text(socket)).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+  assert.deepEqual(statuses, ['201', '200']);
 });
 
 /** What comes first on a connection that ends with the reply to it. */
