@@ -205,7 +205,9 @@ test('who reads late finds the reply that ended the connection, whatever was sen
 
 test('what came before a last reply, and was no request behind it, does not cost the client that reply', async (t) => {
   const taken = writeAfter(service, 200, t);
-  const socket = connect(addPet() + get(UPGRADE)).setNoDelay().pause();
+  const socket = connect(addPet() + get(UPGRADE))
+    .setNoDelay()
+    .pause();
   await taken;
   const before = answered;
   for (const packet of [get(), 'garbage\r\n\r\n']) {
