@@ -212,6 +212,7 @@ export class Connections {
 
   /** Closes idle connections, and calls `refuse` for those with half a head. Leaves those with replies to send. */
   #endIdle(refuse: (connection: Connection) => void): void {
+    for (const { socket } of this.open) if (socket.writableEnded) return; // it is read on: to node:http it is idle
     this.server.closeIdleConnections();
     for (const connection of this.open) {
       const { socket, pending, isEnding, early, refusal } = connection;

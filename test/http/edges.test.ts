@@ -315,6 +315,22 @@ test('what was taken before the service ends gets its reply, also behind another
   assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
 });
 
+test('a last reply while the service stops is not lost by what its client still sends', async (t) => {
+  const ending = await serviceFor(t);
+  const taken = writeAfter(ending, 500, t); // so long that idle connections are closed meanwhile
+  const socket = net.connect(ending.port, '127.0.0.1').setNoDelay();
+  socket.pause().write(requestsOf(ending.key).addPet());
+  await taken;
+  const drained = ending.app.drain(60_000);
+  await wait(600);
+  for (let packets = 0; packets < 3; packets++) {
+    await wait(100); // a reset would be here by now, and the next bytes find it
+    socket.write('x');
+  }
+  assert.match(await text(socket), /^HTTP\/1.1 201 /);
+  await drained;
+});
+
 test('a refused message is told that the operation is deprecated, and which header it must not send twice', async () => {
   const deprecated = await exchangeOne(port, get('Host: y\r\n', '/v1/pets/1'));
   assert.match(deprecated.headers.get('sunset') ?? '', /2030/);
