@@ -288,13 +288,13 @@ function resetButton(text, body, done) {
 }
 
 asked.append(
+  button('Cancel', closeAsked), // has the focus first, so that Enter pressed twice resets nothing
   resetButton('This key alone', '{"only":"key"}', 'Limits, clock, faults and record of this key start again.'),
   resetButton(
     'The whole shop, for everybody',
     undefined,
     'Animals, orders and categories are as the seed makes them; limits, clock, faults and record start again.',
   ),
-  button('Cancel', closeAsked),
 );
 
 const gradeTools = [el('div', { class: 'actions' }, drill, reset), asked, gradeNote, script];
