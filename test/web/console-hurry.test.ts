@@ -1,0 +1,61 @@
+/** The console under a hurried hand, at a slow reply, and enlarged until little of it fits: it says what is so. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { skip, stage, type Watched } from './browser.ts';
+
+/** 1280 by 1024 pixels at 400 %. */
+const ENLARGED = { width: 320, height: 256 };
+/** More than the page keeps. */
+const MANY_REQUESTS = 21;
+const live = stage('--lab', '--environment', 'staging');
+
+async function inject(fault: object): Promise<void> {
+  const headers = { Authorization: `Bearer ${live.key}`, 'Content-Type': 'application/json' };
+  const body = JSON.stringify(fault);
+  const { status } = await fetch(`${live.origin}/lab/faults`, { method: 'POST', headers, body });
+  assert.equal(status, 201);
+}
+
+describe('the console in a hurry', { skip }, () => {
+  let ui: Watched;
+  let page: Page;
+  const told = () => ui.at('#live').textContent();
+  const focused = (): Promise<string> =>
+    page.evaluate('document.activeElement.ariaLabel || document.activeElement.textContent.trim()');
+  before(async () => {
+    ui = await live.enter();
+    page = ui.page;
+  });
+  after(() => ui?.close());
+
+  it('shows what has the focus, and needs no scrolling sideways, at 400 %', async () => {
+    await page.setViewportSize(ENLARGED);
+    for (const view of ['Animals', 'Orders', 'Categories', 'Lab', 'Reference']) {
+      await ui.view(view);
+      await ui.see('main h2:visible', view);
+      await page.evaluate('new Promise(requestAnimationFrame)');
+      const width = await page.evaluate('document.documentElement.scrollWidth');
+      assert.equal(width, ENLARGED.width, view);
+    }
+    await page.route('**/v1/**', (route) => route.abort());
+    await ui.view('Animals');
+    await ui.press('Reload', '#animals');
+    await ui.see('#banner', 'does not answer');
+    await page.evaluate('document.activeElement.blur(), scrollTo(0, 0)');
+    const hidden: string[] = [];
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press('Tab');
+      const isSeen = await page.evaluate(`(() => {
+        const one = document.activeElement;
+        const { x, y, width, height } = one.getBoundingClientRect();
+        const top = document.elementFromPoint(x + Math.min(width, innerWidth) / 2, y + Math.min(height, 40) / 2);
+        return top !== null && (one.contains(top) || top.contains(one));
+      })()`);
+      if (!isSeen) hidden.push(await focused());
+    }
+    assert.deepEqual(hidden, []);
+    await page.unroute('**/v1/**');
+    ui.forgive(/net::ERR_FAILED/);
+  });
+});
