@@ -29,6 +29,21 @@ describe('the console in a hurry', { skip }, () => {
   });
   after(() => ui?.close());
 
+  it('knows an animal by its id however that is typed, repeats no code of an address, and names the view', async () => {
+    for (const [hash, words, title] of [
+      ['animals/007', /"id": 7,/, 'Animals 7'],
+      ['animals/a%20b', /There is no animal a b: its id/, 'Animals a b'],
+      ['animals/', /Status\s+Page size|All/, 'Animals'],
+      ['orders', /Placed/, 'Orders'],
+    ] as const) {
+      await ui.go(hash);
+      await ui.see('main > section:visible', words);
+      assert.equal(await page.title(), `${title} · petstore console`);
+    }
+    await ui.view('Animals');
+    await ui.rowOf('Bello').waitFor();
+  });
+
   it('shows what has the focus, and needs no scrolling sideways, at 400 %', async () => {
     await page.setViewportSize(ENLARGED);
     for (const view of ['Animals', 'Orders', 'Categories', 'Lab', 'Reference']) {

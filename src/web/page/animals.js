@@ -48,7 +48,7 @@ function actions(pet) {
 
 /** An id beyond int64 is asked for as well: the service is to judge it. */
 const before = (id) => (/^\d+$/.test(id) ? BigInt(id) - 1n : id);
-const onePath = (id) => `/v1/pets?limit=1&after=${before(id)}`; // GET /v1/pets/{petId} is deprecated
+const onePath = (id) => `/v1/pets?limit=1&after=${encodeURIComponent(before(id))}`; // GET /v1/pets/{petId} is deprecated
 
 const animals = new List({
   view: 'animals',

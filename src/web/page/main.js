@@ -31,6 +31,8 @@ async function show() {
     else link.removeAttribute('aria-current');
   }
   const view = views[name];
+  const heading = view.list?.onePath && place().id ? `${view.title} ${place().id}` : view.title;
+  document.title = `${welcome ? 'Welcome' : heading} · petstore console`; // tells tabs and the way back apart
   if (welcome) return;
   await (view.list ?? view).show();
   if (view === animalsView || view === ordersView) await nameCategories();

@@ -120,7 +120,7 @@ function when({ placedAt }) {
 const orders = new List({
   view: 'orders',
   path: ORDERS,
-  onePath: (id) => `${ORDERS}/${id}`,
+  onePath: (id) => `${ORDERS}/${encodeURIComponent(id)}`,
   thing: 'order',
   things: 'orders',
   statuses: ['placed', 'delivered', 'cancelled'],
