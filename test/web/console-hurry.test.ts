@@ -44,6 +44,36 @@ describe('the console in a hurry', { skip }, () => {
     await ui.rowOf('Bello').waitFor();
   });
 
+  it('leaves the focus on the requests when the oldest is removed', async () => {
+    for (let i = 0; i < MANY_REQUESTS; i++) {
+      const done = page.waitForResponse('**/v1/pets?*');
+      await ui.press('Reload', '#animals');
+      await done;
+    }
+    await ui.see(ui.exchanges().first(), 'GET /v1/pets');
+    await ui.exchanges().last().locator('summary').focus();
+    await ui.button('Reload', '#animals').evaluate('(button) => button.click()'); // as a late reply would add one
+    await ui.see('#exchange-list', /./);
+    await page.waitForFunction(
+      "document.activeElement === document.querySelector('#exchange-list > li:last-child summary')",
+    );
+  });
+
+  it('says what became of the description, and keeps the focus, also where it is read again', async () => {
+    const other = await live.open();
+    const at = (): Promise<string> => other.page.evaluate('document.activeElement.textContent.trim()');
+    await other.page.route('**/openapi.json', (route) => route.fulfill({ status: 500, body: '' }));
+    await other.view('Reference');
+    await other.see('#live', 'The description could not be read: the service answered 500.');
+    await other.page.unroute('**/openapi.json');
+    await other.button('Try again', '#reference').focus();
+    await other.page.keyboard.press('Enter');
+    await other.see('#description', /errors/i);
+    await other.page.waitForFunction('document.activeElement !== document.body');
+    assert.equal(await at(), 'Reference');
+    await other.close();
+  });
+
   it('shows what has the focus, and needs no scrolling sideways, at 400 %', async () => {
     await page.setViewportSize(ENLARGED);
     for (const view of ['Animals', 'Orders', 'Categories', 'Lab', 'Reference']) {

@@ -1,5 +1,5 @@
 /** The last requests and their replies in full, each also as a line for the shell. */
-import { announce, badge, block, button, byId, copy, el } from './dom.js';
+import { announce, badge, block, button, byId, copy, el, holdFocus } from './dom.js';
 import { indented } from './json.js';
 import { bus, curlLine, MAX_EXCHANGES, requestHeaders, wire } from './wire.js';
 
@@ -59,9 +59,10 @@ function entry(exchange) {
   return el('li', {}, item);
 }
 
-/** Adds new entries on top and removes old ones. The others stay in place, with the focus, open or closed. */
+/** Adds new entries on top and removes old ones. The others stay in place, with the focus, open or closed; from a removed one it goes to the oldest. */
 function drawExchanges() {
   const list = byId('exchange-list');
+  const back = holdFocus();
   const shown = wire.exchanges.map((exchange) => {
     if (!entries.has(exchange)) entries.set(exchange, entry(exchange));
     return entries.get(exchange);
@@ -69,6 +70,7 @@ function drawExchanges() {
   for (const item of [...list.children]) if (!shown.includes(item)) item.remove();
   list.prepend(...shown.filter((item) => !item.isConnected));
   byId('exchange-note').textContent = shown.length > 0 ? `The last ${MAX_EXCHANGES}, newest first.` : 'None yet.';
+  back(list.lastElementChild?.querySelector('summary'), byId('exchange-key'));
 }
 
 export function startExchanges() {

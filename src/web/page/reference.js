@@ -1,5 +1,5 @@
 /** Every operation, from the interface description that the service itself gives out, to read and to try. */
-import { badge, button, byId, el, problem, row, setOff, table } from './dom.js';
+import { announce, badge, button, byId, el, holdFocus, problem, row, setOff, table, viewHeading } from './dom.js';
 import { statusBadge } from './exchanges.js';
 import { place } from './place.js';
 import { bodyOf, described, parametersOf, resolve, Trial, trials } from './trial.js';
@@ -126,6 +126,7 @@ function drawReference() {
 
 async function readDescription() {
   if (described.document !== undefined) return;
+  const back = holdFocus();
   box.replaceChildren(el('p', { class: 'state', text: 'Loading…' }));
   let isSilent = true;
   try {
@@ -137,11 +138,11 @@ async function readDescription() {
     box.replaceChildren(...drawReference());
   } catch (error) {
     setSilence(isSilent);
-    box.replaceChildren(
-      problem(`The description could not be read: ${error.message}.`),
-      button('Try again', readDescription),
-    );
+    const why = `The description could not be read: ${error.message}.`;
+    box.replaceChildren(problem(why), button('Try again', readDescription));
+    announce(why);
   }
+  back(viewHeading());
 }
 
 async function showReference() {
