@@ -29,6 +29,61 @@ describe('the console in a hurry', { skip }, () => {
   });
   after(() => ui?.close());
 
+  it('says that there is no key, where one was to be used, and keeps the one that it has', async () => {
+    const other = await live.open();
+    await other.press('Use key');
+    await other.see('#key-refusal', 'Paste a key here first.');
+    assert.equal(await other.at('#live').textContent(), 'Paste a key here first.');
+    await other.useKey(live.key);
+    await other.rowOf('Bello').waitFor();
+    await other.useKey('  ');
+    await other.see('#key-refusal', 'Paste a key here first.');
+    assert.ok(await other.rowOf('Bello').isVisible());
+    await other.close();
+  });
+
+  it('goes on saying what was added when Enter is pressed once more', async () => {
+    const form = await ui.drawer('Add an animal');
+    await form.getByLabel('Category').fill('1');
+    for (const name of ['Hasty', 'Hastier']) {
+      await form.getByLabel('Name').fill(name);
+      await form.getByLabel('Name').press('Enter');
+      await ui.see(form.locator('.note'), `${name} was added`);
+      const before = await ui.exchanges().count();
+      await form.getByLabel('Name').press('Enter');
+      assert.match((await form.locator('.note').textContent())!, new RegExp(`^${name} was added`));
+      assert.equal(await ui.exchanges().count(), before);
+    }
+    await form.getByLabel('Category').fill('2'); // who goes on, and forgets the name, is told
+    await form.getByLabel('Category').press('Enter');
+    await ui.see(form, 'must be 1–255 characters');
+  });
+
+  it('names a request whose reply is slow, until it comes', async () => {
+    let answer = () => {};
+    const isFree = new Promise<void>((resolve) => (answer = resolve));
+    await page.route('**/v1/store/orders', async (route) => {
+      await isFree;
+      await route.continue();
+    });
+    await ui.press('Order Bello');
+    await ui.see('#banner', /Waiting for a reply\.\s+POST \/v1\/store\/orders was sent, and has no reply yet\./);
+    assert.match((await told())!, /^Waiting for a reply\. POST \/v1\/store\/orders/);
+    await ui.isAccessible('a slow reply');
+    answer();
+    await ui.see(ui.rowOf('Bello'), 'was placed');
+    assert.equal(await ui.at('#banner').isVisible(), false);
+    await page.unroute('**/v1/store/orders');
+  });
+
+  it('says of a wait what the service says, where neither minute nor day is used up', async () => {
+    await inject({ kind: 'status', status: 429, seconds: 2, operation: 'listPets' });
+    await ui.press('Reload', '#animals');
+    await ui.see('#banner', /The service asks to wait\s+the lab answers so.*\. Nothing is sent until then\./);
+    assert.doesNotMatch((await ui.at('#banner').textContent())!, /used up/);
+    await ui.at('#banner').waitFor({ state: 'hidden' });
+  });
+
   it('knows an animal by its id however that is typed, repeats no code of an address, and names the view', async () => {
     for (const [hash, words, title] of [
       ['animals/007', /"id": 7,/, 'Animals 7'],

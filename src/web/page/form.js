@@ -51,6 +51,7 @@ export class Form {
     Object.assign(this, { controls: {}, errors: {}, submit, done, emptied, title });
     this.note = note();
     forms.add(this);
+    this.isDone = false; // whether nothing was typed since the last one was sent
     const parts = fields.map(([name, label, control, hint]) => {
       const { element, error } = field(label, control, hint);
       this.controls[name] = control;
@@ -59,7 +60,12 @@ export class Form {
     });
     this.element = el(
       'form',
-      { class: 'fields', novalidate: true, 'aria-label': title, on: { submit: (event) => this.#send(event) } },
+      {
+        class: 'fields',
+        novalidate: true,
+        'aria-label': title,
+        on: { submit: (event) => this.#send(event), input: () => (this.isDone = false) },
+      },
       ...parts,
       el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons),
       this.note,
@@ -81,8 +87,9 @@ export class Form {
   async #send(event) {
     event.preventDefault();
     if (this.sending) return; // its first press is under way
-    this.sending = true;
     const next = this.controls[this.emptied];
+    if (this.isDone && next?.value === '') return announce(this.note.textContent); // Enter pressed once more
+    this.sending = true;
     const sent = next?.value;
     const reply = await this.submit(this.controls);
     this.sending = false;
@@ -92,10 +99,12 @@ export class Form {
     say(this.note, this.done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
     next.value = '';
+    this.isDone = true;
     if (mayFocus(this.element)) next.focus();
   }
 
   clear() {
+    this.isDone = false;
     this.#mark(new Map());
   }
 

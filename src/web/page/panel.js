@@ -17,6 +17,15 @@ function readKey(text) {
   return [key[0], /\bk[1-9]\d{0,14}\b/.exec(text.slice(0, key.index))?.[0] ?? ''];
 }
 
+/** Changes nothing: a key that is in use is forgotten by its own button alone. */
+function refuseNone(input) {
+  const text = 'Paste a key here first.';
+  byId('key-refusal').textContent = text;
+  input.setAttribute('aria-invalid', 'true');
+  announce(text);
+  input.focus();
+}
+
 function startKey() {
   const input = byId('key-input');
   const show = byId('key-show');
@@ -32,6 +41,7 @@ function startKey() {
   byId('key-form').addEventListener('submit', (event) => {
     event.preventDefault();
     const [key, typed] = readKey(input.value);
+    if (key === '') return refuseNone(input);
     input.value = key;
     id ||= typed;
     setKey(key, id);
@@ -106,7 +116,7 @@ function drawGauges() {
 
 const leftIn = (name) => wire.windows.find((window) => window.name === name);
 
-function bannerText(code) {
+function bannerText({ code, message }) {
   const day = leftIn('day');
   const today = day && `This day has ${day.left.toLocaleString('en')} of ${day.limit.toLocaleString('en')} left. `;
   if (code === 'key_banned') {
@@ -115,8 +125,11 @@ function bannerText(code) {
     return ['Banned', 'This key is banned', [why, today, id]];
   }
   if (code === 'rate_limited') {
-    const minute = leftIn('minute') ? 'The minute is used up' : 'Too many requests without a valid key';
-    const title = day?.left === 0 ? 'The day is used up' : minute;
+    const minute = leftIn('minute');
+    const isLeft = minute?.left > 0 && day?.left !== 0; // a limit that is no window: the service says which
+    if (isLeft) return ['429', 'The service asks to wait', [message, '. Nothing is sent until then.']];
+    const other = minute ? 'The minute is used up' : 'Too many requests without a valid key';
+    const title = day?.left === 0 ? 'The day is used up' : other;
     return ['429', title, ['Nothing is sent until then, so that no ban begins. ', day?.left === 0 ? undefined : today]];
   }
   return ['503', 'The service is not available for a moment', ['Nothing is sent until then.']];
@@ -138,6 +151,21 @@ function silenceBanner() {
   ];
 }
 
+/** So that nobody takes a slow reply for a press that did not count. */
+function slowBanner() {
+  const text = `${wire.slow} was sent, and has no reply yet.`;
+  return [
+    el('div', {}, el('p', { class: 'title', text: 'Waiting for a reply.' }), ' ', el('p', { class: 'hint', text })),
+  ];
+}
+
+/** Something else than a slow reply is more important. */
+function drawSlow() {
+  if (wire.wait !== undefined || wire.isSilent) return;
+  drawBanner();
+  if (wire.slow !== undefined) announce(byId('banner').textContent);
+}
+
 function drawBanner() {
   const back = holdFocus();
   fillBanner();
@@ -145,17 +173,18 @@ function drawBanner() {
 }
 
 function fillBanner() {
-  const { wait, isSilent } = wire;
+  const { wait, isSilent, slow } = wire;
   const box = byId('banner');
   document.body.toggleAttribute('data-waiting', wait !== undefined);
   for (const one of document.querySelectorAll('[data-sends]')) setOff(one);
-  box.hidden = wait === undefined && !isSilent;
+  box.hidden = wait === undefined && !isSilent && slow === undefined;
   document.body.toggleAttribute('data-banner', !box.hidden);
   countdown = undefined;
   box.className = 'banner warn';
-  if (wait === undefined) return box.replaceChildren(...(isSilent ? silenceBanner() : []));
+  if (wait === undefined && isSilent) return box.replaceChildren(...silenceBanner());
+  if (wait === undefined) return box.replaceChildren(...(slow === undefined ? [] : slowBanner()));
   const banned = wait.code === 'key_banned';
-  const [mark, title, text] = bannerText(wait.code);
+  const [mark, title, text] = bannerText(wait);
   box.className = `banner ${banned ? 'bad' : 'warn'}`;
   countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
   const lift = el('code', { text: document.body.dataset.lift.replace(' ID', ` ${wire.keyId || 'ID'}`) });
@@ -186,6 +215,7 @@ export function startPanel() {
   bus.addEventListener('key', drawKey);
   bus.addEventListener('windows', drawGauges);
   bus.addEventListener('wait', drawBanner);
+  bus.addEventListener('slow', drawSlow);
   bus.addEventListener('silence', () => {
     drawKey();
     drawBanner();

@@ -4,11 +4,13 @@ import { readJson } from './json.js';
 export const MAX_EXCHANGES = 20;
 const MAX_CACHED_REPLIES = 50;
 const MAX_OPEN_WISHES = 50;
+/** A request without a reply for that long is named on the page. */
+const SLOW_MS = 2_000;
 const STORED = 'petstore-console';
 /** In place of a key that is not to be shown. */
 const KEY_VARIABLE = '$PETSTORE_KEY';
 
-/** Events: `key`, `windows`, `wait`, `silence`, `exchange`; `reset`: the shop may be another one than before. */
+/** Events: `key`, `windows`, `wait`, `silence`, `slow`, `exchange`; `reset`: the shop may be another one than before. */
 export const bus = new EventTarget();
 const tell = (...names) => names.forEach((name) => void bus.dispatchEvent(new Event(name)));
 
@@ -16,11 +18,12 @@ const NEW = { standing: 'none', refusal: '', windows: [], wait: undefined, wishe
 
 /**
  * `keyId`: the key's id in the operator's commands; '' if unknown. `standing`: none, unknown, accepted, refused.
- * `isSilent`: the last request had no reply. `wait`: the end of a wait, its length and its cause. `wishes`: POSTs whose
- * outcome is open, each with its Idempotency-Key. Key, windows, wait and wishes outlive a reload: asking again during a
- * wait could end in a ban, and asking for the same again could make two. All times are of Date.now().
+ * `isSilent`: the last request had no reply. `slow`: the oldest request that waits for its reply, once that takes long.
+ * `wait`: the end of a wait, its length and its cause. `wishes`: POSTs whose outcome is open, each with its
+ * Idempotency-Key. Key, windows, wait and wishes outlive a reload: asking again during a wait could end in a ban, and
+ * asking for the same again could make two. All times are of Date.now().
  */
-export const wire = { key: '', keyId: '', isSilent: false, ...NEW, ...stored() };
+export const wire = { key: '', keyId: '', isSilent: false, slow: undefined, ...NEW, ...stored() };
 /** Replies with an ETag, by path, so that unchanged content is not transferred again. */
 const cached = new Map();
 if (wire.key !== '') wire.standing = 'unknown';
@@ -66,6 +69,29 @@ export function setSilence(isSilent) {
 /** The lab can end a wait, and has a limit of its own. */
 const isOfLab = (path) => /^\/lab(?:[/?]|$)/.test(path);
 
+/** The requests that have waited long, in order. */
+const slow = new Set();
+
+function tellSlow() {
+  const [oldest] = slow;
+  const before = wire.slow;
+  wire.slow = oldest && `${oldest.method} ${oldest.path}`;
+  if (wire.slow !== before) tell('slow');
+}
+
+/** Names a request while it has no reply. The result is called when it has one. */
+function watchFor(exchange) {
+  const timer = setTimeout(() => {
+    slow.add(exchange);
+    tellSlow();
+  }, SLOW_MS);
+  return () => {
+    clearTimeout(timer);
+    slow.delete(exchange);
+    tellSlow();
+  };
+}
+
 /**
  * Sends a request. During a wait it sends nothing and returns undefined, except to the lab. Returns `status` (0 without
  * a reply), `text` and its `value`, `message` (the error, or empty), `next` (the path of the next page), and the
@@ -83,6 +109,7 @@ export async function call(method, path, { body, headers = {}, again = false, is
   const hasKey = usedKey !== '';
   const exchange = { method, path, hasKey, sent, body, at: new Date(), status: 0, received: [], text: '' };
   const begun = performance.now();
+  const came = isQuiet ? () => {} : watchFor(exchange);
   let failure = 'Not sent'; // until the headers have proved valid
   try {
     const all = new Headers({ ...(hasKey && { Authorization: `Bearer ${usedKey}` }), ...sent });
@@ -97,6 +124,7 @@ export async function call(method, path, { body, headers = {}, again = false, is
     exchange.failure = `${failure} (${error.message}).`;
   }
   exchange.ms = performance.now() - begun;
+  came();
   const result = understand(exchange, known);
   if (again && usedKey === wire.key) keep(path, result);
   setSilence(exchange.status === 0 && failure !== 'Not sent');
@@ -155,7 +183,7 @@ function learn({ status, headers, value, message, exchange }) {
   wire.refusal = wire.standing === 'refused' ? message : '';
   const seconds = Number(headers.get('retry-after'));
   const mustWait = seconds > 0 && (status === 429 || status === 503);
-  if (mustWait) wire.wait = { ...endIn(seconds), code: value?.code };
+  if (mustWait) wire.wait = { ...endIn(seconds), code: value?.code, message };
   store();
   tell('key', 'windows', ...(mustWait ? ['wait'] : []));
 }
