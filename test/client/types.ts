@@ -1,6 +1,6 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
-import { type Category, type Id, type Order, type Pet, PetstoreClient } from '../../src/client/client.ts';
+import { type Category, type Id, type Order, type Page, type Pet, PetstoreClient } from '../../src/client/client.ts';
 
 export async function asAUserWrites(store: PetstoreClient, key: string, signal: AbortSignal): Promise<void> {
   const pet: Pet = await store.createPet({ name: 'Rex', categoryId: 1n }, { idempotencyKey: 'k', signal });
@@ -9,6 +9,15 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   const order: Order = await store.createOrder(pet.id, { headers: new Headers({ 'X-Shop': 'a' }) });
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
   [order.id, category.id] satisfies Id[];
+
+  // The etag of a reply as it is typed, with no look at whether there is one: for a page as for `ifMatch`.
+  const listing = store.listPets();
+  const first: Page<Pet> = await listing.page();
+  const { etag } = first.response;
+  const newer: Page<Pet> | undefined = await listing.page(etag);
+  await store.updateOrder(order.id, 'delivered', { ifMatch: (newer ?? first).response.etag });
+  // @ts-expect-error it may be unchanged, and then there is no page
+  (await listing.page(etag)).items;
 
   // As README has it.
   const dispatcher: Dispatcher = new Agent();
