@@ -9,6 +9,8 @@ export interface Limited {
   readonly slot: number;
   readonly perMinute: number;
   readonly perDay: number;
+  /** The id of its key, for messages. */
+  readonly id?: string;
 }
 
 /** The state of one window. Until a request is counted in it, the window is not open, and `endsAt` is the present. */

@@ -1,5 +1,6 @@
 /** The engine on PostgreSQL: every replica keeps the state in memory and follows one log; limits lie in a table. */
 import { setTimeout as wait } from 'node:timers/promises';
+import { onceAMinute } from '../clock.ts';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
 import { prove } from '../store/change-json.ts';
 import { realDisk } from '../store/file/disk.ts';
@@ -11,9 +12,21 @@ import { State } from '../store/state.ts';
 import { PostgresJournal } from './journal.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Link, LinkError } from './link.ts';
+import { LOCK_TIMEOUT } from './reasons.ts';
 import { doubtsOf, serverOf } from './server.ts';
-import { BEGIN_LONG, LIMITS, LOCK_HEAD, LOOK_AFTER, NEW_HISTORY, PUT_LIMITS, REFILL, SERVER } from './sql.ts';
+import {
+  BEGIN_LONG,
+  FENCE_SLOT,
+  LIMITS,
+  LOCK_HEAD,
+  LOOK_AFTER,
+  NEW_HISTORY,
+  PUT_LIMITS,
+  REFILL,
+  SERVER,
+} from './sql.ts';
 import { damaged, loadSnapshot, makeSnapshot, newId, openSchema, putUsage, writeSnapshot } from './tables.ts';
+import { Troubles } from './troubles.ts';
 
 const LOOK_AFTER_EVERY_MS = 10_000;
 /** Store time that is further behind the database's is set by that. It is never set back. */
@@ -45,7 +58,8 @@ export async function openPostgres(
     await openSchema(upkeep, server.schema, options.mustExist);
     const [{ at, is_alone }] = await upkeep.rows({ text: SERVER });
     const ahead = at - clock.now(); // replicas compare times, so store time is the database's
-    const journal = new PostgresJournal(appends, options);
+    const troubles = compact && new Troubles(options); // a command tells its own failure
+    const journal = new PostgresJournal(appends, { ...options, troubles });
     let lostMs = 0; // by this machine's clock, which stands still while the machine sleeps
     const databaseClock = { now: () => clock.now() + lostMs, wall: () => clock.now() + ahead };
     const store = await MemoryStore.open(journal, {
@@ -59,7 +73,8 @@ export async function openPostgres(
       if (behindMs > MAX_BEHIND_MS) lostMs += behindMs;
     };
     const warn = (text: string) => log.warn(text);
-    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn, heard });
+    const limiter = new PostgresLimiter({ clock, banAfter, takes, upkeep, journal, warn, troubles, heard });
+    await limiter.look({ slot: FENCE_SLOT }); // else it could never be ready
     await limiter.fresh(); // ready before it listens
     if (compact) for (const doubt of doubtsOf(url)) log.warn(doubt);
     if (compact && is_alone) log.warn('the database has no synchronous standby: writes that it loses are lost');
@@ -134,6 +149,7 @@ function metricsOf(journal: PostgresJournal, limiter: PostgresLimiter): Metric[]
 
 /** Compacts the log when it has grown long, and warns of a transaction that slows the database down. */
 async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: EngineOptions['log']): Promise<void> {
+  const mayTell = onceAMinute(() => performance.now());
   for (; !upkeep.isClosed; await wait(LOOK_AFTER_EVERY_MS, undefined, { ref: false })) {
     try {
       const [{ is_due, long }] = await upkeep.rows({ text: LOOK_AFTER, values: [MIN_LOG_BYTES] });
@@ -141,13 +157,11 @@ async function lookAfter(upkeep: Link, compact: () => Promise<unknown>, log: Eng
       if (is_due) await compact();
     } catch (error) {
       const { message } = error as Error;
-      if (!upkeep.isClosed) log.warn(`upkeep of the database failed, and will be tried again: ${message}`);
+      if (!upkeep.isClosed && mayTell()) log.warn(`upkeep of the database failed, and will be tried again: ${message}`);
     }
   }
 }
 
-/** PostgreSQL's code for the end of `lock_timeout`. */
-const LOCK_TIMEOUT = '55P03';
 const UNSURE = 'the connection ended in the last step: all or nothing was restored, and restore tells which';
 
 /** Fills an empty schema from a backup, all of it or nothing, and reads it back. */

@@ -16,12 +16,14 @@ import type { State } from '../store/state.ts';
 import { DISK_FULL, type Link, LinkError, type Row, type Statement } from './link.ts';
 import { APPEND, BEGIN, COMMIT, FENCE_SLOT, LOCK_HEAD, TAIL_ROWS, TAKE } from './sql.ts';
 import { damaged, decodeLines, loadSnapshot, newId, type Place } from './tables.ts';
+import type { Troubles } from './troubles.ts';
 
 const LOCK_AFTER_CONFLICTS = 3;
 /** A lock that no batch has used is given back after so long. */
 const LOCK_UNUSED_MS = 20;
 /** The longest wait of a client for an outcome; then the answer is that it is unknown. */
 const OUTCOME_MAX_MS = 10_000;
+const REFUSED = 'writes are refused';
 
 interface Sent {
   place: Place;
@@ -32,9 +34,11 @@ interface Sent {
   reject(error: unknown): void;
 }
 
+type Options = Pick<EngineOptions, 'onFatal' | 'onBatch'> & { troubles?: Troubles };
+
 export class PostgresJournal implements Journal {
   readonly #link: Link;
-  readonly #options: Pick<EngineOptions, 'onFatal' | 'onBatch'>;
+  readonly #options: Options;
   /** The newest batch in memory. */
   at: Place = { batch: 0, id: '' };
   #state!: State;
@@ -52,7 +56,7 @@ export class PostgresJournal implements Journal {
   #locking: Promise<void> | undefined;
   readonly counts = { batches: 0, conflicts: 0, locks: 0, doubts: 0 };
 
-  constructor(link: Link, options: Pick<EngineOptions, 'onFatal' | 'onBatch'>) {
+  constructor(link: Link, options: Options) {
     this.#link = link;
     this.#options = options;
   }
@@ -75,6 +79,7 @@ export class PostgresJournal implements Journal {
       this.#sent = { place, statement: this.#statement(changes, place), changes, began, resolve, reject };
       this.#send(this.#sent).catch((error) => {
         if (this.#sent?.place === place) this.#sent = undefined;
+        this.#options.troubles?.failed(REFUSED, error);
         reject(error.code === DISK_FULL ? new StoreError('full', error.message) : error);
       });
     });
@@ -162,6 +167,7 @@ export class PostgresJournal implements Journal {
     this.at = sent.place;
     this.#conflicts = 0;
     this.counts.batches++;
+    this.#options.troubles?.worked(REFUSED);
     this.#options.onBatch?.(performance.now() - sent.began);
     sent.resolve(undefined);
   }

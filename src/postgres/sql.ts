@@ -62,7 +62,7 @@ export const LIMITS = `SELECT (SELECT id FROM head) AS head, slot, per_minute AS
   ban_step AS "banStep", greatest(0, ceil(${ms('ban_ends')})) AS "banEndsAt" FROM limits`;
 
 const LIFTED = `strikes = 0, ban_step = 0, ban_ends = 'epoch'`;
-export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1`;
+export const LIFT = `UPDATE limits SET ${LIFTED} WHERE slot = $1 RETURNING 1`;
 export const REFILL = `UPDATE limits SET ${LIFTED}, minute_used = 0, day_used = 0, minute_ends = 'epoch',
   day_ends = 'epoch' WHERE slot = $1`;
 

@@ -18,8 +18,9 @@ interface Own {
 }
 
 export async function replica(t: Pick<TestContext, 'after'>, url: string, own: Own = {}) {
-  const heard = { fatal: [] as unknown[], warned: [] as string[], took: [] as number[] };
-  const log = { info: () => {}, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
+  const heard = { fatal: [] as unknown[], warned: [] as string[], informed: [] as string[], took: [] as number[] };
+  const info = (text: string) => void heard.informed.push(text);
+  const log = { info, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
   const onFatal = (error: unknown) => void heard.fatal.push(error);
   const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms), ...own };
   const engine = await openPostgres(url, options, async () => {});
