@@ -35,7 +35,7 @@ class LimiterModel {
       if (banAfter === 0 || caller.strikes.count < banAfter) return before;
       const step = Math.min((caller.ban?.step ?? 0) + 1, BAN_MINUTES.length);
       caller.ban = { step, endsAt: this.now + BAN_MINUTES[step - 1] * MINUTE_MS };
-      caller.strikes = undefined;
+      caller.strikes.count = 0; // their minute goes on: a ban that is lifted may end before it
       return { ...this.#decision(limited), banBegan: true };
     }
     if (caller.minute === undefined) caller.strikes = undefined;
