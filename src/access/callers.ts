@@ -26,7 +26,7 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** If other processes make keys too, this refusal may be out of date, and no other: one may just have made the key. */
+/** The only refusal that may be out of date: where other processes make keys too, one of them may just have made it. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');

@@ -70,7 +70,7 @@ export class Connection {
   readonly socket: Socket;
   /** Requests without a complete reply, oldest first: node:http sends the replies in this order. */
   readonly pending: Outgoing[] = [];
-  /** Set if node:http could not parse the input. due: the error reply waits for earlier ones; sent: it is written. */
+  /** Set if input is refused outside a handler. due: the reply waits for earlier ones; sent: it is written. */
   refusal: 'none' | 'due' | 'sent' = 'none';
   /** True when the last reply is decided: no bytes after it are taken for a request (RFC 9112, 9.6). */
   isEnding = false;

@@ -25,7 +25,7 @@ const SHARE_OF_ADDRESS = 0.2;
 const PRESSURE = 0.8;
 const PRESSURE_MS = 1_000;
 const CROWD = 0.9;
-/** Beyond one of these a connection ends at its second unanswered request, or if not read for `LOOK_EVERY_MS`. */
+/** Beyond one of these a connection ends at its second unanswered request, or once its client reads no replies. */
 const MAX_UNANSWERED_IN_ALL = 20_000;
 const MAX_UNSENT_BYTES_IN_ALL = 64 * 1024 * 1024;
 /** The most memory of all incomplete bodies. Beyond it, the body that began first is given up. */
@@ -212,7 +212,7 @@ export class Connections {
 
   /** Closes idle connections, and calls `refuse` for those with half a head. Leaves those with replies to send. */
   #endIdle(refuse: (connection: Connection) => void): void {
-    for (const { socket } of this.open) if (socket.writableEnded) return; // it is read on: to node:http it is idle
+    for (const { socket } of this.open) if (socket.writableEnded) return; // still read: node:http would end it too
     this.server.closeIdleConnections();
     for (const connection of this.open) {
       const { socket, pending, isEnding, early, refusal } = connection;

@@ -53,7 +53,7 @@ export function createServer(options: ServerOptions): Connections {
   server.maxHeadersCount = MAX_PARSED_HEADERS;
   // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
   (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // Only the time between two requests ends so.
+  // Emitted when a connection was unused for `keepAliveTimeout` since its last reply, and never in a request.
   server.on('timeout', (socket) => {
     const { bytesRead } = socket;
     whenRead(() => socket.bytesRead > bytesRead || socket.destroy());

@@ -2,7 +2,7 @@
  * `LOCK` (lock file and superblock). The process that has the store open holds a lock on it, and writes it by the
  * locked descriptor. It names the store, the lowest file number that is accepted, and the durable length of that file:
  * a file that ends earlier is damaged, even if its end looks good. While the store is open, this length is out of date
- * by a second at most; a clean close writes the final one.
+ * by a second at most, unless `LOCK` cannot be written; a clean close writes the final one.
  */
 import type { TimesSeen } from '../../clock.ts';
 import type { Disk } from './disk.ts';

@@ -121,7 +121,7 @@ export interface ReadFileOptions {
  *   repeated line) was not made by a crash: damage. So is every file that ends before its `known` durable part does.
  *
  * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. Only
- * the damage of a good line that contradicts the state is thrown all the same.
+ * a line with the right checksum that cannot be taken in (its shape, its proof, the state) is thrown all the same.
  */
 export async function readFile(
   disk: Disk,
