@@ -212,7 +212,7 @@ export class Connections {
 
   /** Closes idle connections, and calls `refuse` for those with half a head. Leaves those with replies to send. */
   #endIdle(refuse: (connection: Connection) => void): void {
-    for (const { socket } of this.open) if (socket.writableEnded) return; // still read: node:http would end it too
+    for (const { socket } of this.open) if (socket.writableEnded) return; // not yet: it lingers, and would be cut off
     this.server.closeIdleConnections();
     for (const connection of this.open) {
       const { socket, pending, isEnding, early, refusal } = connection;

@@ -209,7 +209,7 @@ async function rotateKey(context: Context, { id, grace }: { id: string; grace: n
   return { ...info, oldSecretEndsAt: endOf(context, now + grace), key: secret };
 }
 
-/** A revoked key stays as it is. */
+/** Throws if the key is revoked: it stays as it is. */
 async function change({ engine: { store } }: Context, id: string, to: (key: ApiKey) => ApiKey) {
   const at = store.unix();
   const { key } = await store.write((ahead) => {

@@ -22,7 +22,8 @@ export class ReplyCache {
   }
 
   #add(asked: string, reply: TaggedReply): TaggedReply {
-    const bytes = asked.length + reply.body.length + 4 * (reply.lines as string).length; // twice, and twice for its 304
+    // The header lines are in memory twice, alone and in `tail`; those of its 304 are, too.
+    const bytes = asked.length + reply.body.length + 4 * (reply.lines as string).length;
     if (this.#replies.size >= MAX_CACHED_REPLIES || this.#bytes + bytes > MAX_CACHED_BYTES) this.#clear();
     this.#replies.set(asked, reply);
     this.#bytes += bytes;

@@ -167,7 +167,8 @@ export class Bytes {
     this.#ofKeys += growth.ofKeys;
     if (change.op === 'fill') for (const sums of [this.#content, this.#records]) sums.clear();
     if (growth.by !== undefined) this.#content.add(growth.by, growth.added);
-    if (growth.freedBy !== undefined) this.#content.add(growth.freedBy, -growth.freed); // last: it may be the same key
+    // Subtracted only now: it may be the same key, and a sum stops at 0.
+    if (growth.freedBy !== undefined) this.#content.add(growth.freedBy, -growth.freed);
     for (const id of growth.records) this.#records.add(callerOf(id), recordBytes(id));
     if (change.op === 'shares') for (const [key, bytes] of change.shares) this.#content.set(key, bytes);
   }

@@ -26,7 +26,7 @@ import type { Found, Progress } from './read.ts';
 import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
 import { copyTail, doneByOthers, openWritten, type Written } from './written.ts';
 
-/** A file is compacted when it is larger than this, and larger than twice its first length. */
+/** A file is compacted when it is larger than this, and than twice its length when this process began or opened it. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 /** After a start without room, the time between two attempts to begin a new file. */
 const RETRY_MS = 2_000;
