@@ -114,6 +114,15 @@ test('generators can take it: no null in an enum, no pattern that ends a line, n
   assert.deepEqual(components.schemas.Pet.required, ['id', 'name', 'categoryId'], 'as the specification has it');
 });
 
+test('generators find no name twice: they make a type of each schema, parameter and reply, and number the second', () => {
+  const { schemas, parameters, responses } = withLab.components;
+  const names = [schemas, parameters, responses].flatMap((parts) => Object.keys(parts));
+  assert.deepEqual(
+    names.filter((name, at) => names.indexOf(name) !== at),
+    [],
+  );
+});
+
 test('it has every code of the catalogue with its status and an example, the limits of the plans, and the statuses', () => {
   const { PetStatus, OrderStatus } = components.schemas;
   assert.deepEqual([PetStatus.enum, OrderStatus.enum], [PET_STATUSES, ORDER_STATUSES]);
