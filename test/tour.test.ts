@@ -64,11 +64,13 @@ test('a line of a file in the documents has the checksum of its bytes', () => {
   assert.deepEqual(wrong, []);
 });
 
+/** What this process was told to load first, so that another can read TypeScript too. */
+const LOADER = process.execArgv.filter((_, at, all) => all[at] === '--import' || all[at - 1] === '--import');
+
 /** Checks all exercises in one process: the verdict on each, whose check is one `describe` of its name. */
 function runChecks(files: 'starts' | 'solutions', cwd: string) {
   const imports = EXERCISES.map((name) => `await import('./${FOLDER}/${name}.check.ts');`).join('\n');
-  const loader = process.execArgv.filter((_, at, all) => all[at] === '--import' || all[at - 1] === '--import');
-  const args = [...loader, '--test-reporter=tap', '--input-type=module', '--eval', imports];
+  const args = [...LOADER, '--test-reporter=tap', '--input-type=module', '--eval', imports];
   // Little of our own environment: by it node:test would take the process for a child of its runner.
   const env = { PATH: process.env.PATH, EXERCISES: files };
   const { stdout, stderr } = spawnSync(process.execPath, args, { cwd, env, encoding: 'utf8' });
@@ -106,6 +108,9 @@ test(`every exercise can be solved; a write of a new kind, removing an animal, t
   applyPatch(copy, read(PATCH));
   const { tap, solved } = runChecks('solutions', copy);
   assert.deepEqual(solved, EXERCISES, tap);
+  const env = { PATH: process.env.PATH };
+  const document = spawnSync(process.execPath, [...LOADER, 'test/web/openapi.test.ts'], { cwd: copy, env });
+  assert.equal(document.status, 0, `its document, with the new operation: ${document.stdout}`);
   for (const name of EXERCISES) assert.ok(read('docs/tour.md').includes(`${FOLDER}/${name}.check.ts`), name);
 
   const told = [...read(`${FOLDER}/delete-pet.md`).matchAll(/^\| `([^`]+)` \|/gm)].map(([, file]) => file);
