@@ -219,6 +219,7 @@ describe('gateways that do one thing otherwise to all that passes', { concurrenc
   }
 
   const FOLDED = /\r\n +b/;
+  const BARE = /(?<!\r)\n/;
   const CODED = /\r\ntransfer-encoding:.*/i;
   /** What is done with the ambiguous, and what is said of it. */
   const MENDED: [id: string, fault: Fault, told: RegExp][] = [
@@ -226,6 +227,23 @@ describe('gateways that do one thing otherwise to all that passes', { concurrenc
     ['obs-fold', { mends: (text) => text.replace(/\r\nX-Fold.*\r\n b/, '') }, /^breaks: passed on without X-Fold/],
     ['nul', { mends: (text) => text.replace('\0', ' ') }, /^same: made plain, and passed on$/],
     ['nul', { mends: (text) => text.replace(/\r\nX-Nul.*/, '') }, /^breaks: passed on without X-Nul/],
+    ['nul', { mends: (text) => text.replace(/\0.*/, '') }, /^breaks: passed on as X-Nul: a, where another reader sees/],
+    ['nul', { mends: (text) => text.replace('\0', '') }, /^breaks: passed on as X-Nul: ab, where another reader sees/],
+    ['obs-fold', { mends: (text) => text.replace(FOLDED, '') }, /^breaks: passed on as X-Fold: a, where another/],
+    ['bare-lf', { mends: (text) => text.replace(BARE, '\r\n') }, /^same: made plain, and passed on$/],
+    ['bare-lf', { mends: (text) => text.replace(BARE, ' ') }, /^same: made plain, and passed on$/],
+    ['bare-lf', { mends: (text) => text.replace('\nX-Next: b', '') }, /^breaks: passed on as X-Bare: a, where another/],
+    [
+      'two-lengths',
+      { mends: (text) => text.replace(/\r\nContent-Length: 2(?!9)/, '') },
+      /^breaks: made plain and passed on/,
+    ],
+    ['space-before-colon', { mends: (text) => text.replace(' :', ':') }, /^breaks: made plain and passed on, where it/],
+    [
+      'two-hosts',
+      { mends: (text) => text.replace(/\r\nHost: other.*/, '') },
+      /^breaks: made plain and passed on, where/,
+    ],
     [
       'both-lengths',
       { mends: (text) => text.replace(/\r\ncontent-length:.*/i, '') },
