@@ -3,7 +3,17 @@ import net from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { live, lived, SLICE_MS } from './lived.ts';
 import { endsOf } from './talk.ts';
-import { headerOf, isInterim, type Message, methodOf, readMessage, readMessages, shown, targetOf } from './wire.ts';
+import {
+  headerOf,
+  isInterim,
+  isOld,
+  type Message,
+  methodOf,
+  readMessage,
+  readMessages,
+  shown,
+  targetOf,
+} from './wire.ts';
 
 /** The time that node:http keeps an idle connection; in lived time, as the client's waits are. */
 export const IDLE_MS = 5_000;
@@ -128,10 +138,11 @@ export class Origin {
         socket.end(BAD);
         return;
       }
-      const answer = exchange.answer(arrival);
+      const answer = suited(exchange.answer(arrival), arrival);
       const isEarly = answer.isEarly === true;
       if (isNew && isEarly) give(socket, arrival, answer);
-      if (isNew && !isEarly && headerOf(message, 'expect') !== undefined) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      const isExpecting = headerOf(message, 'expect') !== undefined && !isOld(message); // RFC 9110 10.1.1
+      if (isNew && !isEarly && isExpecting) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
       if (!message.isWhole) return;
       isBusy = true;
       text = text.slice(message.bytes);
@@ -170,6 +181,27 @@ export class Origin {
     if (!isHealth) this.strangers++;
     socket.end(isHealth ? HEALTHY : NOBODYS);
   }
+}
+
+/**
+ * The answer as it may be sent to this gateway. To one that asks in HTTP/1.0, as nginx does by default, there is no 1xx
+ * and no Transfer-Encoding (RFC 9110 15.2, 9112 6.1). A connection that is not to be kept ends, which the reply says
+ * (9112 9.3, 9.6): a gateway that believes the reply alone would keep it, and lose the next request.
+ */
+function suited({ parts, end, ...rest }: Answer, asked: Message): Answer {
+  const options = (headerOf(asked, 'connection') ?? '').toLowerCase().split(/ *, */);
+  const isLast = options.includes('close') || (isOld(asked) && !options.includes('keep-alive'));
+  const fit = isOld(asked) ? parts.filter((part) => !/^HTTP\/1\.1 1/.test(part)).map(withoutChunks) : parts;
+  const isUnframed = isOld(asked) && fit.some((part) => readMessage(part, methodOf(asked))?.framing === 'close');
+  if (!isLast && !isUnframed) return { ...rest, parts: fit, end };
+  const told = fit.map((part) => part.replace(/^HTTP\/1\.1 [2-5].*\r\n/, '$&Connection: close\r\n'));
+  return { ...rest, parts: told, end: end ?? 'closed' };
+}
+
+function withoutChunks(part: string): string {
+  const message = readMessage(part, 'GET');
+  if (message?.framing !== 'chunked') return part;
+  return `${message.head.replace(/\r\n(?:Transfer-Encoding|Trailer):.*/g, '')}\r\n\r\n${message.body}`;
 }
 
 async function give(socket: net.Socket, arrival: Arrival, answer: Answer): Promise<void> {

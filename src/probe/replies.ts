@@ -19,7 +19,7 @@ import {
   same,
 } from './row.ts';
 import type { Talk } from './talk.ts';
-import { headerOf, linesOf, shown, statusOf, targetOf } from './wire.ts';
+import { headerOf, isOld, linesOf, shown, statusOf, targetOf } from './wire.ts';
 
 const ERROR = '{"code":"probe","message":"of the origin\'s own","status":0}';
 
@@ -163,14 +163,22 @@ export const REPLIES: Row[] = [
   ),
   row('reply-304', '9110 15.4.5', get(['If-None-Match: "a"']), { answer: reply('304 Not Modified', ['ETag: "a"']) }),
   row('reply-head-length', '9110 9.3.2', ask('HEAD'), { answer: reply('200 OK', ['Content-Length: 4711']) }),
-  row('reply-103', '9110 15.2', get(), { allowed: '8297 2', answer: HINTED }, ({ came }) => {
+  row('reply-103', '9110 15.2', get(), { allowed: '8297 2', answer: HINTED }, ({ came, request }) => {
     const hints = came.find((one) => statusOf(one) === 103);
+    if (isOld(request)) return allowed('the gateway asks in HTTP/1.0, to which an origin sends no hints', '9110 15.2');
     if (hints === undefined) return allowed('the hints are dropped');
     const link = headerOf(hints, 'link');
     return link === HINT ? same() : breaks(`Link of the hints is ${shown(link ?? 'gone')}`);
   }),
-  row('reply-trailers', '9110 6.5.1', get(['Connection: TE', 'TE: trailers']), { answer: TRAILED }, ({ reply }) =>
-    trailerIn(reply, 'the trailer is dropped'),
+  row(
+    'reply-trailers',
+    '9110 6.5.1',
+    get(['Connection: TE', 'TE: trailers']),
+    { answer: TRAILED },
+    ({ reply, request }) =>
+      isOld(request)
+        ? allowed('the gateway asks in HTTP/1.0, to which an origin sends no trailer', '9112 6.1')
+        : trailerIn(reply, 'the trailer is dropped'),
   ),
   row('reply-encoding', '9110 8.4', get(['Accept-Encoding: gzip']), {
     allowed: '9110 7.7',

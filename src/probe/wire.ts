@@ -35,6 +35,7 @@ export const headerOf = (message: Pick<Message, 'headers'>, name: string): strin
 export const statusOf = ({ line }: Pick<Message, 'line'>): number =>
   Number(/^HTTP\/1\.\d (\d{3})(?: |$)/.exec(line)?.[1] ?? 0);
 export const isInterim = (message: Message): boolean => Math.floor(statusOf(message) / 100) === 1;
+export const isOld = ({ line }: Message): boolean => line.endsWith(' HTTP/1.0');
 export const methodOf = ({ line }: Message): string => line.split(' ')[0];
 export const targetOf = ({ line }: Message): string => line.split(' ')[1] ?? '';
 /** The mark of the request, or of the request that a reply answers. */
