@@ -27,6 +27,9 @@ const flagsOf = ({ options }: Spec): Flag[] => [
 ];
 const HELP = { is: 'switch', help: 'show the options' } as Option<unknown>;
 
+/** What may stand in the place of a command. */
+const OF_NO_COMMAND = ['--help', '--version'];
+
 const isFile = ({ allowed }: Option<unknown>): boolean => allowed === path.allowed;
 
 /** For each beginning of a command, in whole words: the words that may come next. */
@@ -55,7 +58,10 @@ function cases(specs: readonly Spec[], give: (words: string[]) => string, files:
     return placesOf(spec).some(isFile) ? `${give(words)}; ${files}` : give(words);
   };
   const commands = specs.map((spec) => `    '${spec.name}'|'${spec.name} '*) ${ofCommand(spec)} ;;`);
-  const groups = [...nextWords(specs)].map(([before, words]) => `    '${before}') ${give([...words])} ;;`);
+  const groups = [...nextWords(specs)].map(([before, words]) => {
+    const flags = before === '' ? OF_NO_COMMAND : ['--help'];
+    return `    '${before}') ${give([...words, ...flags])} ;;`;
+  });
   return [
     [...values].map(([flag, what]) => `    ${flag}) ${what}; return ;;`).join('\n'),
     [...commands, ...groups].join('\n'),
@@ -67,20 +73,24 @@ function bashScript(specs: readonly Spec[]): string {
   const [values, places] = cases(specs, give, '_petstore_files');
   return `_petstore_files() {
   local file
+  compopt -o filenames 2>/dev/null
   while IFS= read -r file; do COMPREPLY+=("$file"); done < <(compgen -f -- "$current")
 }
 _petstore() {
-  local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]}
+  local current=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} inline=
   local line="\${COMP_WORDS[*]:1:COMP_CWORD-1}"
   COMPREPLY=()
+  if [ "$current" = = ]; then current= inline=1
+  elif [ "$before" = = ]; then before=\${COMP_WORDS[COMP_CWORD-2]} inline=1; fi
   case "$before" in
 ${values}
   esac
+  [ -n "$inline" ] && return
   case "$line" in
 ${places}
   esac
 }
-complete -o filenames -F _petstore petstore
+complete -F _petstore petstore
 `;
 }
 
@@ -88,10 +98,12 @@ function zshScript(specs: readonly Spec[]): string {
   const [values, places] = cases(specs, (words) => `compadd -- ${words.join(' ')}`, '_files');
   return `#compdef petstore
 _petstore() {
-  local line="\${(j: :)words[2,CURRENT-1]}"
-  case "\${words[CURRENT-1]}" in
+  local line="\${(j: :)words[2,CURRENT-1]}" before="\${words[CURRENT-1]}" inline=
+  if [[ "$PREFIX" == --*=* ]]; then before="\${PREFIX%%=*}" inline=1; compset -P '*='; fi
+  case "$before" in
 ${values}
   esac
+  [[ -n "$inline" ]] && return
   case "$line" in
 ${places}
   esac
@@ -111,10 +123,12 @@ function fishScript(specs: readonly Spec[]): string {
     'complete -c petstore -f',
   ];
   for (const [before, words] of nextWords(specs)) {
+    const here = `complete -c petstore -n ${quoted(`__petstore_at ${before}`.trim())}`;
+    for (const flag of before === '' ? OF_NO_COMMAND : ['--help']) lines.push(`${here} -l ${flag.slice(2)}`);
     for (const word of words) {
       const spec = specs.find(({ name }) => name === `${before} ${word}`.trim());
       const does = quoted(spec?.does ?? `petstore ${word} …`);
-      lines.push(`complete -c petstore -n ${quoted(`__petstore_at ${before}`.trim())} -a ${word} -d ${does}`);
+      lines.push(`${here} -a ${word} -d ${does}`);
     }
   }
   for (const spec of specs) {

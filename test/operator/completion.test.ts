@@ -1,7 +1,7 @@
 /** The completion scripts, in the shells that they are for. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { workplace } from './workplace.ts';
 
@@ -13,6 +13,8 @@ const TYPED: [words: string[], offered: string[], not: string[]][] = [
     ['create', 'list', 'rotate'],
     ['serve', '--plan'],
   ],
+  [['--'], ['--help', '--version'], ['--plan']],
+  [['keys', '--'], ['--help'], ['--version']],
   [['keys', 'create', '--pl'], ['--plan'], ['--grace', 'list']],
   [
     ['keys', 'create', '--plan', ''],
@@ -49,6 +51,36 @@ for (const [shell, args] of Object.entries(ASKED)) {
       for (const word of offered) assert.ok(found.includes(word), `${words.join(' ')}: ${word} of ${found}`);
       for (const word of not) assert.ok(!found.includes(word), `${words.join(' ')}: not ${word}`);
     }
+  });
+}
+
+/** What is typed at a prompt before a tab, beside a directory called `backup`, and the words that the program gets. */
+const PROMPTED = {
+  'petstore back': '<backup>',
+  'petstore --vers': '<--version>',
+  'petstore keys --h': '<keys><--help>',
+  'petstore keys create --plan=fr': '<keys><create><--plan=free>',
+  'petstore serve --environment s': '<serve><--environment><staging>',
+  'petstore serve --seed=an': '<serve><--seed=animals.json>',
+};
+/** Interactive shells that read no files of the user. */
+const PROMPTS = { bash: 'bash --norc --noprofile -i', zsh: 'zsh -f -i' };
+
+for (const [shell, prompt] of Object.entries(PROMPTS)) {
+  const missing = [shell, 'script'].find((name) => spawnSync(name, ['--version']).error);
+  const skip = missing ? `there is no ${missing} on this machine` : false;
+  test(`at the prompt of ${shell} a tab gives the words that the program takes`, { skip }, async (t) => {
+    const { cwd, at, done } = await workplace(t);
+    await writeFile(at('completion'), await done(`completion ${shell}`));
+    await mkdir(at('backup'));
+    await writeFile(at('animals.json'), '');
+    const begin = shell === 'zsh' ? 'autoload -Uz compinit; compinit -D -u; ' : '';
+    const typed = Object.keys(PROMPTED).map((line) => `${line}\t\n`);
+    const program = `petstore() { printf '<%s>' "$@"; echo; }`;
+    const input = [`${begin}${program}; source ./completion\n`, ...typed, 'exit\n'].join('');
+    const env = { ...process.env, TERM: 'xterm' };
+    const { stdout } = spawnSync('script', ['-qec', prompt, '/dev/null'], { cwd, env, input, encoding: 'utf8' });
+    assert.deepEqual(stdout.match(/^<.*>(?=\r?$)/gm), Object.values(PROMPTED), stdout);
   });
 }
 
