@@ -29,6 +29,8 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   reads?: boolean;
   /** True if its call is given up at a signal, with a message. */
   isGivenUp?: boolean;
+  /** What a signal in the middle leaves behind, in words, if it may be a change. `at`: the place, for advice. */
+  interrupted?(at: string, values: Values<O>): string;
   /** True if its call is for a running server alone: without one, nothing is done. */
   isForServer?: boolean;
   /** True if its call begins a store where there is none. */
@@ -45,6 +47,9 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
 
 export type Calls = readonly Command[];
 
+const GOES_ON = 'a server that was asked for it goes on with it';
+const UNCHANGED = 'nothing was changed';
+
 export const command = <O extends Options, A = undefined, R = A>(command: Command<O, A, R>): Command =>
   command as Command;
 
@@ -56,19 +61,27 @@ export async function perform(command: Command, words: readonly string[], variab
   const at = placeWords(place);
   const asked = { name: command.name, unsure: command.unsure?.(at) };
   const opened: Engine[] = [];
+  let isServerThere = place.store === undefined; // until it is known that there is none
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {
       const io = { input: Readable.from([]), tell: print, ...given };
       const answer = !place.store && (await askServer(place.data, asked, { words, variables }, io));
       if (answer) return answer.result;
+      isServerThere = false;
       if (command.isForServer) return undefined;
       opened.push(await openHere(place, command));
       return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
+  const leave = async (left: string): Promise<never> => {
+    await told(`${command.name} was interrupted: ${left}\n`);
+    process.exit(EXIT.failed);
+  };
   // A call in this process reports that it was not done; about a call in the server nothing is known.
-  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave(command.name));
-  if (command.isGivenUp) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, giveUp);
+  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave(isServerThere ? GOES_ON : UNCHANGED));
+  const { isGivenUp, interrupted } = command;
+  const onSignal = isGivenUp ? giveUp : interrupted && (() => leave(interrupted(at, values)));
+  if (onSignal) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, onSignal);
   try {
     await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true, at);
   } catch (error) {
@@ -89,11 +102,6 @@ async function refuseWrongUrl(command: Command, store: string): Promise<void> {
   } catch (error) {
     throw refusalOf(command)((error as Error).message);
   }
-}
-
-async function leave(name: string): Promise<never> {
-  await told(`${name} was given up here: a server that was asked for it goes on with it\n`);
-  process.exit(EXIT.failed);
 }
 
 /** Runs before the store is closed, so that the result is printed even if closing fails. */

@@ -1,4 +1,5 @@
 /** `petstore verify`, `repair`, `compact`, `backup` and `restore`. */
+import { existsSync } from 'node:fs';
 import type { Upkeep } from '../engine.ts';
 import { DamagedError } from '../store/file/format.ts';
 import type { Progress } from '../store/file/read.ts';
@@ -26,6 +27,8 @@ export const DATA_COMMANDS = [
     more: 'For a directory that the service refused to open; not for a database. Make a copy of the directory first.',
     unsure: (at) =>
       `it may be done: ${PROGRAM} keys list${at} shows which keys are revoked, and the damaged file is kept beside`,
+    interrupted: (at) =>
+      `repeat it: if it was done, that changes nothing; ${PROGRAM} keys list${at} shows which keys are revoked`,
     options: { ...place, json },
     run: async ({ json, data, store }) => {
       const instead = 'repair is for a directory; restore a backup into an empty schema instead';
@@ -55,6 +58,8 @@ export const DATA_COMMANDS = [
       json,
     },
     isForServer: true,
+    interrupted: (_, { file }) =>
+      file !== STANDARD && existsSync(file) ? `${file} is there and whole` : 'there is no whole backup',
     call: ({ engine }) => engine.upkeep.backedUp?.(),
     run: async ({ file, ...at }, tellServer) => {
       const proof = await withUpkeep(at, (upkeep) => upkeep.backup(file));
@@ -69,6 +74,7 @@ export const DATA_COMMANDS = [
     name: 'restore',
     does: 'fill an empty data directory or database from a backup, and prove it',
     options: { file: placed(path, 'FILE', 'a file that backup wrote; - is standard input'), ...place, json },
+    interrupted: (at) => `${PROGRAM} verify${at} shows whether the store is there; if it is not, restore again`,
     run: async ({ file, ...at }) => {
       const { data, store } = at;
       const proof = await withProgress('restoring', async (onProgress) => {

@@ -1,19 +1,18 @@
 /** The engine on a file: a store in memory above its journal, and limits that are counted here. */
-import { chmodSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, statSync } from 'node:fs';
 import type { Engine, EngineOptions, Metric, Upkeep } from '../engine.ts';
 import { holdsStore, refuseOthers } from '../store/file/directory.ts';
-import { type Disk, realDisk } from '../store/file/disk.ts';
+import { realDisk } from '../store/file/disk.ts';
 import type { FileJournal } from '../store/file/journal.ts';
 import { readMark } from '../store/file/lock.ts';
 import { openStore } from '../store/file/open.ts';
 import type { Progress } from '../store/file/read.ts';
 import { readTwiceIfDamaged, recover } from '../store/file/rewrite.ts';
-import { backup, readStore } from '../store/file/tools.ts';
+import { backup, readStore, tidyDisk } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Ahead, type Journal, StoreError, UNUSED } from '../store/model.ts';
 import type { State } from '../store/state.ts';
 import { compactElsewhere } from './compacting.ts';
-import { EXIT } from './exit.ts';
 import { isServed } from './sockets.ts';
 import { RecordedLimiter } from './usage.ts';
 
@@ -117,19 +116,6 @@ export function upkeepOf(dir: string, onProgress?: Progress): Pick<Upkeep, 'veri
       return backup(dir, file, { onProgress, disk: tidyDisk() });
     },
   };
-}
-
-/** The real disk, except that an unfinished file is removed if a signal ends the process. */
-function tidyDisk(): Disk {
-  const create = (path: string) => {
-    const tidy = () => {
-      rmSync(path, { force: true });
-      process.exit(EXIT.failed);
-    };
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, tidy);
-    return realDisk.create(path);
-  };
-  return { ...realDisk, create };
 }
 
 /** Makes the directory private: it holds names of callers, digests of keys, and the admin socket. */

@@ -51,6 +51,7 @@ same command: for 24 hours the same input adds nothing twice.`,
   },
   makes: true,
   unsure: () => AGAIN,
+  interrupted: () => AGAIN,
   call: addBatches,
   run: async ({ file, skipBad, json }, ask) => {
     const badLines: { line: number; reason: string }[] = [];

@@ -3,9 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { onceAMinute } from '../clock.ts';
 import type { Engine, EngineOptions, Metric } from '../engine.ts';
 import { prove } from '../store/change-json.ts';
-import { realDisk } from '../store/file/disk.ts';
 import type { Progress } from '../store/file/read.ts';
-import { readBackup, writeBackup } from '../store/file/tools.ts';
+import { readBackup, tidyDisk, writeBackup } from '../store/file/tools.ts';
 import { MemoryStore } from '../store/memory.ts';
 import { type Proof, UNUSED } from '../store/model.ts';
 import { State } from '../store/state.ts';
@@ -111,7 +110,7 @@ function engineOf(store: MemoryStore, limiter: PostgresLimiter, journal: Postgre
         const state = await standStill();
         // Only writes record the time here: after a year without any, a directory would take the clock for wrong.
         state.time = Math.max(state.time, store.unix());
-        await writeBackup(realDisk, file, { store: journal.at.id, file: 1, first: journal.at.batch + 1 }, state);
+        await writeBackup(tidyDisk(), file, { store: journal.at.id, file: 1, first: journal.at.batch + 1 }, state);
         return prove(state);
       },
     },

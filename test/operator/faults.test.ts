@@ -117,6 +117,7 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
     const ran = await injected(injection, ['backup', 'b'], { cwd });
     if (!ran.wasHit && failures.includes(injection)) await rm(at('b'));
     else assert.deepEqual([ran.exit, ran.stdout, await readdir(cwd)], [1, '', ['data', 'trace']], injection);
+    if (signals.includes(injection)) assert.equal(ran.stderr, 'backup was interrupted: there is no whole backup\n');
   }
   const link = async (from: string, to: string) => {
     await writeFile(to, 'of somebody else'); // who gives it that name meanwhile
@@ -124,6 +125,32 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
   };
   await assert.rejects(backup(at('data'), at('b'), { disk: { ...realDisk, link } }), /b exists$/);
   assert.deepEqual([await readFile(at('b'), 'utf8'), await readdir(cwd)], ['of somebody else', ['b', 'data', 'trace']]);
+});
+
+test('a command that a signal interrupts says what is left, and what to type', options, async (t) => {
+  const { cwd, at, animals, done, run } = await workplace(t);
+  await animals(5_000);
+  const interrupted = async (injection: string, line: string, only?: string) => {
+    const { exit, stdout, stderr } = await injected(injection, line.split(' '), { cwd, only });
+    assert.deepEqual([exit, stdout], [1, ''], `${line}: ${stderr}`);
+    return stderr;
+  };
+  const importing = await interrupted('fdatasync:signal=SIGINT:when=3', 'import in');
+  assert.match(importing, /^import was interrupted: run the command again: it completes the import, and adds nothing/);
+  assert.match(await done('import in'), /of this input had been imported before\n$/);
+  assert.match(await done('verify'), /^pets +5,000$/m);
+  await done('backup b');
+  const restoring = await interrupted('fdatasync:signal=SIGTERM:when=1', 'restore b --data r');
+  assert.match(
+    restoring,
+    /^restore was interrupted: .* verify --data r shows whether the store is there; if it is not, /,
+  );
+  const { exit, stderr } = await run('verify --data r');
+  assert.deepEqual([exit, stderr], [1, 'there is no store in r\n']);
+  assert.match(await done('restore b --data r'), /^pets +5,000$/m);
+  const file = `data/${(await readdir(at('data'))).find((name) => name.startsWith('store-'))}`;
+  const compacting = await interrupted('openat:signal=SIGINT:when=1', 'compact', file);
+  assert.match(compacting, /^compact was interrupted: nothing was changed\n$/m, 'no server goes on with it');
 });
 
 test('a server that is killed under a command: the command says so, and what to do', options, async (t) => {

@@ -1,6 +1,6 @@
 /** Work on a whole store beside serving it: verify, backup, restore, repair. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, realpathSync, statSync } from 'node:fs';
+import { createReadStream, realpathSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { systemClock } from '../../clock.ts';
 import { StateAhead } from '../ahead.ts';
@@ -71,6 +71,15 @@ export async function writeBackup(disk: Disk, target: string, header: Header, st
   } finally {
     await disk.unlink(unfinished).catch(() => {});
   }
+}
+
+/** The real disk, except that a file that is not finished when the process exits is removed. */
+export function tidyDisk(): Disk {
+  const create = (path: string) => {
+    process.once('exit', () => rmSync(path, { force: true }));
+    return realDisk.create(path);
+  };
+  return { ...realDisk, create };
 }
 
 /** Writes as fast as the reader reads, and no faster. */
