@@ -7,7 +7,7 @@ import { COMMANDS } from './operator/commands.ts';
 import { COMPACT_CHILD, compactChild } from './operator/compacting.ts';
 import { CommandError, EXIT } from './operator/exit.ts';
 import { helpOf, overview } from './operator/help.ts';
-import { print, told } from './operator/output.ts';
+import { columnsOf, print, told } from './operator/output.ts';
 import { excerpt, withoutSecrets } from './quoting.ts';
 
 async function main(words: string[]): Promise<void> {
@@ -17,13 +17,13 @@ async function main(words: string[]): Promise<void> {
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
   if (command !== undefined) {
     const rest = words.slice(command.name.split(' ').length);
-    return asksForHelp(rest) ? print(helpOf(command)) : perform(command, rest, process.env);
+    return asksForHelp(rest) ? print(helpOf(command, columnsOf(process.stdout))) : perform(command, rest, process.env);
   }
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${words[0]} `));
-  const [usage, rest] = group.length > 0 ? [overview(group), words.slice(1)] : [overview(COMMANDS), words];
-  if (asksForHelp(rest.slice(0, 1))) return print(usage);
-  const wrong = rest.length === 0 ? 'a command is missing' : unknown(words);
-  throw new CommandError(EXIT.usage, `${usage}\n\npetstore: ${wrong}`);
+  const [named, rest] = group.length > 0 ? [group, words.slice(1)] : [COMMANDS, words];
+  if (asksForHelp(rest.slice(0, 1))) return print(overview(named, columnsOf(process.stdout)));
+  const wrong = rest.length === 0 ? 'a command is missing' : unknown(words, rest[0]);
+  throw new CommandError(EXIT.usage, `${overview(named, columnsOf(process.stderr))}\n\npetstore: ${wrong}`);
 }
 
 function asksForHelp(words: string[]): boolean {
@@ -31,9 +31,12 @@ function asksForHelp(words: string[]): boolean {
   return options.includes('--help') || options.includes('-h');
 }
 
-/** The message if no command is named. The words before the first option, two at most, are quoted as the name typed. */
-function unknown(words: string[]): string {
-  if (words[0].startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(words[0]))}`;
+/**
+ * The message if no command is named. The words before the first option, two at most, are quoted as the name typed.
+ * `next`: the word in the place of the command, or behind its group's (`keys`).
+ */
+function unknown(words: string[], next: string): string {
+  if (next.startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(next))}`;
   const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
   const names = COMMANDS.map(({ name }) => name);
   const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);

@@ -11,6 +11,9 @@ const BAR_CHARS = 24;
 /** The least room for the name of the work beside its bar; on a narrower terminal there is no bar. */
 const MIN_WHAT_CHARS = 16;
 const DEFAULT_COLUMNS = 80;
+/** The least room for a cell that goes on below itself; with less it stands below its row, at that margin. */
+const MIN_FOLDED_CHARS = 24;
+const FOLDED_MARGIN = 4;
 const MIN_MOMENT_CHARS = '2026-01-31T12:00:00.0Z'.length;
 
 /**
@@ -40,8 +43,9 @@ export function isDiscarded(): boolean {
   return fstatSync(process.stdout.fd).rdev === statSync(devNull).rdev;
 }
 
-/** Writes to stderr. A reader of messages that goes away does not stop the command. */
+/** Writes to stderr, in place of a progress bar. A reader of messages that goes away does not stop the command. */
 export function told(text: string): Promise<void> {
+  clearBar();
   return new Promise((resolve) => process.stderr.write(visible(text), () => resolve()));
 }
 
@@ -53,13 +57,16 @@ export function inWords(result: object): string {
 }
 
 export const facts = (result: object): string =>
-  inColumns(Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]));
+  inColumns(
+    Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]),
+    { columns: columnsOf(process.stdout) },
+  );
 
 /**
  * Things under each other, their members in columns; numbers stand on the right. They come in blocks, the first with a
- * heading: a column becomes wider where a later one needs it.
+ * heading: a column becomes wider where a later one needs it. `columns`: those of the terminal, if its text goes to one.
  */
-export function tableInBlocks(): (rows: readonly Record<string, unknown>[]) => string {
+export function tableInBlocks(columns?: number): (rows: readonly Record<string, unknown>[]) => string {
   const widths: number[] = [];
   let isRight: boolean[] | undefined;
   return (rows) => {
@@ -67,13 +74,27 @@ export function tableInBlocks(): (rows: readonly Record<string, unknown>[]) => s
     const cells = rows.map((row) => names.map((name) => textOf(row[name])));
     const heading = isRight ? [] : [names.map((name) => spaced(name).toUpperCase())];
     isRight ??= cells[0].map((cell) => /^[\d,/]+$/.test(cell));
-    return inColumns([...heading, ...cells], (at) => isRight?.[at] === true, widths);
+    return inColumns([...heading, ...cells], { isRight: (at) => isRight?.[at] === true, widths, columns });
   };
 }
 
-export const table = (rows: readonly Record<string, unknown>[]): string => tableInBlocks()(rows);
+/** For the terminal of this process. A table that a server makes for a command does not know the command's terminal. */
+export const table = (rows: readonly Record<string, unknown>[]): string =>
+  tableInBlocks(columnsOf(process.stdout))(rows);
 
-function inColumns(rows: string[][], isRight = (_at: number) => false, widths: number[] = []): string {
+/** Undefined of what is no terminal, and of a terminal that does not know its width and says 0. */
+export const columnsOf = ({ columns }: NodeJS.WriteStream): number | undefined => columns || undefined;
+
+interface Columns {
+  isRight?(at: number): boolean;
+  widths?: number[];
+  columns?: number;
+}
+
+function inColumns(
+  rows: string[][],
+  { isRight = () => false, widths = [], columns = Number.POSITIVE_INFINITY }: Columns,
+): string {
   for (const row of rows) {
     for (let at = 0; at < row.length; at++) {
       row[at] = visibleInLine(row[at]);
@@ -81,16 +102,30 @@ function inColumns(rows: string[][], isRight = (_at: number) => false, widths: n
     }
   }
   const sides = widths.map((_, at) => isRight(at));
+  const last = widths.length - 1;
   const lines = rows.map((row) => {
     let line = '';
     for (let at = 0; at < row.length; at++) {
       const padded = sides[at] ? row[at].padStart(widths[at]) : row[at].padEnd(widths[at]);
+      if (at === last && line.length + '  '.length + row[at].length > columns) return folded(line, row[at], columns);
       line += at === 0 ? padded : `  ${padded}`;
     }
     return line.trimEnd();
   });
   return lines.join('\n');
 }
+
+/** A last cell that is too wide goes on below itself, or where there is little room below its row. */
+function folded(line: string, cell: string, columns: number): string {
+  const isRoomy = columns - line.length - '  '.length >= MIN_FOLDED_CHARS;
+  const margin = isRoomy ? line.length + '  '.length : FOLDED_MARGIN;
+  const rest = `\n${' '.repeat(margin)}`;
+  return `${isRoomy ? `${line}  ` : line.trimEnd() + rest}${wrap(cell, columns - margin).join(rest)}`;
+}
+
+/** Breaks between words. A word longer than a line, such as a path, gets a line of its own. */
+export const wrap = (text: string, width: number): string[] =>
+  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());
 
 /** `bannedUntil` → `banned until` */
 const spaced = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
@@ -129,14 +164,23 @@ function progressLine(what: string, share: number): string {
   return `${shown}${isNarrow ? percent : bar}`.slice(0, columns - 1);
 }
 
-/** Shows the progress of `work` by a bar on stderr, if that is a terminal. */
+let isBarShown = false;
+
+function clearBar(): void {
+  if (isBarShown) process.stderr.write('\r\x1b[K');
+  isBarShown = false;
+}
+
+/** Shows the progress of `work` by a bar on stderr, if that is a terminal that can draw over a line. */
 export async function withProgress<R>(what: string, work: (at: Progress) => Promise<R>): Promise<R> {
   let drawnAt = 0;
   const at: Progress = (done, total) => {
     const isUnknown = total === 0; // a pipe has no size
-    if (isUnknown || process.stderr.isTTY !== true || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
+    const isDrawable = process.stderr.isTTY === true && process.env.TERM !== 'dumb';
+    if (isUnknown || !isDrawable || performance.now() - drawnAt < REDRAW_EVERY_MS) return;
     drawnAt = performance.now();
+    isBarShown = true;
     process.stderr.write(`\r${progressLine(visibleInLine(what), Math.min(1, done / total))}\x1b[K`);
   };
-  return work(at).finally(() => drawnAt > 0 && process.stderr.write('\r\x1b[K'));
+  return work(at).finally(clearBar);
 }

@@ -44,6 +44,16 @@ test('every command tells its options, ranges and defaults in lines of at most 8
   }
 });
 
+test('in a terminal of fewer columns no line of help is wider than that', () => {
+  for (const columns of [50, 60, 79]) {
+    const pages = [overview(COMMANDS, columns), ...COMMANDS.map((command) => helpOf(command, columns))];
+    for (const line of pages.flatMap((page) => page.split('\n').slice(1))) {
+      assert.ok(line.length <= columns || !line.trim().includes(' '), line); // a long word cannot be broken
+    }
+  }
+  assert.equal(overview(COMMANDS, 200), overview(COMMANDS));
+});
+
 test('the manual names each command that takes no --json', () => {
   const [said = ''] = /With `--json`[\s\S]*?do not take it/.exec(readFileSync('docs/operating.md', 'utf8')) ?? [];
   const named = [...said.matchAll(/`(\w+)`/g)].map(([, name]) => name);
@@ -69,6 +79,8 @@ test('help and version are on stdout; without a known command the usage is on st
     ['help postgres://u:pw@h/d', 'COMMAND', 'there is no command "postgres://…"'],
     ['--port 80', 'COMMAND', 'a command is missing before "--port"'],
     ['--frob --data x', 'COMMAND', 'a command is missing before "--frob"'],
+    ['keys --plan pro create', 'COMMAND', 'a command is missing before "--plan"'],
+    ['keys --json', 'COMMAND', 'a command is missing before "--json"'],
   ]) {
     const { exit, stdout, stderr } = await run(line);
     const [told, other, status] = wrong ? [stderr, stdout, 2] : [stdout, stderr, 0];

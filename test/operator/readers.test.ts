@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { chmod, open } from 'node:fs/promises';
 import { test } from 'node:test';
-import { withProgress } from '../../src/operator/output.ts';
+import { facts, table, told, withProgress } from '../../src/operator/output.ts';
 import { serving, temporary } from '../program.ts';
 import { workplace } from './workplace.ts';
 
@@ -69,4 +69,63 @@ test('a line of progress is never as wide as the terminal, and has a bar where t
   write.mock.resetCalls();
   await withProgress('checking -', async (at) => at(65_536, 0));
   assert.equal(write.mock.callCount(), 0, 'of a pipe nobody knows how much is to come');
+});
+
+test('a message takes the place of the progress bar; a terminal that cannot draw over a line has no bar', async (t) => {
+  const { stderr, env } = process;
+  const [{ isTTY }, { TERM }] = [stderr, env];
+  let written = '';
+  t.mock.method(stderr, 'write', (text: string, taken?: () => void) => {
+    written += text;
+    taken?.();
+    return true;
+  });
+  t.after(() => {
+    Object.assign(stderr, { isTTY });
+    if (TERM === undefined) delete env.TERM;
+    else env.TERM = TERM;
+  });
+  const work = () =>
+    withProgress('checking', async (at) => {
+      at(1, 2);
+      await told('line 7: bad\n');
+    });
+  Object.assign(stderr, { isTTY: true });
+  env.TERM = 'xterm';
+  await work();
+  assert.match(written, /^\rchecking \S+ 50 %\x1b\[K\r\x1b\[Kline 7: bad\n$/);
+  [written, env.TERM] = ['', 'dumb'];
+  await work();
+  assert.equal(written, 'line 7: bad\n');
+});
+
+test('a table breaks its last column between words where the terminal would break it within one', (t) => {
+  const { stdout } = process;
+  const { columns: own } = stdout;
+  t.after(() => Object.assign(stdout, { columns: own }));
+  const at = (columns: number | undefined, print: () => string) => {
+    Object.assign(stdout, { columns });
+    return print();
+  };
+  const rows = () => table([{ what: 'owner and modes', why: 'data belongs to this user, and nobody else can write' }]);
+  const [heading, row] = at(undefined, rows).split('\n');
+  assert.deepEqual(
+    [heading, row],
+    ['WHAT             WHY', 'owner and modes  data belongs to this user, and nobody else can write'],
+  );
+  for (const columns of [row.length, 0]) assert.equal(at(columns, rows), `${heading}\n${row}`); // 0: not known
+  assert.deepEqual(at(45, rows).split('\n').slice(1), [
+    'owner and modes  data belongs to this user,',
+    '                 and nobody else can write',
+  ]);
+  assert.deepEqual(at(35, rows).split('\n').slice(1), [
+    'owner and modes',
+    '    data belongs to this user, and',
+    '    nobody else can write',
+  ]);
+  const digest = 'd'.repeat(64);
+  assert.equal(
+    at(60, () => facts({ digest })),
+    `digest  ${digest}`,
+  );
 });
