@@ -20,6 +20,10 @@ import { State } from './state.ts';
 
 /** The most writes that wait, and become one batch. Further ones are refused. */
 const MAX_WAITING_WRITES = 4096;
+/** A batch is gathered for so many turns of the event loop at most. */
+const MAX_GATHERING_TURNS = 5;
+/** So many writes are worth a sync: others that come meanwhile are read while the disk works. */
+const ENOUGH_WRITES = 64;
 /** The operator gets a notice when the store reaches these shares of its maximum. */
 const FILLING_PERCENT = [80, 90, 99];
 /** Once the store has shrunk to this much below one of these shares, reaching the share again gives another notice. */
@@ -127,8 +131,7 @@ export class MemoryStore implements Store {
 
   async #commit(): Promise<void> {
     for (;;) {
-      // Goes on after this turn of the event loop has read from sockets: all writes read there go into one batch.
-      await new Promise((resolve) => setImmediate(resolve));
+      await this.#gather();
       if (this.#waiting.length === 0) break;
       const batch = this.#waiting;
       this.#waiting = [];
@@ -136,6 +139,20 @@ export class MemoryStore implements Store {
       for (const { decided, refusal, resolve, reject } of batch) decided ? resolve(decided) : reject(refusal);
     }
     this.#committing = undefined;
+  }
+
+  /**
+   * Waits while each turn of the event loop reads more writes from sockets. Clients that were answered together write
+   * again within a few turns. If the first of them made a batch of their own, they would pay a write and a sync, and
+   * the others would wait for it. A single client waits one turn more, in which there is nothing to do.
+   */
+  async #gather(): Promise<void> {
+    let before = -1;
+    for (let turn = 0; turn < MAX_GATHERING_TURNS; turn++) {
+      if (this.#waiting.length <= before || this.#waiting.length >= ENOUGH_WRITES) return;
+      before = this.#waiting.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
   }
 
   /**

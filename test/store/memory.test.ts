@@ -53,9 +53,14 @@ class Held implements Journal {
     this.take = take;
   }
 
-  async end(others?: Change[] | Error): Promise<void> {
+  /** Resolves when a batch has come that has not ended. */
+  async begun(): Promise<void> {
     while (!this.#end) await turn();
-    const { resolve, reject } = this.#end;
+  }
+
+  async end(others?: Change[] | Error): Promise<void> {
+    await this.begun();
+    const { resolve, reject } = this.#end!;
     this.#end = undefined;
     if (others instanceof Error) reject(others);
     else resolve(others);
@@ -109,7 +114,7 @@ test('a refusal, or an answer given again, waits until what it rests on is durab
   void store.write(() => ({ op: 'addPet', pet: pet(1), once })).then(tell('written'));
   refuse(store).catch(tell('refused'));
   void store.write(again).then(tell('again'));
-  await turn();
+  await journal.begun();
   const later = store.write(again);
   assert.deepEqual([told, store.read.firstResult('addPet', once)], [[], undefined]);
   await journal.end();
@@ -148,7 +153,7 @@ test('after a conflict everything is decided again, refusals too; what a followe
   await journal.end();
   assert.equal((await third).pet.id, 4);
   const fifth = addPet(store);
-  await turn();
+  await journal.begun();
   journal.take([{ op: 'addPet', pet: pet(5, 'theirs') }]);
   await journal.end([]);
   await journal.end();
@@ -164,7 +169,7 @@ test('what rests on a batch that failed goes with it; what waits is decided on w
   ] as const) {
     const batch = addPet(store);
     const inBatch = refuse(store);
-    await turn();
+    await journal.begun();
     const later = addPet(store);
     const all = Promise.allSettled([batch, inBatch]);
     await journal.end(new StoreError(failure, 'it failed'));
@@ -207,7 +212,7 @@ test('a change that cannot be is refused before it is written, and one too large
 test('what waits is one batch, and has a maximum', async () => {
   const { journal, store } = await held();
   const first = addPet(store);
-  await turn();
+  await journal.begun();
   const writes = Array.from({ length: MAX_WAITING_WRITES - 1 }, () => addPet(store));
   const refused = refuse(store);
   await assert.rejects(addPet(store), is('busy'));
@@ -219,6 +224,24 @@ test('what waits is one batch, and has a maximum', async () => {
     journal.batches.map(({ length }) => length),
     [1, MAX_WAITING_WRITES - 1],
   );
+});
+
+test('a batch waits while each turn of the event loop brings a write, for five turns or 64 writes at most', async () => {
+  const { journal, store } = await held();
+  const writes: Promise<unknown>[] = [];
+  const add = (count = 1) => writes.push(...Array.from({ length: count }, () => addPet(store)));
+  const sizes: number[] = [];
+  for (const each of [[1], [1, 1, 1], [1, 0, 1], [1, 1, 1, 1, 1, 1, 1], [1, 63, 1], [64, 1]]) {
+    for (const count of each) {
+      if (count > 0) add(count);
+      await turn();
+    }
+    await journal.end(); // if all but the last was begun before, it leaves the rest
+    sizes.push((journal.batches.at(-1) as Change[]).length);
+    if (store.read.counts().pets < writes.length) await journal.end();
+  }
+  await Promise.all(writes);
+  assert.deepEqual(sizes, [1, 3, 1, 5, 64, 64]);
 });
 
 test('closing takes nothing more, and waits for what was accepted', () =>
