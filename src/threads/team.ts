@@ -19,6 +19,8 @@ import type { Start } from './thread.ts';
 
 /** A thread that was to drain is waited for no longer than this beyond its time. */
 const MAX_LATE_MS = 1_000;
+/** A thread that is asked for its counts is waited for so long: a scrape must not wait for one that is held up. */
+const MAX_COUNTS_MS = 1_000;
 /** The name of the program inside the single binary: see scripts/build.ts. */
 const EMBEDDED = 'petstore.cjs';
 
@@ -35,11 +37,20 @@ interface TeamOptions {
   onDeath: (error: unknown) => void;
 }
 
+/** What one thread has told of its counts. */
+interface Counted {
+  line: Line;
+  newest: Figures;
+  /** If it was asked and has not answered yet: since when, and what resolves with its answer. */
+  asked?: { at: number; answer: Promise<void> };
+}
+
 export class Team {
   readonly #options: TeamOptions;
   readonly #memory = newMemory();
   readonly #feed = new Feed(this.#memory.words);
   #lines: Line[] = [];
+  #counted: Counted[] = [];
   #isEnding = false;
 
   constructor(options: TeamOptions) {
@@ -70,6 +81,9 @@ export class Team {
       return new Line(worker, answers);
     });
     await this.#ask('load');
+    if (!settings.metrics) return;
+    const first = await this.#ask<Figures>('figures');
+    this.#counted = first.map((newest, number) => ({ line: this.#lines[number], newest }));
   }
 
   /** Resolves when all listen. */
@@ -77,9 +91,26 @@ export class Team {
     await this.#ask('listen');
   }
 
-  /** The counts of each thread. */
+  /**
+   * The counts of each thread. Of one that is held up they are those that it told last, since a sum without them would
+   * fall; and its event loop is late by the time for which it has said nothing.
+   */
   figures(): Promise<Figures[]> {
-    return this.#ask('figures');
+    const { clock } = this.#options;
+    return Promise.all(
+      this.#counted.map(async (counted) => {
+        counted.asked ??= { at: clock.now(), answer: this.#hear(counted) };
+        const { asked } = counted;
+        await Promise.race([asked.answer, wait(MAX_COUNTS_MS, undefined, { ref: false })]);
+        if (counted.asked !== asked) return counted.newest;
+        return { ...counted.newest, loopDelay: (clock.now() - asked.at) / 1_000 };
+      }),
+    );
+  }
+
+  async #hear(counted: Counted): Promise<void> {
+    counted.newest = await counted.line.ask<Figures>('figures');
+    counted.asked = undefined;
   }
 
   /** The other threads finish the requests under way, within so many milliseconds. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { App } from '../../src/app.ts';
 import { systemClock } from '../../src/clock.ts';
@@ -10,6 +10,7 @@ import type { Engine } from '../../src/engine.ts';
 import { Connections } from '../../src/http/connections.ts';
 import type { Logger } from '../../src/operator/logging.ts';
 import type { ServeSettings } from '../../src/operator/options.ts';
+import type { Store } from '../../src/store/model.ts';
 import { SharedLimiter } from '../../src/threads/limiter.ts';
 import { lock, newMemory } from '../../src/threads/memory.ts';
 import { Team } from '../../src/threads/team.ts';
@@ -19,6 +20,7 @@ import { withStore } from '../store/opened.ts';
 
 const MAX_LOCK_WAIT_MS = 10_000;
 const MAX_LATE_MS = 1_000;
+const MAX_COUNTS_MS = 1_000;
 const MAX_SPINS = 100;
 
 const of = (threads?: number) =>
@@ -57,25 +59,42 @@ test('four threads have a quarter each of what may be unanswered, unsent, and un
   assert.deepEqual(givenUp, [0, 4]);
 });
 
+/** The threads of a team of two: the second is no service, but `deaf.mjs`. */
+async function withDeaf(t: TestContext, store: Store) {
+  const [, program] = process.argv;
+  t.after(() => (process.argv[1] = program));
+  process.argv[1] = join(import.meta.dirname, 'deaf.mjs'); // what a thread runs
+  const deaths: unknown[] = [];
+  const onDeath = (error: unknown) => deaths.push(error);
+  const settings = { threads: 2, metrics: { host: '127.0.0.1', port: 0 } } as ServeSettings;
+  const team = new Team({ settings, clock: systemClock, log: {} as Logger, onDeath });
+  t.after(() => team.drain(0));
+  await team.load({ app: {} as App, store, at: { host: '127.0.0.1', port: 0 }, url: '' });
+  return { team, deaths };
+}
+
 test('a thread that does not say that it has drained is waited for a second beyond its time', (t) =>
   withStore({}, async ({ store }) => {
-    const [, program] = process.argv;
-    t.after(() => (process.argv[1] = program));
-    process.argv[1] = join(import.meta.dirname, 'deaf.mjs'); // what a thread runs
-    const deaths: unknown[] = [];
-    const onDeath = (error: unknown) => deaths.push(error);
-    const team = new Team({
-      settings: { threads: 2 } as ServeSettings,
-      clock: systemClock,
-      log: {} as Logger,
-      onDeath,
-    });
-    await team.load({ app: {} as App, store, at: { host: '127.0.0.1', port: 0 }, url: '' });
+    const { team, deaths } = await withDeaf(t, store);
     await team.listen();
     // Of two timers of one process the shorter ends first, however busy the machine is.
     const drained = Promise.race([team.drain(0).then(() => 'drained'), wait(8 * MAX_LATE_MS, 'late', { ref: false })]);
     assert.equal(await drained, 'drained');
     assert.deepEqual(deaths, []);
+  }));
+
+test('a thread that is held up holds up no scrape: its last counts are told, and how late it is', (t) =>
+  withStore({}, async ({ store }) => {
+    const { team } = await withDeaf(t, store);
+    const scrape = () => Promise.race([team.figures(), wait(8 * MAX_COUNTS_MS, [], { ref: false })]);
+    const scrapes = [...(await Promise.all([scrape(), scrape()])), await scrape()];
+    const late = scrapes.map(([{ open, loopDelay }]) => {
+      assert.equal(open, 1, 'what it told at the start');
+      return loopDelay;
+    });
+    assert.ok(Math.min(late[0], late[1]) >= 0.9 && late[2] >= 1.9, `${late} s`);
+    await team.listen(); // it hears again
+    assert.deepEqual(await scrape(), [{ open: 3, loopDelay: 0 }], 'it was not asked by each scrape meanwhile');
   }));
 
 test('a lock that another thread holds is tried a hundred times; then this one sleeps', (t) => {
