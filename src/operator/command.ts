@@ -115,7 +115,8 @@ async function tellResult(
   const advice = unread?.(result, at) ?? unsure?.(at);
   const failed = (why: string) => new CommandError(EXIT.failed, `${why || 'nobody read the output'}; ${advice}`);
   await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
-    throw advice === undefined ? error : failed(error.message);
+    if (advice !== undefined) throw failed(error.message);
+    throw error.message === '' ? error : new CommandError(EXIT.failed, `${error.message}; all else was done`);
   });
   if (unread !== undefined && isDiscarded()) throw failed('');
 }
