@@ -8,6 +8,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -20,6 +21,7 @@ import { columnsOf } from '../../src/store/changes.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, encodeBatch, isSealed, seal } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
+import { readFile } from '../../src/store/file/read.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
 import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
 import { unlocked } from '../faults/sim-disk.ts';
@@ -459,24 +461,47 @@ test('a longer line is told as that by who reads it, also where it has no end', 
     writeFileSync(file, whole);
   }));
 
-test('a file is compacted by itself when it has grown beyond 64 MiB; a failure is told, once and not with every batch', async () => {
+test('a file is compacted by itself when it has grown beyond 64 MiB, restarts or not; a failure is told, once and not with every batch', async () => {
   const notices: string[] = [];
   const onNotice = (text: string) => void notices.push(text);
   const compact: Compact = async (_, { length }) => {
     throw new Error(`${length} bytes`);
   };
-  await withStore({ compact, onNotice }, async ({ store }) => {
+  await withStore({ compact, onNotice }, async (opened) => {
     const categories = Array.from({ length: 7_700 }, (_, id) => ({ id, name: 'x'.repeat(510) }));
-    for (let i = 0; i < 17; i++) {
-      await store.write(() => ({ op: 'fill', at: i, categories, pets: columnsOf([]) }));
-    }
-    const someTurns = async () => {
-      for (let turn = 0; turn < 100; turn++) await new Promise(setImmediate);
+    const fillAgain = ({ store } = opened) =>
+      store.write(() => ({ op: 'fill', at: store.unix(), categories, pets: columnsOf([]) }));
+    const isTold = async (count: number) => {
+      for (const write of [() => {}, () => addPet(opened.store)]) {
+        await write();
+        await opened.journal.compactions.underWay?.catch(() => {});
+        await new Promise(setImmediate);
+        assert.equal(notices.length, count);
+      }
+      assert.match(notices.at(-1)!, /^compaction failed, and will be tried again: [67]\d{7} bytes$/);
     };
-    while (notices.length === 0) await someTurns();
-    await addPet(store);
-    await someTurns();
-    assert.equal(notices.length, 1);
-    assert.match(notices[0], /^compaction failed, and will be tried again: [67]\d{7} bytes$/);
+    for (let i = 0; i < 17; i++) {
+      if (i === 8 || i === 16) await opened.reopen();
+      await fillAgain();
+    }
+    await isTold(1);
+    await opened.reopen();
+    await fillAgain();
+    await isTold(2);
   });
 });
+
+test('growth is measured from the first batch of the file, by each reader of it', () =>
+  withStore({}, async (opened) => {
+    const begun = async () => (await readFile(realDisk, path(opened))).baseLength;
+    await fill(opened);
+    await opened.journal.compact();
+    const { size } = statSync(path(opened));
+    assert.equal(await begun(), size);
+    await addPet(opened.store);
+    await opened.reopen();
+    await addPet(opened.store);
+    assert.equal(await begun(), size);
+    await opened.crash();
+    assert.equal(await begun(), statSync(path(opened)).size, 'after a crash the file is a new one');
+  }));

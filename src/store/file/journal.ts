@@ -26,7 +26,7 @@ import type { Found, Progress } from './read.ts';
 import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
 import { copyTail, doneByOthers, openWritten, type Written } from './written.ts';
 
-/** A file is compacted when it is larger than this, and than twice its length when this process began or opened it. */
+/** A file is compacted when it is larger than this, and than twice its first length, whatever starts there were. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 /** After a start without room, the time between two attempts to begin a new file. */
 const RETRY_MS = 2_000;
@@ -141,9 +141,9 @@ export class FileJournal implements Journal {
    * Goes on with a cleanly closed file. First it writes into `LOCK` that the file is open; without room for that, it
    * returns false. Then it cuts off the closing record, after which nothing may stand, and makes the cut durable.
    */
-  async #goOn({ header, length }: Found): Promise<boolean> {
+  async #goOn({ header, length, baseLength }: Found): Promise<boolean> {
     const { disk } = this.#home;
-    const current = await openWritten(this.#home, header, length);
+    const current = await openWritten(this.#home, header, length, baseLength);
     if (await dropOthers(this.#home, this.#markOf(current))) {
       await disk.truncate(current.fd, length);
       await disk.sync(current.fd);
@@ -201,7 +201,7 @@ export class FileJournal implements Journal {
     mustBeHome(this.#home);
     try {
       temporaryName = await compact(dir, { file, length }, signal);
-      next = await openWritten(this.#home, { store, file: file + 1 }, 0, temporaryName);
+      next = await openWritten(this.#home, { store, file: file + 1 }, 0, 0, temporaryName);
       next.baseLength = next.length = disk.size(next.fd);
       const copied = await copyTail(disk, from, length, next);
       await this.#inTurn(async () => {

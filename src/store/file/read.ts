@@ -29,6 +29,8 @@ export type Progress = (bytesDone: number, bytesTotal: number) => void;
 /** The findings in a file, up to its last whole batch. */
 export interface Found extends WholePart {
   header: Header;
+  /** The end of the first batch: the first length of the file. 0: it has no whole batch. */
+  baseLength: number;
   /** A notice of the torn end that a crash has left, and that is dropped. */
   torn?: string;
   /** With `salvage`: the damage, and what a cut there would lose. Without it, the error is thrown. */
@@ -37,7 +39,13 @@ export interface Found extends WholePart {
 
 /** Takes in the lines of a file, one after the other. */
 class Reader {
-  readonly found: Found = { header: { store: '', file: 0, first: 0 }, batch: 0, length: 0, isClosed: false };
+  readonly found: Found = {
+    header: { store: '', file: 0, first: 0 },
+    baseLength: 0,
+    batch: 0,
+    length: 0,
+    isClosed: false,
+  };
   readonly #path: string;
   readonly #state: State | undefined;
   readonly #load: ReturnType<typeof loaderOf>;
@@ -97,6 +105,7 @@ class Reader {
     if (!isLast) return;
     [this.#lines, this.#changes] = [0, []];
     [found.batch, found.length] = [found.batch + 1, offset + bytes.length + 1];
+    found.baseLength ||= found.length;
   }
 }
 

@@ -12,21 +12,22 @@ export interface Written {
   store: string;
   file: number;
   fd: number;
-  /** The length from which its growth is measured, for the next compaction. */
+  /** The length from which its growth is measured, for the next compaction: the end of its first batch. */
   baseLength: number;
   /** The durable length. */
   length: number;
 }
 
-/** Opens the store's file, or the next one, to write on at `length`. */
+/** Opens the store's file, or the next one, to write on at `length`. A new file has its first batch alone. */
 export async function openWritten(
   { disk, dir }: Home,
   { store, file }: Pick<Header, 'store' | 'file'>,
   length: number,
+  baseLength = length,
   name = fileName(file),
 ): Promise<Written> {
   const fd = await disk.openToWrite(`${dir}/${name}`);
-  return { store, file, fd, length, baseLength: length };
+  return { store, file, fd, length, baseLength };
 }
 
 /**
