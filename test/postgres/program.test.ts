@@ -8,7 +8,7 @@ import { it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { program, type Serving, serving, temporary } from '../program.ts';
+import { injected, program, type Serving, serving, temporary, whyNoStrace } from '../program.ts';
 import { onDatabase } from './database.ts';
 import { replica, setKey, until } from './replicas.ts';
 
@@ -86,6 +86,15 @@ onDatabase('the program on PostgreSQL', (database) => {
     assert.deepEqual([refused.exit, /not empty/.test(refused.stderr)], [1, true]);
     assert.equal((await program(['repair', ...store])).exit, 1);
     for (const server of [a, b]) assert.equal((await server.stop()).exit, 0);
+  });
+
+  it('a backup that a signal interrupts leaves no file behind', { skip: whyNoStrace() ?? false }, async (t) => {
+    const cwd = await temporary(t);
+    const store = ['--store', database().url('interrupted')];
+    assert.equal((await program(['keys', 'create', '--plan', 'free', ...store])).exit, 0);
+    const ran = await injected('fdatasync:signal=SIGINT:when=1', ['backup', 'b', ...store], { cwd });
+    assert.deepEqual([ran.exit, ran.stdout, readdirSync(cwd)], [1, '', ['trace']]);
+    assert.equal(ran.stderr, 'backup was interrupted: there is no whole backup\n');
   });
 
   it('the lab of one server sees at once what was done at another, and that a key has ended', async (t) => {
