@@ -7,7 +7,7 @@ import { addedTo } from './kept.ts';
 import { lived } from './lived.ts';
 import { type Arrival, type Exchange, IDLE_MS, Origin } from './origin.ts';
 import { REPLIES } from './replies.ts';
-import type { Result, Run } from './report.ts';
+import { NO_TIME, type Result, type Run } from './report.ts';
 import { REQUESTS } from './requests.ts';
 import { breaks, get, type Judgement, OK, type Row, row, type Seen, Sender } from './row.ts';
 import { type Address, addressOf, Talk, unreachable } from './talk.ts';
@@ -135,8 +135,7 @@ class Probe {
   }
 
   untried(row: Row): Result {
-    const why = this.gone === undefined ? 'the time for all cases together was over' : 'the gateway is gone';
-    return resultOf(row, breaks(`not reached: ${why}`));
+    return resultOf(row, breaks(this.gone === undefined ? NO_TIME : 'not reached: the gateway is gone'));
   }
 
   /** Called after a case in which no byte came to either end: is the gateway gone, or was it this case alone? */

@@ -59,10 +59,13 @@ function junitOf(
   return { id, outcome: failed.includes(id) ? 'fail' : verdict === 'same' ? 'pass' : 'told', message };
 }
 
+/** A case that was not tried for want of time: nobody knows its verdict. */
+export const NO_TIME = 'not reached: the time for all cases together was over';
+
 /** Compares verdicts, and for `allowed` the words: bytes always differ. A case that one run lacks is no change. */
 function compare(cases: readonly Result[], before: readonly Result[]): Result[] {
   return cases.map((one) => {
-    const other = before.find(({ id }) => id === one.id) ?? one;
+    const other = before.find(({ id, why }) => id === one.id && why !== NO_TIME) ?? one;
     const isOther = other.verdict !== one.verdict || (one.verdict === 'allowed' && other.why !== one.why);
     return isOther ? { ...one, changed: `it was ${inWords(other)}` } : one;
   });

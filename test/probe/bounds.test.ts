@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { Origin } from '../../src/probe/origin.ts';
-import { report } from '../../src/probe/report.ts';
+import { type Run, report } from '../../src/probe/report.ts';
 import { addressOf, Talk } from '../../src/probe/talk.ts';
 import { decoded, type Message, shown } from '../../src/probe/wire.ts';
 import { freePort } from '../program.ts';
@@ -91,6 +91,20 @@ test('a body is decoded to 16 MiB at most: one that is longer counts as not so c
   };
   assert.equal(decoded(of(MAX_DECODED_BYTES))?.length, MAX_DECODED_BYTES);
   assert.equal(decoded(of(MAX_DECODED_BYTES + 1)), undefined);
+});
+
+test('a case that one run had no time for is no change; one that it has no time for now is', () => {
+  const [same, late] = [
+    { verdict: 'same' as const, why: '' },
+    { verdict: 'breaks' as const, why: 'not reached: the time for all cases together was over' },
+  ];
+  const run = (judged: typeof same | typeof late) => {
+    const cases = [{ id: 'x', rule: '', sent: '', arrived: '', came: '', ...judged }];
+    return { through: '', at: new Date(0).toISOString(), cases, seconds: 0, strangers: 0 };
+  };
+  const changed = (now: Run, before: Run) => report(now, { accepted: [], before }).failed;
+  assert.deepEqual(changed(run(same), run(late)), []);
+  assert.deepEqual(changed(run(late), run(same)), ['x']);
 });
 
 test('an exchange is shown with 600 characters, and its request in a row of the table with 20', () => {
