@@ -63,6 +63,9 @@ function keepsLength(sent: Message, found: Message): Judgement {
   return is === undefined ? allowed('the reply tells no length') : breaks(`Content-Length is ${shown(is)}`);
 }
 
+/** `%7c` and `%7C` are one: RFC 3986 6.2.2.1. */
+const inCapitals = (target: string) => target.replace(/%[\da-f]{2}/gi, (octet) => octet.toUpperCase());
+
 /** Method, target, headers and body. `may`: other targets that are allowed, from behind the token on. */
 export function keepsRequest(
   sent: Message,
@@ -76,7 +79,7 @@ export function keepsRequest(
   if (as !== method && !(method === 'HEAD' && as === 'GET')) return breaks(`${method} arrived as ${shown(as)}`);
   const [was, is] = [tailOf(targetOf(sent)), tailOf(targetOf(found))];
   const told = `${shown(was)} arrived as ${shown(is)}`;
-  if (is !== was && !may.includes(is)) return breaks(`${told}: another resource`);
+  if (![was, ...may].map(inCapitals).includes(inCapitals(is))) return breaks(`${told}: another resource`);
   const judged = keepsAll(sent, found, own);
   if (judged.verdict !== 'same') return judged;
   if (as !== method) return allowed('HEAD arrived as GET', '9110 9.3.2');

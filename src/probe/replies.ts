@@ -145,9 +145,13 @@ export const REPLIES: Row[] = [
       own: /^location$/,
       answer: reply('201 Created', [JSON_TYPE, 'Location: /pets/4711'], ERROR),
     },
-    ({ reply }) => {
+    ({ reply, request, to }) => {
       const location = headerOf(reply, 'location') ?? 'gone';
       if (location === '/pets/4711') return same();
+      const host = /^https?:\/\/([^/]*)/i.exec(location)?.[1].toLowerCase();
+      const inside = [headerOf(request, 'host'), request.ends.replace(/.* to /, '').replace(' ', ':')];
+      if (host !== undefined && host !== to.authority && inside.includes(host))
+        return breaks(`Location is ${shown(location)}: it leads past the gateway`);
       const isSame = location.endsWith('/pets/4711');
       return (isSame ? allowed : breaks)(`Location is ${shown(location)}`);
     },

@@ -12,8 +12,8 @@ const target = (id: string, rule: string, tail: string, may: string[] = [], unus
 
 export const TARGETS: Row[] = [
   target('target-percent-letter', '3986 6.2.2.2', '/%70ets', ['/pets']),
-  target('target-percent-slash', '3986 2.2', '/a%2Fb', ['/a%2fb'], { allowed: '3986 6.2.2.1' }),
-  target('target-percent-dots', SYNTAX, '/a/%2e%2e/pets', ['/pets', '/a/../pets', '/a/%2E%2E/pets'], REFUSED),
+  target('target-percent-slash', '3986 2.2', '/a%2Fb', [], { allowed: '3986 6.2.2.1' }),
+  target('target-percent-dots', SYNTAX, '/a/%2e%2e/pets', ['/pets', '/a/../pets'], REFUSED),
   target('target-double-slash', '3986 3.3', '//pets'),
   target('target-dot', SYNTAX, '/./pets', ['/pets'], REFUSED),
   target('target-dotdot', SYNTAX, '/a/../pets', ['/pets'], REFUSED),

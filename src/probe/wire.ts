@@ -38,8 +38,8 @@ export const isInterim = (message: Message): boolean => Math.floor(statusOf(mess
 export const isOld = ({ line }: Message): boolean => line.endsWith(' HTTP/1.0');
 export const methodOf = ({ line }: Message): string => line.split(' ')[0];
 export const targetOf = ({ line }: Message): string => line.split(' ')[1] ?? '';
-/** The mark of the request, or of the request that a reply answers. */
-export const markOf = (message: Message): string | undefined => headerOf(message, 'x-probe');
+/** The mark of the request, or of the request that a reply answers; the first, should a gateway write it twice. */
+export const markOf = (message: Message): string | undefined => headerOf(message, 'x-probe')?.split(/ *, */)[0];
 
 /** The message at the beginning of the bytes, whole or not; undefined before the end of its head. */
 export function readMessage(text: string, asked?: string): Message | undefined {

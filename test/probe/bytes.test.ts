@@ -144,6 +144,12 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
   const replying = (change: (head: string) => string): Fault => ({
     rewrite: (reply) => reply.replace(/^.*?(?=\r\n\r\n)/s, change),
   });
+  const twice = (head: string) => head.replace(/\r\n(?!Content-Length).*/g, '$&$&');
+  /** The origin is asked for under a name of its own. */
+  const located = (host: string): Fault => ({
+    head: (lines) => lines.map((line) => line.replace(/^Host: .*/, 'Host: inner.example')),
+    ...replying((head) => head.replace(/(?<=\r\nLocation: )(?=\/)/, `http://${host}`)),
+  });
   /** Each leaves a byte or two otherwise, of which a reader may make something else. */
   const SMALL: [id: string, fault: Fault, told: RegExp][] = [
     ['reply-429', replying((head) => head.replace('429 ', '429')), /^breaks: HTTP\/1\.1 429Too Many Requests came/],
@@ -160,6 +166,18 @@ describe('gateways that pass on bytes', { concurrency: 4 }, () => {
       { head: (lines) => lines.map((line) => line.replace(', 127.0.0.1', ', 127.0.0.1, 203.0.113.7')) },
       /^breaks: .*the claim of the client stands last/,
     ],
+    [
+      'target-pipe',
+      { head: ([line, ...lines]) => [line.replace('|', '%7c'), ...lines] },
+      /^allowed: .* means the same$/,
+    ],
+    ['reply-429', replying(twice), /^breaks: X-Probe is …\.1 and …\.1$/],
+    [
+      'reply-location',
+      located('inner.example'),
+      /^breaks: Location is http:\/\/inner\.example\/pets\/4711: it leads past/,
+    ],
+    ['reply-location', located('api.example'), /^allowed: Location is http:\/\/api\.example\/pets\/4711$/],
     ['request-headers', { head: (lines) => [...lines, 'X-Trace: 1'] }, /^allowed: the gateway adds X-Trace$/],
     ['request-headers', { head: (lines) => [...lines, 'Cookie: a=1'] }, /^breaks: the gateway adds Cookie: a=1$/],
   ];
