@@ -79,8 +79,9 @@ export function judgeHopeless(newest: RequestRecord, before: readonly RequestRec
 }
 
 /**
- * A new connection is a fault if an idle one was closed for it, or if too many are idle. It is none while all others
- * are busy, in place of a lost one, or as one of a few that stay open: a pool begins so.
+ * A new connection is a fault if an idle one was closed for it, or if too many are idle. It is none if all others were
+ * busy when it was opened, in place of a lost one, or as one of a few that stay open: a pool begins so, and begins anew
+ * after a silence in which its idle connections may have ended.
  */
 export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord[]): Judgement[] {
   const isIdle = ({ isKept, endedAt }: RequestRecord) =>
@@ -90,14 +91,17 @@ export function judgeReuse(newest: RequestRecord, before: readonly RequestRecord
     return one(newest.isProxied ? 'hidden' : 'good', newest);
   }
   const latest = new Map(before.map((other) => [other.connection, other]));
-  const idle = [...latest.values()].filter(isIdle);
+  const wasBusy = (other: RequestRecord) => newest.connectedAt < other.endedAt && wasUnderWay(newest, other);
+  const idle = [...latest.values()].filter((other) => isIdle(other) && !wasBusy(other));
   if (idle.length === 0) return [];
-  let notReplaced = 0;
-  for (const { opens, isKept, endedAt } of before) {
+  let [notReplaced, busyUntil, begunAt] = [0, Number.NEGATIVE_INFINITY, newest.at - POOL_MS];
+  for (const { at, opens, isKept, endedAt } of before) {
     if (opens && notReplaced > 0) notReplaced--;
     if (!isKept && endedAt <= newest.at) notReplaced++;
+    if (at - busyUntil >= REUSE_MS) begunAt = Math.max(begunAt, at);
+    busyUntil = Math.max(busyUntil, endedAt);
   }
-  const recent = [...latest.values()].filter(({ isKept, endedAt }) => isKept && newest.at - endedAt < POOL_MS);
+  const recent = [...latest.values()].filter(({ isKept, endedAt }) => isKept && endedAt > begunAt);
   const isWaste = idle.some(({ line }) => (line.endedAfterMs ?? LET_GO_MS) < LET_GO_MS) || recent.length >= MAX_POOL;
   return isWaste && notReplaced === 0 ? one('bad', newest) : [];
 }

@@ -104,6 +104,8 @@ const keyed = (s: number, key: string, more: Partial<Told> = {}): Told =>
 const done = { status: 201, wait: undefined };
 /** On a connection that it opens. */
 const on = (connection: number, s: number): Told => ({ s, connection, opens: true });
+/** The requests of a pool: each on a connection that nobody ends before the service does. */
+const pooled = (s: number) => (n: number) => ({ ...on(100 * s + n, s + n / 100), line: OPEN });
 const putOff = { status: 409, code: 'idempotency_in_flight' };
 const lost = { status: null, isLost: true, isKept: false };
 
@@ -444,6 +446,19 @@ const TABLE: Record<string, Row[]> = {
       'unseen',
       'it ends what was idle for a second',
       range(9, (s) => ({ ...on(s, 2 * s), line: { endedAfterMs: 1_000 } })),
+    ],
+    ['unseen', 'a pool begins anew after five seconds of silence', [...range(16, pooled(0)), ...range(16, pooled(6))]],
+    ['fail', 'but not after less', [...range(16, pooled(0)), ...range(16, pooled(4))]],
+    [
+      'fail',
+      'nor while another connection is in use',
+      [...range(16, pooled(0)), ...range(3, (n) => get(2 * n + 1, { connection: 100 })), ...range(16, pooled(6))],
+    ],
+    ['unseen', 'thirty calls at once', range(30, (n) => ({ ...on(n, n / 100), connectedAt: 0, line: OPEN }))],
+    [
+      'fail',
+      'thirty connections that were opened ahead, each for one request',
+      range(30, (n) => ({ ...on(n, 2 + n / 100), connectedAt: 0, line: OPEN })),
     ],
     ['fail', 'too many that stay open', range(30, (s) => ({ ...on(s, s / 10), line: OPEN }))],
     [
