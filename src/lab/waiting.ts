@@ -5,8 +5,8 @@ import { ALONE, type Judgement, type RequestRecord } from './request-record.ts';
 const KNOWN_TO_ALL_MS = 1_000;
 /** A connection was opened for the request that came on it first, within that time. */
 const OPENED_FOR_MS = 1_000;
-/** What a client that pipelines has sent before it could read a reply comes within that time after the reply. */
-const PIPELINED_MS = 100;
+/** What a client that pipelines, or a proxy's other caller, had sent before the reply could be read comes so soon. */
+const UNDER_WAY_MS = 100;
 /** Timers fire a fraction early. */
 const TIMER_SLACK_MS = 5;
 const FAILURES_IN_A_ROW = 3;
@@ -50,7 +50,9 @@ function canKnow(newest: RequestRecord, told: RequestRecord): boolean {
   if (newest.at < told.endedAt || wasUnderWay(newest, told)) return false;
   if (isSameAgain(newest, told)) return true;
   if (newest.connection === told.connection) {
-    return newest.line.isPipelined !== true || newest.at > told.endedAt + PIPELINED_MS;
+    // On a proxy's connection the next may be another caller's, sent before the refused one had read its reply.
+    const mayCross = newest.line.isPipelined === true || newest.isProxied;
+    return !mayCross || newest.at > told.endedAt + UNDER_WAY_MS;
   }
   return newest.connectedAt > told.endedAt && newest.at >= told.endedAt + KNOWN_TO_ALL_MS;
 }

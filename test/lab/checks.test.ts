@@ -229,6 +229,14 @@ const TABLE: Record<string, Row[]> = {
       [refused(0, 5, { line: PIPELINED }), get(0.102, { line: PIPELINED })],
       ['r1'],
     ],
+    ['unseen', "another caller's, already at the proxy", [refused(0, 5), get(0.101, { isProxied: true })]],
+    ['fail', 'behind a proxy, after time to read', [refused(0, 5), get(0.102, { isProxied: true })], ['r1']],
+    [
+      'fail',
+      'behind a proxy, the same at once',
+      [refused(0, 5, { same: 'a' }), get(0.002, { same: 'a', isProxied: true })],
+      ['r1'],
+    ],
     ['fail', 'who has kept it once it was broken has not kept it', [refused(0), get(1), get(6)], ['r1']],
   ],
   idempotency: [
