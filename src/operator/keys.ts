@@ -29,7 +29,7 @@ const published = Object.entries(PLAN_LIMITS).map(([name, { perMinute, perDay }]
   return `${name} (${count(perMinute)}${ofMinute}, ${count(perDay)}${ofDay})`;
 });
 const plan = { ...oneOf(PLANS), allowed: `${published.join(', ')} or enterprise (--per-minute, --per-day)` };
-const ofServer = 'that of the running server, production if none runs';
+const ofServer = 'that of the running server, production if none runs or the store is in PostgreSQL';
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 const customLimits = {
   perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),

@@ -47,6 +47,22 @@ onDatabase('the program on PostgreSQL', (database) => {
     assert.ok(tables.length > 3, 'it ran on the database');
   });
 
+  it('a new key is one of production unless told: the command asks no replica, and its help says so', async (t) => {
+    const store = ['--store', database().url('environments')];
+    const { url } = await serving(t, [...store, '--environment', 'staging']);
+    for (const [words, status, prefix] of [
+      [[], 401, 'ps_live_'],
+      [['--environment', 'staging'], 200, 'ps_test_'],
+    ] as const) {
+      const made = await program(['keys', 'create', '--plan', 'free', '--json', ...words, ...store]);
+      const { key } = JSON.parse(made.stdout);
+      assert.ok(key.startsWith(prefix), made.stderr);
+      assert.equal((await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).status, status);
+    }
+    const { stdout } = await program(['keys', 'create', '--help']);
+    assert.match(stdout.replace(/\s+/g, ' '), /production if none runs or the store is in PostgreSQL\)/);
+  });
+
   it('every command works beside two servers, and what it did is in force at once', async (t) => {
     const dir = await temporary(t);
     const store = ['--store', database().url('commands')];
