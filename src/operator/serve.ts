@@ -13,7 +13,7 @@ import type { Content } from './animals.ts';
 import { type Given, mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { addPages } from './console-and-document.ts';
-import { asCommandError, EXIT } from './exit.ts';
+import { asCommandError, EXIT, wantOf } from './exit.ts';
 import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer } from './metrics.ts';
@@ -91,8 +91,8 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, pages, log, onAnswered });
-  const team =
-    settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath: endNow(BUG) }) : undefined;
+  const onDeath = (error: Error) => endNow(wantOf(error) ?? BUG)(error);
+  const team = settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath }) : undefined;
   const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
 
   // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.

@@ -34,7 +34,7 @@ interface TeamOptions {
   clock: Clock;
   log: Logger;
   /** A thread has ended that should not have. */
-  onDeath: (error: unknown) => void;
+  onDeath: (error: Error) => void;
 }
 
 /** What one thread has told of its counts. */
@@ -123,7 +123,7 @@ export class Team {
     return Promise.all(this.#lines.map((line) => line.ask<R>(what, value)));
   }
 
-  #died(error: unknown): void {
+  #died(error: Error): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
     this.#options.onDeath(error);

@@ -6,6 +6,7 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { wantOf } from '../../src/operator/exit.ts';
 import { stoppingMs } from '../http/flood.ts';
 import { workplace } from '../operator/workplace.ts';
 import type { Serving } from '../program.ts';
@@ -240,6 +241,22 @@ test('a thread that dies takes the process with it, with status 1 and its error 
   assert.equal(exit, 1);
   assert.match(stderr, /"level":"error","message":"a bug ended the process","error":"Error: a test ends this thread/);
   assert.equal(stderr.match(/a bug ended/g)!.length, 1);
+});
+
+test('too few descriptors for so many threads, and too small a heap, are said in words', options, async (t) => {
+  const { after } = await workplace(t);
+  const few = await after('ulimit -n 55', 'serve --threads 8 --port 0');
+  assert.deepEqual([few.exit, /"a bug/.test(few.stderr)], [1, false], few.stderr);
+  assert.match(few.stderr, /no file descriptors are left|too many open files/);
+  for (const code of ['EMFILE', 'ENFILE']) {
+    const failure = Object.assign(new Error(`Worker initialization failure: ${code}`), {
+      code: 'ERR_WORKER_INIT_FAILED',
+    });
+    assert.match(wantOf(failure)!, /^a thread could not start: no file descriptors are left.* fewer --threads$/);
+  }
+  const full = Object.assign(new Error('JS heap out of memory'), { code: 'ERR_WORKER_OUT_OF_MEMORY' });
+  assert.match(wantOf(full)!, /^a thread has used up its heap: .*--max-old-space-size.*--max-store-mb$/);
+  assert.equal(wantOf(new Error('anything else')), undefined);
 });
 
 test('the port is one: no other server gets a share of it, on several threads or on one', options, async (t) => {
