@@ -349,6 +349,13 @@ test('where the clock is years off the last record, what it moves between two ru
         assert.deepEqual([opened.store.unix() - before, told], [passed, [notice]]);
       }
     }
+    opened.clock.setWall(began + years);
+    await write();
+    await write();
+    const before = opened.store.unix();
+    opened.clock.setWall(began + years + HOUR_MS);
+    for (const _ of ['once', 'again']) await opened.crash();
+    assert.equal(opened.store.unix() - before, HOUR_MS, 'also where two runs after it have ended before any write');
     const ahead = opened.store.unix();
     opened.clock.setWall(ahead + HOUR_MS);
     await opened.reopen();

@@ -71,15 +71,15 @@ export class FileJournal implements Journal {
   }
 
   async replay(state: State): Promise<void> {
-    const { onNotice, onProgress } = this.#options;
-    const found = await recover(this.#home.disk, this.#home.dir, state, { onProgress });
+    const [home, { onNotice, onProgress, times }] = [this.#home, this.#options];
+    const found = await recover(home.disk, home.dir, state, { onProgress });
     const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
     this.#batch = found?.batch ?? 1;
     if (found?.torn) onNotice?.(found.torn);
     if (found?.isClosed && (await this.#goOn(found))) return;
     const header = { store, file: file + 1, first: this.#batch };
     this.#begin = async () => {
-      this.#current = await openWritten(this.#home, header, await becomeStore(this.#home, header, state));
+      this.#current = await openWritten(home, header, await becomeStore(home, header, state, times?.()));
     };
     await this.#begin().catch((error) => {
       if (!found || !isNoRoom(error)) throw error;

@@ -102,15 +102,18 @@ export async function writeWhole(disk: Disk, path: string, header: Header, state
   return length;
 }
 
-/** Makes a state the store: writes it as a new file that counts. Returns the length of the file. */
-export async function becomeStore(home: Home, header: Header, state: State): Promise<number> {
+/**
+ * Makes a state the store: writes it as a new file that counts. Returns the length of the file. `times`: those last seen,
+ * which stay in `LOCK`.
+ */
+export async function becomeStore(home: Home, header: Header, state: State, times?: Mark['times']): Promise<number> {
   const { disk, dir } = home;
   const { store, file, first } = header;
   const temporaryName = `${fileName(file)}.tmp`;
   mustBeHome(home);
   try {
     const length = await writeWhole(disk, `${dir}/${temporaryName}`, header, state);
-    await giveName(home, temporaryName, { store, lowest: file, batch: first, length, closed: false });
+    await giveName(home, temporaryName, { store, lowest: file, batch: first, length, closed: false, times });
     return length;
   } catch (error) {
     await disk.unlink(`${dir}/${temporaryName}`).catch(() => {}); // frees its room; fails, harmlessly, after the rename
