@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, seal } from '../../src/store/file/format.ts';
+import { Marks } from '../../src/store/file/lock.ts';
 import { openStore } from '../../src/store/file/open.ts';
 import { readStore, repair } from '../../src/store/file/tools.ts';
 import { workplace } from '../operator/workplace.ts';
@@ -196,4 +197,18 @@ test('a LOCK of an earlier version, which told less, is read; one that is sealed
       );
     }
   }
+});
+
+test('a timer that is overdue when LOCK is written does not write it once more behind the closing record', async () => {
+  const everyMs = 10;
+  let written = 0;
+  const marks = new Marks(async () => void written++, everyMs);
+  marks.due();
+  marks.due(); // waits for its time
+  const until = performance.now() + 2 * everyMs;
+  while (performance.now() < until) {} // the process is busy, so the timer cannot fire
+  marks.due();
+  marks.stop();
+  await sleep(2 * everyMs);
+  assert.equal(written, 2);
 });

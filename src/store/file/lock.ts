@@ -79,6 +79,7 @@ export class Marks {
 
   due(): void {
     const now = () => {
+      clearTimeout(this.#timer); // if it is overdue in a busy process: it would fire behind `stop`
       this.#timer = undefined;
       this.#markedAt = performance.now();
       this.#mark().catch(() => {});
