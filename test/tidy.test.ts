@@ -88,7 +88,6 @@ const ALLOWED: Record<string, string> = {
     'access app.ts asked.ts clock.ts engine.ts operator/logging.ts operator/metrics.ts operator/options.ts operator/console-and-document.ts operator/sockets.ts pages.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json junit.ts routes.ts store/model.ts',
   'junit.ts': 'quoting.ts',
-  probe: 'junit.ts',
   operator: '*',
   'main.ts': '*',
 };
@@ -113,9 +112,9 @@ test('imports go one way, and every way is gone', () => {
   assert.deepEqual([...unused], []);
 });
 
-test('only --store loads PostgreSQL, --lab the lab, --threads the threads, and its commands the probe', () => {
+test('only --store loads PostgreSQL, --lab the lab, --threads the threads', () => {
   for (const file of SOURCES) {
-    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads|probe)\//m;
+    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads)\//m;
     assert.doesNotMatch(read(file), loads, `${file} loads it at its start, not by import()`);
   }
 });
@@ -146,7 +145,7 @@ function namesImportedBy(file: string): string[] {
 }
 
 /** What other programs import. */
-const BY_IMPORT_CALL = ['src/postgres/engine.ts', 'src/threads/thread.ts', 'src/probe/probe.ts'];
+const BY_IMPORT_CALL = ['src/postgres/engine.ts', 'src/threads/thread.ts'];
 const PUBLIC = ['src/client/client.ts', ...BY_IMPORT_CALL];
 /** Exports that tests alone import. */
 const FOR_TESTS = [

@@ -13,7 +13,6 @@ import { labCommand } from './lab-command.ts';
 import { LICENCES } from './licences.ts';
 import { baseUrls, json } from './options.ts';
 import { print } from './output.ts';
-import { PROBE_COMMANDS } from './probe-commands.ts';
 import { READY } from './ready.ts';
 import { serveCommand } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
@@ -24,7 +23,6 @@ export const COMMANDS = [
   serveCommand(ON_THE_STORE),
   labCommand(ON_THE_STORE),
   ...ON_THE_STORE,
-  ...PROBE_COMMANDS,
   command({
     name: 'openapi',
     does: 'print the OpenAPI document',

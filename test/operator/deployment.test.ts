@@ -146,6 +146,49 @@ test('behind nginx: the caller’s address, the service’s errors, and those of
   assert.equal(away.headers.has('x-request-id'), false);
 });
 
+test('through nginx a client sees what the service says: 429 and Retry-After, errors in JSON, Link and ETags', {
+  skip: withoutNginx,
+}, async (t) => {
+  const server = await (await workplace(t)).serve('--first-key free --seed demo --trust-proxy 1');
+  const { url, dispatcher } = await startNginx(t, new URL(server.url).host);
+  const authorization = `Bearer ${server.key}`;
+  const ask = async (target: string, more: object = {}) => {
+    const reply = await fetch(url + target, { dispatcher, headers: { authorization, ...more } });
+    return { status: reply.status, headers: reply.headers, text: await reply.text() };
+  };
+  const page = await ask('/v1/pets?limit=1');
+  assert.equal(page.headers.get('link'), '</v1/pets?limit=1&after=1>; rel="next"');
+  const etag = page.headers.get('etag')!;
+  assert.match(etag, /^"[^"]+"$/, 'strong, as the service sent it');
+  const again = await ask('/v1/pets?limit=1', { 'if-none-match': etag });
+  assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag]);
+  assert.equal(again.headers.get('link'), page.headers.get('link'));
+
+  const errors = [
+    await ask('/v1/nothing'),
+    await ask('/v1/pets?limit=0'),
+    await ask('/v1/pets', { authorization: 'Bearer x' }),
+  ];
+  const limited = await (async () => {
+    for (let i = 0; i < 60; i++) {
+      const reply = await ask('/v1/pets?limit=1');
+      if (reply.status !== 200) return reply;
+    }
+    return assert.fail('60 a minute were not enough');
+  })();
+  const codes = [...errors, limited].map(({ status, headers, text }) => {
+    assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
+    assert.match(headers.get('x-request-id')!, /./);
+    const error = JSON.parse(text);
+    assert.deepEqual([Object.keys(error), error.status], [['code', 'message', 'status'], status]);
+    return `${status} ${error.code}`;
+  });
+  assert.deepEqual(codes, ['404 not_found', '400 invalid_parameter', '401 invalid_api_key', '429 rate_limited']);
+  const seconds = Number(limited.headers.get('retry-after'));
+  assert.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`);
+  assert.equal(limited.headers.get('x-ratelimit-remaining'), '0');
+});
+
 async function statusByHttp2(url: string, path: string, authorization: string): Promise<number> {
   const session = connectHttp2(url, { rejectUnauthorized: false });
   const stream = session.request({ ':path': path, authorization });
