@@ -50,11 +50,6 @@ export const AIMS = [
   row('limiter', 'limiter', 'limiter takes, a million keys', 'rate-limiter-flexible', 28, 50),
   row('start', 'start', 'start to first 200, empty store', 'node -e 0', 3, 2, 'of'),
   row('store', 'store', 'list through --store, CPU a request', 'the file engine', 2.5, 1.6, 'of'),
-  row('threads-list', 'threads', 'the list, two threads, 64 connections', 'one thread', 1.15, 1.4),
-  row('threads-limit', 'threads', '429 on that path, the same', 'one thread', 1.15, 1.4),
-  row('threads-list-cpu', 'threads', 'the list, the same, CPU a request', 'one thread', 1.15, 1.05, 'of'),
-  row('threads-limit-cpu', 'threads', '429 on that path, the same, CPU', 'one thread', 1.15, 1.05, 'of'),
-  row('threads-spare', 'threads', 'the list, N threads on cores to spare', 'one thread, times N', 0.85, 0.95),
   row('lab', 'lab', 'the list, lab switched off', 'a build without the lab', 1),
 ];
 

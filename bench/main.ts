@@ -16,11 +16,10 @@ import { create, getOne, limit, list } from './suites/requests.ts';
 import { scale } from './suites/scale.ts';
 import { start } from './suites/start.ts';
 import { store } from './suites/store.ts';
-import { threads } from './suites/threads.ts';
 import { asText } from './table.ts';
 
 const SUITES = new Map<string, (bench: Bench) => Promise<void>>(
-  Object.entries({ list, limit, get: getOne, create, limiter, start, scale, store, threads, lab }),
+  Object.entries({ list, limit, get: getOne, create, limiter, start, scale, store, lab }),
 );
 const PAGE = fileURLToPath(new URL('report.html', import.meta.url));
 const SECONDS_MAX = 3_600;

@@ -34,7 +34,6 @@ function buildBinary(node: string): void {
     main: 'petstore.cjs',
     mainFormat: 'commonjs',
     assets: {
-      'petstore.cjs': 'petstore.cjs', // the same once more: what other threads are started with (src/threads/team.ts)
       [NOTICES]: `../${NOTICES}`,
       [BILL]: `../${BILL}`,
     },

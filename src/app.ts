@@ -12,7 +12,6 @@ import { clientAddress } from './access/client-address.ts';
 import type { Limiter } from './access/limits.ts';
 import { after } from './after.ts';
 import { toApiError } from './api-errors.ts';
-import { type Asked, asAsked, asReply, callHandlerOf } from './asked.ts';
 import type { Clock } from './clock.ts';
 import { newest, requestIds } from './digits.ts';
 import { type Answered, beginExchange, type Exchange, factsOf, type LabHook } from './exchange.ts';
@@ -43,11 +42,9 @@ interface Services {
   ready(): boolean;
   /** The lab, for trying clients; without it there is no `/lab`. */
   lab?: LabHook;
-  /** In a thread that only reads: passes an admitted write to the thread that writes, and resolves with its reply. */
-  passToWriter?: (asked: Asked) => Promise<Reply>;
 }
 
-type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections' | 'threads'>>;
+type Bounds = Partial<Pick<ConnectionOptions, 'maxConnections'>>;
 export interface AppSettings extends Bounds, Pick<GateOptions, 'trustProxy'> {
   hosts?: readonly string[]; // names accepted in `Host`, besides those of `http/hosts.ts`; undefined: every name
   categories: 'open' | 'known';
@@ -174,20 +171,12 @@ export class App {
     const reading: ReadCall = { caller, param, query, conditions: req.headers };
     if (endpoint.method === 'GET') return this.#callHandler(exchange, endpoint, reading as Call);
     return readBody(req, res).then((body) => {
-      const { callers, passToWriter, lab, store } = this.#services as Services;
+      const { callers, lab, store } = this.#services as Services;
       if (lab !== undefined) exchange.body = body; // without a lab, the body is freed before the write is durable
-      if (passToWriter !== undefined) return passToWriter(asAsked(exchange, reading, body)).then(asReply);
       const { authorization, 'idempotency-key': idempotencyKey } = req.headers;
       const write = this.gate.writer({ authorization, caller: caller.id }, callers, store);
       return this.#callHandler(exchange, endpoint, asWrite(reading, { idempotencyKey, body, write }));
     });
-  }
-
-  /** Serves a request that another thread has admitted. */
-  serveAsked(asked: Asked): Promise<Reply> {
-    const { shop, callers, store } = this.#services as Services;
-    const write = this.gate.writer(asked, callers, store);
-    return callHandlerOf(asked, shop, write).catch((error) => this.#refusal(asked.requestId, error));
   }
 
   #callHandler(exchange: Exchange, { handler }: Endpoint, call: Call): Reply | Promise<Reply> {

@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 /** The command line: which command is meant, and how the program ends. */
-import { isMainThread } from 'node:worker_threads';
 import { didYouMean } from './operator/arguments.ts';
 import { perform } from './operator/command.ts';
 import { COMMANDS } from './operator/commands.ts';
@@ -47,15 +46,13 @@ function unknown(words: string[], next: string): string {
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
-/** Files that we make (store, socket, backups) are readable by their owner alone. The mask holds for all threads. */
-if (isMainThread) process.umask(0o077);
+/** Files that we make (store, socket, backups) are readable by their owner alone. */
+process.umask(0o077);
 
 /** Without a listener Node would open a debugger's port at SIGUSR1, to which every user of the machine can connect. */
-if (isMainThread) process.on('SIGUSR1', () => {});
+process.on('SIGUSR1', () => {});
 
-const run = async () => (isMainThread ? main(process.argv.slice(2)) : (await import('./threads/thread.ts')).work());
-
-run().then(
+main(process.argv.slice(2)).then(
   () => process.exit(EXIT.done),
   async (error: Error) => {
     const known = error instanceof CommandError;

@@ -12,32 +12,21 @@ import { GROUPS, type Group, type Row } from './api/table.ts';
 import { program, serving, temporary } from './program.ts';
 import { exchange, PET, requestsOf } from './raw.ts';
 import { type ServiceOptions, serviceFor } from './service.ts';
-import { NO_THREADS } from './threads/served.ts';
 
 const SEED = new URL('../data/seed.json', import.meta.url).pathname;
 /** The table is run on either engine: where this names a database, on that one. */
 const DATABASE = process.env.PETSTORE_TEST_STORE;
 
-for (const threads of [1, 3]) {
-  for (const [at, group] of GROUPS.entries()) {
-    const name = `${group.name} (serve ${group.serve}${threads > 1 ? ` --threads ${threads}` : ''})`;
-    const skip = threads > 1 && (DATABASE === undefined ? NO_THREADS : 'threads share a directory, not a database');
-    test(name, { skip }, async (t) => {
-      const place =
-        DATABASE === undefined ? ['--data', await temporary(t)] : ['--store', `${DATABASE}?schema=api${at}`];
-      const options = [...optionsOf(group), '--threads', `${threads}`];
-      const served = await serving(t, [...place, '--seed', SEED, '--first-key', 'business', ...options]);
-      const keys = await keysFor(group, served.key, place);
-      const rows = group.rows.filter((row) => threads === 1 || !isOfOneThread(row));
-      for (const row of rows) await t.test(titleOf(row), () => tryRow(served.url.slice(0, -3), row, keys));
-      const { stderr } = await served.stop();
-      for (const line of group.logs ?? []) assert.match(stderr, line);
-    });
-  }
+for (const [at, group] of GROUPS.entries()) {
+  test(`${group.name} (serve ${group.serve})`, async (t) => {
+    const place = DATABASE === undefined ? ['--data', await temporary(t)] : ['--store', `${DATABASE}?schema=api${at}`];
+    const served = await serving(t, [...place, '--seed', SEED, '--first-key', 'business', ...optionsOf(group)]);
+    const keys = await keysFor(group, served.key, place);
+    for (const row of group.rows) await t.test(titleOf(row), () => tryRow(served.url.slice(0, -3), row, keys));
+    const { stderr } = await served.stop();
+    for (const line of group.logs ?? []) assert.match(stderr, line);
+  });
 }
-
-/** What is left to an address without a key is counted by each thread for itself. */
-const isOfOneThread = ({ key, has }: Row) => key === null && has?.['x-ratelimit-remaining'] !== undefined;
 
 const optionsOf = ({ serve }: Group) => serve.split(' ').filter((word) => word !== '');
 
@@ -225,8 +214,8 @@ test('the first request under an Idempotency-Key that is still under way: 409', 
 });
 
 test('every option of serve is in the table', () => {
-  // Every group is started with the first four, and some with threads; the others have tests in folders of their own.
-  const always = ['data', 'port', 'seed', 'firstKey', 'store', 'lab', 'threads', 'firstKeyFile'];
+  // Every group is started with the first four; the others have tests in folders of their own.
+  const always = ['data', 'port', 'seed', 'firstKey', 'store', 'lab'];
   const tried = new Set(GROUPS.flatMap(optionsOf));
   const missing = Object.keys(SERVE_OPTIONS).filter((name) => !always.includes(name) && !tried.has(flagOf(name)));
   assert.deepEqual(missing, []);

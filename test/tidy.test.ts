@@ -77,15 +77,12 @@ const ALLOWED: Record<string, string> = {
   'routes.ts': 'http shop',
   'exchange.ts': 'access http json routes.ts store/model.ts',
   'pages.ts': 'http',
-  'asked.ts': 'exchange.ts http routes.ts shop store/model.ts',
   'app.ts':
-    'access after.ts api-errors.ts asked.ts clock.ts digits.ts exchange.ts gate.ts http json pages.ts routes.ts shop store/model.ts',
+    'access after.ts api-errors.ts clock.ts digits.ts exchange.ts gate.ts http json pages.ts routes.ts shop store/model.ts',
   'engine.ts': 'access clock.ts store/model.ts',
   client: 'access/key-form.ts http/errors.ts json/int64.ts store/model.ts',
   web: 'quoting.ts',
   postgres: 'access clock.ts engine.ts quoting.ts store',
-  threads:
-    'access app.ts asked.ts clock.ts engine.ts operator/logging.ts operator/metrics.ts operator/options.ts operator/console-and-document.ts operator/sockets.ts pages.ts store',
   lab: 'access clock.ts engine.ts exchange.ts http json junit.ts routes.ts store/model.ts',
   'junit.ts': 'quoting.ts',
   operator: '*',
@@ -112,9 +109,9 @@ test('imports go one way, and every way is gone', () => {
   assert.deepEqual([...unused], []);
 });
 
-test('only --store loads PostgreSQL, --lab the lab, --threads the threads', () => {
+test('only --store loads PostgreSQL, and --lab the lab', () => {
   for (const file of SOURCES) {
-    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|threads)\//m;
+    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab)\//m;
     assert.doesNotMatch(read(file), loads, `${file} loads it at its start, not by import()`);
   }
 });
@@ -145,7 +142,7 @@ function namesImportedBy(file: string): string[] {
 }
 
 /** What other programs import. */
-const BY_IMPORT_CALL = ['src/postgres/engine.ts', 'src/threads/thread.ts'];
+const BY_IMPORT_CALL = ['src/postgres/engine.ts'];
 const PUBLIC = ['src/client/client.ts', ...BY_IMPORT_CALL];
 /** Exports that tests alone import. */
 const FOR_TESTS = [

@@ -68,11 +68,6 @@ export interface LimiterOptions {
   unix: () => number;
   /** Strikes that bring a ban; 0: none ever does; absent: 5 × the caller's limit a minute. */
   banAfter?: number;
-  /**
-   * For a limiter that shares its rows with other threads. The numbers in shared rows have 64 bits, so that the origin
-   * can stay 0: no thread could move the origin while others count.
-   */
-  shared?: { rows: Float64Array; wallOffset: (at: number) => number };
 }
 
 export function emptyDecision(): Decision {

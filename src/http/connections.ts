@@ -56,8 +56,6 @@ export interface ConnectionOptions {
   now(): number;
   /** The most connections that are open at once. */
   maxConnections: number;
-  /** The number of threads: each has its share of the bounds that hold for all. */
-  threads?: number;
   /** The name under which a socket's address is counted. Absent behind a proxy, whose address all sockets have. */
   addressOf?(socketAddress: string | undefined): string;
   /** Called when connections were refused, with the counts since the start. */
@@ -110,8 +108,7 @@ export class Connections {
   }
 
   get areFull(): boolean {
-    const { threads = 1 } = this.#options;
-    return threads * this.unanswered > MAX_UNANSWERED_IN_ALL || threads * this.unsent > MAX_UNSENT_BYTES_IN_ALL;
+    return this.unanswered > MAX_UNANSWERED_IN_ALL || this.unsent > MAX_UNSENT_BYTES_IN_ALL;
   }
 
   get isOverdue(): boolean {
@@ -192,7 +189,7 @@ export class Connections {
     this.bodyBytes += bytes - (this.#bodies.get(body) ?? 0);
     this.#bodies.set(body, bytes);
     for (const [oldest] of this.#bodies) {
-      if ((this.#options.threads ?? 1) * this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
+      if (this.bodyBytes <= MAX_BODY_BYTES_IN_ALL) return;
       oldest.giveUp(); // this calls `letGo`
     }
   }

@@ -41,15 +41,6 @@ export const isInUse = (error: unknown): boolean => asCommandError(error, '')?.e
 
 export const hasNoDescriptor = ({ code = '' }: NodeJS.ErrnoException): boolean => /^E[MN]FILE$/.test(code);
 
-/** Why a thread beside the main one could not start, or had to end; undefined: a bug. */
-export function wantOf(error: NodeJS.ErrnoException): string | undefined {
-  if (hasNoDescriptor(error) || /: E[MN]FILE$/.test(error.message)) {
-    return `a thread could not start: ${NO_DESCRIPTORS}, or take fewer --threads`;
-  }
-  if (error.code !== 'ERR_WORKER_OUT_OF_MEMORY') return undefined;
-  return 'a thread has used up its heap: take a larger one (node --max-old-space-size), or a lower --max-store-mb';
-}
-
 function left(error: StoreError): string {
   const { failure } = error;
   if (failure === 'unknown') return 'whether the change was kept is unknown: look before you repeat it';

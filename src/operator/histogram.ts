@@ -2,7 +2,7 @@
 
 const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
-/** Plain data, which threads can pass to each other. The last count, without a bound, is for the slowest requests. */
+/** The last count, without a bound, is for the slowest requests. */
 export interface Histogram {
   counts: Float64Array;
   sumMs: number;
@@ -15,11 +15,6 @@ export function add(histogram: Histogram, ms: number): void {
   while (ms > BUCKETS_MS[bucket]) bucket++;
   histogram.counts[bucket]++;
   histogram.sumMs += ms;
-}
-
-export function addAll(to: Histogram, { counts, sumMs }: Histogram): void {
-  for (const [at, count] of counts.entries()) to.counts[at] += count;
-  to.sumMs += sumMs;
 }
 
 /** `label`: such as `route="listPets"`. */

@@ -197,7 +197,7 @@ async function rotateKey(context: Context, { id, grace }: { id: string; grace: n
   const { store } = context.engine;
   const secret = makeKey(keyOf(store.read, id).environment);
   const now = store.unix();
-  // Without grace an old secret has ended long ago: another thread's or replica's clock may be a little behind.
+  // Without grace an old secret has ended long ago: another replica's clock may be a little behind.
   const end = grace === 0 ? 0 : now + grace;
   const info = await change(context, id, (key) => {
     const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));

@@ -46,11 +46,6 @@ export class Logger implements Log {
   warn = (message: string, fields?: Fields): void => this.#add('warn', message, fields);
   error = (message: string, fields?: Fields): void => this.#add('error', message, fields);
 
-  /** Lines that another thread has made. */
-  append(lines: string): void {
-    this.#put(lines, lines.split('\n').length - 1);
-  }
-
   /** A line about one request. */
   access(fields: Fields & { target: string | undefined; key?: string; status?: number }): void {
     if ((fields.key === undefined || fields.status === TOO_MANY) && this.#isSummedUp(fields.key)) return;
@@ -92,7 +87,7 @@ export class Logger implements Log {
   }
 
   #add(level: string, message: string, fields?: Fields): void {
-    this.#put(this.#lineOf(level, message, fields), 1);
+    this.#put(this.#lineOf(level, message, fields));
   }
 
   #lineOf(level: string, message: string, fields?: Fields): string {
@@ -101,13 +96,13 @@ export class Logger implements Log {
     return `${withoutKeys(visible(JSON.stringify(entry, plain)))}\n`;
   }
 
-  #put(text: string, lines: number): void {
+  #put(text: string): void {
     const fits = (one: string) => this.#out.writableLength + one.length <= MAX_BUFFER_BYTES;
     const [dropped, why] = [this.#dropped, 'log lines were dropped: the reader of the log is too slow'];
     // Both are written or neither: else the count would be lost.
     const all = dropped > 0 && fits(text) ? this.#lineOf('warn', why, { dropped }) + text : text;
     if (!fits(all)) {
-      this.#dropped += lines;
+      this.#dropped++;
       return;
     }
     this.#dropped = 0;

@@ -4,7 +4,7 @@ import { isIP, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import type { Engine, Log } from '../engine.ts';
 import { nameIn } from '../http/hosts.ts';
-import { type Figures, totalOf } from './metrics.ts';
+import type { Figures } from './metrics.ts';
 import { metricsText } from './metrics-text.ts';
 import { letIn, listen } from './sockets.ts';
 
@@ -16,25 +16,24 @@ const MAX_SCRAPERS = 16;
 interface Scraped {
   engine: Engine;
   log: Log;
-  /** The counts of each thread. */
-  figures: () => Promise<Figures[]>;
+  figures: () => Figures;
 }
 
 export async function openMetrics(
   at: { host: string; port: number },
   { engine, log, figures }: Scraped,
 ): Promise<Server> {
-  const answer = async (req: IncomingMessage, res: ServerResponse) => {
+  const answer = (req: IncomingMessage, res: ServerResponse) => {
     res.once('close', () => unanswered.delete(req.socket));
     const refusal = refusalOf(req, at.host);
-    const text = refusal?.text ?? metricsText(totalOf(await figures()), engine);
+    const text = refusal?.text ?? metricsText(figures(), engine);
     const type = `text/plain; ${refusal ? '' : 'version=0.0.4; '}charset=utf-8`;
     const headers = { 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
     res.writeHead(refusal?.status ?? 200, headers).end(text);
   };
   const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
   const settings = { ...timeouts, connectionsCheckingInterval: CHECKING_INTERVAL_MS, IncomingMessage: Scrape };
-  const server = createServer(settings as ServerOptions, (req, res) => void answer(req, res));
+  const server = createServer(settings as ServerOptions, answer);
   server.on('upgrade', (_req, socket) => socket.destroy());
   letIn(server, MAX_SCRAPERS, 'metrics', log);
   await listen(server, at, log);

@@ -9,7 +9,7 @@ const BUILT_AS = `version="${VERSION}",commit="${COMMIT}",runtime="${RUNTIME}"`;
 /** A value under its labels, such as `route="listPets"`. */
 type Labelled<V> = [labels: string, value: V];
 
-/** `figures`: those of all threads together. All else is read from the engine and the process. */
+/** All but `figures` is read from the engine and the process. */
 export function metricsText({ routes, ...figures }: Figures, engine: Engine): string {
   const requests = Array.from(routes, ([route, { statuses }]) =>
     Array.from(statuses, ([status, count]): Labelled<number> => [`route="${route}",status="${status}"`, count]),

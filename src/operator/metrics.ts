@@ -1,13 +1,13 @@
 /**
- * The counts of one thread for the metrics, and their sum over all threads. `metrics-text.ts` writes the sum in
- * Prometheus' text format, and `metrics-listener.ts` serves it.
+ * The counts for the metrics. `metrics-text.ts` writes them in Prometheus' text format, and `metrics-listener.ts`
+ * serves them.
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { App } from '../app.ts';
 import type { Answered } from '../exchange.ts';
 import type { Gate } from '../gate.ts';
 import type { Refused } from '../http/connections.ts';
-import { add, addAll, type Histogram, newHistogram } from './histogram.ts';
+import { add, type Histogram, newHistogram } from './histogram.ts';
 import type { Logger } from './logging.ts';
 import type { ServeSettings } from './options.ts';
 
@@ -16,10 +16,9 @@ const EVENT_LOOP_RESOLUTION_MS = 10;
 /** By endpoint: there are few, and a client cannot add one. */
 type Routes = Map<string, { latency: Histogram; statuses: Map<number, number> }>;
 
-/** Plain data, which threads can pass to each other. */
 export interface Figures {
   routes: Routes;
-  /** Batches that became durable: the main thread alone has any. */
+  /** Batches that became durable. */
   batches: Histogram;
   /** Worst delay of the event loop since the scrape before, in seconds. */
   loopDelay: number;
@@ -61,38 +60,10 @@ export class Metrics {
   }
 }
 
-/** The figures of all threads together. */
-export function totalOf(threads: Figures[]): Figures {
-  const routes: Routes = new Map();
-  const batches = newHistogram();
-  for (const thread of threads) {
-    addAll(batches, thread.batches);
-    for (const [name, { latency, statuses }] of thread.routes) {
-      const route = routeIn(routes, name);
-      addAll(route.latency, latency);
-      for (const [status, count] of statuses) route.statuses.set(status, (route.statuses.get(status) ?? 0) + count);
-    }
-  }
-  return {
-    routes,
-    batches,
-    loopDelay: Math.max(...threads.map(({ loopDelay }) => loopDelay)),
-    refused: sumByName(threads.map(({ refused }) => refused)),
-    together: sumByName(threads.map(({ together }) => together)),
-    open: threads.reduce((sum, { open }) => sum + open, 0),
-  };
-}
-
 function routeIn(routes: Routes, name: string) {
   let route = routes.get(name);
   if (route === undefined) routes.set(name, (route = { latency: newHistogram(), statuses: new Map() }));
   return route;
-}
-
-function sumByName<N extends string>(all: Record<N, number>[]): Record<N, number> {
-  const sum = { ...all[0] };
-  for (const counts of all.slice(1)) for (const name in sum) sum[name] += counts[name];
-  return sum;
 }
 
 /** Returns what is to be called for each answered request; undefined if neither metrics nor the access log are on. */

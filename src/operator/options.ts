@@ -9,7 +9,6 @@ import { ENVIRONMENTS } from '../store/model.ts';
 const MAX_BAN_AFTER_STRIKES = 1_000_000;
 const MAX_TRUST_PROXY_HOPS = 10;
 const MAX_STORE_MEGABYTES = 1_000_000;
-const MAX_THREADS = 64;
 const MAX_KEEP_ALIVE_SECONDS = 3_600;
 
 /** How a text becomes a value; `allowed` names the texts that do, in words. */
@@ -137,7 +136,6 @@ const PUBLISHED = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 export const SERVE_OPTIONS = {
   host: option(host, 'HOST', 'address to listen on', '127.0.0.1'),
   port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
-  threads: option(integer(1, MAX_THREADS), 'N', 'threads that answer, for several cores (Linux, Node 22.12)', '1'),
   ...place,
   seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
   firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),

@@ -7,13 +7,12 @@ import type { Lab } from '../lab/lab.ts';
 import type { Page } from '../pages.ts';
 import { BoundError } from '../store/bounds.ts';
 import { columnsOf } from '../store/changes.ts';
-import type { Team } from '../threads/team.ts';
 import { openAdmin } from './admin.ts';
 import type { Content } from './animals.ts';
-import { type Given, mistyped } from './arguments.ts';
+import { mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { addPages } from './console-and-document.ts';
-import { asCommandError, EXIT, wantOf } from './exit.ts';
+import { asCommandError, EXIT } from './exit.ts';
 import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer } from './metrics.ts';
@@ -22,7 +21,7 @@ import { tellReady } from './notify.ts';
 import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { seedOf, seedStore } from './seed.ts';
-import { addressOf, connectionsThatFit, isServed, listen, listenShared, originOf, ownNames } from './sockets.ts';
+import { connectionsThatFit, isServed, listen, originOf, ownNames } from './sockets.ts';
 import { VERSION } from './version.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
@@ -42,11 +41,10 @@ export const serveCommand = (calls: Calls) =>
     does: 'run the service until SIGTERM, SIGINT or SIGHUP',
     options: SERVE_OPTIONS,
     check: (settings, given) => {
-      const { lab, environment, threads } = settings;
+      const { lab, environment } = settings;
       if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
       if (given('firstKeyFile') && !given('firstKey')) return `${given('firstKeyFile')} needs --first-key PLAN`;
-      const why = threads > 1 ? whyOneThread(settings, given) : undefined;
-      return why ?? whyTooLarge(settings.maxStoreMb, String(given('maxStoreMb')));
+      return whyTooLarge(settings.maxStoreMb, String(given('maxStoreMb')));
     },
     run: (settings) => serve(settings, calls),
   });
@@ -88,20 +86,17 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Page>();
   const onAnswered = observer(settings, metrics, log);
-  const maxConnections = Math.floor(connectionsThatFit(log, settings.threads) / settings.threads);
+  const maxConnections = connectionsThatFit(log);
   const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
   const app = new App({ settings: bounded, clock, pages, log, onAnswered });
-  const onDeath = (error: Error) => endNow(wantOf(error) ?? BUG)(error);
-  const team = settings.threads > 1 ? await openTeam({ settings: bounded, clock, log, onDeath }) : undefined;
-  const drain = (ms: number) => Promise.all([app.drain(ms), team?.drain(ms)]);
 
   // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.
   const at = { host: settings.host, port: settings.port };
-  const [listening] = await Promise.allSettled([(team ? listenShared : listen)(app.server, at, log)]);
+  const [listening] = await Promise.allSettled([listen(app.server, at, log)]);
   const failed = `${database ? 'the database holds another log' : 'the disk failed'}; the next start shows which writes were kept`;
-  const onFatal = (error: unknown) => void drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
+  const onFatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
   const maxBytes = maxBytesOf(settings.maxStoreMb);
-  const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch, ...team?.engine };
+  const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch };
   const open = () => openEngine(settings, options);
   const engine = await triedWhileInUse(open, async () => !database && isServed(data));
   let admin: Awaited<ReturnType<typeof openAdmin>> | undefined;
@@ -112,23 +107,21 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     if (seed !== undefined) await seedStore(store, seed, content);
     const lab = content && (await openLab(engine, content));
     const context = { engine, clock, environment, lab };
-    const figures = metrics && (async () => [metrics.figures(app), ...((await team?.figures()) ?? [])]);
+    const figures = metrics && (() => metrics.figures(app));
     const scraped = figures && (await openMetrics(settings.metrics!, { engine, log, figures }));
     admin = database ? undefined : await openAdmin(data, { context, calls, log });
     const firstKey = await giveFirstKey(context, settings).catch((error) => withoutKey(error, log));
     const origin = originOf(app.server);
     const url = `${origin}/v1`;
     addPages(pages, settings, url);
-    await team?.load({ app, store, at: addressOf(app.server, settings.host), url });
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
-    await team?.listen();
     void tellFirstSteps(steps(origin, firstKey), origin, firstKey, { log, at: settings });
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
     void tellReady(log);
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
       engine.upkeep.giveUp?.(); // a command that waits for a compaction is told that it was given up
-      await Promise.all([admin?.close(), drain(MAX_DRAIN_MS)]);
+      await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
@@ -139,12 +132,6 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
   }
-}
-
-/** Imported only here, as the lab is: a service with one thread has none of this code in memory. */
-async function openTeam(options: ConstructorParameters<typeof Team>[0]): Promise<Team> {
-  const { Team } = await import('../threads/team.ts');
-  return new Team(options);
 }
 
 /** Imported only here: a service without the lab has none of its code in memory. */
@@ -162,21 +149,4 @@ async function contentAtReset(seed: string | undefined): Promise<Content> {
 function withoutKey(error: Error, log: Logger): undefined {
   if (!(error instanceof BoundError)) throw error;
   log.warn(`no first key was made: ${error.message}`);
-}
-
-/** The reason why the service cannot run on several threads; undefined if it can. */
-function whyOneThread({ lab, store }: ServeSettings, given: Given): string | undefined {
-  const threads = given('threads');
-  for (const [key, value] of Object.entries({ lab, store })) {
-    if (value) return `${threads} above 1 does not go with ${given(key)}`;
-  }
-  if (process.platform !== 'linux') return `${threads} above 1 needs Linux`;
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  const canShare = major > 23 || (major === 23 && minor >= 1) || (major === 22 && minor >= 12);
-  if (!canShare) return `${threads} above 1 needs Node 22.12 or newer; this is ${process.versions.node}`;
-  const readsTypeScript = Boolean((process.features as { typescript?: unknown }).typescript);
-  const isSource = process.argv[1]?.endsWith('.ts');
-  return isSource && !readsTypeScript
-    ? `${threads} above 1 needs Node 22.18 or newer to run from the source`
-    : undefined;
 }

@@ -1,7 +1,7 @@
 /** The addresses that a server listens on, and the socket in its data directory on which it answers commands. */
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type AddressInfo, BlockList, connect, createServer, isIP, isIPv6, type Server } from 'node:net';
+import { type AddressInfo, BlockList, connect, isIP, isIPv6, type Server } from 'node:net';
 import path from 'node:path';
 import { onceAMinute, systemClock } from '../clock.ts';
 import type { Log } from '../engine.ts';
@@ -16,8 +16,6 @@ import type { ServeSettings } from './options.ts';
 const MAX_PATH_BYTES = 107;
 /** Descriptors that are not connections to the service: those of the runtime, files, commands, scrapers, a database. */
 const MAX_OTHER_DESCRIPTORS = 128;
-/** The event loop, the messages and the listener of a thread beside the main one take seven. */
-const DESCRIPTORS_OF_THREAD = 8;
 
 /** The form in a URL: `[::1]:8080`. */
 function hostAndPort(host: string, port: number): string {
@@ -37,17 +35,9 @@ export function reachableHost(address: string): string {
   return /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
 }
 
-/** The address for other threads to listen on. If the host is a name, it is the address that was found for it. */
-export function addressOf(server: Pick<Server, 'address'>, host: string): Address {
-  const { address, port } = server.address() as AddressInfo;
-  return { host: isIP(host) ? host : address, port };
-}
-
 interface Address {
   host: string;
   port: number;
-  /** Lets other sockets of this user listen there as well; connections are spread over all. */
-  reusePort?: boolean;
 }
 
 export async function listen(server: Server, at: Address | { path: string }, log: Log): Promise<void> {
@@ -84,25 +74,14 @@ export function softLimit(name: string): string | undefined {
  * The number of connections for which the process has descriptors, beside its files and other sockets. Without this
  * bound the system would close further connections unseen, and the store could open no file.
  */
-export function connectionsThatFit(log: Log, threads: number): number {
+export function connectionsThatFit(log: Log): number {
   const limit = softLimit('open files') ?? 'unlimited';
   const descriptors = limit === 'unlimited' ? Number.POSITIVE_INFINITY : Number(limit);
-  const others = MAX_OTHER_DESCRIPTORS + DESCRIPTORS_OF_THREAD * (threads - 1);
-  const fitting = Math.max(descriptors - others, threads);
+  const fitting = Math.max(descriptors - MAX_OTHER_DESCRIPTORS, 1);
   if (fitting >= MAX_CONNECTIONS) return MAX_CONNECTIONS;
-  const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + others} for more`;
+  const advice = `raise the limit of open files (ulimit -n) to ${MAX_CONNECTIONS + MAX_OTHER_DESCRIPTORS} for more`;
   log.warn(`only ${fitting} connections are taken at once: ${advice}`, { descriptors });
   return fitting;
-}
-
-/** For an address on which other threads will listen too. Refuses if another program does, which the system allows. */
-export async function listenShared(server: Server, at: Address, log: Log): Promise<void> {
-  if (at.port !== 0) {
-    const alone = createServer();
-    await listen(alone, at, log); // throws where anybody is
-    await new Promise((resolve) => alone.close(resolve));
-  }
-  await listen(server, { ...at, reusePort: true }, log);
 }
 
 export function adminSocket(dir: string): string {

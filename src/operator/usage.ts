@@ -29,11 +29,8 @@ export class RecordedLimiter implements Limiter {
   /** The last of the tasks that run one by one. */
   #underWay: Promise<unknown> = Promise.resolve();
 
-  constructor(
-    store: RecordedStore,
-    { clock, banAfter, log, limiter = (options) => new SlotLimiter(options) }: EngineOptions,
-  ) {
-    this.counts = limiter({ clock, unix: () => store.unix(), banAfter });
+  constructor(store: RecordedStore, { clock, banAfter, log }: EngineOptions) {
+    this.counts = new SlotLimiter({ clock, unix: () => store.unix(), banAfter });
     this.#store = store;
     this.#log = log;
     for (const key of store.read.keys.values()) {

@@ -1,3 +1,3 @@
 import { testRows } from './rows.ts';
 
-testRows(8, 13);
+testRows(8);

@@ -129,7 +129,6 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     corsOrigin: ['a.b', 'https://a.b/', 'ftp://a.b', 'https://*.b', 'https:a.b', 'https://a.b:443'],
     trustProxy: ['11', 'yes'],
     keepAlive: ['0', '3601', '1.5'],
-    threads: ['0', '65'],
     maxStoreMb: ['0', '1000001'],
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],

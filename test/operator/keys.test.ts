@@ -265,7 +265,7 @@ test('an older secret ends at its own grace or at the new one, whichever is soon
   });
 });
 
-test('no grace ends an old secret at once, also for a thread or a replica whose clock is a little behind', async (t) => {
+test('no grace ends an old secret at once, also for a replica whose clock is a little behind', async (t) => {
   await withStore(await temporary(t), async (context) => {
     const { key: secret } = await call(context, 'create --plan free');
     assert.equal((await call(context, 'rotate k1 --grace 0s')).oldSecretEndsAt, at(NOW));

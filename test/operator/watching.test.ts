@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { Logger } from '../../src/operator/logging.ts';
-import { Metrics, totalOf } from '../../src/operator/metrics.ts';
+import { Metrics } from '../../src/operator/metrics.ts';
 import { SetClock } from '../clock.ts';
 import { command } from '../program.ts';
 import { workplace } from './workplace.ts';
@@ -277,40 +277,6 @@ test('a delay of the event loop is told once', async () => {
     least = Math.min(least, delay() || least); // 0: nothing was seen
   }
   assert.ok(least <= 0.005, `a loop that nothing holds up is told as ${least} s late`);
-});
-
-test('the metrics are the sum of all threads; of their delays the worst', () => {
-  const threads = [1, 2].map((n) => {
-    const metrics = new Metrics();
-    metrics.replied('listPets', 200, 0.25);
-    for (let i = 0; i < n; i++) metrics.replied(`route-${n}`, 429, 60_000);
-    metrics.batch(n);
-    const connections = {
-      refused: { maximum: n, address: 0, pressure: 10, system: 0 },
-      open: new Set(Array(n).keys()),
-    };
-    const gate = { countedTogether: { keyless_network: 0, keyless_all: n, pages_network: 0, pages_all: 0 } };
-    const own = metrics.figures({ connections, gate } as unknown as Parameters<Metrics['figures']>[0]);
-    return structuredClone({ ...own, loopDelay: n }); // as one thread passes it to another
-  });
-  const total = structuredClone(totalOf(threads));
-  const { routes, batches, ...numbers } = total;
-  assert.deepEqual(numbers, {
-    loopDelay: 2,
-    refused: { maximum: 3, address: 0, pressure: 20, system: 0 },
-    together: { keyless_network: 0, keyless_all: 3, pages_network: 0, pages_all: 0 },
-    open: 3,
-  });
-  const told = Array.from(routes, ([name, { latency, statuses }]) => [name, ...statuses, latency.sumMs]);
-  const [two, three] = [
-    ['route-1', [429, 1], 60_000],
-    ['route-2', [429, 2], 120_000],
-  ];
-  assert.deepEqual(told, [['listPets', [200, 2], 0.5], two, three]);
-  const { counts } = routes.get('listPets')!.latency;
-  assert.deepEqual([counts[0], counts[1], routes.get('route-2')!.latency.counts.at(-1)], [2, 0, 2]);
-  assert.deepEqual([batches.sumMs, batches.counts.join()], [3, '0,0,1,1,0,0,0,0,0,0,0,0,0,0,0,0']);
-  assert.deepEqual(totalOf(threads), total, 'what is summed stays as it is');
 });
 
 test('who asks for the metrics has one request at a time, and five seconds to send it; others are told them meanwhile', async (t) => {

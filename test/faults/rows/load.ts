@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readStore } from '../../../src/store/file/tools.ts';
 import { program, serveProgram } from '../../program.ts';
-import { NO_THREADS } from '../../threads/served.ts';
 import type { Report, Row } from '../row.ts';
 import { type Random, seeded } from '../sim-disk.ts';
 
 const KILLS_PER_ROUND = 100;
+const ROUNDS = 2;
 const CLIENTS = 8;
 /** A server is killed once it has acknowledged so many, however long a busy machine takes for that, and a moment later. */
 const MOST_ACKNOWLEDGED = 4;
@@ -16,8 +16,6 @@ const LIMITS = ['--plan', 'enterprise', '--per-minute', '100000000', '--per-day'
 
 /** What clients do, and are told; `url` is undefined while no server runs: its old port may be another program's. */
 interface Load {
-  /** What the server is started with, beside its data. */
-  options: string[];
   url: string | undefined;
   key: string;
   isOver: boolean;
@@ -52,7 +50,7 @@ async function until201(load: Load, path: string, once: string, body: object): P
 }
 
 async function kill(load: Load, data: string, random: Random): Promise<void> {
-  const server = await serveProgram(['--data', data, ...load.options]);
+  const server = await serveProgram(['--data', data]);
   load.url = server.url;
   const enough = load.done.length + Math.floor(random() * (MOST_ACKNOWLEDGED + 1));
   for (const end = Date.now() + WAIT_MAX_MS; load.done.length < enough && Date.now() < end; ) await sleep(1);
@@ -77,9 +75,9 @@ async function judge({ done, report }: Load, data: string): Promise<void> {
   if (new Set(orders.map(({ petId }) => petId)).size !== orders.length) report.fail('an animal was ordered twice');
 }
 
-async function round(options: string[], kills: number, data: string, random: Random, report: Report): Promise<void> {
+async function round(kills: number, data: string, random: Random, report: Report): Promise<void> {
   const { stdout } = await program(['keys', 'create', ...LIMITS, '--json', '--data', data]);
-  const load: Load = { options, url: undefined, key: JSON.parse(stdout).key, isOver: false, done: [], report };
+  const load: Load = { url: undefined, key: JSON.parse(stdout).key, isOver: false, done: [], report };
   const clients = Array.from({ length: CLIENTS }, (_, number) => client(load, number));
   try {
     for (let i = 0; i < kills && !report.isOver(); i++, report.cases++) await kill(load, data, random);
@@ -92,34 +90,15 @@ async function round(options: string[], kills: number, data: string, random: Ran
 }
 
 /** Every start recovers all that was written, so the kills are shared out over several data folders, two at a time. */
-function killed(number: number, name: string, { kills, options, skip }: Kills): Row {
-  return {
-    number,
-    name,
-    async run(scale, report, dir) {
-      if (skip) return void (report.skipped = skip);
-      const random = seeded(report.seed);
-      const each = Math.min(kills, KILLS_PER_ROUND);
-      const waiting = Array.from({ length: Math.ceil((kills * scale) / each) }).keys();
-      const worker = async () => {
-        for (const number of waiting) await round(options, each, join(dir, `data-${number}`), random, report);
-      };
-      await Promise.all([worker(), worker()]);
-    },
-  };
-}
-
-interface Kills {
-  kills: number;
-  /** What the server is started with. */
-  options: string[];
-  /** Why it cannot be tried. */
-  skip?: string | false;
-}
-
-export const row = killed(8, 'SIGKILL under HTTP load, asked again', { kills: 200, options: [] });
-export const onThreads = killed(13, 'SIGKILL under HTTP load on three threads, asked again', {
-  kills: 50,
-  options: ['--threads', '3'],
-  skip: NO_THREADS,
-});
+export const row: Row = {
+  number: 8,
+  name: 'SIGKILL under HTTP load, asked again',
+  async run(scale, report, dir) {
+    const random = seeded(report.seed);
+    const waiting = Array.from({ length: ROUNDS * scale }).keys();
+    const worker = async () => {
+      for (const number of waiting) await round(KILLS_PER_ROUND, join(dir, `data-${number}`), random, report);
+    };
+    await Promise.all([worker(), worker()]);
+  },
+};
