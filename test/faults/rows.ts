@@ -8,11 +8,10 @@ import { row as crashStates } from './rows/crash-states.ts';
 import { cut, flip, sectors } from './rows/damage.ts';
 import { row as damages } from './rows/damages.ts';
 import { row as load } from './rows/load.ts';
-import { row as mutants } from './rows/mutants.ts';
 import { full, kill, sync } from './rows/system.ts';
 
 /** 7, an fdatasync that takes long, stands in test/store/memory.test.ts; 9, a second server, in test/operator/life.test.ts. */
-export const ROWS: Row[] = [cut, flip, sectors, kill, sync, full, load, crashStates, mutants, damages];
+export const ROWS: Row[] = [cut, flip, sectors, kill, sync, full, load, crashStates, damages];
 
 /** `FAULTS_SCALE=10` tries ten times as much, `FAULTS_SEED=N` begins with other random choices. */
 export const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
