@@ -33,10 +33,6 @@ function buildBinary(node: string): void {
   const settings = {
     main: 'petstore.cjs',
     mainFormat: 'commonjs',
-    assets: {
-      [NOTICES]: `../${NOTICES}`,
-      [BILL]: `../${BILL}`,
-    },
     output: '../petstore',
     disableExperimentalSEAWarning: true,
     useCodeCache: true,

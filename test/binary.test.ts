@@ -86,23 +86,21 @@ test('nobody gets into the binary by its environment, its arguments or a signal'
   assert.ok(!fs.existsSync(path.join(cwd, 'ran')));
 });
 
-test('the licences of all that is bundled are in the binary, in the package and in the bill of materials', {
+test('the licences of all that is bundled are in the notices of the package and in the bill of materials', {
   skip,
 }, () => {
-  const { stdout } = spawnSync(BUILT, ['licences'], { encoding: 'utf8', maxBuffer: 2 ** 24 });
+  const notices = read('dist/THIRD-PARTY-NOTICES');
   const bill = JSON.parse(read('dist/petstore.cdx.json'));
   const names = bill.components.map(({ name }: { name: string }) => name);
   for (const name of ['valibot', 'pg', 'node']) assert.ok(names.includes(name), name);
   for (const { name, version, hashes } of bill.components) {
-    assert.ok(stdout.includes(`${name} ${version} (`), name);
+    assert.ok(notices.includes(`${name} ${version} (`), name);
     assert.match(
       JSON.stringify(hashes),
       /^\[\{"alg":"SHA-(?:256|512)","content":"(?:[0-9a-f]{64}|[0-9a-f]{128})"\}\]$/,
       name,
     );
   }
-  assert.deepEqual(JSON.parse(spawnSync(BUILT, ['licences', '--json'], { encoding: 'utf8' }).stdout), bill);
-  assert.equal(stdout.trimEnd(), read('dist/THIRD-PARTY-NOTICES').trimEnd());
   assert.doesNotMatch(JSON.stringify(bill), /timestamp|serialNumber/, 'two builds say the same');
 });
 

@@ -11,7 +11,6 @@ import type { ApiKey } from '../store/model.ts';
 import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';
 import type { Grade } from './grade.ts';
-import { harOf } from './har.ts';
 import { type KeyState, MAX_REQUESTS } from './histories.ts';
 import { clockAdvanceOf } from './recorder.ts';
 import { shown } from './tries.ts';
@@ -27,7 +26,6 @@ interface Place {
   readonly engine: Engine;
   /** The content of the store after `reset`: this start's `--seed`. */
   readonly content: Content;
-  readonly version: string;
   /** Forgets the recorded requests of a key, and its faults. */
   forget(key: ApiKey): void;
   grade(id: string): Grade & { openMs: number };
@@ -69,7 +67,7 @@ export const LAB_CALLS: readonly Row[] = [
     DELETE: 'disarms all faults' } },
   { path: '/lab/faults/{id}', handlers: { DELETE: bare(disarmFaults) }, does: { DELETE: 'disarms that fault' } },
   { path: '/lab/requests', handlers: { GET: listRequests }, does: {
-    GET: 'the newest requests of this key (?limit); with ?format=har as HAR 1.2' } },
+    GET: 'the newest requests of this key (?limit)' } },
   { path: '/lab/reset', handlers: { POST: reset }, does: {
     POST: 'begins anew, the shop included; with {"only": "key"} this key alone' } },
   { path: '/lab/drill', handlers: { POST: bare(armDrill) }, does: {
@@ -155,13 +153,11 @@ function disarmFaults({ state, param }: LabCall): Reply {
   return NO_CONTENT;
 }
 
-function listRequests({ lab, state, query }: LabCall): Reply {
-  const parameters = new Query(query, ['limit', 'format']);
+function listRequests({ state, query }: LabCall): Reply {
+  const parameters = new Query(query, ['limit']);
   const limit = parameters.readLimit(MAX_REQUESTS, MAX_REQUESTS);
-  const isHar = parameters.read('format', (text) => text === 'har' || undefined, 'har, or left out') === true;
   parameters.end();
-  const ended = state.history.ended();
-  return reply(200, isHar ? harOf(ended.slice(-limit), state.host, lab.version) : shown(ended, limit));
+  return reply(200, shown(state.history.ended(), limit));
 }
 
 async function reset({ lab, key, query, body }: LabCall): Promise<Reply> {

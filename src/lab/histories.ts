@@ -74,8 +74,6 @@ export class KeyState {
   readonly faults = new Faults();
   /** Resolves when the last change of its clock is done. */
   clockTurn: Promise<void> = Promise.resolve();
-  /** The Host of its newest request. */
-  host = 'localhost';
 }
 
 /** The keys in memory. Beyond the maximum, the one that was silent for longest is forgotten. */

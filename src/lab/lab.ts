@@ -15,9 +15,7 @@ import { type JsonValue, readJson } from '../json/reader.ts';
 import type { ApiKey } from '../store/model.ts';
 import { type Content, type LabHandler, placeOf } from './calls.ts';
 import type { Grade } from './grade.ts';
-import { harOf } from './har.ts';
 import { KeyStates } from './histories.ts';
-import { junitOf } from './junit.ts';
 import { clockAdvanceOf, Recorder } from './recorder.ts';
 import { refusalOf, senderOf } from './sending.ts';
 
@@ -28,16 +26,14 @@ export class Lab implements LabHook {
   readonly engine: Engine;
   readonly content: Content;
   readonly clock: Clock;
-  readonly version: string;
   readonly #states = new KeyStates();
   readonly #recorder: Recorder;
 
   /** `content`: the content of the store after `reset`. */
-  constructor(engine: Engine, clock: Clock, content: Content, version = '0') {
+  constructor(engine: Engine, clock: Clock, content: Content) {
     this.engine = engine;
     this.content = content;
     this.clock = clock;
-    this.version = version;
     this.limiter = limiterOf(engine, clock);
     this.#recorder = new Recorder(clock, engine.store.read);
   }
@@ -105,18 +101,6 @@ export class Lab implements LabHook {
   /** For `petstore grade`, and `/lab/grade`. */
   readonly grade = (id: string): Grade & { openMs: number } =>
     this.#states.of(id).history.grade(this.#recorder.now({ id }));
-
-  /** For `petstore grade`: the grade as JUnit, for CI, and the requests as HAR, for browsers. */
-  readonly evidence = (id: string, grade: Grade, isGoodEnough: boolean): { junit: string; har: string } => {
-    const { history: record, host } = this.#states.of(id);
-    const requests = record.ended();
-    const at = requests[0]?.unix ?? this.clock.wall();
-    const seconds = Math.max(0, this.clock.wall() - at) / 1_000; // the clock may have been set back meanwhile
-    return {
-      junit: junitOf(id, grade, { isGoodEnough, at, seconds }),
-      har: JSON.stringify(harOf(requests, host, this.version), null, 2),
-    };
-  };
 }
 
 /**

@@ -97,7 +97,6 @@ export class Recorder {
       petsVersion: 0,
       judged: undefined,
     };
-    state.host = shownTarget(headers.host ?? '') || state.host;
     state.history.begin(one);
     this.#underWay.set(exchange, { one, state, beganMs });
     underWay.add(exchange);

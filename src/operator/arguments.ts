@@ -93,20 +93,6 @@ export function didYouMean(typed: string, known: readonly string[]): string {
   return near.length > 0 && near[0].slips <= MAX_MISTYPED_SLIPS ? `; did you mean ${near[0].word}?` : '';
 }
 
-/**
- * Messages about variables that are nearly those of the options. Other unknown variables may be meant for other
- * programs, and those of the other commands are for them.
- */
-export function mistyped(options: Options, variables: Variables, commands: readonly Spec[]): string[] {
-  const variablesOf = (all: Options) => Object.keys(all).map(variableOf);
-  const known = variablesOf(options);
-  const meant = new Set([...known, ...commands.flatMap((one) => variablesOf(one.options))]);
-  const others = Object.keys(variables).filter((name) => name.startsWith('PETSTORE_') && !meant.has(name));
-  return others
-    .map((name) => `there is no variable ${name}${didYouMean(name, known)}`)
-    .filter((text) => text.endsWith('?'));
-}
-
 /** How many letters must be put in, left out or replaced (Levenshtein). */
 function slipsBetween(typed: string, word: string): number {
   let row = Array.from({ length: word.length + 1 }, (_, at) => at);

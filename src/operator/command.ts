@@ -18,7 +18,7 @@ export interface Context {
   /** The environment whose keys the server accepts; for a store without a server: production. */
   environment: Environment;
   /** How the client of a key behaved, where a lab is served. */
-  lab?: Pick<Lab, 'grade' | 'evidence'>;
+  lab?: Pick<Lab, 'grade'>;
 }
 
 /** `A`: the result of its call; `R`: the result printed. The function `command` lets all three types be inferred. */

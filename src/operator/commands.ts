@@ -1,16 +1,12 @@
 /** All commands, in the order of `--help`. */
 import { openapiDocument } from '../web/openapi.ts';
 import { EXPORT } from './animal-commands.ts';
-import type { Spec } from './arguments.ts';
 import { command } from './command.ts';
-import { completionCommand } from './completion.ts';
 import { DATA_COMMANDS } from './data-commands.ts';
-import { DOCTOR } from './doctor.ts';
 import { GRADE } from './grading.ts';
 import { IMPORT } from './import.ts';
 import { KEY_COMMANDS } from './keys.ts';
 import { labCommand } from './lab-command.ts';
-import { LICENCES } from './licences.ts';
 import { baseUrls, json } from './options.ts';
 import { print } from './output.ts';
 import { READY } from './ready.ts';
@@ -29,10 +25,7 @@ export const COMMANDS = [
     options: baseUrls,
     run: (urls) => print(JSON.stringify(openapiDocument(urls), null, 2)),
   }),
-  completionCommand((): readonly Spec[] => COMMANDS),
-  DOCTOR,
   READY,
-  LICENCES,
   command({
     name: 'version',
     does: 'print version, commit and runtime',

@@ -1,8 +1,5 @@
-/** The lines that a server prints when it is ready, and the first key: printed with them, or written into a file. */
-import { closeSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { shellWord } from '../quoting.ts';
+/** The lines that a server prints when it is ready, and the first key. */
 import type { Context } from './command.ts';
-import { reasonOf } from './exit.ts';
 import { createFirstKey, hasActiveKey } from './keys.ts';
 import type { Logger } from './logging.ts';
 import { type Place, placeWords, type ServeSettings } from './options.ts';
@@ -12,8 +9,6 @@ import { PROGRAM } from './version.ts';
 interface FirstKey {
   id: string;
   key: string;
-  /** The file that it was written into. It is then not printed: standard output may be a log that many read. */
-  file?: string;
 }
 
 /** The lines below the first one. */
@@ -23,50 +18,14 @@ export type FirstSteps = (origin: string, first: FirstKey | undefined) => string
 export const firstSteps: FirstSteps = (origin, first) => {
   const lines = [`The console: ${origin}/`];
   if (first === undefined) return lines;
-  const { id, key, file } = first;
-  if (file === undefined) {
-    const curl = `curl -s -H 'Authorization: Bearer ${key}' ${origin}/v1/pets`;
-    return [...lines, `The key ${id}, which is shown only once:`, key, curl];
-  }
-  const curl = `curl -s -H "Authorization: Bearer $(cat ${shellWord(file)})" ${origin}/v1/pets`;
-  return [...lines, `The key ${id} is in ${file}, which its owner alone can read.`, curl];
+  const { id, key } = first;
+  const curl = `curl -s -H 'Authorization: Bearer ${key}' ${origin}/v1/pets`;
+  return [...lines, `The key ${id}, which is shown only once:`, key, curl];
 };
 
-/** Creates a key if there is no active one. The file is made first, so that the key cannot be made and then be lost. */
-export async function giveFirstKey(context: Context, settings: ServeSettings): Promise<FirstKey | undefined> {
-  const { firstKey: plan, firstKeyFile: file } = settings;
-  if (plan === undefined || hasActiveKey(context)) return undefined; // the file is there since the first start
-  if (file === undefined) return createFirstKey(context, plan);
-  const fd = openNew(file);
-  try {
-    const made = await createFirstKey(context, plan).catch((error) => {
-      rmSync(file); // else the next start would find it, and be refused
-      throw error;
-    });
-    if (made === undefined) rmSync(file);
-    else write(fd, file, made, newSecret(made, settings));
-    return made && { ...made, file };
-  } finally {
-    closeSync(fd);
-  }
-}
-
-/** Creates the file: follows no link, overwrites nothing. */
-function openNew(file: string): number {
-  try {
-    return openSync(file, 'wx', 0o600);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    throw new Error(`${file} exists, and there is no active key: remove it, or name another --first-key-file`);
-  }
-}
-
-function write(fd: number, file: string, { id, key }: FirstKey, advice: string): void {
-  try {
-    writeFileSync(fd, `${key}\n`);
-  } catch (error) {
-    throw new Error(`${file}: ${reasonOf(error as Error)}; the key ${id} is lost: ${advice}`);
-  }
+/** Creates a key if there is no active one. */
+export async function giveFirstKey(context: Context, { firstKey: plan }: ServeSettings): Promise<FirstKey | undefined> {
+  return plan === undefined || hasActiveKey(context) ? undefined : createFirstKey(context, plan);
 }
 
 const newSecret = ({ id }: FirstKey, at: Place) =>
@@ -84,6 +43,6 @@ export async function tellFirstSteps(
     () => !isDiscarded(),
     () => false,
   );
-  if (wasPrinted || first === undefined || first.file !== undefined) return;
+  if (wasPrinted || first === undefined) return;
   log.warn(`nobody read the first key: ${newSecret(first, at)}`);
 }

@@ -1,12 +1,11 @@
 /** `petstore grade`: the grade of a key's client, for people and for CI. */
-import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Grade } from '../lab/grade.ts';
 import { command } from './command.ts';
 import { CommandError, EXIT } from './exit.ts';
 import { keyOf } from './key-details.ts';
 import { id } from './keys.ts';
-import { json, oneOf, optional, path, place } from './options.ts';
+import { json, oneOf, optional, place } from './options.ts';
 import { facts, printBefore, table, told } from './output.ts';
 
 /** The command does not wait for a POST that was told to wait longer than this. */
@@ -15,8 +14,6 @@ const MAX_WAIT_MS = 120_000;
 interface Graded {
   graded: Grade & { openMs: number };
   isGoodEnough: boolean;
-  junit?: string;
-  har?: string;
 }
 
 export const GRADE = command({
@@ -28,27 +25,22 @@ little was seen for a grade.`,
   options: {
     id,
     atLeast: optional(oneOf(['A', 'B', 'C', 'D']), 'GRADE', 'lowest grade that is good enough'),
-    junit: optional(path, 'FILE', 'write the checks there as JUnit XML'),
-    har: optional(path, 'FILE', 'write the recorded requests there as HAR 1.2'),
     ...place,
     json,
   },
   reads: true,
-  call: ({ engine, lab }, { id, atLeast, junit, har }): Graded => {
+  call: ({ engine, lab }, { id, atLeast }): Graded => {
     if (lab === undefined) {
       const why = 'only a server with --lab grades clients, and none runs on this directory';
       throw new Error(`${why}; ask one with --store by GET /lab/grade`);
     }
     const graded = lab.grade(keyOf(engine.store.read, id).id);
     const isGoodEnough = graded.grade !== null && graded.grade <= (atLeast ?? 'F');
-    const evidence = junit || har ? lab.evidence(id, graded, isGoodEnough) : {};
-    return { graded, isGoodEnough, ...evidence };
+    return { graded, isGoodEnough };
   },
-  run: async ({ junit, har, json, atLeast }, ask) => {
-    const { graded, isGoodEnough, ...evidence } = await asked(ask);
+  run: async ({ json, atLeast }, ask) => {
+    const { graded, isGoodEnough } = await asked(ask);
     const { openMs: _, checks, next, ...result } = graded;
-    if (junit !== undefined) await writeFile(junit, evidence.junit as string);
-    if (har !== undefined) await writeFile(har, evidence.har as string);
     const words = () => `${facts(result)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
     const text = json ? JSON.stringify({ ...result, next, checks }, null, 2) : words();
     await printBefore(isGoodEnough ? undefined : shortfall(graded, atLeast), text);

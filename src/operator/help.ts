@@ -48,7 +48,7 @@ export function overview(specs: readonly Spec[], columns?: number): string {
 }
 
 /** The positional arguments of a command. */
-export const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
+const placesOf = ({ options }: Spec) => Object.values(options).filter(({ is }) => is === 'placed');
 const usageOf = (spec: Spec) => [spec.name, ...placesOf(spec).map(({ shown }) => shown)].join(' ');
 
 function helpText({ is, help, allowed, fallback }: Option<unknown>): string {

@@ -139,11 +139,6 @@ export const SERVE_OPTIONS = {
   ...place,
   seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
   firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),
-  firstKeyFile: optional(
-    path,
-    'FILE',
-    'write the key of --first-key into this new file, for its owner alone, in place of printing it',
-  ),
   environment: option(
     oneOf(ENVIRONMENTS),
     'NAME',

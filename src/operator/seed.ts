@@ -16,7 +16,7 @@ export async function seedStore(store: Store, file: string, content?: Content): 
   const { pets, orders, categories } = store.read.counts();
   if (pets + orders + categories > 0) return;
   const fill = { op: 'fill' as const, at: store.unix(), ...(content ?? (await seedOf(file))) };
-  await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE)); // lost by a repair: ids were given
+  await store.write((ahead) => (ahead.isEmpty() ? fill : DONE_BEFORE));
 }
 
 /** `demo` is the built-in example; a file of that name is `./demo`. */

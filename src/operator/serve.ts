@@ -9,7 +9,6 @@ import { BoundError } from '../store/bounds.ts';
 import { columnsOf } from '../store/changes.ts';
 import { openAdmin } from './admin.ts';
 import type { Content } from './animals.ts';
-import { mistyped } from './arguments.ts';
 import { type Calls, command } from './command.ts';
 import { addPages } from './console-and-document.ts';
 import { asCommandError, EXIT } from './exit.ts';
@@ -17,7 +16,6 @@ import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './fir
 import { Logger, stderrWithoutWaiting } from './logging.ts';
 import { Metrics, observer } from './metrics.ts';
 import { openMetrics } from './metrics-listener.ts';
-import { tellReady } from './notify.ts';
 import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
 import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
 import { seedOf, seedStore } from './seed.ts';
@@ -43,7 +41,6 @@ export const serveCommand = (calls: Calls) =>
     check: (settings, given) => {
       const { lab, environment } = settings;
       if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
-      if (given('firstKeyFile') && !given('firstKey')) return `${given('firstKeyFile')} needs --first-key PLAN`;
       return whyTooLarge(settings.maxStoreMb, String(given('maxStoreMb')));
     },
     run: (settings) => serve(settings, calls),
@@ -51,7 +48,6 @@ export const serveCommand = (calls: Calls) =>
 
 export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
-  for (const text of mistyped(SERVE_OPTIONS, process.env, calls)) log.warn(text);
   const end = (exit: number) => log.close().then(() => process.exit(exit));
   const endNow = (message: string) => (error: unknown) => {
     log.error(message, { error });
@@ -117,7 +113,6 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
     app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
     void tellFirstSteps(steps(origin, firstKey), origin, firstKey, { log, at: settings });
     const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
-    void tellReady(log);
     log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
     return async () => {
       engine.upkeep.giveUp?.(); // a command that waits for a compaction is told that it was given up
@@ -137,7 +132,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
 /** Imported only here: a service without the lab has none of its code in memory. */
 async function openLab(engine: Engine, content: Content): Promise<Lab> {
   const { Lab } = await import('../lab/lab.ts');
-  return new Lab(engine, clock, content, VERSION);
+  return new Lab(engine, clock, content);
 }
 
 /** The content of a lab's store after its reset. */

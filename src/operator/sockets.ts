@@ -62,7 +62,7 @@ export function letIn(server: Server, most: number, whose: 'metrics' | 'commands
 }
 
 /** A limit of the system for this process; undefined if unknown. */
-export function softLimit(name: string): string | undefined {
+function softLimit(name: string): string | undefined {
   try {
     return new RegExp(`^Max ${name} +(\\S+)`, 'm').exec(readFileSync('/proc/self/limits', 'latin1'))?.[1];
   } catch {

@@ -18,7 +18,6 @@ const REFUSED: Refused[] = [
   ['DELETE /lab/faults/0', undefined, 404, 'not_found'],
   ['DELETE /lab/faults/x', undefined, 404, 'not_found'],
   ['GET /lab/faults/1', undefined, 405, 'method_not_allowed', [/DELETE, OPTIONS/]],
-  ['GET /lab/requests?format=xml', undefined, 400, 'invalid_parameter', [/format: must be har/]],
   ['POST /lab/reset', { only: 'shop' }, 400, 'invalid_body', [/only: must be one of "key"/]],
   ['POST /lab/reset?only=key', undefined, 400, 'invalid_parameter'],
   ['GET /lab/Clock', undefined, 404, 'not_found'],
@@ -235,48 +234,3 @@ test('what is the same again is told, with how long its client waited; a mark st
   assert.deepEqual([marks[2], marks[3]], [marks[1], marks[1]]);
   assert.equal((await check('idempotency')).verdict, 'pass');
 });
-
-test('the record as HAR 1.2: each entry whole, oldest first, no secrets', async (t) => {
-  const { clock, key, port, ask, must } = await startLab(t);
-  await must('POST /v1/pets', { ...REX, name: 'Secret Name' }, { headers: { 'idempotency-key': 'my-secret' } });
-  clock.advance(1_000);
-  await must('POST /lab/faults', { kind: 'drop_before' });
-  await assert.rejects(ask('GET /v1/pets?limit=5&after=7'));
-  const { headers, json } = await must('GET /lab/requests?format=har');
-  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
-  const { version, creator, entries } = json.log;
-  assert.deepEqual([version, creator.name, typeof creator.version], ['1.2', 'petstore lab', 'string']);
-  assert.equal(entries.length, 2);
-  for (const one of entries)
-    assert.deepEqual(
-      HAR_ENTRY.filter((path) => valueAt(one, path) === undefined),
-      [],
-    );
-  const [made, lost] = entries;
-  assert.deepEqual([made.request.method, made.request.url], ['POST', `http://127.0.0.1:${port}/v1/pets`]);
-  assert.deepEqual([made.response.status, made.response.statusText], [201, 'Created']);
-  assert.deepEqual(lost.request.queryString, [{ name: 'limit', value: '5' }, { name: 'after', value: '7' }]); // biome-ignore format: a list
-  const { status, statusText, _error } = lost.response;
-  assert.deepEqual([status, statusText, lost._fault], [0, 'no reply', 'drop_before']);
-  assert.match(_error, /no whole reply/);
-  assert.equal(made._resourceType, 'fetch', 'else a browser calls it a script');
-  assert.equal(lost.startedDateTime, new Date(clock.wall()).toISOString());
-  assert.doesNotMatch(JSON.stringify(json), new RegExp(`secret|Secret|Bearer|${key}`));
-  assert.equal((await must('GET /lab/requests?format=har&limit=1')).json.log.entries[0]._fault, 'drop_before');
-});
-
-/** What HAR 1.2 requires of an entry. */
-const HAR_ENTRY = [
-  ...['startedDateTime', 'time', 'cache', 'timings.send', 'timings.wait', 'timings.receive'],
-  ...['method', 'url', 'httpVersion', 'cookies', 'headers', 'queryString', 'headersSize', 'bodySize'].map((name) => {
-    return `request.${name}`;
-  }),
-  ...['status', 'statusText', 'httpVersion', 'cookies', 'headers', 'redirectURL', 'headersSize', 'bodySize'].map(
-    (name) => {
-      return `response.${name}`;
-    },
-  ),
-  ...['response.content.size', 'response.content.mimeType'],
-];
-// biome-ignore lint/suspicious/noExplicitAny: a path through JSON
-const valueAt = (value: any, path: string) => path.split('.').reduce((at, name) => at?.[name], value);

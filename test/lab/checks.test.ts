@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
 import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
 import { KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/histories.ts';
-import { junitOf } from '../../src/lab/junit.ts';
 import type { RequestRecord } from '../../src/lab/request-record.ts';
 import { triesOf } from '../../src/lab/tries.ts';
 
@@ -740,18 +739,4 @@ test('of too many keys the one that was silent for longest is forgotten', () => 
   states.of('new');
   assert.equal(states.of('k1'), first);
   assert.notEqual(states.of('k2'), second);
-});
-
-test('a grade as JUnit: every check a test, and the grade one', () => {
-  const watched = { at: Date.UTC(2026, 0, 2, 3, 4, 5), seconds: 12.5 };
-  const xml = junitOf('k<1>', graded(['retry_after', 'deprecated'], ['herd']), { ...watched, isGoodEnough: false });
-  assert.match(xml, / timestamp="2026-01-02T03:04:05" time="12\.500">/);
-  assert.match(xml, /^<\?xml version="1.0" encoding="UTF-8"\?>\n<testsuite name="petstore grade k&lt;1&gt;"/);
-  assert.match(xml, / tests="12" failures="2" errors="0" skipped="1" timestamp/);
-  assert.match(xml, /name="grade" time="12\.500"><failure message="grade: D; 78 of 100, 95 % of the weight seen"\/>/);
-  assert.match(xml, /name="retry_after" time="0\.000"><failure message="1 of 1 [^"]+; requests: r1"\/>/);
-  assert.match(xml, /name="deprecated" time="0\.000"><system-out>warning: /);
-  assert.match(xml, /name="herd" time="0\.000"><skipped message="not seen: /);
-  const good = junitOf('k1', graded([]), { ...watched, isGoodEnough: true });
-  assert.match(good, / failures="0" errors="0" skipped="0".*>\n.+ name="grade" time="12\.500"><\/testcase>/);
 });

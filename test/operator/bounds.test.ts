@@ -15,7 +15,6 @@ import { openAdmin } from '../../src/operator/admin.ts';
 import { type Context, command } from '../../src/operator/command.ts';
 import { CommandError, EXIT } from '../../src/operator/exit.ts';
 import { Logger } from '../../src/operator/logging.ts';
-import { tellReady } from '../../src/operator/notify.ts';
 import { triedWhileInUse } from '../../src/operator/opening.ts';
 import { askServer } from '../../src/operator/reach.ts';
 import { READY } from '../../src/operator/ready.ts';
@@ -30,7 +29,6 @@ const MAX_ANSWER_WAIT_MS = 3_000;
 const MAX_IN_USE_WAIT_MS = 3_000;
 const MAX_LAST_CALLS_MS = 2_000;
 const MAX_ANSWER_MS = 2_500;
-const MAX_NOTIFY_MS = 10_000;
 const MAX_DAYS = 4_096;
 const MAX_SCRAPERS = 16;
 const MAX_RECORD_KEYS = 10_000;
@@ -110,21 +108,6 @@ describe('waits', { concurrency: true }, () => {
     const { port } = server.address() as AddressInfo;
     const told = await outcome((async () => READY.run!({ host: '127.0.0.1', port }, async () => {}))(), MAX_ANSWER_MS);
     assert.equal(told, `http://127.0.0.1:${port}/readyz is not ready: no answer in time`);
-  });
-
-  test('a program that is to tell systemd has 10 s, then it is ended and the log says so', async (t) => {
-    const dir = await temporary(t);
-    writeFileSync(path.join(dir, 'systemd-notify'), '#!/bin/sh\nexec sleep 1000\n', { mode: 0o755 });
-    const { PATH } = process.env;
-    Object.assign(process.env, { NOTIFY_SOCKET: path.join(dir, 'socket'), PATH: `${dir}:${PATH}` });
-    t.after(() => {
-      delete process.env.NOTIFY_SOCKET;
-      process.env.PATH = PATH;
-    });
-    const said: string[] = [];
-    const told = tellReady({ ...NO_LOG, warn: (line) => void said.push(line) });
-    assert.equal(await outcome(told, MAX_NOTIFY_MS), undefined);
-    assert.deepEqual(said, ['systemd was not told that the service is ready: systemd-notify: it took over 10 s']);
   });
 });
 

@@ -7,11 +7,10 @@ import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { flagOf, mistyped, read, variableOf } from '../../src/operator/arguments.ts';
+import { flagOf, read, variableOf } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import type { CommandError } from '../../src/operator/exit.ts';
 import { helpOf, overview } from '../../src/operator/help.ts';
-import { SERVE_OPTIONS } from '../../src/operator/options.ts';
 import { command, temporary } from '../program.ts';
 import { workplace } from './workplace.ts';
 
@@ -209,14 +208,9 @@ test('unknown options, missing and doubled ones, and what does not fit together 
   }
 });
 
-test('an option wins over its variable, an empty variable counts as not set, and one that is nearly ours is told', () => {
+test('an option wins over its variable, and an empty variable counts as not set', () => {
   const variables = { PETSTORE_DATA: 'of variable', PETSTORE_STORE: '', PETSTORE_JSON: 'true' };
   assert.deepEqual(read(commandOf('keys list'), ['--data', 'of option'], variables), { data: 'of option', json: true });
-  const others = { PETSTORE_PROT: '1', PETSTORE_PORT: '1', PETSTORE_SERVICE_HOST: 'x', HOME: 'x' };
-  const nearly = { ...others, PETSTORE_PLAN: 'pro', PETSTORE_HAR: 'x' }; // the latter two are of keys create and grade
-  assert.deepEqual(mistyped(SERVE_OPTIONS, nearly, COMMANDS), [
-    'there is no variable PETSTORE_PROT; did you mean PETSTORE_PORT?',
-  ]);
 });
 
 test('ready asks the service where its variables say, and tells what is wrong', async (t) => {

@@ -36,34 +36,6 @@ test('the systemd units are accepted by systemd', { skip: missing('systemd-analy
   }
 });
 
-/** What service managers do: a datagram socket of the Unix kind, which Node does not have. It prints what comes. */
-const RECEIVER = `
-import socket, sys
-receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-receiver.bind(sys.argv[1])
-print('bound', flush=True)
-while True: print(receiver.recvmsg(4096, 4096)[0].decode(), flush=True)`;
-const skipNotify = missing('systemd-notify', '--version') || missing('python3', '--version');
-
-test('systemd is told when the service is ready, and the log says so where it cannot be told', {
-  skip: skipNotify,
-}, async (t) => {
-  const { at, serve } = await workplace(t);
-  const receiver = spawn('python3', ['-c', RECEIVER, at('notify')], { stdio: ['ignore', 'pipe', 'inherit'] });
-  t.after(() => receiver.kill('SIGKILL'));
-  let told = '';
-  receiver.stdout.setEncoding('utf8').on('data', (text) => (told += text));
-  while (!told.includes('bound')) await wait(10);
-  const server = await serve('', { env: { NOTIFY_SOCKET: at('notify') } });
-  while (!told.includes('READY=1')) await wait(10);
-  assert.equal((await fetch(new URL('/readyz', server.url))).status, 200);
-  assert.doesNotMatch((await server.stop()).stderr, /systemd was not told/);
-  const lonely = await serve('', { env: { NOTIFY_SOCKET: at('nobody') } });
-  while (!/systemd was not told that the service is ready: systemd-notify: it ended with 1"/.test(lonely.stderr()))
-    await wait(10);
-  assert.equal((await lonely.stop()).exit, 0);
-});
-
 test('the nightly backup keeps as many as it is told, and removes nothing else, and nothing where it fails', async (t) => {
   const { at, cwd, done } = await workplace(t);
   await done('keys create --plan free');

@@ -50,7 +50,6 @@ const ERRANDS: [line: string, calls: string, told: RegExp, isDone: (after: Found
   ['import in', 'fdatasync', /^\d+ animals imported/m, ({ pets }) => pets === ANIMALS],
   ['compact', 'fdatasync fsync', /^compacted/m, () => true],
   ['restore b --data new', EACH, /whole store is there all the same, .*: remove it, and restore again$/m, () => true],
-  ['repair --data broken', EACH, / is repaired all the same, /, () => true],
 ];
 
 test('the disk fails: exit 1 and a sentence; what is told as done is; the rest can be repeated', options, async (t) => {
@@ -195,7 +194,7 @@ test('a directory of others is left as it is, its mode too; one that is filled i
   await mkdir(at('foreign'));
   await writeFile(at('foreign/log-of-something'), '');
   await chmod(at('foreign'), 0o1777);
-  for (const line of ['serve --port 0', CREATE, 'restore b', 'repair']) {
+  for (const line of ['serve --port 0', CREATE, 'restore b']) {
     const { exit, stdout, stderr } = await run(`${line} --data foreign`);
     assert.deepEqual([exit, stdout], [1, ''], line);
     assert.match(stderr, /foreign holds other files and no store; it was left as it is|there is no store in foreign/);
@@ -303,16 +302,4 @@ test('a full disk: a start names the directory, an end says what is lost', optio
   assert.match(stderr, /"message":"the last usage could not be written: the next start counts it as unused"/);
   assert.match(stderr, /no room for the closing record; all writes that were acknowledged are kept/);
   assert.doesNotMatch(stderr, /nothing is lost/);
-});
-
-test('a first key that could not be written into its file is told as lost, with what to do', options, async (t) => {
-  const { cwd, run } = await workplace(t);
-  const words = 'serve --port 0 --data shop --first-key free --first-key-file key';
-  const only = path.join(cwd, 'key');
-  const { exit, stdout, stderr, wasHit } = await injected('write:error=ENOSPC', words.split(' '), { cwd, only });
-  assert.deepEqual([exit, stdout, wasHit], [1, '', true], stderr);
-  const said = /"message":"key: no space left on device; make room there, and try again; the key k1 is lost: (.+?)"/;
-  const advice = said.exec(stderr)?.[1] ?? stderr;
-  assert.match(advice, /^give it a new secret with node \S+ keys rotate k1 --data shop --grace 0s$/);
-  assert.match((await run(advice.replace(/.* (?=keys)/, ''))).stdout, /\nps_live_\w{36}\n$/);
 });

@@ -1,9 +1,8 @@
 /** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { connect } from 'node:net';
-import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -12,10 +11,8 @@ import { count, isoTime } from '../../src/digits.ts';
 import { read } from '../../src/operator/arguments.ts';
 import type { Context } from '../../src/operator/command.ts';
 import { openReadOnly } from '../../src/operator/file-engine.ts';
-import { giveFirstKey } from '../../src/operator/first-steps.ts';
 import type { KeyDetails } from '../../src/operator/key-details.ts';
 import { createFirstKey, KEY_COMMANDS } from '../../src/operator/keys.ts';
-import type { ServeSettings } from '../../src/operator/options.ts';
 import type { RecordedLimiter } from '../../src/operator/usage.ts';
 import { readStore } from '../../src/store/file/tools.ts';
 import { StoreError } from '../../src/store/model.ts';
@@ -306,49 +303,6 @@ test('a clock that is set back at a start gives an old secret no longer grace, a
     assert.equal(isTaken(), false);
   };
   await withStore(data, later, { wall: NOW - YEAR });
-});
-
-test('the first key goes to a file of its own where stdout is a log, once, and for its owner alone', async (t) => {
-  const { at, run, serve } = await workplace(t);
-  const words = '--first-key free --first-key-file key';
-  const server = await serve(words);
-  assert.equal(server.key, '', 'it is not printed');
-  const key = (await readFile(at('key'), 'utf8')).trimEnd();
-  assert.match(key, /^ps_live_[0-9A-Za-z]{36}$/);
-  assert.equal((await stat(at('key'))).mode & 0o777, 0o600);
-  assert.equal(await status(server, key), 200);
-  const { stderr } = await server.stop();
-  assert.ok(!`${server.stdout()}${stderr}`.includes(key));
-  await (await serve(words)).stop(); // a restart, as of a service manager: there is a key, and the file stays as it is
-  assert.equal((await readFile(at('key'), 'utf8')).trimEnd(), key);
-  await rm(at('key'));
-  await (await serve(words)).stop(); // none is made, and no file
-  await assert.rejects(stat(at('key')));
-  await writeFile(at('precious'), 'x');
-  for (const target of ['precious', 'nowhere']) {
-    await symlink(target, at('key'));
-    const { exit, stderr } = await run(`serve --port 0 --data empty ${words}`);
-    assert.deepEqual([exit, /key exists, and there is no active key: remove it/.test(stderr)], [1, true], stderr);
-    assert.ok(!(await readdir(at('empty'))).includes('admin.sock'), 'no socket of a server is left');
-    await rm(at('key'));
-  }
-  assert.equal(await readFile(at('precious'), 'utf8'), 'x');
-  await assert.rejects(stat(at('nowhere')));
-  assert.equal((await run('serve --first-key-file key')).exit, 2);
-});
-
-test('a first key that cannot be made leaves no file in its place: the next start makes it', async (t) => {
-  const file = path.join(await temporary(t), 'key');
-  await withStore(await temporary(t), async (context) => {
-    const { store } = context.engine;
-    const { write } = store;
-    const give = () => giveFirstKey(context, { firstKey: 'free', firstKeyFile: file } as ServeSettings);
-    store.write = () => Promise.reject(new StoreError('full', 'there is no room'));
-    await assert.rejects(give(), { failure: 'full' });
-    await assert.rejects(stat(file), { code: 'ENOENT' });
-    store.write = write;
-    assert.equal((await give())?.key, (await readFile(file, 'utf8')).trimEnd());
-  });
 });
 
 test('the times and numbers of a list are those that Node itself would tell', () => {

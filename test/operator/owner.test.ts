@@ -18,7 +18,7 @@ const isRoot = process.getuid?.() === 0;
 const skip = !isRoot && 'only root can be another user for a test';
 
 const READING = ['keys list', 'keys show k1', 'export', 'verify', 'backup b'];
-const WRITING = ['serve --port 0', 'keys create --plan free', 'compact', 'repair', 'restore whole', 'import in'];
+const WRITING = ['serve --port 0', 'keys create --plan free', 'compact', 'restore whole', 'import in'];
 
 /** A store, and what the commands need. */
 async function withStoreAt(t: TestContext) {
@@ -103,14 +103,7 @@ test('a directory with other files and no store keeps its mode and its files', a
   await mkdir(at('foreign'), { mode: 0o755 });
   for (const name of ['notes.txt', 'log-2026.jsonl', 'store-backup.jsonl']) {
     await writeFile(at(`foreign/${name}`), 'x');
-    for (const line of [
-      'serve --port 0',
-      'keys create --plan free',
-      'restore whole',
-      'repair',
-      'verify',
-      'keys list',
-    ]) {
+    for (const line of ['serve --port 0', 'keys create --plan free', 'restore whole', 'verify', 'keys list']) {
       const before = [(await stat(at('foreign'))).mode, ...(await readdir(at('foreign')))];
       const { exit } = await place.run(`${line} --data foreign`);
       assert.ok(exit === 1 || exit === 3, `${line}: ${exit}`);

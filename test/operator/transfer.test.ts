@@ -198,7 +198,6 @@ test('who stops reading ends an export; what cannot be printed is told; the stor
     ['version', '; all else was done'],
     ['backup b', '; all else was done'],
     ['restore b --data d', '; all else was done'],
-    ['repair', '; it may be done: .* keys list shows which keys are revoked, .*'],
     ['keys create --plan free', '; the key k1 is lost: end it with .* keys revoke k1, and create another'],
     ['keys rotate k1', '; the new secret of k1 is lost: rotate the key again'],
     ['keys lift k1', '; all else was done'],

@@ -1,4 +1,4 @@
-/** What is done to a whole store: compaction that is given up, foresight of a repair, backups by a pipe. */
+/** What is done to a whole store: compaction that is given up, backups by a pipe. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -120,45 +120,6 @@ test('a child that wakes beside a newer one cannot touch what that one has writt
   assert.ok((await stored()).includes('LOCK'), at('data'));
 });
 
-test('of a damaged store verify tells what repair then does', async (t) => {
-  const { at, done, run, json } = await workplace(t);
-  writeFileSync(at('in'), Array.from({ length: 600 }, (_, i) => `{"name":"n${i}","categoryId":1}\n`).join(''));
-  await done('keys create --plan free');
-  await done('import in'); // 250 at a time
-  await done('keys create --plan pro');
-  const path = at(`data/${FILE}`);
-  writeFileSync(path, readFileSync(path, 'utf8').replace('"n250"', '"N250"'));
-  const { exit, stdout, stderr } = await run('verify');
-  assert.deepEqual([exit, stdout], [3, '']);
-  const told = await json<{ lostBatches: number; lostBytes: number; revoked: string[]; pets: number }>('repair');
-  assert.equal(told.pets, 250);
-  assert.deepEqual(told.revoked, ['k1']);
-  const bytes = String(told.lostBytes).replace(/\B(?=(\d{3})+$)/g, ',');
-  assert.match(stderr, /repair would keep all up to batch \d+: 250 animals and 0 orders, 0 categories, 1 key\n/);
-  assert.match(
-    stderr,
-    new RegExp(`repair would lose ${told.lostBatches} batches, ${bytes} bytes; .* made 100 animals and 0`),
-  );
-  assert.match(stderr, /repair would revoke 1 key: k1\n/);
-});
-
-test('of the keys that a repair would revoke 20 are named, and the others counted', async (t) => {
-  const { at, done, run } = await workplace(t);
-  await withStore(at('data'), async ({ engine: { store } }) => {
-    for (let slot = 0; slot < 23; slot++) await addKey(store);
-  });
-  await done('keys plan k1 pro');
-  await done('keys plan k2 pro');
-  const path = at(`data/${FILE}`);
-  const whole = readFileSync(path, 'utf8');
-  const cut = whole.indexOf('"plan":"pro"');
-  writeFileSync(path, `${whole.slice(0, cut)}"plan":"Pro"${whole.slice(cut + '"plan":"pro"'.length)}`);
-  const named = Array.from({ length: 20 }, (_, at) => `k${at + 1}`).join(', ');
-  const { exit, stderr } = await run('verify');
-  assert.equal(exit, 3, stderr);
-  assert.match(stderr, new RegExp(`^repair would revoke 23 keys: ${named} and 3 others$`, 'm'));
-});
-
 test('a stray file with a higher number is to be moved, however damaged it is', async (t) => {
   const { at, done, run } = await workplace(t);
   await done('keys create --plan free');
@@ -169,7 +130,6 @@ test('a stray file with a higher number is to be moved, however damaged it is', 
     const { exit, stderr } = await run(line);
     assert.equal(exit, 3);
     assert.match(stderr, /store-000005\.jsonl, offset 0: the file says that it is store-000001\.jsonl\..* Move it to/);
-    assert.doesNotMatch(stderr, /repair/);
   }
 });
 

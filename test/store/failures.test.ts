@@ -7,7 +7,7 @@ import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, encodeBatch } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
-import { readStore, repair } from '../../src/store/file/tools.ts';
+import { readStore } from '../../src/store/file/tools.ts';
 import { unlocked } from '../faults/sim-disk.ts';
 import { addPet, filesIn, is, type OpenOptions, pet, withStore } from './opened.ts';
 
@@ -201,27 +201,6 @@ test('a compacted file that LOCK may not name durably ends it as well', async ()
     assert.deepEqual(fatal, ['unknown']);
     broken.failure = failure = undefined;
     await opened.store.close();
-    await opened.crash();
-    assert.equal(opened.store.read.counts().pets, 1);
-  });
-});
-
-test('a repair for which there was no room is typed again: each keeps the damaged file under a name of its own', async () => {
-  const { broken, disk } = failing('create');
-  await withStore({ disk }, async (opened) => {
-    const { dir } = opened;
-    await addPet(opened.store);
-    await addPet(opened.store);
-    await opened.store.close();
-    const path = `${dir}/store-000001.jsonl`;
-    const whole = readFileSync(path, 'utf8');
-    writeFileSync(path, whole.slice(0, whole.lastIndexOf('{"crc"', whole.lastIndexOf('"addPet"'))));
-    broken.failure = failed('ENOSPC', 'open');
-    await assert.rejects(repair(dir, { disk }), /ENOSPC/);
-    broken.failure = undefined;
-    const { kept } = await repair(dir, { disk });
-    assert.equal(kept, `${path}.damaged-2`);
-    assert.equal(readFileSync(kept, 'utf8'), readFileSync(`${path}.damaged`, 'utf8'));
     await opened.crash();
     assert.equal(opened.store.read.counts().pets, 1);
   });

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
-  appendFileSync,
   copyFileSync,
   mkdirSync,
   readdirSync,
@@ -15,16 +14,14 @@ import {
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { SlotLimiter } from '../../src/access/limiter.ts';
 import { VersionError } from '../../src/store/change-json.ts';
 import { columnsOf } from '../../src/store/changes.ts';
 import { type Disk, realDisk } from '../../src/store/file/disk.ts';
-import { DamagedError, encodeBatch, isSealed, seal } from '../../src/store/file/format.ts';
+import { encodeBatch, isSealed, seal } from '../../src/store/file/format.ts';
 import { InUseError, openStore } from '../../src/store/file/open.ts';
 import { readFile } from '../../src/store/file/read.ts';
 import { compactFile } from '../../src/store/file/rewrite.ts';
-import { backup, readStore, repair, restore } from '../../src/store/file/tools.ts';
-import { unlocked } from '../faults/sim-disk.ts';
+import { backup, readStore, restore } from '../../src/store/file/tools.ts';
 import { temporary } from '../program.ts';
 import { addKey, addPet, check, filesIn, is, type Opened, type OpenOptions, order, pet, withStore } from './opened.ts';
 
@@ -53,7 +50,7 @@ function replaceText(file: string, text: string | RegExp, instead: string): void
 /** By all that reads a store, and it stays as it is. */
 async function refused({ dir }: Opened, matches: (error: Error) => boolean): Promise<void> {
   const before = readdirSync(dir);
-  for (const attempt of [readStore, openStore, repair]) await assert.rejects(attempt(dir), matches);
+  for (const attempt of [readStore, openStore]) await assert.rejects(attempt(dir), matches);
   assert.deepEqual(readdirSync(dir), before);
 }
 
@@ -250,91 +247,10 @@ test('what a refusal tells to type works as it stands, whatever the name of the 
   await (await open()).close();
   const file = join(dir, 'store-000001.jsonl');
   const toType = (error: Error) => /`(.+?)`/.exec(error.message)![1];
-  appendFileSync(file, '{}\n');
-  const words = execFileSync('sh', ['-c', `printf '%s\n' ${await open().then(String, toType)}`], { encoding: 'utf8' });
-  assert.deepEqual(words.trimEnd().split('\n'), ['petstore', 'repair', '--data', dir]);
   rmSync(file);
   execFileSync('sh', ['-c', await open().then(String, toType)], { cwd: parent });
   await (await open()).close();
 });
-
-for (const { where, isFolded, text, ...expected } of [
-  {
-    where: 'in a batch',
-    isFolded: false,
-    text: '"name":"c"',
-    revoked: [],
-    lostBatches: 6,
-    counts: { pets: 2, orders: 0, categories: 0, keys: 0 },
-  },
-  {
-    where: 'in the state that the file began with',
-    isFolded: true,
-    text: '"dayUsed":3',
-    revoked: ['k1'],
-    lostBatches: 3,
-    counts: { pets: 3, orders: 1, categories: 1, keys: 1 },
-  },
-]) {
-  test(`repair cuts at damage ${where}, keeps all before it, and the file, and tells what is lost`, () =>
-    withStore({}, async (opened) => {
-      await fill(opened);
-      if (isFolded) await opened.journal.compact();
-      if (isFolded) await addPet(opened.store, 'lost');
-      await opened.store.close();
-      const file = path(opened);
-      const whole = readFileSync(file, 'utf8');
-      const offset = whole.indexOf(lines(file).find((line) => line.includes(text))!);
-      replaceText(file, text, text.toUpperCase());
-      const damagedText = readFileSync(file, 'utf8');
-      const damage = (error: unknown) => {
-        assert.ok(error instanceof DamagedError);
-        assert.deepEqual([error.file, error.offset], [file, offset]);
-        return /petstore repair --data/.test(error.message);
-      };
-      await assert.rejects(readStore(opened.dir), damage);
-      await assert.rejects(opened.crash(), damage);
-      const { kept, revoked, lostBatches, lostBytes, nextPetId } = await repair(opened.dir);
-      assert.equal(readFileSync(kept!, 'utf8'), damagedText);
-      assert.equal(lostBytes, whole.length - offset);
-      await opened.crash();
-      assert.deepEqual({ revoked, lostBatches, counts: opened.store.read.counts() }, expected);
-      for (const id of revoked) assert.ok(opened.store.read.keys.get(id)!.revokedAt! > 0);
-      assert.ok(nextPetId > 4 && (await addPet(opened.store)).pet.id === nextPetId);
-      assert.equal((await repair(opened.dir, { disk: unlocked() })).damage, undefined, 'nothing is left to repair');
-    }));
-}
-
-test('ids never come back, however often a store is repaired, and no key has a slot that a limiter cannot hold', (t) =>
-  withStore({}, async (opened) => {
-    await fill(opened);
-    await opened.store.close();
-    const before = join(await temporary(t), 'backup');
-    await backup(opened.dir, before);
-    const given: number[] = [];
-    for (let again = 0; again < 15; again++) {
-      // At its first line: what the state holds of ids is all gone, and the header alone tells them.
-      replaceText(path(opened), /"batch"/, '"Batch"');
-      const told = await repair(opened.dir);
-      rmSync(told.kept!);
-      given.push(told.nextPetId, told.nextOrderId, told.nextSlot * 1_000);
-    }
-    const restored = restore(before, opened.dir, { disk: unlocked() });
-    await assert.rejects(restored, /the store in .+ holds something, or once did; restore into a new directory$/);
-    assert.deepEqual(
-      given,
-      Array.from({ length: 45 }, (_, i) => given[i % 3] + Math.floor(i / 3) * 1e9),
-    );
-    await opened.crash();
-    const { key } = await addKey(opened.store);
-    const limiter = new SlotLimiter({ clock: opened.clock, unix: () => opened.store.unix() });
-    assert.equal(limiter.take(key).verdict, 'admitted');
-    await opened.store.close();
-    replaceText(path(opened), /"batch"/, '"Batch"');
-    await assert.rejects(repair(opened.dir), /repaired too often.*Restore a backup/);
-    rmSync(opened.dir, { recursive: true });
-    await opened.crash();
-  }));
 
 test('no room: the batch and what rests on it are refused as full, and a write two seconds later tries again', async (t) => {
   let isFull = false;

@@ -8,7 +8,7 @@ import { type Disk, realDisk } from '../../src/store/file/disk.ts';
 import { DamagedError, seal } from '../../src/store/file/format.ts';
 import { Marks } from '../../src/store/file/lock.ts';
 import { openStore } from '../../src/store/file/open.ts';
-import { readStore, repair } from '../../src/store/file/tools.ts';
+import { readStore } from '../../src/store/file/tools.ts';
 import { workplace } from '../operator/workplace.ts';
 import { temporary } from '../program.ts';
 import { addKey, addPet, aKey, rested, withStore } from './opened.ts';
@@ -29,7 +29,7 @@ function overwrite(path: string, from: number, byte: (before: number) => number)
 }
 
 test('a closed store whose end reads as zeros or noise, or is cut off, is damaged: no revoked key comes back', async (t) => {
-  const { at, done, run, json } = await workplace(t);
+  const { at, done, run } = await workplace(t);
   await done('keys create --plan free');
   const before = lengthOf(at('data'));
   await done('keys revoke k1');
@@ -48,16 +48,11 @@ test('a closed store whose end reads as zeros or noise, or is cut off, is damage
       for (const line of ['serve --port 0', 'verify', 'keys list', 'keys create --plan free']) {
         const { exit, stderr } = await run(line);
         assert.equal(exit, 3, `${what} from ${from}, ${line}: ${stderr}`);
-        assert.match(stderr, /store-000001\.jsonl, offset \d+: .*repair --data data/);
+        assert.match(stderr, /store-000001\.jsonl, offset \d+: .*Restore a backup/);
         assert.doesNotMatch(stderr, /the store was closed.*the store was closed/, 'a fault is told once');
       }
     }
   }
-  writeFileSync(at(`data/${FILE}`), whole);
-  truncateSync(at(`data/${FILE}`), before);
-  const { lostBatches, lostBytes, revoked } = await json<Awaited<ReturnType<typeof repair>>>('repair');
-  assert.deepEqual([lostBatches > 0, lostBytes > 0, revoked], [true, true, ['k1']]);
-  assert.match(await done('keys list'), /k1 .* revoked /);
 });
 
 test('while a store serves LOCK lags behind by a second at most, and is written no more often, without a sync', async () => {
@@ -129,7 +124,7 @@ test('a copy of which the file is older than LOCK is refused, in words that help
   );
 });
 
-test('what was durable and is gone after a crash is damage too, and repair tells how much that was', () =>
+test('what was durable and is gone after a crash is damage too', () =>
   withStore({}, async (opened) => {
     const { store, dir } = opened;
     await addKey(store);
@@ -137,16 +132,10 @@ test('what was durable and is gone after a crash is damage too, and repair tells
     await store.write(() => ({ op: 'setKey', key: aKey(0, { revokedAt: 5 }) }));
     await addPet(store);
     await rested(dir);
-    const whole = lengthOf(dir);
     truncateSync(join(dir, FILE), length);
     await assert.rejects(opened.crash(), DamagedError);
     await assert.rejects(readStore(dir), /batch 4 was durable, and batch 2 is the last one here/);
     await store.close().catch(() => {});
-    truncateSync(join(dir, FILE), length);
-    const { lostBatches, lostBytes, revoked } = await repair(dir);
-    assert.deepEqual([lostBatches >= 2, lostBytes >= whole - length, revoked], [true, true, ['k1']]);
-    await opened.crash();
-    await addPet(opened.store);
   }));
 
 test('a LOCK that cannot be read leaves no file open', () =>
@@ -190,7 +179,7 @@ test('a LOCK of an earlier version, which told less, is read; one that is sealed
     `"store":"\\",\\"x","lowest":1}`,
   ]) {
     write(members);
-    for (const work of [openStore, readStore, repair]) {
+    for (const work of [openStore, readStore]) {
       await assert.rejects(
         work(dir),
         (error) => error instanceof DamagedError && /LOCK, offset 0: /.test(error.message),

@@ -9,7 +9,7 @@ import { type Disk, isNoRoom } from './disk.ts';
 import { DamagedError, fileName, type Header } from './format.ts';
 import { LOCK, type Mark, readMark, writeMark } from './lock.ts';
 
-/** `store-000007.jsonl`, with `.tmp` while it is written, and `.damaged` if a repair has kept it. */
+/** `store-000007.jsonl`, with `.tmp` while it is written. */
 const OURS = /^store-(\d{6,15})\.jsonl((?:\.[0-9a-f]{16})?\.tmp|\.damaged(?:-\d+)?)?$/;
 /** Names that are ours or almost so; the files of earlier versions were called `snapshot-…` and `log-…`. */
 const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
@@ -71,15 +71,6 @@ export function checkHeader(dir: string, number: number, { store, file }: Header
   const refused = (what: string) => new DamagedError(`${dir}/${fileName(number)}`, 0, what, MOVE_AWAY);
   if (file !== number) throw refused(`the file says that it is ${fileName(file)}`);
   if (mark?.store && mark.store !== store) throw refused('the file belongs to another store');
-}
-
-/** Gives a damaged file a second name, durably; returns that path. */
-export async function keepBeside(disk: Disk, dir: string, name: string): Promise<string> {
-  const names = disk.list(dir);
-  let free = `${name}.damaged`;
-  for (let number = 2; names.includes(free); number++) free = `${name}.damaged-${number}`;
-  await disk.link(`${dir}/${name}`, `${dir}/${free}`);
-  return `${dir}/${free}`;
 }
 
 /** A data directory whose lock we hold. `fd`: that of `LOCK`. */

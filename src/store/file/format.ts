@@ -8,10 +8,8 @@
  * A batch is written only after the one before is durable, and counts as a whole or not at all.
  */
 import { isUtf8 } from 'node:buffer';
-import { dirname } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { digits } from '../../digits.ts';
-import { shellWord } from '../../quoting.ts';
 import { encode, encodeState, VersionError } from '../change-json.ts';
 import { type Change, type Counters, StoreError } from '../model.ts';
 import { isCounters } from '../shape.ts';
@@ -38,10 +36,7 @@ export interface Header {
   file: number;
   /** The number of the first batch. */
   first: number;
-  /**
-   * The next ids when the file was begun. The proof at the end of the first batch has them too: if a repair cuts before
-   * it, the ids to be skipped begin with these. `encodeFile` takes them from its state.
-   */
+  /** The next ids when the file was begun, as in the proof at the end of the first batch. */
   counters?: Counters;
 }
 
@@ -70,7 +65,7 @@ export class DamagedError extends Error {
   readonly offset: number;
   readonly what: string;
 
-  constructor(file: string, offset: number, what: string, advice = adviceFor(file)) {
+  constructor(file: string, offset: number, what: string, advice = OR_CUT) {
     super(`damaged data: ${file}, offset ${offset}: ${what}. Nothing was changed. ${advice}`);
     this.file = file;
     this.offset = offset;
@@ -79,12 +74,9 @@ export class DamagedError extends Error {
 }
 
 /** The advice on damage that a cut does not mend. */
-export const BEYOND_REPAIR = 'Repair cannot help here. Restore a backup into an empty directory.';
+export const BEYOND_A_CUT = 'Restore a backup into an empty directory.';
 
-function adviceFor(file: string): string {
-  const dir = shellWord(dirname(file));
-  return `Restore a backup, or type \`petstore repair --data ${dir}\` to cut here and keep everything before.`;
-}
+const OR_CUT = 'Restore a backup into an empty directory, or cut the file at this offset: docs/operating.md says how.';
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
@@ -133,7 +125,7 @@ export function readHeader(path: string, line: Buffer): Header {
   const { petstore, version, store, file, first, counters } = parsed(line) ?? {};
   const isNumber = (value: unknown): value is number =>
     Number.isSafeInteger(value) && (value as number) > 0 && (value as number) < MAX_NUMBER;
-  const noHeader = new DamagedError(path, 0, 'the first line is no header', BEYOND_REPAIR);
+  const noHeader = new DamagedError(path, 0, 'the first line is no header', BEYOND_A_CUT);
   if (petstore !== 'store' || !isNumber(version)) throw noHeader;
   if (version !== FORMAT_VERSION) throw new VersionError(`it has format ${version}`, version < FORMAT_VERSION);
   if (!isStoreId(store) || !isNumber(file) || !isNumber(first) || !isCounters(counters)) throw noHeader;

@@ -6,7 +6,7 @@ import type { Change } from '../model.ts';
 import type { State } from '../state.ts';
 import type { Disk } from './disk.ts';
 import {
-  BEYOND_REPAIR,
+  BEYOND_A_CUT,
   DamagedError,
   type Header,
   isSealed,
@@ -33,8 +33,6 @@ export interface Found extends WholePart {
   baseLength: number;
   /** A notice of the torn end that a crash has left, and that is dropped. */
   torn?: string;
-  /** With `salvage`: the damage, and what a cut there would lose. Without it, the error is thrown. */
-  damage?: { error: DamagedError; batches: number; bytes: number; pets: number; orders: number };
 }
 
 /** Takes in the lines of a file, one after the other. */
@@ -99,7 +97,7 @@ class Reader {
       if (isLast) this.#state?.apply(this.#changes);
     } catch (error) {
       if (error instanceof VersionError) throw error;
-      throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_REPAIR);
+      throw new DamagedError(this.#path, offset, (error as Error).message, BEYOND_A_CUT);
     }
     this.#lines++;
     if (!isLast) return;
@@ -112,7 +110,6 @@ class Reader {
 export interface ReadFileOptions {
   /** Reads no more bytes than this. */
   length?: number;
-  salvage?: boolean;
   known?: Known;
   /** Called with the header of the file; throws if it is not the expected file. */
   onHeader?: (header: Header) => void;
@@ -128,15 +125,12 @@ export interface ReadFileOptions {
  * - Otherwise the bad place is in the last batch. A crash leaves a batch cut off, or with sectors that were never
  *   written and read as zeros: none of it was acknowledged, and it is dropped. Anything else there (a changed byte, a
  *   repeated line) was not made by a crash: damage. So is every file that ends before its `known` durable part does.
- *
- * With `salvage`, damage after the header is returned and not thrown: the state then holds everything before it. Only
- * a line with the right checksum that cannot be taken in (its shape, its proof, the state) is thrown all the same.
  */
 export async function readFile(
   disk: Disk,
   path: string,
   state?: State,
-  { length = Number.POSITIVE_INFINITY, salvage = false, known, onHeader, onProgress }: ReadFileOptions = {},
+  { length = Number.POSITIVE_INFINITY, known, onHeader, onProgress }: ReadFileOptions = {},
 ): Promise<Found> {
   const fd = disk.openToRead(path);
   const reader = new Reader(path, state, onHeader);
@@ -152,16 +146,11 @@ export async function readFile(
     const judged = judge(rest, offset, found);
     const isTorn = judged.isTorn && short === undefined;
     if (judged.isTorn && short !== undefined && why !== short) why = `${why}; ${short}`;
-    const lastBatch = Math.max(judged.lastBatch, known?.batch ?? 0);
     if (isTorn) {
       return { ...found, torn: `${path}, offset ${found.length}: ${why}; a crash left this, and it is dropped` };
     }
     const canBeCut = found.header.store !== '';
-    const error = new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_REPAIR);
-    if (!salvage || !canBeCut) throw error;
-    const bytes = Math.max(size, known?.length ?? 0) - offset;
-    const { pets, orders } = judged;
-    return { ...found, damage: { error, batches: Math.max(1, lastBatch - found.batch), bytes, pets, orders } };
+    throw new DamagedError(path, offset, why, canBeCut ? undefined : BEYOND_A_CUT);
   } catch (error) {
     if (error instanceof VersionError) throw new VersionError(`${path}: ${error.what}`, error.isOlder);
     throw (error as NodeJS.ErrnoException).syscall === 'read' ? Object.assign(error as Error, { path }) : error;

@@ -1,11 +1,11 @@
 /**
- * Compaction, backup, the start after a crash, restore and repair do the same: a state becomes the first batch of a new
+ * Compaction, backup, the start after a crash, and restore do the same: a state becomes the first batch of a new
  * file under a temporary name, durable and read back; then the file gets its name, and the name is made durable.
  */
 import { State } from '../state.ts';
 import { checkHeader, currentFile, dropOthers, type Home, mustBeHome } from './directory.ts';
 import type { Disk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
+import { BEYOND_A_CUT, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
 import { type Mark, readMark } from './lock.ts';
 import { type Found, type ReadFileOptions, readFile } from './read.ts';
 
@@ -20,7 +20,7 @@ export async function recover(
   disk: Disk,
   dir: string,
   state: State,
-  options?: Pick<ReadFileOptions, 'salvage' | 'onProgress'>,
+  options?: Pick<ReadFileOptions, 'onProgress'>,
 ): Promise<Found | undefined> {
   const mark = readMark(disk, dir); // read first: a running server may write on meanwhile
   const file = currentFile(disk, dir);
@@ -65,7 +65,7 @@ export function mustAgree(path: string, { length }: Found, state: State): void {
   try {
     state.check();
   } catch (error) {
-    throw new DamagedError(path, length, `it contradicts itself: ${(error as Error).message}`, BEYOND_REPAIR);
+    throw new DamagedError(path, length, `it contradicts itself: ${(error as Error).message}`, BEYOND_A_CUT);
   }
 }
 

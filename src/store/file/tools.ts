@@ -1,17 +1,15 @@
-/** Work on a whole store beside serving it: verify, backup, restore, repair. */
+/** Work on a whole store beside serving it: verify, backup, restore. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, realpathSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { systemClock } from '../../clock.ts';
 import { StateAhead } from '../ahead.ts';
-import { MAX_KEYS } from '../bounds.ts';
 import { prove, VersionError } from '../change-json.ts';
-import { type Counters, MAX_SLOTS, type Proof } from '../model.ts';
+import type { Proof } from '../model.ts';
 import { State } from '../state.ts';
-import { currentFile, type Home, keepBeside, newStoreId, refuseOthers } from './directory.ts';
+import { currentFile, type Home, newStoreId, refuseOthers } from './directory.ts';
 import { type Disk, realDisk } from './disk.ts';
-import { BEYOND_REPAIR, DamagedError, encodeFile, fileName, type Header, inPieces } from './format.ts';
-import { claim, type LockOptions, takeLock } from './open.ts';
+import { DamagedError, encodeFile, type Header, inPieces } from './format.ts';
+import { claim, type LockOptions } from './open.ts';
 import { type Found, type Progress, readBackupFrom } from './read.ts';
 import { becomeStore, mustAgree, readTwiceIfDamaged, recover, writeWhole } from './rewrite.ts';
 
@@ -127,8 +125,7 @@ export async function restore(
 }
 
 /**
- * Reads a backup; `-` is standard input. Damage in it is no damage of the store, so repair is not advised. Returns the
- * number of its last batch.
+ * Reads a backup; `-` is standard input. Damage in it is no damage of the store. Returns the number of its last batch.
  */
 export async function readBackup(file: string, state: State, onProgress?: Progress): Promise<number> {
   const name = file === STANDARD ? 'standard input' : file;
@@ -172,53 +169,6 @@ async function* beginsAsBackup(name: string, pieces: AsyncIterable<Buffer>): Asy
 
 const noBackup = (name: string) => new Error(`${name} is no backup of a store; nothing was restored`);
 
-/** No file ever gives out as many ids as these: memory holds fewer animals and orders, and `MAX_KEYS` bounds keys. */
-const LEAPS: Counters = { nextPetId: 1_000_000_000, nextOrderId: 1_000_000_000, nextSlot: MAX_KEYS };
-
-/**
- * Keeps everything before the damage, and nothing after it. Somebody may know ids that the lost part gave out, so the
- * next ids skip all of `LEAPS`. The lost part may have revoked any key, or ended one of its secrets, so all keys are
- * revoked.
- *
- * The damaged file gets a second name, durably, before its first name is removed. Without damage nothing is changed.
- * `failure`: see `tryBecomeStore`.
- */
-export async function repair(dir: string, { disk = realDisk, isAlive, onProgress }: LockOptions & ReadOptions = {}) {
-  const lock = await takeLock(disk, dir, isAlive);
-  try {
-    const state = new State();
-    const found = await recover(disk, dir, state, { salvage: true, onProgress });
-    if (!found) throw new Error(`there is no store in ${dir}`);
-    const { header, batch, damage } = found;
-    const revoked: string[] = [];
-    let kept: string | undefined;
-    let failure: Error | undefined;
-    if (damage) {
-      leap(state.counters, header.counters);
-      for (const key of [...state.keys.values()].filter(({ revokedAt }) => revokedAt === undefined)) {
-        state.keys.set(key.id, { ...key, revokedAt: systemClock.wall() });
-        revoked.push(key.id);
-      }
-      kept = await keepBeside(disk, dir, fileName(header.file));
-      const first = batch + damage.batches + 1; // beyond every batch number that the file and `LOCK` show
-      failure = await tryBecomeStore({ disk, dir, fd: lock.fd }, { ...header, file: header.file + 1, first }, state);
-    }
-    const { error, batches: lostBatches = 0, bytes: lostBytes = 0 } = damage ?? {};
-    return { damage: error, kept, lostBatches, lostBytes, revoked, failure, ...state.counters, proof: prove(state) };
-  } finally {
-    lock.release();
-  }
-}
-
-/** The parts that a repair would keep and lose; undefined: there is nothing to repair. Changes nothing. */
-export async function foresee(dir: string, { disk = realDisk, onProgress }: ReadOptions = {}) {
-  const state = new State();
-  const found = await recover(disk, dir, state, { salvage: true, onProgress });
-  if (!found?.damage) return undefined;
-  const revoked = [...state.keys.values()].flatMap(({ id, revokedAt }) => (revokedAt === undefined ? id : []));
-  return { batch: found.batch, kept: state.counts(), lost: found.damage, revoked };
-}
-
 /** Makes a state the store. If its file is in place, but perhaps not durably, the error is returned, not thrown. */
 async function tryBecomeStore(home: Home, header: Header, state: State): Promise<Error | undefined> {
   try {
@@ -228,12 +178,4 @@ async function tryBecomeStore(home: Home, header: Header, state: State): Promise
     if (currentFile(home.disk, home.dir) !== header.file) throw error;
     return error as Error;
   }
-}
-
-/** `begun`: the counters when the file was begun. They are higher than those read if the first batch itself is cut. */
-function leap(counters: Counters, begun: Counters = counters): void {
-  for (const name of Object.keys(LEAPS) as (keyof Counters)[]) {
-    counters[name] = Math.max(counters[name], begun[name]) + LEAPS[name];
-  }
-  if (counters.nextSlot + MAX_KEYS > MAX_SLOTS) throw new Error(`it was repaired too often. ${BEYOND_REPAIR}`);
 }

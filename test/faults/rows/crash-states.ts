@@ -3,18 +3,15 @@ import { isDeepStrictEqual } from 'node:util';
 import { prove } from '../../../src/store/change-json.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { LOCK } from '../../../src/store/file/lock.ts';
-import { repair } from '../../../src/store/file/tools.ts';
 import { addPet, pet } from '../../store/opened.ts';
 import type { Report, Row } from '../row.ts';
-import { DIR, type Random, SimDisk, seeded } from '../sim-disk.ts';
+import { type Random, SimDisk, seeded } from '../sim-disk.ts';
 import { digestsOf, type Moment, openSim, recovered, work } from '../workload.ts';
-import { damaged, FILE, writtenFile } from '../written-file.ts';
 
 const STATES = 100_000;
 const ROUNDS = 15;
 /** Moments at which all is durable have one state; others have as many as there are fates. */
 const STATES_PER_MOMENT = 24;
-const STATES_PER_MOMENT_OF_REPAIR = 4;
 /** Of how many states one is opened for good, with crashes in the recovery too. */
 const OPENED = 20;
 /** Without the writes of its first start, there is none: its file, and LOCK. */
@@ -87,37 +84,6 @@ async function tryMoment(moment: Moment, random: Random, known: Known): Promise<
   return tried;
 }
 
-/** At any moment of a repair the damaged file is there, or a copy of it; and the store is damaged, or repaired. */
-async function judgeRepair(disk: SimDisk, bytes: Buffer, repaired: string): Promise<string | undefined> {
-  const isKept = disk.list().some((copy) => copy.startsWith(FILE) && disk.bytes(copy).equals(bytes));
-  if (!isKept) return 'the damaged file is gone';
-  try {
-    return prove(await recovered(disk)).digest === repaired ? undefined : 'neither damaged nor repaired';
-  } catch (error) {
-    return error instanceof DamagedError ? undefined : (error as Error).message;
-  }
-}
-
-async function tryRepairs(report: Report, random: Random): Promise<void> {
-  const written = await writtenFile(false);
-  for (const { end } of written.batches.slice(0, -1)) {
-    const bytes = Buffer.from(written.bytes);
-    bytes[bytes.indexOf('"batch"', end)] = 1;
-    const disk = damaged(written.disk, FILE, bytes);
-    const moments: SimDisk[] = [];
-    disk.onCall = () => moments.push(disk.copy());
-    const { damage, proof, kept } = await repair(DIR, { disk });
-    if (damage?.offset !== end || !disk.bytes(kept!.slice(DIR.length + 1)).equals(bytes))
-      report.fail('not kept beside');
-    for (const moment of [...moments, disk]) {
-      for (let i = 0; i < STATES_PER_MOMENT_OF_REPAIR && !report.isOver(); i++) {
-        const what = `repair of what is damaged at ${end}`;
-        await report.attempt(what, () => judgeRepair(moment.afterPowerLoss(random), bytes, proof.digest));
-      }
-    }
-  }
-}
-
 /** A life with a compaction and a crash, in which the N-th write to a file finds no room. False where it has no N-th. */
 async function tryNoRoom(report: Report, n: number): Promise<boolean> {
   const disk = new SimDisk();
@@ -152,7 +118,6 @@ export const row: Row = {
   number: 10,
   name: 'simulated disk: every crash state',
   async run(scale, report) {
-    await tryRepairs(report, seeded(report.seed));
     for (let n = FIRST_WRITE_OF_A_STORE; await tryNoRoom(report, n); n++);
     for (let seed = report.seed; report.cases < STATES * scale; seed++) {
       const random = seeded(seed);

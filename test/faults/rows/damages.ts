@@ -2,12 +2,11 @@ import { prove } from '../../../src/store/change-json.ts';
 import { columnsOf } from '../../../src/store/changes.ts';
 import { DamagedError } from '../../../src/store/file/format.ts';
 import { LOCK } from '../../../src/store/file/lock.ts';
-import { repair } from '../../../src/store/file/tools.ts';
 import type { State } from '../../../src/store/state.ts';
-import { addPet, aKey, pet } from '../../store/opened.ts';
+import { aKey, pet } from '../../store/opened.ts';
 import type { Row } from '../row.ts';
-import { DIR, type Random, SECTOR_BYTES, SimDisk, seeded } from '../sim-disk.ts';
-import { oneChange, openSim, recovered } from '../workload.ts';
+import { type Random, SECTOR_BYTES, SimDisk, seeded } from '../sim-disk.ts';
+import { oneChange, openSim } from '../workload.ts';
 import { damaged, outcome } from '../written-file.ts';
 
 const DAMAGES = 500;
@@ -29,7 +28,7 @@ async function build(random: Random, known?: number): Promise<Store> {
   const { store, journal } = await openSim(disk);
   const animals = Array.from({ length: 1_500 }, () => pet(0));
   await store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf(animals) }));
-  await store.write(({ counters }) => ({ op: 'setKey', key: aKey(counters.nextSlot) })); // a repair has a key to end
+  await store.write(({ counters }) => ({ op: 'setKey', key: aKey(counters.nextSlot) }));
   for (let i = 0; i < OPERATIONS; i++) await store.write((ahead) => oneChange(ahead, random));
   await journal.compact();
   const digests = [prove(store.read).digest];
@@ -93,31 +92,9 @@ async function judge({ digests, known }: Store, disk: SimDisk, name: string) {
   return found >= known && (isEnd || found >= digests.length - 2) ? undefined : `only ${found} batches were taken`;
 }
 
-/** Repaired, no id is given again, and what was ended works no more; or nothing was changed. */
-async function judgeRepair({ whole }: Store, disk: SimDisk): Promise<string | undefined> {
-  const before = [...disk.names.values()].map(({ now }) => now);
-  try {
-    const { damage, lostBytes, lostBatches } = await repair(DIR, { disk });
-    if (!damage || lostBytes <= 0 || lostBatches <= 0) return `it tells ${lostBatches} batches, ${lostBytes} bytes`;
-  } catch (error) {
-    const isUntouched = [...disk.names.values()].every(({ now }, i) => now === before[i]);
-    return error instanceof DamagedError && isUntouched ? undefined : (error as Error).message;
-  }
-  const { counters, keys } = await recovered(disk);
-  for (const name of ['nextPetId', 'nextOrderId', 'nextSlot'] as const) {
-    if (counters[name] < whole.counters[name]) return `${name} is ${counters[name]}`;
-  }
-  const working = [...keys.values()].find(({ revokedAt }) => revokedAt === undefined);
-  if (working) return `${working.id} works`;
-  const { store } = await openSim(disk);
-  await addPet(store);
-  store.read.check();
-  return store.close().then(() => undefined);
-}
-
 export const row: Row = {
   number: 12,
-  name: 'random damages, a third of them repaired',
+  name: 'random damages',
   async run(scale, report) {
     const closed = await build(seeded(report.seed));
     const open = await build(seeded(report.seed), OPERATIONS / 2);
@@ -132,8 +109,7 @@ export const row: Row = {
       await report.attempt(`${name}${store.known ? '' : ' after a clean close'}, seed ${seed}`, async () => {
         const disk = damaged(store.disk, FILE, bytes);
         const found = await judge(store, disk, name);
-        if (!(found instanceof DamagedError)) return found;
-        return random() < 1 / 3 ? judgeRepair(store, disk) : undefined;
+        return found instanceof DamagedError ? undefined : found;
       });
     }
   },
