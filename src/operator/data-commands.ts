@@ -1,5 +1,3 @@
-/** `petstore verify`, `compact`, `backup` and `restore`. */
-import { existsSync } from 'node:fs';
 import type { Upkeep } from '../engine.ts';
 import { restore, STANDARD } from '../store/file/tools.ts';
 import { command } from './command.ts';
@@ -9,7 +7,6 @@ import { openHere, postgres } from './opening.ts';
 import { json, type Place, path, place, placed, shownPlace } from './options.ts';
 import { inWords, told, withProgress } from './output.ts';
 import { isServed } from './sockets.ts';
-import { PROGRAM } from './version.ts';
 
 export const DATA_COMMANDS = [
   command({
@@ -38,8 +35,7 @@ export const DATA_COMMANDS = [
       json,
     },
     isForServer: true,
-    interrupted: (_, { file }) =>
-      file !== STANDARD && existsSync(file) ? `${file} is there and whole` : 'there is no whole backup',
+    leavesParts: true,
     call: ({ engine }) => engine.upkeep.backedUp?.(),
     run: async ({ file, ...at }, tellServer) => {
       const proof = await withUpkeep(at, (upkeep) => upkeep.backup(file));
@@ -54,7 +50,7 @@ export const DATA_COMMANDS = [
     name: 'restore',
     does: 'fill an empty data directory or database from a backup, and prove it',
     options: { file: placed(path, 'FILE', 'a file that backup wrote; - is standard input'), ...place, json },
-    interrupted: (at) => `${PROGRAM} verify${at} shows whether the store is there; if it is not, restore again`,
+    leavesParts: true,
     run: async ({ file, ...at }) => {
       const { data, store } = at;
       const proof = await withProgress('restoring', async (onProgress) => {

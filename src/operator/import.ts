@@ -50,8 +50,7 @@ same command: for 24 hours the same input adds nothing twice.`,
     json,
   },
   makes: true,
-  unsure: () => AGAIN,
-  interrupted: () => AGAIN,
+  leavesParts: true,
   call: addBatches,
   run: async ({ file, skipBad, json }, ask) => {
     const badLines: { line: number; reason: string }[] = [];

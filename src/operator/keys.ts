@@ -60,8 +60,6 @@ export const KEY_COMMANDS = [
     name: 'keys create',
     does: 'create an API key and print it, once',
     more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
-    unsure: (at) =>
-      `look with ${PROGRAM} keys list${at}: if a new key is there, revoke it, since its secret was not shown`,
     unread: (made, at) =>
       `the key ${made?.id} is lost: end it with ${PROGRAM} keys revoke ${made?.id}${at}, and create another`,
     options: {
@@ -105,7 +103,6 @@ export const KEY_COMMANDS = [
     does: 'give a key a new secret and print it, once',
     more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
 now or an earlier one, whichever is sooner. At most ${MAX_KEY_SECRETS} secrets work at a time.`,
-    unsure: () => 'a new secret may be in force: rotate the key again',
     unread: ({ id }) => `the new secret of ${id} is lost: rotate the key again`,
     options: {
       id,

@@ -26,10 +26,10 @@ export interface Said {
   variables: Variables;
 }
 
-/** Undefined: nobody listens there. `unsure`: advice for when it is unknown whether the call was done. */
+/** Undefined: nobody listens there. */
 export async function askServer(
   dir: string,
-  { name, unsure = 'look before you repeat it' }: { name: string; unsure?: string },
+  name: string,
   { words, variables }: Said,
   { input, tell }: Io,
 ): Promise<{ result: unknown } | undefined> {
@@ -56,7 +56,7 @@ export async function askServer(
   } finally {
     req.destroy();
   }
-  throw new Error(`the server ended before it answered; ${unsure}`);
+  throw new Error('the server ended before it answered; look before you repeat it');
 }
 
 const failure = v.strictObject({ exit: v.picklist(Object.values(EXIT)), message: v.string() });

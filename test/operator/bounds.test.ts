@@ -56,7 +56,7 @@ async function silentServer(t: TestContext) {
 }
 
 const ask = (dir: string, name: string) =>
-  askServer(dir, { name }, { words: [], variables: {} }, { input: Readable.from([]), tell: async () => {} });
+  askServer(dir, name, { words: [], variables: {} }, { input: Readable.from([]), tell: async () => {} });
 
 describe('waits', { concurrency: true }, () => {
   test('the end of the process waits a quarter of a second for the reader of its log', async () => {

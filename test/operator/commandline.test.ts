@@ -97,7 +97,7 @@ test('help and version are on stdout; without a known command the usage is on st
   assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [\s\S]+\nSee node \S+ serve --help\n$/);
   for (const [line, wrong] of [
     ['serve --port 0 --store postgres://h', '--store must look like postgres://user:'],
-    ['doctor --store postgres://h/d?other=1', '--store knows the parameters schema and sslmode alone'],
+    ['verify --store postgres://h/d?other=1', '--store knows the parameters schema and sslmode alone'],
     ['keys list --store postgres://h/d?schema=1', '--store: schema must be 1 to 63 of'],
   ]) {
     const { exit, stdout, stderr } = await run(line);

@@ -116,7 +116,7 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
     const ran = await injected(injection, ['backup', 'b'], { cwd });
     if (!ran.wasHit && failures.includes(injection)) await rm(at('b'));
     else assert.deepEqual([ran.exit, ran.stdout, await readdir(cwd)], [1, '', ['data', 'trace']], injection);
-    if (signals.includes(injection)) assert.equal(ran.stderr, 'backup was interrupted: there is no whole backup\n');
+    if (signals.includes(injection)) assert.equal(ran.stderr, 'backup was interrupted: look before you repeat it\n');
   }
   const link = async (from: string, to: string) => {
     await writeFile(to, 'of somebody else'); // who gives it that name meanwhile
@@ -126,7 +126,7 @@ test('a backup that is refused, fails or is ended by a signal leaves nothing beh
   assert.deepEqual([await readFile(at('b'), 'utf8'), await readdir(cwd)], ['of somebody else', ['b', 'data', 'trace']]);
 });
 
-test('a command that a signal interrupts says what is left, and what to type', options, async (t) => {
+test('a command that a signal interrupts says so, and can be repeated', options, async (t) => {
   const { cwd, at, animals, done, run } = await workplace(t);
   await animals(5_000);
   const interrupted = async (injection: string, line: string, only?: string) => {
@@ -135,24 +135,21 @@ test('a command that a signal interrupts says what is left, and what to type', o
     return stderr;
   };
   const importing = await interrupted('fdatasync:signal=SIGINT:when=3', 'import in');
-  assert.match(importing, /^import was interrupted: run the command again: it completes the import, and adds nothing/);
+  assert.match(importing, /^import was interrupted: look before you repeat it\n$/m);
   assert.match(await done('import in'), /of this input had been imported before\n$/);
   assert.match(await done('verify'), /^pets +5,000$/m);
   await done('backup b');
   const restoring = await interrupted('fdatasync:signal=SIGTERM:when=1', 'restore b --data r');
-  assert.match(
-    restoring,
-    /^restore was interrupted: .* verify --data r shows whether the store is there; if it is not, /,
-  );
+  assert.match(restoring, /^restore was interrupted: look before you repeat it\n$/m);
   const { exit, stderr } = await run('verify --data r');
   assert.deepEqual([exit, stderr], [1, 'there is no store in r\n']);
   assert.match(await done('restore b --data r'), /^pets +5,000$/m);
   const file = `data/${(await readdir(at('data'))).find((name) => name.startsWith('store-'))}`;
   const compacting = await interrupted('openat:signal=SIGINT:when=1', 'compact', file);
-  assert.match(compacting, /^compact was interrupted: nothing was changed\n$/m, 'no server goes on with it');
+  assert.match(compacting, /^compact was interrupted: look before you repeat it\n$/m);
 });
 
-test('a server that is killed under a command: the command says so, and what to do', options, async (t) => {
+test('a server that is killed under a command: the command says so', options, async (t) => {
   const { at, run, serve } = await workplace(t);
   const server = await serve();
   server.process.kill('SIGSTOP');
@@ -162,7 +159,7 @@ test('a server that is killed under a command: the command says so, and what to 
   await server.kill();
   const { exit, stdout, stderr } = await asked;
   assert.deepEqual([exit, stdout], [1, '']);
-  assert.match(stderr, /^data: the running server|^the server ended before it answered; look with/);
+  assert.match(stderr, /^data: the running server|^the server ended before it answered; look before you repeat it/);
 });
 
 test('what only reads works on a read-only mount', async (t) => {
@@ -178,12 +175,6 @@ test('what only reads works on a read-only mount', async (t) => {
     const isRefused = line.startsWith('keys revoke');
     assert.deepEqual([exit, stdout === ''], [Number(isRefused), isRefused], stderr);
     assert.match(stderr, isRefused ? /read-only file system\n$/ : /^$/, line);
-  }
-  // Serve would not start there: neither on that store, nor on one that is to be made.
-  for (const place of ['data', 'data/new']) {
-    const { exit, stdout } = await run(`doctor --data ${place}`, { before: ['unshare', ...onMount] });
-    assert.equal(exit, 1);
-    assert.match(stdout, /owner and modes +wrong +\S*data cannot be written: read-only file system$/m);
   }
 });
 

@@ -109,7 +109,7 @@ onDatabase('the program on PostgreSQL', (database) => {
     assert.equal((await program(['keys', 'create', '--plan', 'free', ...store])).exit, 0);
     const ran = await injected('fdatasync:signal=SIGINT:when=1', ['backup', 'b', ...store], { cwd });
     assert.deepEqual([ran.exit, ran.stdout, readdirSync(cwd)], [1, '', ['trace']]);
-    assert.equal(ran.stderr, 'backup was interrupted: there is no whole backup\n');
+    assert.equal(ran.stderr, 'backup was interrupted: look before you repeat it\n');
   });
 
   it('the lab of one server sees at once what was done at another, and that a key has ended', async (t) => {
