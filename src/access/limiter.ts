@@ -229,7 +229,7 @@ export class SlotLimiter implements Limiter {
   /** The index at which the caller's row begins. Makes room for it. */
   #rowOf({ slot }: Pick<Limited, 'slot'>): number {
     if (slot >= MAX_SLOTS) throw new RangeError(`slot ${slot} is beyond the ${MAX_SLOTS} that a limiter holds`);
-    // Grows by a quarter, not to twice the size: after a repair the next slot is a million higher.
+    // By a quarter, not to twice the size: there may be a million keys.
     if (this.#rows.length <= slot * ROW) this.#grow(Math.min(MAX_SLOTS, Math.ceil(1.25 * (slot + 1))));
     return slot * ROW;
   }

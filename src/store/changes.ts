@@ -77,7 +77,7 @@ const CHANGES: { [O in Change as O['op']]: (change: O, to: Tables) => void } = {
     const { counters, keys } = to;
     const before = keys.get(key.id);
     const slot = before?.slot;
-    // Slots ascend; a repair may have left some out.
+    // Slots ascend; some may be left out.
     const fits = slot === undefined ? key.slot >= counters.nextSlot : key.slot === slot;
     if (!fits)
       impossible(`key ${key.id}: its slot is ${key.slot}, and must be ${slot ?? `${counters.nextSlot} or higher`}`);
@@ -170,7 +170,7 @@ function putCategory({ id, name }: Category, by: string | undefined, { categorie
 
 /**
  * Gives out `count` ids from `first` on. `first` must be the next id. With `mayLeap` (in a whole state) it may be
- * higher, for a repair may have left ids out.
+ * higher: ids may have been left out.
  */
 function give(thing: 'pet' | 'order', first: number, count: number, { counters }: Tables, mayLeap = false): void {
   const counter = thing === 'pet' ? 'nextPetId' : 'nextOrderId';

@@ -51,7 +51,7 @@ export interface Category {
 /** `by`: the key that set it last, to whose share its bytes count. A category of a seed counts to nobody's share. */
 export type KeptCategory = Category & { by?: string };
 
-/** The most slots that the limiter's array holds. A repair, which skips a million of them, must not go beyond. */
+/** The most slots that the limiter's array holds. */
 export const MAX_SLOTS = 2 ** 24;
 
 export interface ApiKey {

@@ -148,5 +148,5 @@ function* pieces<T>(items: Iterable<T>, follows = (_last: T, _next: T) => true):
   if (piece.length > 0) yield piece;
 }
 
-/** False at a gap: a repair may have left ids out. */
+/** False at a gap in the ids. */
 const isNext = (last: { id: number }, next: { id: number }): boolean => next.id === last.id + 1;

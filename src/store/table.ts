@@ -40,7 +40,7 @@ export class Table<R extends { id: number; status: string }> {
   size = 0;
   /** Grows with every change. */
   version = 0;
-  /** The chunks by ascending ids. A gap that a repair has left begins another chunk. */
+  /** The chunks by ascending ids. A gap begins another chunk. */
   #chunks: Chunk<R>[] = [];
   /** The chunk of the row whose status was last asked for: the next row is often in it. */
   #asked: Chunk<R> | undefined;

@@ -186,7 +186,7 @@ test('what is not the store, or no file at all, is refused by name and at once',
       [/store-000001\.jsonl is older/, () => writeFileSync(join(opened.dir, 'store-000001.jsonl'), first)],
       [/ends within its first batch/, () => writeFileSync(file, '')],
       [
-        /first line is no header.*Repair cannot help/,
+        /first line is no header.*Restore a backup into an empty directory\.$/,
         () => writeFileSync(file, whole.subarray(whole.indexOf('\n') + 1)),
       ],
       [/cut off/, () => writeFileSync(file, whole.subarray(0, 40))],

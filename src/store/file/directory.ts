@@ -94,7 +94,7 @@ export function mustBeHome({ disk, dir, fd }: Home): void {
 
 /**
  * Writes `LOCK`, so that no older file is accepted; only then removes older files and the rest of an interrupted start.
- * A file that a repair has kept stays. Without room for `LOCK`, or without a descriptor for the directory, all files
+ * A `.damaged` file stays. Without room for `LOCK`, or without a descriptor for the directory, all files
  * stay, and the next start or compaction tries again. Returns true if `LOCK` is written and durable.
  */
 export async function dropOthers({ disk, dir, fd }: Home, mark: Mark): Promise<boolean> {
