@@ -97,7 +97,7 @@ export async function openReadOnly(dir: string, options: EngineOptions): Promise
 }
 
 /** Throws if there is no store: a mistyped directory must not become a new one. */
-export function mustHoldStore(dir: string): void {
+function mustHoldStore(dir: string): void {
   if (!holdsStore(realDisk, dir)) throw new Error(`there is no store in ${dir}`);
   refuseOthers(realDisk, dir);
 }

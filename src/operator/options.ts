@@ -14,8 +14,6 @@ const MAX_KEEP_ALIVE_SECONDS = 3_600;
 /** How a text becomes a value; `allowed` names the texts that do, in words. */
 interface Kind<T> {
   allowed: string;
-  /** All allowed texts, if they are few. */
-  values?: readonly string[];
   schema: v.GenericSchema<string, T>;
 }
 
@@ -57,14 +55,14 @@ export const integer = (min: number, max: number) =>
 
 export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
   const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
-  return { ...kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T), values };
+  return kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
 }
 
 const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
 /** Not the address of a database, which belongs to `--store`: its password would become part of a file's name. */
 export const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
 const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-export const hostPort = kind(
+const hostPort = kind(
   'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
   /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
   (text) => {
@@ -87,13 +85,6 @@ const baseUrl = kind(
   new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
   String,
   (text) => URL.canParse(text) && new URL(text).href === text,
-);
-
-export const webUrl = kind(
-  'an http or https address such as http://127.0.0.1:8080',
-  new RegExp(`^${WEB}(?:/[^?#]*)?$`, 'i'),
-  String,
-  (text) => URL.canParse(text),
 );
 
 export const duration = (maxDays: number) =>

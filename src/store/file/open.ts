@@ -58,7 +58,7 @@ export async function claim(disk: Disk, dir: string, isAlive: LockOptions['isAli
  * Takes the lock. It looks at the directory first, so that a refused directory is left unchanged. It calls `isAlive`
  * even if it has the lock: another process that found no flock runs without a lock.
  */
-export async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
+async function takeLock(disk: Disk, dir: string, isAlive = async () => false) {
   refuseOthers(disk, dir);
   currentFile(disk, dir);
   const lock = disk.lock(`${dir}/${LOCK}`);
