@@ -132,10 +132,14 @@ test('what was durable and is gone after a crash is damage too', () =>
     await store.write(() => ({ op: 'setKey', key: aKey(0, { revokedAt: 5 }) }));
     await addPet(store);
     await rested(dir);
+    const whole = readFileSync(join(dir, FILE));
     truncateSync(join(dir, FILE), length);
     await assert.rejects(opened.crash(), DamagedError);
     await assert.rejects(readStore(dir), /batch 4 was durable, and batch 2 is the last one here/);
     await store.close().catch(() => {});
+    writeFileSync(join(dir, FILE), whole);
+    await opened.crash();
+    assert.equal(opened.store.read.counts().pets, 1);
   }));
 
 test('a LOCK that cannot be read leaves no file open', () =>
