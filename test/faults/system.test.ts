@@ -1,3 +1,3 @@
 import { testRows } from './rows.ts';
 
-testRows(4, 5, 6, 11);
+testRows(4, 5, 6);
