@@ -1,136 +1,96 @@
-/** Loads servers in turn, A B B A …, so that what drifts on the machine drifts for all; compares round by round. */
-import type { AimId } from './aims.ts';
-import type { Call } from './ask.ts';
+/** Loads servers in turn, A B B A …, so that what drifts on the machine drifts for all, and compares round by round. */
 import type { Bench } from './bench.ts';
-import { saturate, sendPaced } from './load.ts';
-import { cpuSeconds, type Latency, ratios, type Spread, spread } from './measure.ts';
-import type { Server } from './servers.ts';
-
-/** A sender later than this at p99 colours what it measures. */
-const LATE_MS = 1;
+import type { Report } from './generator.ts';
+import { number, ratios, type Spread, spread } from './numbers.ts';
+import type { Server } from './processes.ts';
+import type { Part, Row } from './results.ts';
 
 export interface Subject {
   name: string;
   server: Server;
-  calls: Call[];
+  /** The requests that it is sent. */
+  file: string;
 }
 
-/** What came of one subject, round by round. */
-export interface Measured {
-  name: string;
-  /** All replies, those of the warming up too. */
-  requests: number;
-  perSecond: number[];
-  cpuMicros: number[];
-  latencies: Latency[];
+export interface Contest {
+  part: Part;
+  path: string;
+  connections: number;
 }
+
+/** Code is compiled by then. On a busy machine a second is not enough for so many requests. */
+const WARM_UP = { seconds: 1, requests: 8_000, times: 2 };
+/** For latency: the same rate for all. */
+const PACED_PER_SECOND = 1_000;
+const PACED_SECONDS = 2;
+/** Latency at a rate near to the highest one is that of a queue. */
+const SPARE = 2;
+const PACED_CONNECTIONS = 32;
+/** A generator that is busy for longer is what limits the rate. */
+const GENERATOR_IS_BUSY = 0.97;
+/** A generator later than this at p99 makes the latency longer than it is. */
+const LATE_MS = 1;
 
 /** The first subject is compared with all others. */
-export async function contest(
-  bench: Bench,
-  suite: string,
-  connections: number,
-  subjects: Subject[],
-): Promise<Map<string, Measured>> {
-  const all = subjects.map(({ name }): Measured => {
-    return { name, requests: 0, perSecond: [], cpuMicros: [], latencies: [] };
-  });
-  const order = subjects.map((_, at) => at);
-  for (let round = 0; round <= bench.rounds; round++) {
-    for (const at of round % 2 === 1 ? order : order.toReversed()) {
-      const { name, server, calls } = subjects[at];
-      bench.progress(`${suite}: ${name}, ${round === 0 ? 'warming up' : `round ${round} of ${bench.rounds}`}`);
-      const before = cpuSeconds(server.pid);
-      const report = await saturate(bench, { origin: server.origin, calls, connections, seconds: bench.seconds });
-      all[at].requests += report.requests;
-      if (round === 0) continue;
-      all[at].perSecond.push(report.requests / report.seconds);
-      all[at].cpuMicros.push(((cpuSeconds(server.pid) - before) / report.requests) * 1e6);
-      all[at].latencies.push(report.latency);
+export async function contest(bench: Bench, { part, path, connections }: Contest, subjects: Subject[]): Promise<void> {
+  const { rounds, seconds, thorough } = bench.settings;
+  const reports = subjects.map((): Report[] => []);
+  const load = ({ server, file }: Subject, seconds: number) => {
+    return bench.load({ origin: server.origin, pid: server.pid, file, connections, seconds });
+  };
+  for (const subject of subjects) {
+    bench.progress(`${path}: ${subject.name}, warming up`);
+    for (let [times, requests] = [0, 0]; times < WARM_UP.times && requests < WARM_UP.requests; times++) {
+      requests += (await load(subject, WARM_UP.seconds)).requests;
     }
   }
-  const how = `saturated, ${connections.toLocaleString('en')} connections`;
-  for (const { name, perSecond, cpuMicros, latencies } of all) {
-    const latency = middle(latencies);
-    const spreads = { perSecond: spread(perSecond), cpuMicros: spread(cpuMicros) };
-    bench.results.rows.push({ suite, subject: name, how, ...spreads, latency });
+  const order = subjects.map((_, at) => at);
+  for (let round = 1; round <= rounds; round++) {
+    for (const at of round % 2 === 1 ? order : order.toReversed()) {
+      bench.progress(`${path}: ${subjects[at].name}, round ${round} of ${rounds}`);
+      reports[at].push(await load(subjects[at], seconds));
+    }
   }
-  for (const { name, perSecond, cpuMicros } of all.slice(1)) {
-    const throughput = ratios(all[0].perSecond, perSecond);
-    const against = `${all[0].name} : ${name}, ${connections.toLocaleString('en')}`;
-    bench.results.ratios.push({ suite, against, throughput, cpu: ratios(all[0].cpuMicros, cpuMicros) });
+  const rows: Row[] = subjects.map(({ name }, at) => {
+    const loadIsLimit = spread(reports[at].map(({ busy }) => busy)).median > GENERATOR_IS_BUSY;
+    const perSecond = spread(rates(reports[at]));
+    return { part, path, subject: name, connections, perSecond, cpuMicros: cpuSpread(reports[at]), loadIsLimit };
+  });
+  for (const [at, subject] of subjects.entries()) {
+    if (part === 'scale' || (at > 0 && !thorough)) continue;
+    if (rows[at].perSecond.median < SPARE * PACED_PER_SECOND) {
+      bench.note(`${path}, ${subject.name}: too slow here for its latency at ${number(PACED_PER_SECOND)} a second.`);
+      continue;
+    }
+    rows[at].latency = await latencyOf(bench, path, subject);
   }
-  return new Map(all.map((one) => [one.name, one]));
-}
-
-/**
- * CPU time a request of the second of two subjects as a multiple of the first's, while both are loaded at once: they
- * share a core, so whatever slows the machine slows both alike.
- */
-export async function sideBySide(
-  bench: Bench,
-  suite: string,
-  connections: number,
-  pair: [Subject, Subject],
-): Promise<Spread> {
-  const against = `${pair[0].name} : ${pair[1].name}`;
-  const rounds: number[] = [];
-  for (let round = 0; round <= bench.rounds; round++) {
-    const which = round === 0 ? 'warming up' : `round ${round} of ${bench.rounds}`;
-    bench.progress(`${suite}: ${against}, both at once, ${which}`);
-    const before = pair.map(({ server }) => cpuSeconds(server.pid));
-    const load = ({ server, calls }: Subject) => {
-      return saturate(bench, { origin: server.origin, calls, connections, seconds: 2 * bench.seconds });
-    };
-    const reports = await Promise.all(pair.map(load));
-    const [first, second] = pair.map(({ server }, at) => (cpuSeconds(server.pid) - before[at]) / reports[at].requests);
-    if (round > 0) rounds.push(second / first);
+  bench.results.rows.push(...rows);
+  for (const at of order.slice(1)) {
+    const throughput = ratios(rates(reports[0]), rates(reports[at]));
+    const [own, other] = [cpuMicros(reports[0]), cpuMicros(reports[at])];
+    const cpu = own && other && ratios(other, own);
+    const loadIsLimit = rows[0].loadIsLimit || rows[at].loadIsLimit;
+    bench.results.ratios.push({ part, path, against: subjects[at].name, throughput, cpu, loadIsLimit });
   }
-  const cpu = spread(rounds);
-  const value = `${cpu.median.toFixed(2)} (${cpu.min.toFixed(2)} to ${cpu.max.toFixed(2)})`;
-  bench.figure(suite, `CPU a request of ${pair[1].name} in that of ${pair[0].name}, both loaded at once`, value);
-  return cpu;
 }
 
-/**
- * Sets the reached value of an aim from two subjects of a contest; what was left out is missed. `beside`: their CPU time
- * when both were loaded at once, if that was measured.
- */
-export function reachRatio(
-  bench: Bench,
-  aim: AimId,
-  measured: Map<string, Measured>,
-  pair: [string, string],
-  beside?: Spread,
-): void {
-  const [a, b] = pair.map((name) => measured.get(name));
-  if (a === undefined || b === undefined) return;
-  const { median } = beside ?? ratios(b.cpuMicros, a.cpuMicros);
-  bench.reach(aim, ratios(a.perSecond, b.perSecond), median);
+const rates = (reports: Report[]) => reports.map(({ requests, seconds }) => requests / seconds);
+
+/** CPU time a request, round by round; undefined where the system does not tell it. */
+export function cpuMicros(reports: Report[]): number[] | undefined {
+  const all = reports.map(({ cpuSeconds = Number.NaN, requests }) => (cpuSeconds / requests) * 1e6);
+  return all.some(Number.isNaN) ? undefined : all;
 }
 
-/** The same of server CPU time a request: the first's part of the second's. */
-export function reachCpu(bench: Bench, aim: AimId, measured: Map<string, Measured>, pair: [string, string]): void {
-  const [a, b] = pair.map((name) => measured.get(name));
-  if (a !== undefined && b !== undefined) bench.reach(aim, ratios(a.cpuMicros, b.cpuMicros));
+function cpuSpread(reports: Report[]): Spread | undefined {
+  const all = cpuMicros(reports);
+  return all && spread(all);
 }
 
-function middle(latencies: Latency[]): Latency {
-  const of = (key: keyof Latency) => spread(latencies.map((latency) => latency[key])).median;
-  return { p50: of('p50'), p90: of('p90'), p99: of('p99'), p999: of('p999'), max: of('max') };
-}
-
-/** Latency at a fixed rate, from the time each request was due. */
-export async function atRate(bench: Bench, suite: string, subject: Subject, perSecond: number): Promise<void> {
-  const rate = `${perSecond.toLocaleString('en')} a second`;
-  bench.progress(`${suite}: ${subject.name} at ${rate}`);
-  const { server, calls, name } = subject;
-  const before = cpuSeconds(server.pid);
-  const order = { origin: server.origin, calls, connections: 32, perSecond, seconds: 2 * bench.seconds };
-  const { requests, latency, senderLateMs } = await sendPaced(bench, order);
-  const cpuMicros = spread([((cpuSeconds(server.pid) - before) / requests) * 1e6]);
-  bench.results.rows.push({ suite, subject: name, how: rate, cpuMicros, latency });
-  if (senderLateMs > LATE_MS) {
-    bench.note(`${suite}, ${name} at ${rate}: the sender itself was late, ${senderLateMs.toFixed(1)} ms at p99.`);
-  }
+async function latencyOf(bench: Bench, path: string, { name, server, file }: Subject): Promise<Row['latency']> {
+  bench.progress(`${path}: ${name} at ${number(PACED_PER_SECOND)} requests a second`);
+  const rate = { perSecond: PACED_PER_SECOND, seconds: PACED_SECONDS, connections: PACED_CONNECTIONS };
+  const { latency } = await bench.load({ origin: server.origin, pid: server.pid, file, ...rate });
+  const { p50, p99, max, late } = latency!;
+  return { perSecond: PACED_PER_SECOND, p50, p99, max, isAtMost: late > LATE_MS };
 }

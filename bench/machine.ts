@@ -1,9 +1,9 @@
-/** The machine that the figures were taken on, and how it is shared out between server and load. */
-import { accessSync, constants, readFileSync } from 'node:fs';
+/** The machine that the figures are taken on: its cores, its facts, and what its kernel knows about a process. */
+import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-/** Which cores the server and the load run on, where the system lets a process be pinned and has two. */
+/** The cores of the server and of the load, where a process can be pinned and there are two. */
 export interface Cores {
   server: number;
   load: number;
@@ -11,9 +11,12 @@ export interface Cores {
 
 export type Fact = [name: string, value: string];
 
+const TICKS_PER_SECOND = 100;
+const NANOSECONDS = 1e9;
+
 export function programOnPath(name: string): string | undefined {
-  const places = (process.env.PATH ?? '').split(path.delimiter).map((folder) => path.join(folder, name));
-  return places.find((file) => {
+  const files = (process.env.PATH ?? '').split(path.delimiter).map((folder) => path.join(folder, name));
+  return files.find((file) => {
     try {
       accessSync(file, constants.X_OK);
       return true;
@@ -25,7 +28,7 @@ export function programOnPath(name: string): string | undefined {
 
 export function findCores(): Cores | undefined {
   if (process.platform !== 'linux' || programOnPath('taskset') === undefined) return undefined;
-  const allowed = /^Cpus_allowed_list:\s+(\S+)/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '';
+  const allowed = /^Cpus_allowed_list:\s+(\S+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '';
   const cores = allowed.split(',').flatMap((part) => {
     const [first, last = first] = part.split('-').map(Number);
     return Array.from({ length: last - first + 1 }, (_, i) => first + i);
@@ -37,14 +40,40 @@ export function pinned(core: number | undefined, command: string[]): string[] {
   return core === undefined ? command : ['taskset', '-c', String(core), ...command];
 }
 
-/** Other programs move the figures: how busy the machine was before is told with them. */
+/** How busy the machine was before stands with the figures, because other programs move them. */
 export function describeMachine(cores: Cores | undefined): Fact[] {
   return [
     ['Processor', `${os.cpus()[0]?.model.trim() ?? 'unknown'}, ${os.availableParallelism()} cores`],
     ['Memory', `${Math.round(os.totalmem() / 1e9)} GB`],
     ['System', `${os.type()} ${os.release()} ${os.arch()}`],
     ['Node', process.version],
+    ['Date', new Date().toISOString().slice(0, 10)],
     ['Load average before', os.loadavg()[0].toFixed(2)],
     ['Cores', cores ? `server on ${cores.server}, load on ${cores.load}` : 'not pinned'],
   ];
+}
+
+/** CPU seconds that a process has used, by the nanosecond where the kernel tells; undefined where there is no /proc. */
+export function cpuSeconds(pid: number): number | undefined {
+  const stat = read(`/proc/${pid}/stat`);
+  if (stat === undefined) return undefined;
+  const threads = readdirSync(`/proc/${pid}/task`).map((id) => read(`/proc/${pid}/task/${id}/schedstat`));
+  const nanoseconds = threads.reduce((sum, text) => sum + Number(text?.split(' ')[0] ?? 0), 0);
+  if (nanoseconds > 0) return nanoseconds / NANOSECONDS;
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** Resident memory of a process in megabytes (10^6 bytes); undefined where there is no /proc. */
+export function residentMb(pid: number): number | undefined {
+  const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '');
+  return line ? (Number(line[1]) * 1024) / 1e6 : undefined;
+}
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
+  }
 }

@@ -1,69 +1,71 @@
-/**
- * The benchmarks: `npm run bench -- [SUITE …] [--json [FILE]] [--seconds N] [--rounds N] [--no-peers]`.
- * Every suite proves that the replies are right before it times them. A missed aim is marked, and is no failure.
- */
+/** `npm run bench`: reads what is wanted, measures it, prints it. Replies are proved right before they are timed. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Bench, type Results } from './bench.ts';
-import { wrk } from './load.ts';
+import { Bench } from './bench.ts';
+import { compareLimiters } from './limiter.ts';
+import { asPage } from './page.ts';
+import { measurePaths } from './paths.ts';
 import { installPeers } from './peers.ts';
-import { asPage } from './report.ts';
-import { lab } from './suites/lab.ts';
-import { limiter } from './suites/limiter.ts';
-import { create, getOne, limit, list } from './suites/requests.ts';
-import { scale } from './suites/scale.ts';
-import { start } from './suites/start.ts';
-import { store } from './suites/store.ts';
-import { asText } from './table.ts';
+import type { Part, Results } from './results.ts';
+import { measureScale } from './scale.ts';
+import { measureStore } from './store.ts';
+import { asMarkdown, asText } from './text.ts';
+import { checkWithWrk } from './wrk.ts';
 
-const SUITES = new Map<string, (bench: Bench) => Promise<void>>(
-  Object.entries({ list, limit, get: getOne, create, limiter, start, scale, store, lab }),
-);
+const PATHS: Part[] = ['list', 'get', 'limit', 'create'];
+const PARTS: Part[] = [...PATHS, 'limiter', 'scale', 'store', 'wrk'];
 const PAGE = fileURLToPath(new URL('report.html', import.meta.url));
-const SECONDS_MAX = 3_600;
-const ROUNDS_MAX = 100;
 
-const USAGE = `usage: npm run bench -- [${[...SUITES.keys()].join(' | ')}] [options]
+const USAGE = `usage: npm run bench -- [${PARTS.join(' | ')}] [options]
 
-Without a suite: all of them, in about seven minutes. wrk is needed (Debian: apt install wrk; macOS: brew install wrk).
+Without a part: ${PATHS.join(', ')}, in about a minute. A part by itself is measured with more connections, too.
 
-  --seconds N     how long each load lasts, in whole seconds (default 1)
-  --rounds N      how often each is measured, in turn (default 4)
-  --json [FILE]   the results as JSON, to a file or to standard output
-  --report FILE   the page (default bench/report.html)
-  --no-peers      without what would have to be installed to measure against`;
+  --peers         also Fastify, Express, json-server, SQLite, rate-limiter-flexible: installed into bench/ once
+  --scale         also a million animals: speed, start, memory, compaction; and the start of the binary
+  --store URL     also the list through two replicas on this PostgreSQL database, which must be empty
+  --wrk           also the load generator beside wrk
+  --rounds N      how often each server is loaded, in turn (default 6)
+  --seconds N     how long each time (default 0.4)
+  --details       everything that was measured, in place of the summary
+  --json          the results as JSON
+  --markdown      the tables of README.md and docs/performance.md
+  --report FILE   the page (default bench/report.html)`;
 
 class UsageError extends Error {}
 
-function readWish(words: string[]) {
-  // --json takes a file or nothing.
-  const filled = words.flatMap((word, i) => {
-    const alone = word === '--json' && (words[i + 1] === undefined || words[i + 1].startsWith('-'));
-    return alone && words[i + 1] !== '-' ? [word, '-'] : [word];
-  });
+type Wish = ReturnType<typeof readWish>;
+
+const isPart = (word: string): word is Part => PARTS.includes(word as Part);
+
+function readWish(args: string[]) {
+  const no = { type: 'boolean', default: false } as const;
   const options = {
-    seconds: { type: 'string', default: '1' },
-    rounds: { type: 'string', default: '4' },
-    json: { type: 'string' },
+    ...{ peers: no, scale: no, wrk: no, details: no, json: no, markdown: no },
+    store: { type: 'string' },
+    rounds: { type: 'string', default: '6' },
+    seconds: { type: 'string', default: '0.4' },
     report: { type: 'string', default: PAGE },
-    peers: { type: 'boolean', default: true },
   } as const;
-  const parse = () => parseArgs({ args: filled, options, allowPositionals: true, allowNegative: true });
-  const { values, positionals } = asUsage(parse);
-  const unknown = positionals.find((name) => !SUITES.has(name));
-  if (unknown !== undefined) throw new UsageError(`there is no suite ${unknown}`);
-  const within = (name: 'seconds' | 'rounds', max: number) => {
-    const value = Number(values[name]);
-    if (Number.isInteger(value) && value >= 1 && value <= max) return value;
-    throw new UsageError(`--${name} takes a whole number from 1 to ${max}`);
-  };
-  const suites = positionals.length > 0 ? positionals : [...SUITES.keys()];
-  return { ...values, suites, seconds: within('seconds', SECONDS_MAX), rounds: within('rounds', ROUNDS_MAX) };
+  const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }));
+  const unknown = positionals.find((word) => !isPart(word));
+  if (unknown !== undefined) throw new UsageError(`there is no part ${unknown}`);
+  const named = positionals.filter(isPart);
+  const parts = new Set(named.length > 0 ? named : PATHS);
+  if (values.peers && named.length === 0) parts.add('limiter');
+  if (values.scale) parts.add('scale');
+  if (values.store !== undefined) parts.add('store');
+  if (values.wrk) parts.add('wrk');
+  if (parts.has('store') && values.store === undefined) throw new UsageError('store needs --store postgres://…');
+  const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
+  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new UsageError('--rounds is 1 to 100');
+  if (!(seconds >= 0.1 && seconds <= 600)) throw new UsageError('--seconds is 0.1 to 600');
+  const peers = values.peers || named.includes('limiter');
+  return { ...values, parts: [...parts], rounds, seconds, peers, thorough: named.length > 0 };
 }
 
-function asUsage<T>(work: () => T): T {
+function parsed<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -76,16 +78,32 @@ function progress(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
 }
 
-async function measure(wish: ReturnType<typeof readWish>): Promise<Results> {
+function measurePart(bench: Bench, part: Part, { store = '' }: Wish): Promise<void> {
+  if (part === 'limiter') return compareLimiters(bench);
+  if (part === 'scale') return measureScale(bench);
+  if (part === 'store') return measureStore(bench, store);
+  if (part === 'wrk') return checkWithWrk(bench);
+  return measurePaths(bench, part);
+}
+
+async function measure(wish: Wish): Promise<Results> {
   const bench = new Bench({ ...wish, progress });
   const interrupted = (signal: NodeJS.Signals) => {
-    progress('');
     bench.end().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
   };
   process.once('SIGINT', interrupted).once('SIGTERM', interrupted);
   try {
-    await installPeers(bench);
-    for (const name of wish.suites) await attempt(bench, name);
+    if (wish.peers) await installPeers(bench);
+    for (const part of wish.parts) {
+      try {
+        await measurePart(bench, part, wish);
+      } catch (error) {
+        // The results of the other parts are still worth having.
+        bench.note(`${part} FAILED: ${(error as Error).message}`);
+        process.exitCode = 1;
+      }
+      await bench.stopServers();
+    }
   } finally {
     progress('');
     await bench.end();
@@ -93,30 +111,16 @@ async function measure(wish: ReturnType<typeof readWish>): Promise<Results> {
   return bench.results;
 }
 
-/** One that fails does not take the others' results with it. */
-async function attempt(bench: Bench, name: string): Promise<void> {
-  try {
-    await SUITES.get(name)!(bench);
-    bench.miss(name, 'left out');
-  } catch (error) {
-    bench.note(`${name} FAILED: ${(error as Error).message}`);
-    bench.miss(name, 'the suite failed');
-    process.exitCode = 1;
-  }
-  await bench.stopAll();
-}
-
-async function main(words: string[]): Promise<void> {
-  if (words.includes('--help') || words.includes('-h')) return console.log(USAGE);
-  const wish = readWish(words);
-  if (wrk === undefined) throw new UsageError('wrk is not installed');
+async function main(args: string[]): Promise<void> {
+  if (args.includes('--help') || args.includes('-h')) return console.log(USAGE);
+  const wish = readWish(args);
+  console.error(`measuring ${wish.parts.join(', ')}: each server in turn with what it is compared with`);
   const results = await measure(wish);
-  const asJson = `${JSON.stringify(results, null, 2)}\n`;
-  if (wish.json === '-') process.stdout.write(asJson);
-  else console.log(asText(results, process.stdout.isTTY));
-  if (wish.json !== undefined && wish.json !== '-') writeFileSync(wish.json, asJson);
-  writeFileSync(wish.report, await asPage(results));
-  console.error(`\nthe page: ${path.relative(process.cwd(), wish.report)}`);
+  if (wish.json) console.log(JSON.stringify(results, null, 2));
+  else console.log(wish.markdown ? asMarkdown(results) : asText(results, wish.details));
+  writeFileSync(wish.report, asPage(results));
+  const more = wish.json || wish.markdown || wish.details ? '' : '; --details prints everything that was measured';
+  console.error(`\nwith plots: ${path.relative(process.cwd(), wish.report)}${more}`);
 }
 
 main(process.argv.slice(2)).catch((error: Error) => {

@@ -1,19 +1,37 @@
 /** The service as it is measured: bundled once, filled by its own commands, run on a store of its own. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { bundle } from '../scripts/bundle.ts';
-import { writeLines } from './animals.ts';
 import type { Bench } from './bench.ts';
-import { run } from './run.ts';
-import { type Server, startServer } from './servers.ts';
-
-const COMMAND_MAX_MS = 120_000;
-const UNLIMITED = 1_000_000_000;
+import { run, type Server } from './processes.ts';
 
 /** The name under which it stands in every table and chart. */
 export const SERVICE = 'petstore';
+export const UNLIMITED = 1_000_000_000;
 
-export function program(bench: Bench): Promise<string> {
-  return bench.once('service', async () => {
+const COMMAND_MAX_MS = 180_000;
+const NAMES = ['Rex', 'Bella', 'Minka', 'Sir Hopsalot', 'Nemo', 'Ada', 'Old Tom'];
+/** Of so many animals one is sold: the rare status. */
+const RARE_EVERY = 40;
+
+export interface Animal {
+  id: number;
+  name: string;
+  categoryId: number;
+  status: 'available' | 'pending' | 'sold';
+}
+
+/** The same each time, for the service and its peers. */
+export function animal(id: number): Animal {
+  const status = id % RARE_EVERY === 0 ? 'sold' : id % 3 === 0 ? 'pending' : 'available';
+  return { id, name: `${NAMES[id % NAMES.length]} ${id}`, categoryId: (id % 9) + 1, status };
+}
+
+export function animals(count: number, first = 1): Animal[] {
+  return Array.from({ length: count }, (_, i) => animal(first + i));
+}
+
+export function bundled(bench: Bench): Promise<string> {
+  return bench.once('bundle', async () => {
     const outfile = bench.file('petstore.cjs');
     await bundle({ outfile, commit: 'benchmark' });
     return outfile;
@@ -21,38 +39,38 @@ export function program(bench: Bench): Promise<string> {
 }
 
 export class Store {
-  readonly #bench: Bench;
   readonly data: string;
+  readonly #bench: Bench;
   readonly #place: string[];
 
-  /** In a directory of its own, or in a database. */
-  constructor(bench: Bench, url?: string) {
+  /** In a directory, by default a new one, or in a database. */
+  constructor(bench: Bench, { data = bench.file('data'), url }: { data?: string; url?: string } = {}) {
     this.#bench = bench;
-    this.data = bench.file('data');
-    mkdirSync(this.data, { mode: 0o700 });
-    this.#place = url === undefined ? ['--data', this.data] : ['--store', url];
+    this.data = data;
+    mkdirSync(data, { recursive: true, mode: 0o700 });
+    this.#place = url === undefined ? ['--data', data] : ['--store', url];
   }
 
-  /** A command of the service, also while a server runs on this store. */
   async command(...args: string[]): Promise<string> {
-    const command = [process.execPath, await program(this.#bench), ...args, ...this.#place];
-    return run(command, { timeoutMs: COMMAND_MAX_MS });
+    return run([process.execPath, await bundled(this.#bench), ...args, ...this.#place], COMMAND_MAX_MS);
   }
 
-  async fill(count: number, rareEvery: number): Promise<void> {
-    await this.command('import', writeLines(this.#bench.file('animals.jsonl'), count, rareEvery));
+  async fill(count: number): Promise<void> {
+    const lines = animals(count).map(({ name, categoryId, status }) => JSON.stringify({ name, categoryId, status }));
+    const file = this.#bench.file('animals.jsonl');
+    writeFileSync(file, `${lines.join('\n')}\n`);
+    await this.command('import', file);
   }
 
-  /** A key that no limit stops, or one that all refuse after its first request. */
-  async key(perDay = UNLIMITED): Promise<string> {
-    const limits = ['--per-minute', String(perDay), '--per-day', String(perDay)];
+  /** `limit` is that of the minute and of the day. */
+  async key(limit = UNLIMITED): Promise<string> {
+    const limits = ['--per-minute', String(limit), '--per-day', String(limit)];
     return JSON.parse(await this.command('keys', 'create', '--plan', 'enterprise', ...limits, '--json')).key;
   }
 
-  /** With options of its own it has all cores. */
-  async serve(file?: string, options: string[] = []): Promise<Server> {
-    const serve = ['serve', '--port', '0', '--ban-after', '0', ...this.#place, ...options];
-    const command = [process.execPath, file ?? (await program(this.#bench)), ...serve];
-    return startServer(this.#bench, SERVICE, command, options.length === 0);
+  /** Bans are off: every 429 is the limiter's own. */
+  async serve(program?: string[]): Promise<Server> {
+    const command = program ?? [process.execPath, await bundled(this.#bench)];
+    return this.#bench.start(SERVICE, [...command, 'serve', '--port', '0', '--ban-after', '0', ...this.#place]);
   }
 }

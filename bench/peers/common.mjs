@@ -1,4 +1,4 @@
-/** What all peers share: saying where they listen, and ending when told to. */
+/** What all peers share: printing where they listen, and the end at SIGTERM. */
 export function announce(port) {
   console.log(`listening on http://127.0.0.1:${port}/v1`);
   process.on('SIGTERM', () => process.exit(0));

@@ -8,7 +8,7 @@ export const STATUSES = ['available', 'pending', 'sold'];
 export const REQUESTS_A_MINUTE = 1_000_000_000;
 export const fault = (status, code, message) => ({ code, message, status });
 
-/** Ids are 1, 2, 3, … without gaps, so the page after an id begins at that index. Told with the header `Link`, if any. */
+/** Ids are 1, 2, 3, … without gaps, so the page after an id begins at that index. Gives the header `Link`, too, if there is a next page. */
 export function page(limit, after, status) {
   const found = [];
   for (let i = after; i < animals.length && found.length < limit; i++) {

@@ -1,6 +1,6 @@
 /**
  * The create path on SQLite: write-ahead log, synchronous=FULL, a transaction a request: what a 201 promises is on the
- * disk. `node sqlite.mjs FILE`. better-sqlite3 where it is installed, else Node's own node:sqlite.
+ * disk. `node sqlite.mjs FILE LAST_ID`. better-sqlite3 where it is installed, else Node's own node:sqlite.
  *
  * Left out: everything in front of the database (key check, limits, int64 beyond 2^53, request ids), so this is faster
  * than the whole service on SQLite would be.
@@ -13,6 +13,8 @@ const db = await open(process.argv[2]);
 db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
   CREATE TABLE pets (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, categoryId INTEGER NOT NULL,
                      status TEXT NOT NULL) STRICT`);
+const lastId = Number(process.argv[3]);
+db.exec(`INSERT INTO pets VALUES (${lastId}, 'the last one', 1, 'sold')`);
 // One INSERT outside BEGIN … COMMIT is a transaction of its own.
 const insert = db.prepare('INSERT INTO pets (name, categoryId, status) VALUES (?, ?, ?)');
 

@@ -1,146 +1,184 @@
-/** What the benchmarks reckon and tell, and their load at a fixed rate, on time that passes only when somebody waits. */
+/** The load generator against real servers, its pace on time that is set, and what is made of the numbers. */
 import assert from 'node:assert/strict';
-import { existsSync } from 'node:fs';
-import { test } from 'node:test';
-import { AIMS, inUnit, standing } from '../../bench/aims.ts';
-import type { Results } from '../../bench/bench.ts';
-import { describeMachine } from '../../bench/machine.ts';
-import { cpuSeconds, Latencies, ratios, spread } from '../../bench/measure.ts';
-import { FOLDER } from '../../bench/peers.ts';
-import { asPage } from '../../bench/report.ts';
-import { sendAtPace } from '../../bench/sender.ts';
-import { asText } from '../../bench/table.ts';
-import { NO_PROC } from '../http/flood.ts';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, test } from 'node:test';
+import { isReached } from '../../bench/aims.ts';
+import { Bench } from '../../bench/bench.ts';
+import { Latencies, replyLength, sendAtPace } from '../../bench/generator.ts';
+import { cpuSeconds, describeMachine } from '../../bench/machine.ts';
+import { isNoisy, ratios, ratioText, spread } from '../../bench/numbers.ts';
+import { asPage } from '../../bench/page.ts';
+import type { Results } from '../../bench/results.ts';
+import { asMarkdown, asText, sentence } from '../../bench/text.ts';
 
-test('a summary tells each share within a thousandth, and the longest exactly', () => {
-  const latencies = new Latencies();
-  for (let ms = 1; ms <= 1000; ms++) latencies.record(ms);
-  const { p50, p90, p99, p999, max } = latencies.summary();
-  for (const share of [p50 / 500, p90 / 900, p99 / 990, p999 / 999, max / 1000]) {
-    assert.ok(share >= 0.999 && share <= 1.003, `${share}`);
+const bench = new Bench({ rounds: 1, seconds: 0.2, peers: false, thorough: false, progress: () => {} });
+after(() => bench.end());
+
+/** What the load generator reports of a server of this test. */
+async function load(listener: RequestListener, perSecond?: number) {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const body = '{"name":"Rex"}';
+  const file = bench.requestFile([
+    { method: 'GET', path: '/a', headers: { Authorization: 'Bearer x' }, status: 200 },
+    { method: 'POST', path: '/b', headers: {}, body, status: 201 },
+  ]);
+  try {
+    return await bench.load({ origin, pid: process.pid, file, connections: 4, seconds: 0.2, perSecond });
+  } finally {
+    server.closeAllConnections();
+    server.close();
   }
-  latencies.record(12_345.678);
-  assert.equal(latencies.summary().max, 12_345.678);
-});
-
-test('a spread leaves out what is not known; ratios are taken round by round, so that a slow round changes nothing', () => {
-  assert.deepEqual(spread([4, 1, 3, 2]), { median: 2.5, min: 1, max: 4 });
-  assert.deepEqual(spread([5, Number.NaN, 1, 3]), { median: 3, min: 1, max: 5 });
-  assert.ok(Number.isNaN(spread([]).median));
-  assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, min: 2, max: 2 });
-});
-
-test('the CPU time of a process is told in less than a hundredth of a second', { skip: NO_PROC }, () => {
-  const own = () => Object.values(process.cpuUsage()).reduce((sum, micros) => sum + micros) / 1e6;
-  const times = [1, 2, 3].map(() => {
-    const before = cpuSeconds(process.pid);
-    for (const until = own() + 0.03; own() < until; );
-    return cpuSeconds(process.pid) - before;
-  });
-  for (const used of times) assert.ok(used > 0.02 && used < 1, `${used} s`);
-  const isWhole = (used: number) => Math.round(used * 1e6) % 10_000 === 0; // one of them may be so by chance
-  assert.ok(!times.every(isWhole), `${times} s: whole ticks`);
-});
-
-/** When a pause ends that is to end at a time, and when the reply is there to what is sent at a time. */
-type Times = Record<'pauseEnd' | 'answerAt', (ms: number) => number>;
-
-async function paced(perSecond: number, requests: number, { pauseEnd, answerAt }: Times) {
-  const [latency, late] = [new Latencies(), new Latencies()];
-  const sentAt: number[] = [];
-  const replies: { at: number; answered: () => void }[] = [];
-  let now = 0;
-  const passUntil = async (then: number) => {
-    while (replies.length > 0 && replies[0].at <= then) {
-      const { at, answered } = replies.shift()!;
-      now = Math.max(now, at);
-      answered();
-    }
-    now = Math.max(now, then);
-  };
-  const pause = (until: number) => passUntil(pauseEnd(until));
-  const send = (_index: number, answered: () => void) => {
-    sentAt.push(now);
-    replies.push({ at: answerAt(now), answered });
-  };
-  await sendAtPace({ perSecond, requests, now: () => now, pause, send, latency, late });
-  await passUntil(60_000);
-  return { latency, late, sentAt };
 }
 
-test('a stalled server does not slow the sender down, and all that fell due meanwhile counts from then', async () => {
+test('the load generator sends its requests in turn and counts each reply once, also one that comes in pieces', async () => {
+  const seen = { GET: 0, POST: 0 };
+  const report = await load(async (request, response) => {
+    const body = (await request.toArray()).join('');
+    const isPost = request.method === 'POST';
+    seen[isPost ? 'POST' : 'GET']++;
+    assert.equal(isPost ? body : request.headers.authorization, isPost ? '{"name":"Rex"}' : 'Bearer x');
+    response.writeHead(isPost ? 201 : 200, { 'Content-Length': 200_000 });
+    response.write('a'.repeat(100_000), () => setImmediate(() => response.end('b'.repeat(100_000))));
+  });
+  assert.ok(report.requests > 0);
+  const all = seen.GET + seen.POST;
+  assert.ok(all >= report.requests && all <= report.requests + 4, `${report.requests} counted, ${all} sent`);
+  assert.ok(Math.abs(seen.GET - seen.POST) <= 4);
+  if (process.platform === 'linux') assert.ok(report.cpuSeconds! > 0);
+});
+
+test('at a fixed rate as many are sent as are due, each timed', async () => {
+  const report = await load(
+    (request, response) => response.writeHead(request.method === 'POST' ? 201 : 200).end(),
+    200,
+  );
+  assert.equal(report.requests, 40);
+  assert.ok(report.latency!.p50 > 0 && report.latency!.p99 >= report.latency!.p50);
+});
+
+test('a wrong status ends the load, at saturation and at a rate', async () => {
+  for (const perSecond of [undefined, 200]) {
+    await assert.rejects(
+      load((_request, response) => response.writeHead(200, { 'Content-Length': 0 }).end(), perSecond),
+      /replies were wrong/,
+    );
+  }
+});
+
+test('a reply is as long as its head announces', () => {
+  assert.equal(replyLength('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n'), undefined);
+  assert.equal(replyLength('HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhe'), 43);
+  assert.equal(replyLength('HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n'), 40);
+  assert.throws(() => replyLength('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'), /without Content-Length/);
+});
+
+/** `sendAtPace` on a clock that moves when it pauses; the server answers what it is sent at `answeredAt`. */
+async function paced(perSecond: number, requests: number, answeredAt: (now: number) => number, slip = 0) {
+  let now = 0;
+  const waiting: { at: number; answered: () => void }[] = [];
+  const passUntil = (until: number) => {
+    for (const reply of waiting.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at)) {
+      now = Math.max(now, reply.at);
+      waiting.splice(waiting.indexOf(reply), 1);
+      reply.answered();
+    }
+    now = Math.max(now, until);
+  };
+  const [latency, late] = [new Latencies(), new Latencies()];
+  const pause = async (until: number) => passUntil(until === 500 ? until + slip : until);
+  const send = (_index: number, answered: () => void) => waiting.push({ at: answeredAt(now), answered });
+  await sendAtPace({ perSecond, requests, now: () => now, pause, send, latency, late });
+  passUntil(60_000);
+  return { latency, late };
+}
+
+test('a server that stalls is charged for all that fell due meanwhile', async () => {
   let free = 0;
-  /** One after the other, 1 ms each, and nothing at all between 1,000 and 1,500 ms. */
   const stalled = (now: number) => {
     free = Math.max(free, now) + 1;
-    if (free > 1000 && free < 1500) free = 1500;
+    if (free > 1_000 && free < 1_500) free = 1_500;
     return free;
   };
-  const { sentAt, late, latency } = await paced(100, 300, { pauseEnd: (until) => until, answerAt: stalled });
-  assert.equal(sentAt.length, 300);
-  assert.deepEqual(sentAt.slice(99, 103), [990, 1000, 1010, 1020]);
-  assert.equal(late.longestMs, 0);
-  const { p50, p90, p99, max } = latency.summary();
-  // A sender that waits for its reply would have met the stall once in 300: p99 would be 1 ms.
-  assert.ok(p50 <= 1.1 && p90 > 150 && p99 > 450, JSON.stringify({ p50, p90, p99 }));
-  assert.ok(max >= 499 && max <= 501, `longest ${max}`);
+  const { latency, late } = await paced(100, 300, stalled);
+  assert.ok(late.percentile(100) <= 0.001);
+  // A sender that waits for each reply would have met the stall once in 300: its p99 would be 1 ms.
+  const [p50, p90, p99] = [50, 90, 99].map((percent) => latency.percentile(percent));
+  assert.ok(p50 <= 1.1 && p90 > 150 && p99 > 450, `${p50}, ${p90}, ${p99}`);
 });
 
-test('a sender that is held up itself says so, and charges the wait to the latency', async () => {
-  const pauseEnd = (until: number) => (until === 500 ? 700 : until);
-  const { late, latency } = await paced(10, 10, { pauseEnd, answerAt: (now) => now });
-  assert.deepEqual([late.longestMs, latency.longestMs], [200, 200]);
+test('a generator that is held up itself says so, and charges the wait to the latency', async () => {
+  const { latency, late } = await paced(10, 10, (now) => now, 200);
+  for (const one of [latency, late]) assert.ok(Math.abs(one.percentile(100) - 200) < 0.5);
 });
 
-const even = (value: number) => ({ median: value, min: value, max: value });
-
-test('an aim is reached, dreamt of or missed, whichever way is good; what is to be equal is so within its spread', () => {
-  const of = (id: string) => AIMS.find((aim) => aim.id === id)!;
-  const cases: [id: string, value: number, max: number, stands: string][] = [
-    ['list-bare', 1.25, 1.25, 'dreamt of'],
-    ['list-bare', 1.1, 1.1, 'reached'],
-    ['list-bare', 1.09, 1.3, 'MISSED'],
-    ['start', 3, 3.1, 'reached'],
-    ['start', 3.01, 3.1, 'MISSED'],
-    ['scale-start', 0.4, 0.4, 'dreamt of'],
-    ['scale-start', 1.01, 1.01, 'MISSED'],
-    ['lab', 0.99, 1.01, 'reached'],
-    ['lab', 0.95, 0.97, 'MISSED'],
-  ];
-  for (const [id, value, max, stands] of cases) {
-    assert.equal(standing(of(id), { aim: 'lab', value: { ...even(value), max } }), stands, `${id} ${value}`);
+test('quartiles and ratios by round; what they contradict is too noisy, whichever way it points', () => {
+  assert.deepEqual(spread([5, 1, 3, 2, 4]), { median: 3, low: 2, high: 4 });
+  assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, low: 2, high: 2 });
+  assert.ok(Number.isNaN(spread([]).median));
+  assert.equal(ratioText({ median: 2, low: 1.9, high: 2.1 }), '2.00');
+  for (const median of [0.5, 5]) {
+    assert.equal(ratioText({ median, low: 0.4, high: 6 }), 'too noisy (0.40 to 6.00)');
   }
-  assert.equal(standing(of('lab'), undefined), 'not measured');
-  assert.equal(inUnit(of('scale-start'), 0.4), '+0.40 s');
+  assert.ok(isNoisy(spread([])));
+  const aim = { path: '', against: '', aim: 2 };
+  assert.deepEqual([isReached(aim, spread([2])), isReached({ ...aim, atMost: true }, spread([2.1]))], [true, false]);
 });
 
-const machine = describeMachine(undefined);
-const nothing: Results = { machine, rows: [], ratios: [], figures: [], growth: [], reached: [], notes: [] };
-
-test('the table tells each aim of what ran, the missed one and the one that could not be measured plainly', () => {
-  const missing = 'Fastify is not installed';
-  const reached: Results['reached'] = [
-    { aim: 'list-bare', value: even(0.5) },
-    { aim: 'list-fastify', missing },
-  ];
-  const text = asText({ ...nothing, reached }, false);
-  assert.match(text, /bare node:http.+≥ 1\.10.+≥ 1\.25.+0\.50.+MISSED/);
-  assert.match(text, /not measured: Fastify is not installed/);
-  assert.doesNotMatch(text, /SQLite/);
+test('the CPU time of a process is that which the process itself reports', {
+  skip: process.platform !== 'linux' && 'no /proc',
+}, () => {
+  for (const until = performance.now() + 100; performance.now() < until; );
+  const { user, system } = process.cpuUsage();
+  const own = (user + system) / 1e6;
+  assert.ok(Math.abs(cpuSeconds(process.pid)! - own) < 0.1 + own / 10, `${cpuSeconds(process.pid)} of ${own}`);
 });
 
-test('the page stands alone, lets nothing through as markup, and has its plots', async (t) => {
-  const figures = { firstPerSecond: 100, rarePerSecond: 80, memoryMb: 70, startSeconds: 1 };
-  const growth = [1_000, 1_000_000].map((animals) => ({ animals, ...figures }));
-  const latency = { p50: 0.1, p90: 0.2, p99: 1, p999: 2, max: 3 };
+function results(ratio: number[]): Results {
+  const [path, part] = ['list, pages at random', 'list'] as const;
+  const latency = { perSecond: 1_000, p50: 0.2, p99: 1.234, max: 3, isAtMost: false };
+  const row = { part, path, connections: 32, perSecond: spread([12_000]), loadIsLimit: false };
   const rows = [
-    { suite: 'list', subject: 'petstore', how: 'saturated', perSecond: even(1000), latency },
-    { suite: 'list', subject: 'petstore', how: 'at a rate', latency },
+    { ...row, subject: 'petstore', cpuMicros: spread([50]), latency },
+    { ...row, subject: 'bare node:http' },
   ];
-  const page = await asPage({ ...nothing, rows, growth, notes: ['<script>alert(1)</script>'] });
-  assert.match(page, />1,000</);
+  const ratios = [{ part, path, against: 'bare node:http', throughput: spread(ratio), loadIsLimit: false }];
+  const value = spread([0.5]);
+  const figures = [
+    { part: 'scale' as const, path: 'start on 1,000,000 animals', against: 'cat of the file', value, unit: 's' },
+  ];
+  return {
+    machine: describeMachine(undefined),
+    rows,
+    ratios,
+    figures,
+    leftOut: {},
+    notes: ['<script>alert(1)</script>'],
+  };
+}
+
+test('the result stands in one sentence and one table; a system without CPU times leaves that column empty', () => {
+  assert.match(
+    sentence(results([0.5])),
+    /12,000 requests a second \(.+\), which is 0\.50 of .+ 99 of 100 within 1\.23 ms/,
+  );
+  assert.match(sentence(results([0.2, 0.5, 0.9])), /too noisy to compare/);
+  const text = asText(results([0.5]), false);
+  assert.match(text, /list, pages at random +12,000 +0\.20 +1\.23 +50\.0 +0\.50 +–/);
+  assert.match(asText(results([0.5]), true), /bare node:http +32 +12,000/);
+  assert.match(
+    asMarkdown(results([0.5])),
+    /\| list, pages at random \| bare node:http \| ≥ 0\.85 \| ≥ 1 \| 0\.50 \*\*missed\*\*/,
+  );
+  assert.match(asMarkdown(results([0.2, 0.5, 0.9])), /too noisy \(0\.35 to 0\.70\) \|/);
+  assert.match(asMarkdown(results([0.5])), /≤ 2\.5 \| ≤ 1 \| \+0\.50 s \|/);
+});
+
+test('the page stands alone, lets nothing through as markup, and gives each subject one bar', () => {
+  const page = asPage(results([0.5]));
   assert.doesNotMatch(page, /<script|<link|src=|url\(|NaN|undefined|Infinity/);
-  if (!existsSync(`${FOLDER}node_modules/@observablehq/plot`)) return t.skip('the packages of bench are not installed');
-  assert.equal(page.match(/<svg /g)?.length, 5);
-  assert.match(page, /var\(--s0\)/);
+  assert.equal(page.match(/class="own"/g)?.length, 3);
+  assert.equal(page.match(/class="bare"/g)?.length, 1);
 });
