@@ -1,29 +1,24 @@
-/** The typed client as the package has it: two bundles with their declarations. */
+/** The typed client as the package has it: one module with its declarations. */
 import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build as esbuild } from 'esbuild';
 import { packageVersion, ROOT } from './bundle.ts';
 
-/** It needs nothing but `fetch`, so one bundle serves Node, Deno, Bun and bundlers, and a second one `require`. */
+/** It needs nothing but `fetch`: one ES module serves Node (also by `require`), Deno, Bun and bundlers. */
 export async function buildClient(target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true });
-  for (const format of ['esm', 'cjs'] as const) {
-    const dir = path.join(target, format);
-    await esbuild({
-      entryPoints: [path.join(ROOT, 'src/client/client.ts')],
-      outfile: path.join(dir, 'client.js'),
-      bundle: true,
-      platform: 'neutral',
-      target: 'es2022',
-      format,
-      define: { PETSTORE_VERSION: JSON.stringify(packageVersion()) },
-      logLevel: 'warning',
-    });
-    declareClient(dir);
-    const type = format === 'esm' ? 'module' : 'commonjs';
-    writeFileSync(path.join(dir, 'package.json'), `${JSON.stringify({ type })}\n`);
-  }
+  await esbuild({
+    entryPoints: [path.join(ROOT, 'src/client/client.ts')],
+    outfile: path.join(target, 'client.js'),
+    bundle: true,
+    platform: 'neutral',
+    target: 'es2022',
+    format: 'esm',
+    define: { PETSTORE_VERSION: JSON.stringify(packageVersion()) },
+    logLevel: 'warning',
+  });
+  declareClient(target);
 }
 
 /** The declarations keep the tree of `src/`, since the client shares types with other rooms. */
@@ -44,8 +39,7 @@ function declareClient(dir: string): void {
     include: [],
   };
   writeFileSync(project, JSON.stringify(settings));
-  execFileSync(process.execPath, [path.join(ROOT, 'node_modules/typescript/bin/tsc'), '-p', project], {
-    stdio: 'inherit',
-  });
+  const tsc = path.join(ROOT, 'node_modules/typescript/bin/tsc');
+  execFileSync(process.execPath, [tsc, '-p', project], { stdio: 'inherit' });
   rmSync(project);
 }

@@ -6,11 +6,8 @@ import type { AddressInfo } from 'node:net';
 import test from 'node:test';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
-import type * as client from '../../src/client/client.ts';
-import type { Fetch } from '../../src/client/client.ts';
-import { serviceFor } from '../service.ts';
+import { serving, temporary } from '../program.ts';
 import { ARGS, CHROMIUM, skip } from '../web/browser.ts';
-import { KEY } from './front.ts';
 
 const USES = `async ([baseUrl, key]) => {
   const store = new petstore.PetstoreClient({ baseUrl, key });
@@ -27,14 +24,15 @@ const USES = `async ([baseUrl, key]) => {
   };
 }`;
 
-test('on a page that came without TLS all works, and all that a reply says is heard', { skip }, async (t) => {
+test('on a page that came without TLS all works, and all that a reply says can be read', { skip }, async (t) => {
   const site = createServer((_, res) =>
     res.setHeader('Content-Type', 'text/html').end('<!doctype html><title>A page</title>'),
   );
   await once(site.listen(0, '127.0.0.1'), 'listening');
   t.after(() => site.close());
   const origin = `http://shop.test:${(site.address() as AddressInfo).port}`;
-  const { url, key } = await serviceFor(t, { corsOrigin: origin });
+  const options = ['--data', await temporary(t), '--first-key', 'free', '--cors-origin', origin];
+  const { url, key } = await serving(t, options);
   const { outputFiles } = await build({
     ...{ entryPoints: ['src/client/client.ts'], absWorkingDir: new URL('../..', import.meta.url).pathname },
     ...{ bundle: true, write: false, format: 'iife', globalName: 'petstore', platform: 'browser' },
@@ -55,19 +53,4 @@ test('on a page that came without TLS all works, and all that a reply says is he
     late: 'precondition_failed',
     hasTag: true,
   });
-});
-
-test('where there is a document it says no User-Agent: other browsers would ask the service first whether it takes one', async (t) => {
-  const agents: (string | undefined)[] = [];
-  const fetch: Fetch = async (_, { headers }) => {
-    agents.push(headers['user-agent']);
-    return new Response('{"id":1}');
-  };
-  for (const name of ['without', 'with']) {
-    if (name === 'with') Object.assign(globalThis, { document: {} });
-    t.after(() => Reflect.deleteProperty(globalThis, 'document'));
-    const { PetstoreClient }: typeof client = await import(`../../src/client/client.ts?${name}`);
-    await new PetstoreClient({ baseUrl: 'http://x', key: KEY, fetch }).getPet(1);
-  }
-  assert.deepEqual(agents, ['petstore-client/source', undefined]);
 });

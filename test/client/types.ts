@@ -9,6 +9,9 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   const order: Order = await store.createOrder(pet.id, { headers: new Headers({ 'X-Shop': 'a' }) });
   const category: Category = await store.putCategory(pet.categoryId, 'Dogs');
   [order.id, category.id] satisfies Id[];
+  const renamed: Pet = await store.updatePet(pet.id, { name: 'Max' }, { ifMatch: '"a"' });
+  const done: Promise<void> = store.deletePet(renamed.id, { signal });
+  await done;
 
   // The etag of a reply as it is typed, with no look at whether there is one: for a page as for `ifMatch`.
   const listing = store.listPets();
@@ -19,7 +22,7 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   // @ts-expect-error it may be unchanged, and then there is no page
   (await listing.page(etag)).items;
 
-  // As README has it.
+  // As docs/client.md has it.
   const dispatcher: Dispatcher = new Agent();
   new PetstoreClient({ baseUrl: 'http://x', key, fetch: (url, init) => undiciFetch(url, { ...init, dispatcher }) });
   new PetstoreClient({ baseUrl: 'http://x', key, fetch });
@@ -32,6 +35,8 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   await store.createPet({ name: 'Rex', categoryId: 1, id: 3 });
   // @ts-expect-error no such status
   store.listPets({ status: 'lost' });
+  // @ts-expect-error the status changes with orders
+  await store.updatePet(pet.id, { status: 'sold' });
   // @ts-expect-error an order cannot be placed again
   await store.updateOrder(order.id, 'placed');
   // @ts-expect-error reading takes no key

@@ -1,0 +1,231 @@
+/** Many calls at once: which is sent when, after refusals, after failures, and as the limits of the key admit. */
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import type { Fetch } from '../../src/client/client.ts';
+import {
+  all,
+  created,
+  failure,
+  harness,
+  html,
+  inTurn,
+  json,
+  newPet,
+  REX,
+  refusal,
+  retryAfter,
+  until,
+} from './proxy.ts';
+
+const limits = (minute: number, day = 900) => ({
+  'RateLimit-Policy': '"minute";q=60;w=60, "day";q=1000;w=86400',
+  RateLimit: `"minute";r=${minute};t=60, "day";r=${day};t=9000`,
+});
+const names = (count: number) => Array.from({ length: count }, (_, n) => `${n}`);
+const nameIn = ({ body }: { body: string }): string => JSON.parse(body).name;
+
+/** Time that passes only when no request is in flight, however long a busy machine takes to deliver it. */
+function patient(): { fetch: Fetch; settled: () => Promise<void> } {
+  let [inFlight, moves] = [0, 0];
+  const counted: Fetch = async (url, init) => {
+    inFlight++;
+    moves++;
+    const reply = await fetch(url, init);
+    const body = await reply.text();
+    inFlight--;
+    return new Response(body, reply);
+  };
+  const settled = async () => {
+    // The client lets a timer pass after each reply, and may send something then.
+    for (let timers = 0, seen = moves; timers < 3; seen = moves) {
+      await new Promise((go) => setTimeout(go));
+      timers = inFlight === 0 && seen === moves ? timers + 1 : 0;
+    }
+  };
+  return { fetch: counted, settled };
+}
+
+test('no call is sent before the time that a refusal named; one that cannot wait so long fails at once', async (t) => {
+  for (const status of [429, 503]) {
+    const { client, time, waits, proxy } = await harness(t, () => refusal(status, 'busy', retryAfter(120)));
+    const first = await failure(client.createPet(newPet));
+    assert.deepEqual([first.code, first.status, first.retryAfter, first.tries], ['busy', status, 120, 1]);
+    time.now += 20_500;
+    const held = await failure(all(client.listPets()));
+    assert.deepEqual([held.code, held.status, held.retryAfter, held.tries], ['busy', status, 101, 0]);
+    const why = 'its wait of 101 s does not fit into what is left of budgetMs, since an earlier reply said';
+    assert.equal(held.message, `not sent: ${why}: because of busy`);
+    assert.deepEqual([waits, proxy.received.length], [[], 1]);
+    proxy.fault = () => created;
+    time.now += 11_000;
+    await client.createPet(newPet);
+    assert.deepEqual([waits, proxy.received.length], [[89_500], 2], 'what fits into the budget is waited for');
+  }
+});
+
+test('calls that wait are refused too, as soon as a reply names a time beyond their deadline', async (t) => {
+  const { client, proxy } = await harness(t, async () => {
+    await until(() => proxy.received.length === 4);
+    return refusal(429, 'key_banned', retryAfter(120));
+  });
+  const errors = await Promise.all(names(9).map((name) => failure(client.createPet({ name, categoryId: 1 }))));
+  assert.deepEqual(
+    errors.map(({ code, tries }) => `${code} ${tries}`),
+    names(9).map((_, n) => `key_banned ${n < 4 ? 1 : 0}`),
+  );
+});
+
+test('clients that were refused together return at different times within a second', async (t) => {
+  const returned: number[] = [];
+  for (const random of [0, 0.25, 0.5, 0.75]) {
+    const { client, time } = await harness(t, inTurn(refusal(429, 'busy', retryAfter(5)), created), { random });
+    const startedAt = time.now;
+    await client.createPet(newPet);
+    returned.push(time.now - startedAt);
+  }
+  assert.deepEqual(returned, [5_000, 5_250, 5_500, 5_750]);
+});
+
+test('a 429 without Retry-After holds all calls for the time of a backoff', async (t) => {
+  const { client, proxy, waits } = await harness(t, () => refusal(429, 'rate_limited'));
+  assert.equal((await failure(client.createPet(newPet))).tries, 6);
+  // The time that doubles, and as much again, up to a second, at random: here at its greatest.
+  assert.deepEqual(waits.splice(0), [400, 800, 1_600, 2_600, 4_200]);
+  proxy.fault = inTurn(refusal(429, 'rate_limited'), created);
+  await client.createPet(newPet);
+});
+
+test('an absurd Retry-After ends the call, and holds the client for a day, not for good', async (t) => {
+  for (const absurd of ['99999999999', '9'.repeat(400), 'Fri, 31 Dec 9999 23:59:59 GMT']) {
+    const { client, proxy, time } = await harness(t, () => refusal(429, 'rate_limited', retryAfter(absurd)));
+    const error = await failure(client.createPet(newPet));
+    assert.deepEqual([error.code, error.tries], ['rate_limited', 1]);
+    assert.ok(error.retryAfter! > 1e9 && Number.isSafeInteger(error.retryAfter), `${error.retryAfter}`);
+    proxy.fault = () => json([REX]);
+    time.now += 80_000_000;
+    assert.equal((await failure(client.createPet(newPet))).tries, 0, 'a ban of a day is believed');
+    time.now += 6_400_000;
+    assert.equal((await all(client.listPets())).length, 1);
+  }
+});
+
+test('no request is sent beyond what both windows of the limits admit, and none before their reset', async (t) => {
+  const left = { minute: 6, day: 45 };
+  let refused = 0;
+  const { client, waits } = await harness(t, async () => {
+    if (waits.length > 0 && left.minute === 0) left.minute = 60;
+    if (left.minute === 0 || left.day === 0) refused++;
+    left.minute--;
+    const headers = limits(left.minute, --left.day);
+    for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate); // what is too much arrives meanwhile
+    return json(REX, headers, 201);
+  });
+  const results = await Promise.allSettled(names(47).map((name) => client.createPet({ name, categoryId: 1 })));
+  const errors = results.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  assert.deepEqual([refused, waits, left], [0, [61_000], { minute: 21, day: 0 }]);
+  const facts = errors.map(({ code, status, tries, retryAfter }) => `${code} ${status} ${tries} ${retryAfter}`);
+  assert.deepEqual(
+    facts,
+    Array.from({ length: 2 }, () => 'rate_limited 429 0 9001'),
+  );
+  const { at, minute, day } = client.limits!;
+  assert.deepEqual(minute, { limit: 60, remaining: 21, resetsInSeconds: 60 });
+  assert.deepEqual(day, { limit: 1000, remaining: 0, resetsInSeconds: 9_000 });
+  assert.ok(Math.abs(at.getTime() - Date.now()) < 60_000);
+});
+
+test('of replies that overtake each other the one with less remaining counts, until a later request says more', async (t) => {
+  const { client, proxy } = await harness(t, async ({ path }) => {
+    if (path.endsWith('/1')) await until(() => client.limits?.minute.remaining === 3);
+    return json(REX, limits(path.endsWith('/1') ? 5 : path.endsWith('/2') ? 3 : 59));
+  });
+  await Promise.all([client.getPet(1), client.getPet(2)]);
+  assert.deepEqual([client.limits?.minute.remaining, proxy.received.length], [3, 2]);
+  await client.getPet(3);
+  assert.equal(client.limits?.minute.remaining, 59);
+});
+
+test('calls are sent in the order in which they were made, also those that a reset held', async (t) => {
+  let left = 1;
+  const received: string[] = [];
+  const { client, waits } = await harness(t, (request) => {
+    if (waits.length > 0 && left <= 0) left = 60;
+    received.push(nameIn(request));
+    return json(REX, limits(--left), 201);
+  });
+  await client.createPet({ name: '0', categoryId: 1 });
+  await Promise.all(
+    names(31)
+      .slice(1)
+      .map((name) => client.createPet({ name, categoryId: 1 })),
+  );
+  assert.deepEqual([received.slice(0, 2), waits], [['0', '1'], [61_000]]);
+  const distances = received.map((name, at) => Math.abs(Number(name) - at));
+  assert.ok(Math.max(...distances) < 16, 'none is later by more than what was in flight'); // sockets are no queue
+});
+
+test('4 calls go at first, one more with each success, 16 at most; one slow call does not hold up the others', async (t) => {
+  const inFlight = new Set<object>();
+  const seen: number[] = [];
+  let isSlow = true;
+  const { client } = await harness(t, async (request) => {
+    inFlight.add(request);
+    if (isSlow) {
+      isSlow = false;
+      await until(() => seen.length === 59);
+    } else {
+      // Until as many are here as may be, or no more come.
+      const expected = Math.min(16, 4 + seen.length, 60 - seen.length);
+      await until(() => inFlight.size >= expected);
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate); // what is too much arrives too
+      seen.push(inFlight.size - expected);
+    }
+    inFlight.delete(request);
+    return created;
+  });
+  await Promise.all(names(60).map((name) => client.createPet({ name, categoryId: 1 })));
+  assert.deepEqual(
+    seen.filter((excess) => excess > 0),
+    [],
+  );
+});
+
+const busy = (status: number) => refusal(status, 'busy', retryAfter(5));
+for (const fault of [html(502), busy(503), busy(429)]) {
+  test(`calls that failed together return one at a time at first: ${fault.status}`, async (t) => {
+    let inFlight = 0;
+    const most: number[] = [];
+    const order: string[] = [];
+    const answer = async (request: { body: string }) => {
+      const nth = proxy.received.length;
+      if (nth <= 40) return created; // by now 16 may be in flight
+      if (nth <= 56) {
+        await until(() => proxy.received.length === 56);
+        return fault;
+      }
+      order.push(nameIn(request));
+      inFlight++;
+      for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+      most.push(inFlight--);
+      return created;
+    };
+    const { client, proxy } = await harness(t, answer, patient());
+    await Promise.all(names(40).map((name) => client.createPet({ name, categoryId: 1 })));
+    await Promise.all(names(16).map((name) => client.createPet({ name, categoryId: 1 })));
+    // One, then two at a time, then three, …
+    assert.ok(most[0] === 1 && most.every((count, n) => count <= n + 1), `${most}`);
+    assert.deepEqual([order[0], order.length], ['0', 16]);
+  });
+}
+
+test('many calls through an outage of two seconds are all done soon after it', async (t) => {
+  const { client, time } = await harness(t, () => (time.now < 3_000 ? { status: 502 } : created), patient());
+  await Promise.all(names(30).map((name) => client.createPet({ name, categoryId: 1 })));
+  assert.ok(time.now < 6_000, `${time.now} ms`);
+});
+
+test('without headers about limits nothing is known of them, and calls go as usual', async (t) => {
+  const { client } = await harness(t, inTurn(json(REX, { 'X-RateLimit-Remaining': '0' }, 201), created));
+  await Promise.all([client.createPet(newPet), client.createPet(newPet)]);
+  assert.equal(client.limits, undefined);
+});
