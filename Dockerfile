@@ -24,8 +24,5 @@ ENV PATH=/bin PETSTORE_DATA=/data/petstore PETSTORE_HOST=0.0.0.0
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080
-# Ready, that is: it has read its store, and serves. It asks where PETSTORE_HOST and PETSTORE_PORT say. --start-period is
-# for a large store.
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --start-interval=1s CMD ["/bin/petstore", "ready"]
 ENTRYPOINT ["/bin/petstore"]
 CMD ["serve"]

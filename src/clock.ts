@@ -1,34 +1,21 @@
-/** Two clocks. A third, `Store.unix`, is for moments that are stored and later compared. */
+/** Two clocks. A third, `Store.now`, is for moments that are stored and later compared. */
 export interface Clock {
-  /** Milliseconds that never jump and never go back; the origin means nothing. Limits and time-outs use this clock. */
+  /** Milliseconds that never jump and never go back; the origin means nothing. */
   now(): number;
-  /**
-   * Milliseconds since 1970 by the machine's clock; may jump. For times that people and clients read, and for what
-   * must follow the calendar: the removal date of `getPet`, and the store's time at its start.
-   */
+  /** Milliseconds since 1970 by the machine's clock; may jump. For times that people and clients read. */
   wall(): number;
 }
 
 export const MINUTE_MS = 60_000;
 export const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/**
- * The store keeps moments from 1970 to 9999. Our clock stops in 9000, so that the end of a window, or of a replaced
- * key's grace, is a moment that can be kept too.
- */
-const [EARLIEST_MS, LATEST_MS] = [1, Date.UTC(9000, 0)];
+/** A machine's clock may be set to anything. Moments up to this one, and a day or a ban after it, are valid dates. */
+const LATEST_MS = Date.UTC(9000, 0);
 
-/** Where the machine's clock shows a moment before or after these two, the nearer of the two is taken. */
 export const systemClock: Clock = {
   now: () => performance.now(),
-  wall: () => Math.min(Math.max(Date.now(), EARLIEST_MS), LATEST_MS),
+  wall: () => Math.min(Math.max(Date.now(), 1), LATEST_MS),
 };
-
-/** What both times were at one moment: store time (`at`), and the machine's clock. */
-export interface TimesSeen {
-  at: number;
-  wall: number;
-}
 
 /** The shortest time between two notices of one kind: so nobody can fill the log by causing them. */
 const NOTICE_EVERY_MS = MINUTE_MS;

@@ -20,18 +20,18 @@ async function nginxConfig(dir: string, listen: { tls: number; plain: number }, 
   const [key, certificate] = ['privkey.pem', 'fullchain.pem'].map((name) => path.join(dir, name));
   const words = 'req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=api.example -keyout'.split(' ');
   assert.equal(spawnSync('openssl', [...words, key, '-out', certificate]).status, 0);
-  const site = readFileSync(new URL('../docs/nginx.conf', import.meta.url), 'utf8')
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  const paths = temporary.map((name) => `${name}_temp_path ${dir}/${name};`).join('\n');
+  const config = readFileSync(new URL('../docs/nginx.conf', import.meta.url), 'utf8')
     .replace('listen 443 ssl', `listen 127.0.0.1:${listen.tls} ssl`)
     .replace('listen 80', `listen 127.0.0.1:${listen.plain}`)
     .replace(/ *listen \[::\].*\n/g, '')
     .replace('127.0.0.1:8080', upstream)
     .replace('/etc/ssl/petstore/fullchain.pem', certificate)
-    .replace('/etc/ssl/petstore/privkey.pem', key);
-  const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  const paths = temp.map((name) => `${name}_temp_path ${dir}/${name};`).join('\n');
-  const main = `daemon off;\nmaster_process off;\npid ${dir}/pid;\nerror_log ${dir}/error.log;\nevents {}\n`;
+    .replace('/etc/ssl/petstore/privkey.pem', key)
+    .replace('http {', `http {\n${paths}`);
   const file = path.join(dir, 'nginx.conf');
-  await writeFile(file, `${main}http {\naccess_log off;\n${paths}\n${site}}\n`);
+  await writeFile(file, config);
   return file;
 }
 
@@ -43,7 +43,13 @@ export async function startNginx(t: TestContext, upstream: string) {
   chmodSync(cwd, 0o755);
   const listen = { tls: await freePort(), plain: await freePort() };
   const file = await nginxConfig(dir, listen, upstream);
-  const nginx = spawn('nginx', ['-p', dir, '-c', file, '-e', path.join(dir, 'error.log')], { stdio: 'ignore' });
+  const log = path.join(dir, 'error.log');
+  const words = ['-p', dir, '-c', file, '-e', log];
+  const own = `pid ${dir}/pid; error_log ${log};`;
+  const { status, stderr } = spawnSync('nginx', ['-t', ...words, '-g', own], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  const inFront = `daemon off; master_process off; ${own}`;
+  const nginx = spawn('nginx', [...words, '-g', inFront], { stdio: 'ignore' });
   const ended = once(nginx, 'exit');
   t.after(() => nginx.kill('SIGTERM') && ended);
   const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });

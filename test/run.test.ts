@@ -54,7 +54,7 @@ test('a failure names its test, also where what was thrown, or its cause, has no
 test('an older Node is told in one sentence: by `npm start`, by `npm test`, and by the bundled program', async () => {
   const old = 'data:text/javascript,Object.defineProperty(process, "versions", { value: { node: "18.20.8" } })';
   const { scripts } = JSON.parse(await readFile(path.join(ROOT, 'package.json'), 'utf8'));
-  const start = scripts.start.replace(/^exec node /, '').split(' ');
+  const start = scripts.start.replace(/^node /, '').split(' ');
   const [, bundle] = await command();
   for (const words of [start, ['test/run.mjs'], [bundle, 'version']]) {
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', old, ...words], {

@@ -1,93 +1,87 @@
-/** The service in this process, on a real socket and a real store, with a clock that the test sets. */
-import { mkdtempSync, rmSync } from 'node:fs';
+/** The service in this process, on a real socket, with a clock that the test sets. */
+import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { Callers } from '../src/access/callers.ts';
 import { digestOf, makeKey } from '../src/access/keys.ts';
-import { SlotLimiter } from '../src/access/limiter.ts';
-import { PLAN_LIMITS } from '../src/access/plans.ts';
-import { App, type AppSettings } from '../src/app.ts';
-import type { Engine } from '../src/engine.ts';
-import type { Answered, LabHook } from '../src/exchange.ts';
-import { withBody } from '../src/http/reply.ts';
-import type { Disk } from '../src/store/file/disk.ts';
-import { openStore } from '../src/store/file/open.ts';
-import type { MemoryStore } from '../src/store/memory.ts';
-import type { Environment, Plan } from '../src/store/model.ts';
+import { type Limiter, type Limits, newAccount, PLAN_LIMITS } from '../src/access/limiter.ts';
+import { MemoryLimiter } from '../src/access/usage.ts';
+import type { Lab, Summary } from '../src/service/exchange.ts';
+import { Service, type Settings } from '../src/service/service.ts';
+import { openFileStore } from '../src/store/file/store.ts';
+import type { ApiKey, Plan, Store } from '../src/store/model.ts';
 import { SetClock } from './clock.ts';
+import { type MemoryStoreOptions, memoryStore } from './store/memory-store.ts';
 
-export interface ServiceOptions extends Partial<AppSettings> {
-  banAfter?: number;
-  clock?: SetClock;
-  /** Where the store lies; by default in a folder of its own that goes with the service. */
-  dir?: string;
-  disk?: Disk;
-  /** How much of the heap what is kept may take. */
-  maxBytes?: number;
-  /** What it runs on, on a file; by default a store of its own with a limiter. */
-  engine?: Engine;
-  lab?: LabHook;
-  environment?: Environment;
-  onAnswered?: (answered: Answered) => void;
-  /** Is told the warnings of the log. */
-  warn?: (...line: unknown[]) => void;
-  /** Whether the engine can serve; it can, where nobody says. */
-  isReady?: () => boolean;
-  /** Nothing is opened yet: the service is "starting". */
-  starting?: boolean;
+export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptions, 'clock'> {
+  readonly banAfter?: number;
+  readonly clock?: SetClock;
+  /** A directory for a store on a file; by default the store is in memory alone. */
+  readonly dir?: string;
+  /** A store and a limiter of the test's own. */
+  readonly engine?: { readonly store: Store; readonly limiter: Limiter; close?(): Promise<void> };
+  readonly lab?: (store: Store, limiter: Limiter) => Lab;
+  readonly onReply?: (summary: Summary) => void;
+  readonly warn?: (...line: unknown[]) => void;
+  readonly isReady?: () => boolean;
+  /** Nothing is opened yet. */
+  readonly starting?: boolean;
 }
 
 export type TestService = Awaited<ReturnType<typeof startService>>;
 
 export async function startService(options: ServiceOptions = {}) {
-  const clock = options.clock ?? new SetClock();
-  const dir = options.dir ?? mkdtempSync(join(tmpdir(), 'petstore-'));
-  const { engine, lab, environment = 'production' } = options;
-  const store =
-    (engine?.store as MemoryStore) ??
-    (await openStore(dir, { clock, disk: options.disk, maxBytes: options.maxBytes })).store;
-  const { banAfter } = options;
-  const limiter = (engine?.limiter as SlotLimiter) ?? new SlotLimiter({ clock, unix: () => store.unix(), banAfter });
-  const callers = new Callers(store, environment);
+  const { clock = new SetClock(), environment = 'production', warn = () => {}, onReply, banAfter } = options;
   /** Errors: a test that causes none asserts so. */
   const logged: unknown[] = [];
-  const app = new App({
+  const log = { info: () => {}, warn, error: (...line: unknown[]) => void logged.push(line) };
+  const engine = options.engine ?? (await engineFor(options, clock, { log, banAfter }));
+  const { store, limiter } = engine;
+  const service = new Service({
     // After a pause on a busy machine the connections of a test are still there: client and server share this process.
-    settings: { categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
+    settings: { environment, categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
     clock,
-    pages: new Map([['/', () => withBody(200, 'text/html; charset=utf-8', '<!doctype html>')]]),
-    log: { info: () => {}, warn: options.warn ?? (() => {}), error: (...line) => logged.push(line) },
-    onAnswered: options.onAnswered,
+    log,
+    pages: new Map([['/', { type: 'text/html; charset=utf-8', body: '<!doctype html>' }]]),
+    onReply,
   });
-  const ready = () => options.isReady?.() ?? true;
-  const open = () => app.open({ store, callers, limiter, lab, ready });
+  const open = () => {
+    service.open({ store, limiter, ready: options.isReady ?? (() => true), lab: options.lab?.(store, limiter) });
+  };
   if (!options.starting) open();
-  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve));
-  const { port } = app.server.address() as AddressInfo;
+  service.server.listen(0, '127.0.0.1');
+  await once(service.server, 'listening');
+  const { port } = service.server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const makeOne = async (plan: Plan = 'enterprise', limits?: { perMinute: number; perDay: number }) => {
+  const addKey = async (plan: Plan = 'enterprise', limits?: Limits): Promise<{ text: string; key: ApiKey }> => {
     const text = makeKey(environment);
     const given = limits ?? (plan === 'enterprise' ? { perMinute: 1e6, perDay: 1e8 } : PLAN_LIMITS[plan]);
-    const { key } = await store.write((ahead) => {
-      const slot = ahead.counters.nextSlot;
-      const about = { id: `k${slot + 1}`, slot, name: 'test', createdAt: clock.wall(), plan, environment, ...given };
-      return { op: 'setKey', key: { ...about, secrets: [{ digest: digestOf(text) }] } };
+    const key = await store.write((tx) => {
+      const secrets = [{ digest: digestOf(text) }];
+      const added = tx.keys.add({ name: 'test', plan, ...given, environment, createdAt: clock.wall(), secrets });
+      tx.usage.put({ id: added.id, ...newAccount() });
+      return added;
     });
     return { text, key };
   };
-  const ask = (path: string, { key, ...init }: RequestInit & { key?: string } = {}) => {
+  const request = (path: string, { key, ...init }: RequestInit & { key?: string } = {}) => {
     const headers = new Headers(init.headers);
     if (key !== undefined) headers.set('authorization', `Bearer ${key}`);
     return fetch(url + path, { ...init, headers });
   };
   const close = async () => {
-    await app.drain(0);
-    await (engine ?? store).close();
-    if (options.dir === undefined) rmSync(dir, { recursive: true });
+    await service.drain(0);
+    await engine.close?.();
   };
-  return { app, store, limiter, clock, port, url, logged, makeKey: makeOne, fetch: ask, open, close };
+  return { service, store, limiter, clock, port, url, logged, makeKey: addKey, fetch: request, open, close };
+}
+
+type Given = Pick<ConstructorParameters<typeof MemoryLimiter>[1], 'log' | 'banAfter'>;
+
+async function engineFor({ dir, maxBytes, onBatch }: ServiceOptions, clock: SetClock, given: Given) {
+  if (dir !== undefined) return openFileStore(dir, { clock, maxBytes, ...given });
+  const store = memoryStore({ clock, maxBytes, onBatch });
+  const limiter = new MemoryLimiter(store, { clock, ...given });
+  return { store, limiter, close: () => limiter.close().then(() => store.close()) };
 }
 
 /** The same with a key, until the test ends. */

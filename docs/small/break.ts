@@ -1,10 +1,10 @@
 /**
- * Breaks the small edition: for each promise that it does not keep one function, which starts it on a directory of its
- * own, does what the world does to a service, and looks whether the promise held. README.md beside it is the list.
+ * Breaks the promises of the small edition, one function each: it starts the program on a directory of its own, does to
+ * it what happens to a service in the world, and says whether the promise was kept. README.md beside it is the list.
  *
- *   npx tsx docs/small/break.ts [NAME …] [--whole]
+ *   npx tsx docs/small/break.ts [NAME …] [--full]
  *
- * Without names it tries all of them; with `--whole` it does the same to the whole service, which keeps every one.
+ * Without names it tries all. With `--full` it does the same to the full service, which keeps every promise.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,11 +19,11 @@ import { parseArgs } from 'node:util';
 const { positionals: named, values: options } = parseArgs({
   allowPositionals: true,
   // `program` names a file of JavaScript to start in place of the source, which is quicker.
-  options: { whole: { type: 'boolean', default: false }, program: { type: 'string' } },
+  options: { full: { type: 'boolean', default: false }, program: { type: 'string' } },
 });
-const source = fileURLToPath(new URL(options.whole ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
+const source = fileURLToPath(new URL(options.full ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
 const command = [process.execPath, ...(options.program === undefined ? process.execArgv : [])];
-const words = [options.program ?? source, ...(options.whole ? ['serve', '--first-key', 'free'] : [])];
+const words = [options.program ?? source, ...(options.full ? ['serve', '--first-key', 'free'] : [])];
 
 interface Seen {
   isKept: boolean;
@@ -72,8 +72,8 @@ async function start(dir: string, { key, first, before = [] }: StartOptions = {}
     child.kill(signal);
     return ended;
   };
-  const ask = async (asked: string, text?: string, more: Record<string, string> = {}) => {
-    const [method, path] = asked.split(' ');
+  const request = async (line: string, text?: string, more: Record<string, string> = {}) => {
+    const [method, path] = line.split(' ');
     const headers = { authorization: bearer, ...(text && { 'content-type': 'application/json' }), ...more };
     const reply = await fetch(url.replace('/v1', '') + path, { method, body: text, headers });
     return { status: reply.status, headers: reply.headers, text: await reply.text() };
@@ -83,13 +83,19 @@ async function start(dir: string, { key, first, before = [] }: StartOptions = {}
   return {
     child,
     port,
-    ask,
+    request,
     raw,
     key: bearer.slice(7),
     stderr: () => stderr,
     kill: end('SIGKILL'),
     stop: end('SIGTERM'),
   };
+}
+
+/** The small edition has no such command, and exits. */
+async function compact(dir: string): Promise<void> {
+  const [file, ...args] = [...command, words[0], 'compact', '--data', dir];
+  await once(spawn(file, args), 'close');
 }
 
 const PET = '{"name":"Rex","categoryId":1}';
@@ -109,8 +115,8 @@ const startsAgain = (dir: string, key: string) =>
     (error: Error) => seen(false, error.message),
   );
 
-/** The silence after which `send` gives up. The whole service replies or closes before; the small one may not. */
-const MAX_QUIET_MS = options.whole ? 30_000 : 1_000;
+/** The silence after which `send` gives up. The full service replies or closes before that. */
+const MAX_QUIET_MS = options.full ? 30_000 : 1_000;
 
 /** Sends `bytes` and resolves with what came: `replies` replies, or fewer if the connection ends or falls silent. */
 function send(
@@ -137,37 +143,37 @@ const bodiesIn = (came: string) => came.match(/\r\n\r\n[[{].*[\]}](?=HTTP|$)/g)?
 /** Loaded first: SIGUSR2 sets the machine's clock, as the program sees it, five years ahead. */
 const CLOCK = `const now = Date.now; let ahead = 0;
   Date.now = () => now() + ahead; 
-  process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('LEAPT'); });`;
-/** Loaded first: tells each time that the program asks the disk to keep what was written. */
+  process.on('SIGUSR2', () => { ahead = 5 * 366 * 86_400_000; process.stderr.write('JUMPED'); });`;
+/** Loaded first: prints a word for each sync of a file. */
 const SYNCS = `import fs from 'node:fs'; import { syncBuiltinESMExports } from 'node:module';
   for (const name of ['fsync', 'fsyncSync', 'fdatasync', 'fdatasyncSync']) {
     const real = fs[name]; fs[name] = (...args) => { fs.writeSync(2, 'SYNCED '); return real(...args); };
   }
   syncBuiltinESMExports();`;
 
-async function whenTheClockLeaps(asked: string) {
-  const { ask, child, stderr } = await start(directory(), { first: CLOCK });
-  await ask('POST /v1/pets', PET);
+async function afterClockJump(line: string) {
+  const { request, child, stderr } = await start(directory(), { first: CLOCK });
+  await request('POST /v1/pets', PET);
   child.kill('SIGUSR2');
-  while (!stderr().includes('LEAPT')) await wait(5);
-  return ask(asked);
+  while (!stderr().includes('JUMPED')) await wait(5);
+  return request(line);
 }
 
 const BREAKS: Record<string, Break> = {
   async power() {
-    const { ask, stderr, kill } = await start(directory(), { first: SYNCS });
+    const { request, stderr, kill } = await start(directory(), { first: SYNCS });
     const syncs = () => stderr().match(/SYNCED/g)?.length ?? 0;
     await wait(100);
     const before = syncs();
-    await ask('POST /v1/pets', PET);
+    await request('POST /v1/pets', PET);
     await kill();
-    return seen(syncs() > before, `the disk was asked ${syncs() - before} times to keep what the 201 promised`);
+    return seen(syncs() > before, `the 201 came after ${syncs() - before} syncs`);
   },
 
   async 'torn-line'() {
     const dir = directory();
-    const { ask, kill, key } = await start(dir);
-    for (let n = 0; n < 2; n++) await ask('POST /v1/pets', PET);
+    const { request, kill, key } = await start(dir);
+    for (let n = 0; n < 2; n++) await request('POST /v1/pets', PET);
     await kill();
     const begun = readFileSync(dataFile(dir), 'utf8').split('\n').at(-2)!.slice(0, -5);
     appendFileSync(dataFile(dir), begun);
@@ -176,21 +182,21 @@ const BREAKS: Record<string, Break> = {
 
   async 'changed-byte'() {
     const dir = directory();
-    const { ask, kill, key } = await start(dir);
-    await ask('POST /v1/pets', PET);
+    const { request, kill, key } = await start(dir);
+    await request('POST /v1/pets', PET);
     await kill();
     writeFileSync(dataFile(dir), readFileSync(dataFile(dir), 'utf8').replace('Rex', 'Max'));
     const again = await start(dir, { key }).catch((error: Error) => error);
     if (again instanceof Error) return seen(true, again.message);
-    return seen(false, `Rex is now ${(await again.ask('GET /v1/pets')).text}`);
+    return seen(false, `Rex is now ${(await again.request('GET /v1/pets')).text}`);
   },
 
   async 'full-disk'() {
     const dir = directory();
-    const { ask, stop, key } = await start(dir, { before: ['sh', '-c', 'ulimit -f 64; exec "$@"', 'sh'] });
+    const { request, stop, key } = await start(dir, { before: ['sh', '-c', 'ulimit -f 64; exec "$@"', 'sh'] });
     const large = JSON.stringify({ name: '\u{1f63a}'.repeat(255), categoryId: 1 });
-    let reply = await ask('POST /v1/pets', large);
-    for (let n = 0; n < 55 && reply.status === 201; n++) reply = await ask('POST /v1/pets', large);
+    let reply = await request('POST /v1/pets', large);
+    for (let n = 0; n < 55 && reply.status === 201; n++) reply = await request('POST /v1/pets', large);
     await stop();
     const { isKept, saw } = await startsAgain(dir, key);
     return seen(isKept && reply.status === 507, `${reply.status}, then ${saw}`);
@@ -201,91 +207,88 @@ const BREAKS: Record<string, Break> = {
     const first = await start(dir);
     const second = await start(dir, { key: first.key }).catch((error: Error) => error);
     if (second instanceof Error) return seen(true, second.message);
-    const [one, other] = [await first.ask('POST /v1/pets', PET), await second.ask('POST /v1/pets', PET)];
-    return seen(false, `both give away the same id: ${one.text} ${other.text}`);
+    const [one, other] = [await first.request('POST /v1/pets', PET), await second.request('POST /v1/pets', PET)];
+    return seen(false, `both gave the same id: ${one.text} ${other.text}`);
   },
 
   async 'log-grows'() {
     const dir = directory();
-    const { ask, kill, key } = await start(dir);
-    await ask('POST /v1/pets', PET);
+    const { request, kill } = await start(dir);
+    await request('POST /v1/pets', PET);
     for (let id = 1; id <= 25; id++) {
-      await ask('POST /v1/store/orders', '{"petId":1}');
-      await ask(`PATCH /v1/store/orders/${id}`, '{"status":"cancelled"}');
+      await request('POST /v1/store/orders', '{"petId":1}');
+      await request(`PATCH /v1/store/orders/${id}`, '{"status":"cancelled"}');
     }
     await kill();
     const before = statSync(dataFile(dir)).size;
-    await start(dir, { key });
+    await compact(dir);
     const after = statSync(dataFile(dir)).size;
-    return seen(after < before, `${before} bytes tell what has happened, and ${after} are kept after a start`);
+    return seen(after < before, `the history has ${before} bytes, and after a compaction ${after}`);
   },
 
-  async 'asked-twice'() {
+  async 'repeated-post'() {
     const dir = directory();
     const under = { 'idempotency-key': 'a' };
     const first = await start(dir);
-    const { text: one } = await first.ask('POST /v1/pets', PET, under);
+    const { text: one } = await first.request('POST /v1/pets', PET, under);
     await first.kill();
     const second = await start(dir, { key: first.key });
-    const { text: other } = await second.ask('POST /v1/pets', PET, under);
-    return seen(one === other, `asked once, and again after a crash: ${one} ${other}`);
+    const { text: other } = await second.request('POST /v1/pets', PET, under);
+    return seen(one === other, `sent once, and again after a crash: ${one} ${other}`);
   },
 
   async 'restart-limits'() {
     const dir = directory();
     const first = await start(dir);
-    const before = dayLeft(await first.ask('GET /v1/pets'));
+    const before = dayLeft(await first.request('GET /v1/pets'));
     await first.stop();
     const second = await start(dir, { key: first.key });
-    const after = dayLeft(await second.ask('GET /v1/pets'));
+    const after = dayLeft(await second.request('GET /v1/pets'));
     return seen(after < before, `of the day ${before} remained, and ${after} do after a restart and one more request`);
   },
 
   async clock() {
-    const after = dayLeft(await whenTheClockLeaps('GET /v1/pets'));
+    const after = dayLeft(await afterClockJump('GET /v1/pets'));
     return seen(after === 998, `after two requests ${after} of 1000 remain, because the clock was set ahead between`);
   },
 
   async gone() {
-    const { status } = await whenTheClockLeaps('GET /v1/pets/1');
+    const { status } = await afterClockJump('GET /v1/pets/1');
     return seen(status === 410, `after its removal date the operation answers ${status}`);
   },
 
   async ban() {
-    const { ask } = await start(directory());
+    const { request } = await start(directory());
     const codes: string[] = [];
-    const twenty = () => Promise.all(Array.from({ length: 20 }, () => ask('GET /v1/pets')));
+    const twenty = () => Promise.all(Array.from({ length: 20 }, () => request('GET /v1/pets')));
     for (let n = 0; n < 19; n++)
       codes.push(...(await twenty()).map(({ text }) => /"code":"(\w+)"/.exec(text)?.[1] ?? 'ok'));
-    return seen(
-      codes.includes('key_banned'),
-      `after ${codes.length} requests at once the last was told: ${codes.at(-1)}`,
-    );
+    return seen(codes.includes('key_banned'), `after ${codes.length} requests the last reply was: ${codes.at(-1)}`);
   },
 
   async int64() {
-    const { ask } = await start(directory());
-    const { text } = await ask('POST /v1/pets', '{"name":"Rex","categoryId":9007199254740993}');
+    const { request } = await start(directory());
+    const { text } = await request('POST /v1/pets', '{"name":"Rex","categoryId":9007199254740993}');
     return seen(text.includes('9007199254740993'), `9007199254740993 was sent, and came back in ${text}`);
   },
 
-  async 'same-name'() {
-    const { ask } = await start(directory());
-    const { status, text } = await ask('POST /v1/pets', '{"name":"Rex","name":"Max","categoryId":1}');
+  async 'duplicate-member'() {
+    const { request } = await start(directory());
+    const { status, text } = await request('POST /v1/pets', '{"name":"Rex","name":"Max","categoryId":1}');
     return seen(status === 400, `a body with two names is answered ${status} ${text}`);
   },
 
   async message() {
-    const { ask } = await start(directory());
-    const { text } = await ask('POST /v1/pets', JSON.stringify({ name: 'x'.repeat(256), categoryId: 1 }));
+    const { request } = await start(directory());
+    const { text } = await request('POST /v1/pets', JSON.stringify({ name: 'x'.repeat(256), categoryId: 1 }));
     return seen(text.includes('256'), `256 characters are refused so: ${text}`);
   },
 
   async 'endless-body'() {
-    const { ask, port, raw } = await start(directory());
+    const { request, port, raw } = await start(directory());
     const head = raw('POST /v1/pets', 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n');
     const piece = `10000\r\n${'x'.repeat(65_536)}\r\n`;
-    const came = await send(port, head + piece.repeat(16), 1, () => ask('GET /v1/pets').then(() => {}));
+    const came = await send(port, head + piece.repeat(16), 1, () => request('GET /v1/pets').then(() => {}));
     return seen(came.includes(' 413 '), `after 1 MiB of a body that goes on: ${came.split('\r\n')[0] || 'nothing'}`);
   },
 
@@ -295,17 +298,17 @@ const BREAKS: Record<string, Break> = {
     return seen(came.includes(' 400 '), `a request for two hosts is answered ${came.split('\r\n')[0]}`);
   },
 
-  async nonsense() {
+  async 'not-http'() {
     const { port } = await start(directory());
     const came = await send(port, 'nonsense\r\n\r\n', 1);
-    return seen(came.includes('"bad_request"'), `what is no HTTP is answered ${JSON.stringify(came.slice(0, 60))}`);
+    return seen(came.includes('"bad_request"'), `bytes that are not HTTP get ${JSON.stringify(came.slice(0, 60))}`);
   },
 
   async overtaking() {
     const { port, raw } = await start(directory());
     const both = raw('POST /v1/pets', JSON_OF(PET.length)) + PET + raw('GET /v1/pets');
     const came = await send(port, both, 2);
-    return seen(/\[\{.*Rex/.test(came), `a list that is asked for behind a create: ${came.split('\r\n').at(-1)}`);
+    return seen(/\[\{.*Rex/.test(came), `a list sent behind a create: ${came.split('\r\n').at(-1)}`);
   },
 
   async flood() {
@@ -316,9 +319,9 @@ const BREAKS: Record<string, Break> = {
   },
 
   async 'last-request'() {
-    const { ask, child, port, raw } = await start(directory());
+    const { request, child, port, raw } = await start(directory());
     const came = await send(port, raw('POST /v1/pets', JSON_OF(PET.length)), 1, async (socket) => {
-      await ask('GET /v1/pets');
+      await request('GET /v1/pets');
       child.kill('SIGTERM');
       await wait(200);
       socket.write(PET);
@@ -330,31 +333,39 @@ const BREAKS: Record<string, Break> = {
   },
 
   async 'if-match'() {
-    const { ask } = await start(directory());
-    await ask('POST /v1/pets', PET);
-    await ask('POST /v1/store/orders', '{"petId":1}');
+    const { request } = await start(directory());
+    await request('POST /v1/pets', PET);
+    await request('POST /v1/store/orders', '{"petId":1}');
     const old = { 'if-match': '"other"' };
-    const { status } = await ask('PATCH /v1/store/orders/1', '{"status":"cancelled"}', old);
+    const { status } = await request('PATCH /v1/store/orders/1', '{"status":"cancelled"}', old);
     return seen(status === 412, `a change of what somebody else has changed is answered ${status}`);
   },
 
   async categories() {
-    const { status } = await (await start(directory())).ask('GET /v1/categories');
+    const { status } = await (await start(directory())).request('GET /v1/categories');
     return seen(status === 200, `the categories: ${status}`);
   },
 
+  async 'change-pet'() {
+    const { request } = await start(directory());
+    await request('POST /v1/pets', PET);
+    const { status } = await request('PATCH /v1/pets/1', '{"name":"Max"}');
+    const { status: removed } = await request('DELETE /v1/pets/1');
+    return seen(status === 200 && removed === 204, `a new name: ${status}; its removal: ${removed}`);
+  },
+
   async preflight() {
-    const { status } = await (await start(directory())).ask('OPTIONS /v1/pets', undefined, { authorization: '' });
-    return seen(status === 204, `what a browser asks first, without a key: ${status}`);
+    const { status } = await (await start(directory())).request('OPTIONS /v1/pets', undefined, { authorization: '' });
+    return seen(status === 204, `a browser's preflight, without a key: ${status}`);
   },
 
   async health() {
-    const { status } = await (await start(directory())).ask('GET /readyz');
-    return seen(status === 200, `whether it is ready: ${status}`);
+    const { status } = await (await start(directory())).request('GET /readyz');
+    return seen(status === 200, `GET /readyz: ${status}`);
   },
 };
 
-async function tell(name: string): Promise<void> {
+async function report(name: string): Promise<void> {
   const { isKept, saw } = await BREAKS[name]();
   console.log(`${name}: ${isKept ? 'kept' : 'broken'}: ${saw.trim()}`);
 }
@@ -363,7 +374,7 @@ const unknown = named.find((name) => !Object.hasOwn(BREAKS, name));
 try {
   if (unknown !== undefined) throw new Error(`there is no ${unknown}: there are ${Object.keys(BREAKS).join(', ')}`);
   const wanted = named.length > 0 ? named : Object.keys(BREAKS);
-  for (let at = 0; at < wanted.length; at += 4) await Promise.all(wanted.slice(at, at + 4).map(tell));
+  for (let at = 0; at < wanted.length; at += 4) await Promise.all(wanted.slice(at, at + 4).map(report));
 } finally {
   for (const child of processes) child.kill('SIGKILL');
   await Promise.all(processes.map((child) => child.exitCode ?? child.signalCode ?? once(child, 'close')));

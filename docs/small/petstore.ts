@@ -1,13 +1,12 @@
 /**
- * The small edition: the same service in one file, without the hard parts. Read it from here to its end, for half an
- * hour, and you know what the service does. README.md beside it lists the promises that this file does not keep:
- * one a row, with a command that shows it broken, and the file of `src/` that keeps it.
+ * The small edition: the same service in one file, without the hard parts, to be read in half an hour. README.md beside
+ * it lists the promises that this file breaks, with a command for each, and the file of `src/` that keeps it.
  *
  *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (on Node 20: npx tsx docs/small/petstore.ts)
  *
- * Three decisions carry all of it. Every change is one line of a log, written before memory is changed; at the start
- * memory is rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. And once the
- * body of a request is there, it is answered without waiting for anything: no other request comes in between.
+ * Three decisions carry it. Every change is one line of a log, written before memory is changed; at the start memory is
+ * rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. When the body of a
+ * request has arrived, its handler runs without waiting for anything, so no other request comes in between.
  */
 import { createHash, randomInt, randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -21,7 +20,7 @@ const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
 type Pet = { id: number; name: string; categoryId: number; status: (typeof PET_STATUSES)[number] };
 type Order = { id: number; petId: number; status: (typeof ORDER_STATUSES)[number]; placedAt: string };
-/** Only the digest of a key is kept, so that nobody who reads the log can use the key. */
+/** Only the digest of a key is stored, so that nobody who reads the log can use the key. */
 type Key = { digest: string; plan: keyof typeof PLANS };
 const keys = new Map<string, Key>();
 const pets = new Map<number, Pet>();
@@ -42,21 +41,14 @@ function write(change: Change): void {
   apply(change);
 }
 
-// Refusals. Each reason has a code, which a program can read, and each code one status. (`...` only saves lines.)
-const STATUS_OF = {
-  ...{ invalid_json: 400, invalid_body: 400, invalid_parameter: 400, missing_api_key: 401, invalid_api_key: 401 },
-  ...{ not_found: 404, method_not_allowed: 405, pet_unavailable: 409, order_closed: 409 },
-  ...{ body_too_large: 413, uri_too_long: 414, unsupported_media_type: 415, rate_limited: 429, internal_error: 500 },
-};
-type Code = keyof typeof STATUS_OF;
+// Refusals. Each has a status, a code that a program can read, and a message for people.
 type Headers = Record<string, string | number>;
 type Reply = { status: number; body: unknown; headers?: Headers };
 
 class Refusal extends Error {
   reply: Reply;
-  constructor(code: Code, message: string, headers: Headers = {}) {
+  constructor(status: number, code: string, message: string, headers: Headers = {}) {
     super(message);
-    const status = STATUS_OF[code];
     this.reply = { status, body: { code, message, status }, headers };
   }
 }
@@ -65,7 +57,7 @@ class Refusal extends Error {
 function replyTo(error: unknown): Reply {
   if (error instanceof Refusal) return error.reply;
   console.error(error);
-  return new Refusal('internal_error', 'something went wrong here').reply;
+  return new Refusal(500, 'internal_error', 'something went wrong here').reply;
 }
 
 // Keys. A key is `ps_live_`, 30 random letters and digits, and 6 for a checksum of all before them.
@@ -74,25 +66,27 @@ const hash = (text: string) => createHash('sha256').update(text).digest('base64u
 
 function makeKey(): string {
   const text = `ps_live_${Array.from({ length: 30 }, () => LETTERS[randomInt(62)]).join('')}`;
-  let [rest, checksum] = [crc32(text), ''];
-  for (; checksum.length < 6; rest = Math.floor(rest / 62)) checksum = LETTERS[rest % 62] + checksum;
+  let rest = crc32(text);
+  let checksum = '';
+  while (checksum.length < 6) {
+    checksum = LETTERS[rest % 62] + checksum;
+    rest = Math.floor(rest / 62);
+  }
   return text + checksum;
 }
 
-/** The key of a request; a request without a valid one gets a refusal. */
+/** The key in an `Authorization` header, or the refusal if it has no valid one. */
 function findKey(header = ''): Key | Refusal {
   const [, text] = /^bearer +(.+)$/is.exec(header) ?? [];
-  const no = (code: Code, why: string, more = '') =>
-    new Refusal(code, why, { 'WWW-Authenticate': `Bearer realm="petstore"${more}` });
-  if (text === undefined) return no('missing_api_key', 'No API key was sent. Send "Authorization: Bearer <key>".');
-  return (
-    keys.get(hash(text)) ?? no('invalid_api_key', 'This server does not know the API key.', ', error="invalid_token"')
-  );
+  const challenge = 'Bearer realm="petstore"';
+  const missing = 'No API key was sent. Send "Authorization: Bearer <key>".';
+  if (text === undefined) return new Refusal(401, 'missing_api_key', missing, { 'WWW-Authenticate': challenge });
+  const invalid = { 'WWW-Authenticate': `${challenge}, error="invalid_token"` };
+  return keys.get(hash(text)) ?? new Refusal(401, 'invalid_api_key', 'This server does not know the API key.', invalid);
 }
 
 // Limits. Each window is fixed: it begins with the first request, and all requests are allowed again when it ends.
 // With a bucket that is refilled bit by bit, "3 requests remain until 12:00" would be untrue a second later.
-
 type Window = { name: string; limit: number; seconds: number; used: number; endsAt: number };
 const unused = (name: string, limit: number, seconds: number) => ({ name, limit, seconds, used: 0, endsAt: 0 });
 const ofKey = (perMinute: number, perDay: number) => [unused('minute', perMinute, 60), unused('day', perDay, 86_400)];
@@ -104,7 +98,9 @@ const windows = new Map<string, Window[]>();
 function windowsOf(caller: string, fresh: Window[]): Window[] {
   const own = windows.get(caller) ?? fresh.map((window) => ({ ...window }));
   windows.set(caller, own);
-  for (const window of own) if (window.endsAt <= Date.now()) Object.assign(window, { used: 0, endsAt: Date.now() });
+  for (const window of own) {
+    if (window.endsAt <= Date.now()) Object.assign(window, { used: 0, endsAt: Date.now() });
+  }
   return own;
 }
 
@@ -113,12 +109,17 @@ const left = ({ limit, used }: Window) => limit - used;
 const tightest = (own: Window[]) => [...own].sort((a, b) => left(a) - left(b) || b.endsAt - a.endsAt)[0];
 const secondsTo = ({ endsAt }: Window) => Math.ceil((endsAt - Date.now()) / 1000);
 
-/** A request is taken from all windows of its caller or from none, so that a refusal costs nothing. */
+/** Takes a request from all windows of its caller or from none, so that a refusal costs nothing. */
 function take(own: Window[]): Refusal | undefined {
   const window = tightest(own);
-  const wait = { 'Retry-After': Math.max(1, secondsTo(window)) };
-  if (left(window) === 0) return new Refusal('rate_limited', `all ${window.limit} requests are used up`, wait);
-  for (const one of own) if (one.used++ === 0) one.endsAt = Date.now() + one.seconds * 1000; // the first sets the end
+  if (left(window) === 0) {
+    const wait = { 'Retry-After': Math.max(1, secondsTo(window)) };
+    return new Refusal(429, 'rate_limited', `all ${window.limit} requests are used up`, wait);
+  }
+  for (const one of own) {
+    if (one.used === 0) one.endsAt = Date.now() + one.seconds * 1000;
+    one.used++;
+  }
 }
 
 /** The headers of every reply: a client that knows how many requests remain need never be refused. */
@@ -133,15 +134,14 @@ function limitHeaders(own: Window[]): Headers {
   };
 }
 
-// Input. All of its faults are named at once: nobody should have to ask five times.
-/** `right`: what a value must be, in words. `fits`: true if a value is that. */
+// Input. All faults of a request are named at once. A rule says in words what is right, and whether a value is that.
 type Rule = { right: string; fits: (value: unknown) => boolean; isOptional?: boolean };
 const NAME: Rule = {
   right: 'a string of 1–255 characters',
   // Counts Unicode characters, not the UTF-16 units of a string. At least one must not be white space.
   fits: (value) => typeof value === 'string' && /\P{White_Space}/u.test(value) && Array.from(value).length <= 255,
 };
-const WHOLE: Rule = { right: 'a whole number', fits: (value) => Number.isInteger(value) };
+const INTEGER: Rule = { right: 'a whole number', fits: (value) => Number.isInteger(value) };
 const ANIMAL: Rule = { right: 'the id of an animal', fits: (value) => pets.has(value as number) };
 const oneOf = (values: readonly unknown[]): Rule => {
   return { right: `one of ${values.map((one) => `"${one}"`).join(', ')}`, fits: (value) => values.includes(value) };
@@ -150,7 +150,7 @@ const optional = (rule: Rule): Rule => ({ ...rule, isOptional: true });
 const form = (right: string, pattern: RegExp) => optional({ right, fits: (value) => pattern.test(value as string) });
 
 /** Checks each value against the rule for its name: the members of a body, or the parameters of a query. */
-function read<T>(code: Code, sent: [string, unknown][], rules: Record<string, Rule>): T {
+function read<T>(code: string, sent: [string, unknown][], rules: Record<string, Rule>): T {
   const names = sent.map(([name]) => name);
   const missing = Object.entries(rules).filter(([name, { isOptional }]) => !isOptional && !names.includes(name));
   const faults = missing.map(([name, { right }]) => `${name}: is missing (${right})`);
@@ -160,7 +160,7 @@ function read<T>(code: Code, sent: [string, unknown][], rules: Record<string, Ru
     else if (names.indexOf(name) < at) faults.push(`${name}: is given twice`);
     else if (!rule.fits(value)) faults.push(`${name}: must be ${rule.right}`);
   }
-  if (faults.length > 0) throw new Refusal(code, faults.join('; '));
+  if (faults.length > 0) throw new Refusal(400, code, faults.join('; '));
   return Object.fromEntries(sent) as T;
 }
 
@@ -169,39 +169,38 @@ async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
   const bytes = Buffer.concat(await req.toArray());
   const isJson = bytes.length === 0 || /^application\/json *(; *(charset=("?)utf-8\3 *)?)*$/i.test(type);
   if (encoding !== undefined || !isJson) {
-    throw new Refusal('unsupported_media_type', 'the body must be plain JSON', { Accept: 'application/json' });
+    throw new Refusal(415, 'unsupported_media_type', 'the body must be plain JSON', { Accept: 'application/json' });
   }
-  if (bytes.length > 65_536) throw new Refusal('body_too_large', 'the body may have at most 65536 bytes');
+  if (bytes.length > 65_536) throw new Refusal(413, 'body_too_large', 'the body may have at most 65536 bytes');
   let body: unknown;
   try {
     body = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch (error) {
-    throw new Refusal('invalid_json', `the body is not JSON: ${(error as Error).message}`);
+    throw new Refusal(400, 'invalid_json', `the body is not JSON: ${(error as Error).message}`);
   }
   if (body instanceof Object && !Array.isArray(body)) return Object.entries(body);
-  throw new Refusal('invalid_body', 'the body must be a JSON object');
+  throw new Refusal(400, 'invalid_body', 'the body must be a JSON object');
 }
 
 // The endpoints.
 type Call = { param: string; query: [string, string][]; body: [string, unknown][] };
-type Item = Pet | Order;
 /** A page of items by ascending id, after the id `after`. Ids only grow: new items never get onto earlier pages. */
-function page({ query }: Call, path: string, all: Map<number, Item>, statuses: readonly string[]): Reply {
-  const asked = read<Record<string, string>>('invalid_parameter', query, {
+function page({ query }: Call, path: string, all: Map<number, Pet | Order>, statuses: readonly string[]): Reply {
+  const rules = {
     limit: form('a whole number from 1 to 100', /^([1-9]\d?|100)$/),
     status: form(`one of ${statuses.join(', ')}`, new RegExp(`^(${statuses.join('|')})$`)),
     after: form('an id, a 64-bit integer', /^(0|-?[1-9]\d{0,18})$/),
-  });
-  const { limit = 20, status: wanted, after = 0 } = asked;
+  };
+  const { limit = 20, status: wanted, after = 0 } = read<Record<string, string>>('invalid_parameter', query, rules);
   const found = [...all.values()].filter(({ id, status }) => id > Number(after) && status === (wanted ?? status));
   const body = found.slice(0, Number(limit));
   const next = `${path}?limit=${limit}${wanted ? `&status=${wanted}` : ''}&after=${body.at(-1)?.id}`;
   return { status: 200, body, headers: found.length > body.length ? { Link: `<${next}>; rel="next"` } : {} };
 }
 
-function find<T extends Item>(all: Map<number, T>, { param }: Call, what: string): T {
+function find<T extends Pet | Order>(all: Map<number, T>, { param }: Call, what: string): T {
   const item = /^[1-9]\d*$/.test(param) ? all.get(Number(param)) : undefined;
-  if (item === undefined) throw new Refusal('not_found', `there is no such ${what}`);
+  if (item === undefined) throw new Refusal(404, 'not_found', `there is no such ${what}`);
   return item;
 }
 
@@ -211,26 +210,26 @@ const getPet = (call: Call): Reply => ({ status: 200, body: find(pets, call, 'an
 const getOrder = (call: Call): Reply => ({ status: 200, body: find(orders, call, 'order') });
 
 function createPet({ body }: Call): Reply {
-  const rules = { name: NAME, categoryId: WHOLE, status: optional(oneOf(PET_STATUSES)) };
+  const rules = { name: NAME, categoryId: INTEGER, status: optional(oneOf(PET_STATUSES)) };
   const { name, categoryId, status = 'available' } = read<Partial<Pet> & Pet>('invalid_body', body, rules);
   const pet: Pet = { id: pets.size + 1, name, categoryId, status };
   write({ pet });
   return { status: 201, body: pet, headers: { Location: `/v1/pets/${pet.id}` } };
 }
 
-function placeOrder({ body }: Call): Reply {
+function createOrder({ body }: Call): Reply {
   const { petId } = read<Order>('invalid_body', body, { petId: ANIMAL });
   const pet = pets.get(petId)!;
-  if (pet.status !== 'available') throw new Refusal('pet_unavailable', `animal ${petId} is ${pet.status}`);
+  if (pet.status !== 'available') throw new Refusal(409, 'pet_unavailable', `animal ${petId} is ${pet.status}`);
   const order: Order = { id: orders.size + 1, petId, status: 'placed', placedAt: new Date().toISOString() };
   write({ order, pet: { ...pet, status: 'pending' } });
   return { status: 201, body: order, headers: { Location: `/v1/store/orders/${order.id}` } };
 }
 
-function closeOrder(call: Call): Reply {
+function updateOrder(call: Call): Reply {
   const { status } = read<Order>('invalid_body', call.body, { status: oneOf(['delivered', 'cancelled']) });
   const old = find(orders, call, 'order');
-  if (old.status !== 'placed') throw new Refusal('order_closed', `order ${old.id} is already ${old.status}`);
+  if (old.status !== 'placed') throw new Refusal(409, 'order_closed', `order ${old.id} is already ${old.status}`);
   const order = { ...old, status };
   write({ order, pet: { ...pets.get(old.petId)!, status: status === 'delivered' ? 'sold' : 'available' } });
   return { status: 200, body: order };
@@ -238,34 +237,35 @@ function closeOrder(call: Call): Reply {
 
 const SUCCESSOR = '</v1/pets>; rel="successor-version"';
 const DEPRECATED = { Deprecation: '@1764892800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', Link: SUCCESSOR };
-type Place = { at: RegExp; takes: Record<string, (call: Call) => Reply>; headers?: Headers };
-const PLACES: Place[] = [
-  { at: /^\/v1\/pets$/, takes: { GET: listPets, POST: createPet } },
-  { at: /^\/v1\/pets\/([^/]+)$/, takes: { GET: getPet }, headers: DEPRECATED },
-  { at: /^\/v1\/store\/orders$/, takes: { GET: listOrders, POST: placeOrder } },
-  { at: /^\/v1\/store\/orders\/([^/]+)$/, takes: { GET: getOrder, PATCH: closeOrder } },
+type Route = { path: RegExp; handlers: Record<string, (call: Call) => Reply>; headers?: Headers };
+const ROUTES: Route[] = [
+  { path: /^\/v1\/pets$/, handlers: { GET: listPets, POST: createPet } },
+  { path: /^\/v1\/pets\/([^/]+)$/, handlers: { GET: getPet }, headers: DEPRECATED },
+  { path: /^\/v1\/store\/orders$/, handlers: { GET: listOrders, POST: createOrder } },
+  { path: /^\/v1\/store\/orders\/([^/]+)$/, handlers: { GET: getOrder, PATCH: updateOrder } },
 ];
 
-// The way of one request. The key is checked before the path, so that nobody without one learns which paths exist.
+// One request. The key is checked before the path, so that nobody without one learns which paths exist.
 async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => void): Promise<Reply> {
   const [path, query = ''] = req.url!.split(/\?(.*)/s);
-  const place = PLACES.find(({ at }) => at.test(path));
+  const route = ROUTES.find((one) => one.path.test(path));
   const address = windowsOf(req.socket.remoteAddress ?? '', OF_ADDRESS);
   const isRead = req.method === 'GET' || req.method === 'HEAD';
-  addHeaders({ ...limitHeaders(address), ...(isRead ? place?.headers : {}) });
+  addHeaders({ ...limitHeaders(address), ...(isRead ? route?.headers : {}) });
   if (/^\/v1(\/|$)/.test(path)) {
     const key = findKey(req.headers.authorization);
     const own = key instanceof Refusal ? address : windowsOf(key.digest, PLANS[key.plan]);
-    const keyOrRefusal = take(own) ?? key;
+    const limited = take(own);
     addHeaders(limitHeaders(own));
-    if (keyOrRefusal instanceof Refusal) throw keyOrRefusal;
+    if (limited !== undefined) throw limited;
+    if (key instanceof Refusal) throw key;
   }
-  if (req.url!.length > 2_048) throw new Refusal('uri_too_long', 'the target may have at most 2048 characters');
-  if (place === undefined) throw new Refusal('not_found', 'there is nothing at this path');
-  const handler = place.takes[isRead ? 'GET' : req.method!];
-  const allow = Object.keys(place.takes).join(', ').replace('GET', 'GET, HEAD');
-  if (handler === undefined) throw new Refusal('method_not_allowed', `this path takes: ${allow}`, { Allow: allow });
-  const call: Call = { param: place.at.exec(path)![1], query: [...new URLSearchParams(query)], body: [] };
+  if (req.url!.length > 2_048) throw new Refusal(414, 'uri_too_long', 'the target may have at most 2048 characters');
+  if (route === undefined) throw new Refusal(404, 'not_found', 'there is nothing at this path');
+  const handler = route.handlers[isRead ? 'GET' : req.method!];
+  const Allow = Object.keys(route.handlers).join(', ').replace('GET', 'GET, HEAD');
+  if (handler === undefined) throw new Refusal(405, 'method_not_allowed', `this path takes: ${Allow}`, { Allow });
+  const call: Call = { param: route.path.exec(path)![1], query: [...new URLSearchParams(query)], body: [] };
   if (handler !== listPets && handler !== listOrders) read('invalid_parameter', call.query, {});
   if (!isRead) call.body = await readBody(req);
   const reply = handler(call);
@@ -288,7 +288,7 @@ const { port = '8080', data = 'petstore-small' } = values;
 const log = join(data, 'petstore.log');
 mkdirSync(data, { recursive: true });
 const written = existsSync(log) ? readFileSync(log, 'utf8') : '';
-for (const line of written.split('\n')) if (line !== '') apply(JSON.parse(line));
+for (const line of written.split('\n').filter((text) => text !== '')) apply(JSON.parse(line));
 
 server.listen(Number(port), '127.0.0.1', () => {
   const url = `http://127.0.0.1:${(server.address() as { port: number }).port}/v1`;

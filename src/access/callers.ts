@@ -1,23 +1,20 @@
-/** Authentication: from the `Authorization` header to the record of the key, or to the reason why it is refused. */
+/** Authentication: from the `Authorization` header to the key, or to the reason why it is refused. */
+import { ApiError } from '../http/errors.ts';
 import type { ApiKey, Environment, Store } from '../store/model.ts';
 import { environmentOf, KEY_PREFIX } from './key-form.ts';
 import { digestOf } from './keys.ts';
 
-export interface KeyRefusal {
-  readonly code: 'missing_api_key' | 'invalid_api_key';
-  readonly message: string;
-}
-
-export const MAX_KNOWN_HEADERS = 10_000;
-/** The number of requests between two searches for cached headers whose key was revoked or replaced. */
-const SWEEP_EVERY_REQUESTS = 2 ** 16;
+const MAX_KNOWN_HEADERS = 10_000;
 /** A header with a key has 51 characters. With more blanks it may be longer: it then works, but is not cached. */
 const MAX_KNOWN_HEADER_CHARS = 64;
 
 const BEARER = /^bearer(?: +([^ ].*)?)?$/is;
+const CHALLENGE = 'Bearer realm="petstore"';
 
-const missing = (message: string): KeyRefusal => ({ code: 'missing_api_key', message });
-const invalid = (message: string): KeyRefusal => ({ code: 'invalid_api_key', message });
+const missing = (message: string) => new ApiError('missing_api_key', message, ['WWW-Authenticate', CHALLENGE]);
+const invalid = (message: string) =>
+  new ApiError('invalid_api_key', message, ['WWW-Authenticate', `${CHALLENGE}, error="invalid_token"`]);
+
 const WANTED = 'Send "Authorization: Bearer <key>".';
 const MISSING = missing(`No API key was sent. ${WANTED}`);
 const OTHER_SCHEME = missing(`The Authorization header is not of the Bearer scheme. ${WANTED}`);
@@ -26,66 +23,64 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** The only refusal that may be out of date: where other processes make keys too, one of them may just have made it. */
+/** The only refusal that may be out of date: where other processes make keys too, one may just have made this one. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
 
-type Keys = Pick<Store, 'unix'> & { read: { keys: Pick<Store['read']['keys'], 'byDigest'> } };
+type Keys = Pick<Store, 'now'> & { readonly read: { readonly keys: Pick<Store['read']['keys'], 'find' | 'version'> } };
+
+interface Known {
+  readonly key: ApiKey;
+  /** When the secret ends, if it was rotated out. */
+  readonly endsAt: number;
+}
 
 export class Callers {
   readonly #store: Keys;
   readonly #environment: Environment;
-  /** Digests by header, which saves a SHA-256 a request. Only of valid keys, so that strangers cannot fill the map. */
-  readonly #digests = new Map<string, string>();
-  #asked = 0;
+  /** Valid keys by header, which saves a SHA-256 a request. Emptied when any key changes. */
+  readonly #known = new Map<string, Known>();
+  #version = -1;
 
   constructor(store: Keys, environment: Environment) {
     this.#store = store;
     this.#environment = environment;
   }
 
-  identify(authorization = ''): ApiKey | KeyRefusal {
-    const known = this.#digests.get(authorization);
-    const digest = known ?? this.#digestIn(authorization);
-    if (typeof digest !== 'string') return digest;
-    if (++this.#asked % SWEEP_EVERY_REQUESTS === 0) this.#sweep();
-    const key = this.#store.read.keys.byDigest.get(digest);
-    const isGood = key !== undefined && this.#isInForce(digest, key);
-    if (!isGood && known !== undefined) this.#digests.delete(authorization);
-    if (key === undefined) return UNKNOWN;
-    if (isGood && known === undefined) this.#keep(authorization, digest);
-    return isGood ? key : ENDED;
-  }
-
-  /** Like `identify`. `key`: the caller's record as it will be when all accepted writes are durable. */
-  identifyAhead(authorization = '', key: ApiKey | undefined): ApiKey | KeyRefusal {
-    const digest = this.#digests.get(authorization) ?? this.#digestIn(authorization);
-    if (typeof digest !== 'string') return digest;
-    return key !== undefined && this.#isInForce(digest, key) ? key : ENDED;
-  }
-
-  #isInForce(digest: string, { revokedAt, secrets }: ApiKey): boolean {
-    if (revokedAt !== undefined) return false;
-    const secret = secrets.find((one) => one.digest === digest);
-    return secret !== undefined && (secret.endsAt === undefined || secret.endsAt > this.#store.unix());
-  }
-
-  /** Forgets headers whose key was revoked or replaced: none must stay in memory, even if nobody sends it again. */
-  #sweep(): void {
-    for (const [authorization, digest] of this.#digests) {
-      const key = this.#store.read.keys.byDigest.get(digest);
-      if (key === undefined || !this.#isInForce(digest, key)) this.#digests.delete(authorization);
+  identify(authorization = ''): ApiKey | ApiError {
+    const { keys } = this.#store.read;
+    if (keys.version !== this.#version) {
+      this.#known.clear();
+      this.#version = keys.version;
     }
+    const known = this.#known.get(authorization);
+    if (known !== undefined && this.#isRunning(known)) return known.key;
+    const digest = this.#digestIn(authorization);
+    if (typeof digest !== 'string') return digest;
+    const key = keys.find(digest);
+    if (key === undefined) return UNKNOWN;
+    const found = valid(key, digest);
+    if (found === undefined || !this.#isRunning(found)) return ENDED;
+    if (this.#known.size >= MAX_KNOWN_HEADERS) this.#known.clear();
+    if (authorization.length <= MAX_KNOWN_HEADER_CHARS) this.#known.set(authorization, found);
+    return key;
   }
 
-  #keep(authorization: string, digest: string): void {
-    if (authorization.length > MAX_KNOWN_HEADER_CHARS) return;
-    if (this.#digests.size >= MAX_KNOWN_HEADERS) this.#digests.clear();
-    this.#digests.set(authorization, digest);
+  /** Throws unless the secret is one of this row: the caller's key as a transaction sees it. */
+  check(authorization = '', key: ApiKey | undefined): void {
+    const known = this.#known.get(authorization);
+    if (known !== undefined && known.key === key && this.#isRunning(known)) return;
+    const digest = this.#digestIn(authorization);
+    const found = typeof digest === 'string' && key !== undefined ? valid(key, digest) : undefined;
+    if (found === undefined || !this.#isRunning(found)) throw ENDED;
   }
 
-  #digestIn(authorization: string): string | KeyRefusal {
+  #isRunning({ endsAt }: Known): boolean {
+    return endsAt === Number.POSITIVE_INFINITY || endsAt > this.#store.now();
+  }
+
+  #digestIn(authorization: string): string | ApiError {
     if (authorization === '') return MISSING;
     const bearer = BEARER.exec(authorization);
     if (bearer === null) return OTHER_SCHEME;
@@ -101,7 +96,8 @@ export class Callers {
   }
 }
 
-/** True if the answer is a refusal, and no key. */
-export function isRefusal(answer: object): answer is KeyRefusal {
-  return 'code' in answer;
+function valid(key: ApiKey, digest: string): Known | undefined {
+  const secret = key.secrets.find((one) => one.digest === digest);
+  if (secret === undefined || key.revokedAt !== undefined) return undefined;
+  return { key, endsAt: secret.endsAt ?? Number.POSITIVE_INFINITY };
 }

@@ -1,7 +1,8 @@
-/**
- * The one class of errors that reach a client, and the catalogue of their codes. A step that refuses a request throws
- * such an error, or one that `api-errors.ts` translates into it; `app.ts` catches both.
- */
+/** The refusals that reach a client, the catalogue of their codes, and what other errors become in it. */
+import { InvalidMembers } from '../json/members.ts';
+import { JsonError } from '../json/reader.ts';
+import { StoreError } from '../store/model.ts';
+
 export const CATALOGUE = {
   invalid_json: 400,
   invalid_body: 400,
@@ -33,58 +34,99 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
-export class ApiError extends Error {
+/** A refusal. Not an Error: it is no bug, and to record a stack would cost more than to send the reply. */
+export class ApiError {
   readonly code: ErrorCode;
-  /** Headers that belong to this error, as a flat list: name, value, name, value. */
-  readonly headers: string[];
+  readonly message: string;
+  /** Headers of its reply, as a flat list: name, value, name, value. */
+  readonly headers: readonly string[];
+  /** True if its reply is the last of the connection. */
+  readonly endsConnection: boolean;
 
-  constructor(code: ErrorCode, message: string, headers: string[] = []) {
-    super(message);
+  constructor(code: ErrorCode, message: string, headers: readonly string[] = [], endsConnection = false) {
     this.code = code;
+    this.message = message;
     this.headers = headers;
+    this.endsConnection = endsConnection;
   }
 }
 
-export function nothingThere(): ApiError {
-  return new ApiError('not_found', 'there is nothing at this path');
-}
-
-export function methodNotAllowed(allow: string): ApiError {
-  return new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
-}
-
 export const MAX_BODY_BYTES = 65_536;
-/**
- * The most chunks or packets of one body. A valid body has fewer bytes, unless it has needless ones (white space, zeros
- * of a number): it may come byte by byte.
- */
-export const MAX_BODY_PIECES = 4_096;
-
 export const MAX_HEADER_BYTES = 8_192;
 export const MAX_HEADER_PAIRS = 100;
+export const MAX_TARGET_CHARS = 2_048;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
-export function badRequest(message: string): ApiError {
-  return new ApiError('bad_request', message, ['Connection', 'close']);
-}
+export const badRequest = (message: string) => new ApiError('bad_request', message, [], true);
 
-export function otherVersion(): ApiError {
-  return badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
-}
+export const otherVersion = () => badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
 
-export function bodyTooLarge(): ApiError {
-  return new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`);
-}
+export const nothingThere = () => new ApiError('not_found', 'there is nothing at this path');
 
-export function bodyInTooManyPieces(): ApiError {
-  return new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`);
-}
+export const notFound = (what: string) => new ApiError('not_found', `there is no such ${what}`);
 
-/**
- * One message for several causes: Node 26 reports too many bytes and too many headers alike, in head and trailers.
- */
-export function headersTooLarge(): ApiError {
+export const methodNotAllowed = (allow: string) =>
+  new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+
+export const bodyTooLarge = () =>
+  new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, [], true);
+
+export const uriTooLong = () =>
+  new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
+
+/** One message for several causes: Node 26 reports too many bytes and too many headers alike, in head and trailers. */
+export const headersTooLarge = () => {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
   const why = `the head of a request may have ${most}, and so may the trailers after its body`;
-  return new ApiError('headers_too_large', why, ['Connection', 'close']);
+  return new ApiError('headers_too_large', why, [], true);
+};
+
+export const notNow = (why: string) => new ApiError('unavailable', why, ['Retry-After', '1']);
+
+/** What the bound of the store says is for clients too; what the system says is not. */
+const AT_BOUND = /^the store has reached its maximum of \d+ MB$/;
+
+const OF_STORE: Record<StoreError['failure'], ApiError> = {
+  full: new ApiError('storage_full', 'the disk is full: nothing was kept; reading goes on'),
+  unknown: new ApiError('outcome_unknown', 'storage failed: this may or may not have been kept'),
+  unavailable: notNow('the store does not answer just now: nothing was done'),
+  busy: notNow('too many writes wait: this one was not taken'),
+  closed: notNow('the store is closed: this was not written'),
+};
+
+/** What a client gets in place of an error. Undefined if there is nothing for it: then the error is a bug. */
+export function asApiError(error: unknown): ApiError | undefined {
+  if (error instanceof ApiError) return error;
+  if (error instanceof JsonError) return new ApiError('invalid_json', error.message);
+  if (error instanceof InvalidMembers) return new ApiError('invalid_body', error.message);
+  if (!(error instanceof StoreError)) return undefined;
+  const { failure, message } = error;
+  if (!AT_BOUND.test(message)) return OF_STORE[failure];
+  return new ApiError('storage_full', `${message}: nothing was kept; reading goes on`);
+}
+
+/** What a client gets in place of an error of node's parser, or of its time-outs. */
+export function fromParserError(error: Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number }): ApiError {
+  switch (error.code) {
+    case 'HPE_HEADER_OVERFLOW': {
+      const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
+      // True if the parser gave up in a request line: the name of a header is not followed by a space.
+      const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
+      return isTarget ? uriTooLong() : headersTooLarge();
+    }
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return new ApiError('request_timeout', 'the request did not arrive in time');
+    case 'HPE_INVALID_METHOD':
+      return badRequest('the request does not begin with a method that is served here');
+    case 'HPE_INVALID_VERSION': // also if the line ends without a carriage return
+      return badRequest(
+        'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
+      );
+    case 'HPE_PAUSED_H2_UPGRADE':
+      return otherVersion();
+    default:
+      return badRequest('this is not a well-formed HTTP request');
+  }
 }

@@ -1,159 +1,219 @@
-/** Reads the target, the query and the body of a request, and makes the checks that node:http leaves to us. */
-import { allFaults, excerpt } from '../quoting.ts';
-import type { Outgoing } from './connection.ts';
-import {
-  ApiError,
-  badRequest,
-  bodyTooLarge,
-  headersTooLarge,
-  MAX_BODY_BYTES,
-  MAX_HEADER_PAIRS,
-  otherVersion,
-} from './errors.ts';
-import type { Incoming } from './messages.ts';
+/** The request: its headers as this service reads them, and its body, gathered in one buffer of bounded size. */
+import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { type Connection, connectionOf } from './connection.ts';
+import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+
+/** The most memory of all bodies under way. */
+const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
+/** The most pieces of one body: each costs a call from the parser. A valid body may still come byte by byte. */
+const MAX_BODY_PIECES = 4_096;
+const LEAST_BUFFER_BYTES = 1_024;
+export const CONTINUE = '100-continue';
+const AGAIN = ['Retry-After', '1'];
+
+/** Several lines of one name are joined to a list. */
+const READ = [
+  'via',
+  'host',
+  'expect',
+  'upgrade',
+  'forwarded',
+  'if-match',
+  'content-type',
+  'authorization',
+  'if-none-match',
+  'content-length',
+  'idempotency-key',
+  'x-forwarded-for',
+  'content-encoding',
+  'transfer-encoding',
+] as const;
+type Name = (typeof READ)[number];
+export type Headers = { [N in Name]: string | undefined } & { sentTwice: string | undefined };
+
+/** Headers that must not be repeated: two readers of the same bytes may take different values. */
+const SINGLE: readonly Name[] = ['host', 'content-type', 'authorization', 'transfer-encoding'];
+const NAMES = new Map<string, Name>(READ.map((name) => [name, name]));
+const LENGTHS = new Set(READ.map(({ length }) => length));
 
 /**
- * node:http drops headers beyond this number: in memory, two thousand of the shortest would take some ten times their
- * bytes. The number is above our own maximum, so no request that is served has lost a header.
+ * One pass over the headers, into an object of one shape. node:http would keep all of them, in objects whose shape
+ * depends on the names sent.
  */
-export const MAX_PARSED_HEADERS = MAX_HEADER_PAIRS + 28;
-const MAX_TARGET_CHARS = 2_048;
-
-/** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
-export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'] as const;
-export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
-const CONTINUE = '100-continue';
-const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
-export const JSON_TYPE = 'application/json';
-const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
-
-/**
- * Prevents request smuggling: refuses messages that node:http accepts, though two readers of the same bytes may
- * understand them differently.
- */
-export function checkMessage(req: Incoming): void {
-  if (req.httpVersionMajor !== 1) throw otherVersion();
-  if (req.rawHeaders.length > 2 * MAX_HEADER_PAIRS) throw headersTooLarge();
-  const { sentTwice, host, 'content-length': length = '0', 'transfer-encoding': encoding } = req.headers;
-  if (sentTwice !== undefined) throw badRequest(`the header ${sentTwice} was sent twice`);
-  if (encoding !== undefined && encoding !== 'chunked')
-    throw badRequest('the only Transfer-Encoding supported is chunked');
-  if (encoding !== undefined && req.httpVersionMinor === 0) throw badRequest('HTTP/1.0 has no Transfer-Encoding');
-  if (host === undefined && req.httpVersionMinor === 1) throw badRequest('the header Host is missing');
-  if (host !== undefined && !HOST.test(host))
-    throw badRequest('the header Host is not a host name with an optional port');
-  if ((encoding !== undefined || length !== '0') && (req.method === 'GET' || req.method === 'HEAD')) {
-    throw badRequest(`a ${req.method} request has no body`);
+function readHeaders(raw: readonly string[]): Headers {
+  const headers = newHeaders();
+  for (let at = 0; at < raw.length; at += 2) {
+    if (!LENGTHS.has(raw[at].length)) continue;
+    const name = NAMES.get(raw[at].toLowerCase());
+    if (name === undefined) continue;
+    const before = headers[name];
+    if (before === undefined) headers[name] = raw[at + 1];
+    else if (SINGLE.includes(name)) headers.sentTwice = raw[at];
+    else headers[name] = `${before}, ${raw[at + 1]}`;
   }
+  return headers;
 }
 
-/** The target as a path with its query: `http://host/path` is cut down to `/path` if `Host` names the same host. */
-export function originForm(req: Incoming): string {
-  const target = req.url as string;
-  if (req.method === 'CONNECT') {
-    throw new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS]);
+const newHeaders = (): Headers => {
+  return {
+    via: undefined,
+    host: undefined,
+    expect: undefined,
+    upgrade: undefined,
+    forwarded: undefined,
+    'if-match': undefined,
+    'content-type': undefined,
+    authorization: undefined,
+    'if-none-match': undefined,
+    'content-length': undefined,
+    'idempotency-key': undefined,
+    'x-forwarded-for': undefined,
+    'content-encoding': undefined,
+    'transfer-encoding': undefined,
+    sentTwice: undefined,
+  };
+};
+
+const bodyInTooManyPieces = () =>
+  new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, [], true);
+const tooManyBodies = () => new ApiError('unavailable', 'too many request bodies are under way', AGAIN, true);
+
+/** The memory of all bodies under way in this process. */
+let bodyBytesInAll = 0;
+
+export class Incoming extends IncomingMessage {
+  readonly from: Connection;
+  /** When it came, in ms of the monotonic clock, if others were under way on its connection. */
+  waitsSince: number | undefined = undefined;
+  readonly #isBeyondBound: boolean;
+  #headers: Headers | undefined;
+  #body: Buffer | undefined;
+  #bytes = 0;
+  #pieces = 0;
+  /** Why the body will not come. */
+  #failure: ApiError | undefined;
+  /** True when the request has its reply: the rest of its body is dropped. */
+  #isAnswered = false;
+  #isWanted = false;
+  #settle = () => {};
+
+  constructor(socket: Socket) {
+    super(socket);
+    this.from = connectionOf(socket);
+    this.#isBeyondBound = this.from.isFull;
+    this.from.newest = this;
+    // A private field: the body has a reader. Otherwise node:http makes a stream of it behind the reply.
+    (this as unknown as { _consuming: boolean })._consuming = true;
   }
-  if (target.charCodeAt(0) === 47 /* / */) return target;
-  if (target === '*' && req.method === 'OPTIONS') return target;
-  const absolute = /^https?:\/\/([^/?#]+)(.*)$/is.exec(target);
-  if (absolute === null) throw badRequest('the request target must begin with /');
-  if (absolute[1].toLowerCase() !== req.headers.host?.toLowerCase()) {
-    throw badRequest('the host of the request target is not the one of the header Host');
+
+  // @ts-expect-error: the type declares a property, which TypeScript lets no getter override.
+  override get headers(): Headers {
+    return (this.#headers ??= readHeaders(this.rawHeaders));
   }
-  return absolute[2].startsWith('/') ? absolute[2] : `/${absolute[2]}`;
-}
 
-/** Checks the length of the target, and `Expect`. Where a key is needed, the key and the limits are checked before. */
-export function checkTargetAndExpect(req: Incoming): void {
-  if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
-  const expect = expectOf(req);
-  if (expect !== undefined && expect.toLowerCase() !== CONTINUE) {
-    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, ['Connection', 'close']);
+  /**
+   * node:http stops parsing at a message that is an upgrade, in the middle of its packet. Here that is the first message
+   * beyond those that may wait, which ends the connection; a real `Upgrade` and CONNECT are requests like others.
+   */
+  get upgrade(): boolean {
+    return this.#isBeyondBound;
   }
-}
 
-export function uriTooLong(): ApiError {
-  return new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
-}
+  set upgrade(_: boolean) {}
 
-/** The `Expect` header. In HTTP/1.0 a server must ignore `100-continue` (RFC 9110, 10.1.1). */
-export function expectOf(req: Incoming): string | undefined {
-  const { expect } = req.headers;
-  return req.httpVersionMinor === 0 && expect?.toLowerCase() === CONTINUE ? undefined : expect;
-}
+  /** True if there is no body. Then the request need not say a type. */
+  get isEmpty(): boolean {
+    const { 'transfer-encoding': encoding, 'content-length': length = '0' } = this.headers;
+    return encoding === undefined && Number(length) === 0;
+  }
 
-/** The whole body, as bytes. Throws if the headers show that it cannot be taken; rejects as `Incoming.body` does. */
-export function readBody(req: Incoming, res: Outgoing): Promise<Uint8Array> {
-  const { headers } = req;
-  if (headers['content-encoding'] !== undefined)
-    throw unsupported(req, 'the header Content-Encoding is not supported: send the body as it is, without it', [
-      'Accept-Encoding',
-      'identity',
-    ]);
-  const type = headers['content-type'] ?? (isEmpty(req) ? JSON_TYPE : '');
-  if (!JSON_MEDIA_TYPE.test(type)) throw unsupported(req, `the body must be ${JSON_TYPE}`);
-  if (Number(headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
-  if (expectOf(req) !== undefined) res.writeContinue();
-  return req.body();
-}
+  /** The `Expect` header. In HTTP/1.0 a server must ignore `100-continue` (RFC 9110, 10.1.1). */
+  get expect(): string | undefined {
+    const expect = this.headers.expect?.toLowerCase();
+    return this.httpVersionMinor === 0 && expect === CONTINUE ? undefined : expect;
+  }
 
-/** True if a request has no body. Then it need not say a type: the JSON reader will refuse the empty text. */
-export function isEmpty({ headers }: Incoming): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
-}
+  /**
+   * True if the connection serves no other request behind this one: it is HTTP/1.0, node:http drops what stands behind
+   * it (`Upgrade`, CONNECT), nobody will read the rest of its body, or it is unknown whether its body will come
+   * (`Expect`). A small body is read to its end: a client that sends it in a packet of its own would else lose its
+   * connection at each 401 and 429.
+   */
+  get isLast(): boolean {
+    const { upgrade, expect, 'content-length': length } = this.headers;
+    if (this.httpVersionMinor === 0 || this.#failure !== undefined) return true;
+    if (upgrade !== undefined || this.method === 'CONNECT') return true;
+    if (expect !== undefined && !this.#isWanted) return true;
+    return !this.complete && !this.isEmpty && !(Number(length) <= MAX_BODY_BYTES);
+  }
 
-function unsupported({ method }: Incoming, why: string, more: string[] = []): ApiError {
-  const patch = method === 'PATCH' ? ['Accept-Patch', JSON_TYPE] : [];
-  return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
-}
+  /** Resolves with the whole body, rejects when it is refused or has broken off. */
+  body(): Promise<Uint8Array> {
+    this.#isWanted = true;
+    return new Promise((resolve, reject) => {
+      this.#settle = () => {
+        if (this.#failure !== undefined) reject(this.#failure);
+        else if (this.complete) resolve(this.#body?.subarray(0, this.#bytes) ?? Buffer.alloc(0));
+        else if (this.destroyed) reject(badRequest('the body ended early'));
+      };
+      this.#settle();
+    });
+  }
 
-/** A query's parameters. Faults are gathered, and `end` throws them all at once. */
-export class Query {
-  readonly #parameters = new Map<string, string>();
-  readonly #faults: string[] = [];
+  /** The rest of the message will not come, or cannot be read. True if the request is yet to be answered with that. */
+  fail(why: ApiError): boolean {
+    this.#failure ??= why;
+    this.#settle();
+    return !this.#isAnswered;
+  }
 
-  constructor(query: string, allowed: readonly string[]) {
-    const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
-    for (const part of query.match(/[^&]+/g) ?? []) {
-      const cut = part.indexOf('=');
-      const name = decode(cut === -1 ? part : part.slice(0, cut));
-      const value = decode(cut === -1 ? '' : part.slice(cut + 1));
-      if (name === undefined || value === undefined)
-        this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
-      else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${known}`);
-      else if (this.#parameters.has(name)) this.#faults.push(`${name}: is given twice`);
-      else this.#parameters.set(name, value);
+  /** Frees the body, and drops what is still to come of it. */
+  discard(): void {
+    this.#isAnswered = true;
+    bodyBytesInAll -= this.#body?.length ?? 0;
+    this.#body = undefined;
+  }
+
+  /** Called by node:http with each piece of the body, and with null behind the last. */
+  override push(part: Buffer | null): boolean {
+    if (this.#isAnswered || this.#failure !== undefined) return true;
+    if (part !== null) this.#add(part);
+    else if (this.rawTrailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());
+    else this.#settle();
+    return true;
+  }
+
+  #add(part: Buffer): void {
+    const bytes = this.#bytes + part.length;
+    if (bytes > MAX_BODY_BYTES) this.fail(bodyTooLarge());
+    else if (++this.#pieces > MAX_BODY_PIECES) this.fail(bodyInTooManyPieces());
+    else if (!this.#grow(bytes)) this.fail(tooManyBodies());
+    else {
+      part.copy(this.#body as Buffer, this.#bytes);
+      this.#bytes = bytes;
     }
   }
 
-  /** The parameter, converted; undefined if it was not sent or is wrong (`convert` gave undefined). */
-  read<T>(name: string, convert: (text: string) => T | undefined, mustBe: string): T | undefined {
-    const text = this.#parameters.get(name);
-    const value = text === undefined ? undefined : convert(text);
-    if (text !== undefined && value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
-    return value;
+  /**
+   * Makes room for so many bytes, in one buffer: a list of pieces, which may have one byte each, would take hundreds of
+   * times the memory. False if all bodies together would take too much.
+   */
+  #grow(bytes: number): boolean {
+    const before = this.#body?.length ?? 0;
+    if (bytes <= before) return true;
+    const size = before === 0 ? bytes : Math.min(Math.max(2 * bytes, LEAST_BUFFER_BYTES), MAX_BODY_BYTES);
+    if (bodyBytesInAll + size - before > MAX_BODY_BYTES_IN_ALL) return false;
+    bodyBytesInAll += size - before;
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.#body?.copy(larger);
+    this.#body = larger;
+    return true;
   }
 
-  /** The `limit` parameter: from 1 to `max`. */
-  readLimit(max: number, fallback: number): number {
-    const convert = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-    return this.read('limit', convert, `a whole number from 1 to ${max}`) ?? fallback;
-  }
-
-  end(): void {
-    if (this.#faults.length > 0) throw new ApiError('invalid_parameter', allFaults(this.#faults));
-  }
-}
-
-/** Refuses a query: the endpoint has no parameters. */
-export function refuseParameters(query: string): void {
-  if (query !== '') new Query(query, []).end();
-}
-
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    return undefined;
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#settle();
+    this.discard();
+    super._destroy(error, done);
   }
 }

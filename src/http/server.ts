@@ -1,127 +1,174 @@
-/** The HTTP server: node:http with every setting explicit, and a reply of ours wherever it would answer by itself. */
-import http, { type IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
-import { type Connection, connectionOf, Outgoing } from './connection.ts';
-import { type ConnectionOptions, Connections, MAX_CONNECTIONS } from './connections.ts';
-import { ApiError, badRequest, headersTooLarge, MAX_HEADER_BYTES, otherVersion } from './errors.ts';
-import { type Incoming, RequestClass } from './messages.ts';
-import { ALL_METHODS, MAX_PARSED_HEADERS, uriTooLong } from './request.ts';
+/**
+ * The HTTP server: node:http with every setting explicit, a reply of ours wherever it would answer by itself, the bounds
+ * on connections, and the drain at the end.
+ */
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type Clock, onceAMinute } from '../clock.ts';
+import { Connection, connectionOf } from './connection.ts';
+import { type ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import { Incoming } from './request.ts';
 
+export const MAX_CONNECTIONS = 10_000;
+/** The share of them that one address can have. */
+const SHARE_OF_ADDRESS = 0.2;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** A time-out is noticed this late at most; with node's own 30 s, a slow client could far exceed the time-outs. */
 const CHECKING_INTERVAL_MS = 2_000;
-/** The longest time until a head that never ends gets its 408. */
-export const MAX_HEAD_MS = HEADERS_TIMEOUT_MS + CHECKING_INTERVAL_MS;
 export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
-
-interface ServerOptions extends Omit<Partial<ConnectionOptions>, 'begin'> {
-  /** Answers a request that node:http could parse. */
-  handle(req: Incoming, res: Outgoing): void;
-  /** Answers if a request could not be parsed, or did not arrive completely. */
-  refuse(connection: Connection, error: ApiError): void;
-  /** How long a client may leave a connection unused. */
-  keepAliveSeconds?: number;
-}
-
-export function createServer(options: ServerOptions): Connections {
-  const { handle, refuse, keepAliveSeconds = DEFAULT_KEEP_ALIVE_SECONDS } = options;
-  const server = http.createServer({
-    IncomingMessage: RequestClass,
-    ServerResponse: Outgoing as never, // the type does not see that its requests are of the class above
-    headersTimeout: HEADERS_TIMEOUT_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-    keepAliveTimeout: keepAliveSeconds * 1_000,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    insecureHTTPParser: false,
-    requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
-    noDelay: true,
-  });
-  const begin = (res: Outgoing) => {
-    const req = res.req as unknown as Incoming;
-    // node:http drops the rest of this packet, but would parse later packets as HTTP: so this reply is the last.
-    if (req.headers.upgrade !== undefined || req.method === 'CONNECT') req.from.endWith(res);
-    if (req.method === 'CONNECT') req.from.throwAwayRest(); // a client may send on without waiting for the reply
-    handle(req, res);
-  };
-  const { now = () => performance.now(), maxConnections = MAX_CONNECTIONS } = options;
-  // The listener that this adds runs before node:http parses any bytes of a connection.
-  const connections = new Connections(server, { ...options, begin, now, maxConnections });
-  server.timeout = 0; // see Connections
-  server.maxRequestsPerSocket = 0;
-  server.maxHeadersCount = MAX_PARSED_HEADERS;
-  // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
-  (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
-  // Emitted when a connection was unused for `keepAliveTimeout` since its last reply, and never in a request.
-  server.on('timeout', (socket) => {
-    const { bytesRead } = socket;
-    whenRead(() => socket.bytesRead > bytesRead || socket.destroy());
-  });
-  const onRequest = (req: Incoming, res: Outgoing) => {
-    if (req.from.addPending(res)) begin(res);
-    else res.cameAt = now();
-  };
-  // `100 Continue` is sent when, and only if, the body is wanted.
-  for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
-  const onStopped = (_req: IncomingMessage, socket: Duplex) => connectionOf(socket).endFlood();
-  for (const event of ['upgrade', 'connect']) server.on(event, onStopped);
-  server.on('clientError', (error: ParserError, socket: Duplex) => {
-    const connection = connectionOf(socket);
-    const isUnused = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && connection.socket.bytesRead === 0;
-    if (isUnused) whenRead(() => connection.isUsed || socket.destroy());
-    else if (error.code === 'ECONNRESET') socket.destroy();
-    else if (connection.refusal !== 'none') connection.ignorePackets();
-    else refuseWhenDue(connection, asApiError(error), refuse);
-  });
-  return connections;
-}
-
 /**
- * Calls `end` when all that has come is read. After a pause of the process, a request may still be unread that came
- * before the time of its connection was over.
+ * When the service stops, connections that seem idle stay open this long: a request may be on its way, and closing under
+ * it would cost its sender the reply. A request in that time gets a refusal.
  */
-const whenRead = (end: () => unknown) => void setImmediate(end);
+const IDLE_GRACE_MS = 300;
+const DRAIN_POLL_MS = 20;
 
-type ParserError = Error & { code?: string; rawPacket?: Buffer; bytesParsed?: number };
-
-/**
- * Refuses input after a request only when that request has its reply, and never in the middle of a reply. What is wrong
- * behind the last reply of a connection is not refused: it must not cost the client that reply.
- */
-function refuseWhenDue(connection: Connection, error: ApiError, refuse: ServerOptions['refuse']): void {
-  const { socket, pending, isEnding } = connection;
-  const [current] = pending;
-  connection.refusal = 'due';
-  const isLastDecided = isEnding && pending.at(-1)?.isDecided !== false;
-  if (isLastDecided || !socket.writable) connection.throwAwayRest();
-  else if (current?.req.complete || current?.writableEnded)
-    current.once('close', () => refuseWhenDue(connection, error, refuse));
-  else if (connection.early?.complete === false || current?.headersSent) socket.destroy();
-  else refuse(connection, error);
+/** Connections that were refused since the start, by the bound that they met. */
+export interface Refused {
+  maximum: number;
+  address: number;
 }
 
-function asApiError(error: ParserError): ApiError {
-  switch (error.code) {
-    case 'HPE_HEADER_OVERFLOW': {
-      const read = error.rawPacket?.toString('latin1', 0, error.bytesParsed) ?? '';
-      // True if the parser gave up in a request line: the name of a header is not followed by a space.
-      const isTarget = /^[A-Z]+ /.test(read.slice(read.lastIndexOf('\n', read.length - 3) + 1));
-      return isTarget ? uriTooLong() : headersTooLarge();
+export interface ServerOptions {
+  readonly clock: Clock;
+  readonly keepAliveSeconds: number;
+  readonly maxConnections?: number;
+  /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
+  readonly addressOf?: (socket: Socket) => string;
+  /** Answers a request; `isLate`: it came while the service was stopping. Resolves when the reply is sent. */
+  handle(req: Incoming, res: ServerResponse, isLate: boolean): Promise<void>;
+  /** The whole reply to what cannot be parsed or did not come in time. */
+  refusal(connection: Connection, error: ApiError): string;
+  onRefused(refused: Refused): void;
+}
+
+export class HttpServer {
+  readonly server: Server;
+  readonly open = new Set<Connection>();
+  readonly refused: Refused = { maximum: 0, address: 0 };
+  isDraining = false;
+  readonly #options: ServerOptions;
+  readonly #maxOfAddress: number;
+  readonly #ofAddress = new Map<string, number>();
+  #accepted = 0;
+
+  constructor(options: ServerOptions) {
+    const { keepAliveSeconds, maxConnections = MAX_CONNECTIONS } = options;
+    this.#options = options;
+    this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
+    const server = createServer({
+      IncomingMessage: Incoming as never, // the type does not see the getter in place of the property `headers`
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      connectionsCheckingInterval: CHECKING_INTERVAL_MS,
+      keepAliveTimeout: keepAliveSeconds * 1_000,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      insecureHTTPParser: false,
+      requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
+      noDelay: true,
+    });
+    this.server = server;
+    server.maxConnections = maxConnections;
+    server.maxRequestsPerSocket = 0;
+    server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
+    server.timeout = 0; // it would set a timer anew for each request; `#look` ends those who read no replies
+    // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
+    (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
+    server.on('connection', (socket) => this.#accept(socket));
+    server.on('drop', () => this.refused.maximum++);
+    const onRequest = (req: Incoming, res: ServerResponse) => this.#enqueue(req, res);
+    // `100 Continue` is sent when, and only if, the body is wanted.
+    for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
+    server.on('upgrade', (_req, socket) => socket.destroy()); // see Incoming.upgrade
+    server.on('clientError', (error, socket) => this.#onBadInput(error, connectionOf(socket)));
+    this.#look();
+  }
+
+  /**
+   * Accepts no new connections, and finishes the requests under way. Those that come meanwhile are handled as late.
+   * After `maxMs` it ends what is left, whatever clients send.
+   */
+  async drain(maxMs: number): Promise<void> {
+    this.isDraining = true;
+    const began = performance.now();
+    // close() would reset clients that have connected by now: they are accepted first, one a turn, until none comes.
+    await nextTurn();
+    const mayAccept = () => performance.now() - began < maxMs / 4;
+    for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
+    const poll = setInterval(() => {
+      const ms = performance.now() - began;
+      for (const connection of this.open) {
+        if (ms >= maxMs || (ms >= IDLE_GRACE_MS && connection.isIdle)) connection.socket.destroy();
+      }
+    }, DRAIN_POLL_MS);
+    // node:http's close() ends idle connections at once; net's close() only stops listening.
+    await new Promise<unknown>((resolve) => NetServer.prototype.close.call(this.server, resolve));
+    clearInterval(poll);
+  }
+
+  #accept(socket: Socket): void {
+    const connection = new Connection(++this.#accepted, socket, this, this.#options.clock.now());
+    const address = this.#options.addressOf?.(socket);
+    if (address !== undefined) {
+      const count = (this.#ofAddress.get(address) ?? 0) + 1;
+      if (count > this.#maxOfAddress) {
+        this.refused.address++;
+        return void socket.destroy();
+      }
+      this.#ofAddress.set(address, count);
     }
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return new ApiError('body_too_large', 'the chunk extensions of the body are too long');
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('request_timeout', 'the request did not arrive in time');
-    case 'HPE_INVALID_METHOD':
-      return badRequest(`the request does not begin with a method that is served here: ${ALL_METHODS}`);
-    case 'HPE_INVALID_VERSION': // also if the line ends without a carriage return
-      return badRequest(
-        'the first line of a request must end with HTTP/1.0 or HTTP/1.1, a carriage return and a line feed',
-      );
-    case 'HPE_PAUSED_H2_UPGRADE':
-      return otherVersion();
-    default:
-      return badRequest('this is not a well-formed HTTP request');
+    this.open.add(connection);
+    socket.once('close', () => {
+      this.open.delete(connection);
+      if (address === undefined) return;
+      const left = (this.#ofAddress.get(address) as number) - 1;
+      if (left === 0) this.#ofAddress.delete(address);
+      else this.#ofAddress.set(address, left);
+    });
+  }
+
+  #enqueue(req: Incoming, res: ServerResponse): void {
+    const connection = req.from;
+    if (connection.pending > 0) req.waitsSince = this.#options.clock.now();
+    const isLate = this.isDraining;
+    connection.add(() => this.#options.handle(req, res, isLate), req);
+  }
+
+  /** Called for what cannot be parsed, for a client that is gone, and for a request that did not come in time. */
+  #onBadInput(error: Error & { code?: string }, connection: Connection): void {
+    const { socket, newest } = connection;
+    if (connection.isBroken || connection.isEnding) return;
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy();
+    if (socket.bytesRead === 0) {
+      // No byte came in time: there is nothing to answer. After a pause of the process it may be there, but not read yet.
+      return void setImmediate(() => socket.bytesRead === 0 && socket.destroy());
+    }
+    connection.isBroken = true;
+    const why = fromParserError(error);
+    if (newest === undefined || newest.complete) this.#enqueueRefusal(connection, why);
+    else if (!newest.fail(why)) socket.destroy(); // it has its reply already
+  }
+
+  #enqueueRefusal(connection: Connection, why: ApiError): void {
+    connection.add(() => {
+      connection.socket.write(this.#options.refusal(connection, why), 'latin1');
+      connection.end();
+    });
+  }
+
+  /** Looks now and then for clients that have stopped reading, and reports refused connections. */
+  #look(): void {
+    const mayReport = onceAMinute(() => this.#options.clock.now());
+    let reported = 0;
+    const timer = setInterval(() => {
+      for (const connection of this.open) connection.endIfStuck(performance.now());
+      const { maximum, address } = this.refused;
+      if (maximum + address === reported || !mayReport()) return;
+      reported = maximum + address;
+      this.#options.onRefused(this.refused);
+    }, CHECKING_INTERVAL_MS).unref();
+    this.server.once('close', () => clearInterval(timer));
   }
 }

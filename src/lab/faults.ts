@@ -1,8 +1,10 @@
-/** The faults of one key, in the order in which they were armed. A request meets one of them at most. */
-import { randomInt } from 'node:crypto';
-import { ApiError } from '../http/errors.ts';
+/** The faults of one key, in order of arrival, and what each does to the request that meets it. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { ApiError, type ErrorCode } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
+import type { Exchange } from '../service/exchange.ts';
 
 const MAX_FAULTS = 16;
 const MAX_TIMES = 1_000_000;
@@ -11,23 +13,18 @@ const MAX_FAULT_MS = 30_000;
 const MAX_HANG_MS = 120_000;
 const DEFAULT_FAULT_MS = 1_000;
 const MAX_RETRY_AFTER_SECONDS = 3_600;
-const MAX_SEED = 2 ** 32 - 1;
 const STATUSES = [429, 500, 502, 503, 504] as const;
 
-/** The members that belong to some kinds only, by kind. */
-const OWN = {
-  delay: ['ms'],
-  unavailable: ['seconds', 'as'],
-  status: ['status', 'seconds'],
-  hang: ['ms'],
-  drop_before: [],
-  drop_after: [],
-  truncate: [],
-  drip: ['ms'],
-} as const satisfies Record<string, readonly (keyof NewFault)[]>;
+const KINDS = ['delay', 'unavailable', 'status', 'hang', 'drop_before', 'drop_after', 'truncate'] as const;
+export type FaultKind = (typeof KINDS)[number];
 
-export type FaultKind = keyof typeof OWN;
-const FAULT_KINDS = Object.keys(OWN) as FaultKind[];
+/** The members that belong to some kinds only. */
+const KINDS_WITH = {
+  ms: ['delay', 'hang'],
+  seconds: ['unavailable', 'status'],
+  as: ['unavailable'],
+  status: ['status'],
+} as const satisfies Record<string, readonly FaultKind[]>;
 
 export interface NewFault {
   kind: FaultKind;
@@ -36,9 +33,6 @@ export interface NewFault {
   /** The number of requests that it meets, after `skip` others that it lets pass. */
   times: number;
   skip: number;
-  /** The share of fitting requests that it meets, by a generator of that seed; all, if absent. */
-  rate?: number;
-  seed?: number;
   ms?: number;
   /** The value of its Retry-After; no such header, if absent. */
   seconds?: number;
@@ -53,72 +47,57 @@ export interface Fault extends NewFault {
 /** Reads the body of `POST /lab/faults`. */
 export function readFault(body: JsonValue, operations: readonly string[]): NewFault {
   const members = new Members(body);
-  const kind = members.oneOf('kind', FAULT_KINDS);
-  const own: readonly string[] = OWN[kind];
-  const has = (name: string) => body instanceof Map && body.has(name);
-  const ifOwn = <T>(name: string, read: () => T) => (own.includes(name) ? read() : undefined);
-  const seconds = () => members.integer('seconds', { min: 1, max: MAX_RETRY_AFTER_SECONDS }, 1);
+  const kind = members.oneOf('kind', KINDS);
+  const has = (name: string) => members.has(name);
+  const isOf = (name: keyof typeof KINDS_WITH) => KINDS_WITH[name].some((one) => one === kind);
+  const hasSeconds = isOf('seconds') && (kind === 'unavailable' || has('seconds'));
   const maxMs = kind === 'hang' ? MAX_HANG_MS : MAX_FAULT_MS;
-  const rate = members.share('rate');
   const fault: NewFault = {
     kind,
     operation: has('operation') ? members.oneOf('operation', operations) : undefined,
     times: members.integer('times', { min: 1, max: MAX_TIMES }, 1),
     skip: members.integer('skip', { min: 0, max: MAX_SKIP }, 0),
-    rate,
-    seed: rate && members.integer('seed', { min: 0, max: MAX_SEED }, randomInt(MAX_SEED)),
-    ms: ifOwn('ms', () => members.integer('ms', { min: 0, max: maxMs }, DEFAULT_FAULT_MS)),
-    seconds: ifOwn('seconds', () => (kind === 'unavailable' || has('seconds') ? seconds() : undefined)),
-    as: ifOwn('as', () => (has('as') ? members.oneOf('as', ['seconds', 'date']) : undefined)),
-    status: ifOwn('status', () => members.oneOfNumbers('status', STATUSES)),
+    ms: isOf('ms') ? members.integer('ms', { min: 0, max: maxMs }, DEFAULT_FAULT_MS) : undefined,
+    seconds: hasSeconds ? members.integer('seconds', { min: 1, max: MAX_RETRY_AFTER_SECONDS }, 1) : undefined,
+    as: isOf('as') && has('as') ? members.oneOf('as', ['seconds', 'date'] as const) : undefined,
+    status: isOf('status') ? members.oneOfNumbers('status', STATUSES) : undefined,
   };
-  const kindsWith = (name: string) => FAULT_KINDS.filter((one) => (OWN[one] as readonly string[]).includes(name));
-  const explained = ['ms', 'seconds', 'as', 'status'].map((name) => {
-    return [name, `is for ${kindsWith(name).join(', ')}; leave it out`];
-  });
-  members.end({ ...Object.fromEntries(explained), seed: 'goes with rate; leave it out' });
+  const misplaced = Object.entries(KINDS_WITH).map(([name, kinds]) => [
+    name,
+    `is for ${kinds.join(', ')}; leave it out`,
+  ]);
+  members.end(Object.fromEntries(misplaced));
   return fault;
 }
 
 export class Faults {
-  #armed: readonly (Fault & { draw?: () => number })[] = [];
+  armed: readonly Fault[] = [];
   #lastId = 0;
 
-  get armed(): readonly Fault[] {
-    return this.#armed.map(({ draw: _, ...fault }) => fault);
-  }
-
-  /** Arms all of them or none. */
-  arm(wanted: readonly NewFault[]): Fault[] {
-    const room = MAX_FAULTS - this.#armed.length;
-    if (wanted.length > room) {
-      const why = `at most ${MAX_FAULTS} faults can be armed at once (${this.#armed.length} are); DELETE /lab/faults`;
-      throw new ApiError('invalid_body', `${why} disarms them`);
+  arm(fault: NewFault): Fault {
+    if (this.armed.length === MAX_FAULTS) {
+      const why = `at most ${MAX_FAULTS} faults can be armed at once (${this.armed.length} are)`;
+      throw new ApiError('invalid_body', `${why}; DELETE /lab/faults disarms them`);
     }
-    const added = wanted.map((fault) => ({ id: ++this.#lastId, ...fault }));
-    const drawn = ({ rate, seed = 0 }: Fault) => (rate === undefined ? undefined : generator(seed));
-    this.#armed = [...this.#armed, ...added.map((fault) => ({ ...fault, draw: drawn(fault) }))];
-    return added;
+    const armed = { id: ++this.#lastId, ...fault };
+    this.armed = [...this.armed, armed];
+    return armed;
   }
 
-  /** Disarms all faults, or the one of that id; tells whether there was one. */
+  /** Disarms all faults, or the one of that id. Returns false if there was none. */
   disarm(id?: number): boolean {
-    const before = this.#armed.length;
-    this.#armed = id === undefined ? [] : this.#armed.filter((fault) => fault.id !== id);
-    return this.#armed.length < before;
+    const before = this.armed.length;
+    this.armed = id === undefined ? [] : this.armed.filter((fault) => fault.id !== id);
+    return this.armed.length < before;
   }
 
-  /**
-   * The fault for this request, which it uses up: the first that fits. One that lets it pass counts it. `check` is called
-   * where one fits, and throws for a request that is to use up none.
-   */
-  useUp(operation: string, check: () => void): Fault | undefined {
-    const fitting = this.#armed.filter((fault) => fault.operation === undefined || fault.operation === operation);
-    if (fitting.length > 0) check();
+  /** The fault that this request meets: the first that fits, which is then used up once. A skipped one counts it. */
+  take(operation: string): Fault | undefined {
+    const fitting = this.armed.filter((fault) => fault.operation === undefined || fault.operation === operation);
     for (const fault of fitting) {
       if (fault.skip > 0) fault.skip--;
-      else if (fault.draw === undefined || fault.draw() < fault.rate!) {
-        if (--fault.times === 0) this.#armed = this.#armed.filter((one) => one !== fault);
+      else {
+        if (--fault.times === 0) this.disarm(fault.id);
         return fault;
       }
     }
@@ -126,13 +105,35 @@ export class Faults {
   }
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed: mulberry32. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+/** Kinds that come in place of the handler. */
+const REPLACES_HANDLER: readonly FaultKind[] = ['unavailable', 'status', 'hang', 'drop_before'];
+const SENDS_NOTHING: readonly FaultKind[] = ['hang', 'drop_before', 'drop_after'];
+/** The `code` of a status. 502 and 504, which only gateways send, get that of a 503. */
+const CODES: Record<number, ErrorCode> = { 429: 'rate_limited', 500: 'internal_error' };
+
+/** The reply to a request that meets a fault. `handle`: its handler; `wall`: now, in ms since 1970. */
+export async function apply(fault: Fault, exchange: Exchange, handle: () => Promise<Reply>, wall: number) {
+  const { kind, ms = 0 } = fault;
+  const reply = REPLACES_HANDLER.includes(kind) ? refusalOf(fault, wall) : await handle();
+  if (kind === 'delay') await delay(ms);
+  if (kind === 'hang') await untilClosed(exchange, ms);
+  if (SENDS_NOTHING.includes(kind)) return reply.delivered('drop');
+  return kind === 'truncate' ? reply.delivered('truncate') : reply;
 }
+
+/** Waits until the client has closed the connection, or its side of it, at most so long. */
+async function untilClosed({ connection }: Exchange, ms: number): Promise<void> {
+  const closed = new AbortController();
+  for (const event of ['end', 'close']) connection.socket.once(event, () => closed.abort());
+  await delay(ms, undefined, { signal: closed.signal }).catch(() => {});
+}
+
+function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): Reply {
+  const message = `this is a fault of the lab${seconds === undefined ? '' : `; ask again in ${seconds} s`}`;
+  const body = JSON.stringify({ code: CODES[status] ?? 'unavailable', message, status });
+  if (seconds === undefined) return jsonReply(status, body);
+  return jsonReply(status, body, ['Retry-After', as === 'date' ? dateIn(seconds, wall) : String(seconds)]);
+}
+
+/** Rounded up to a whole second: an HTTP-date has no fractions. */
+const dateIn = (seconds: number, wall: number) => new Date(1_000 * Math.ceil(wall / 1_000 + seconds)).toUTCString();

@@ -1,128 +1,113 @@
 /**
- * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. The way of a request
- * knows it by one optional hook; without `--lab` nothing of this folder is loaded.
+ * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. To the service it is a
+ * wrapper round the handlers and some rows of the route table; without `--lab` nothing of this folder is loaded.
  */
-import { setTimeout as delay } from 'node:timers/promises';
-import { SlotLimiter } from '../access/limiter.ts';
-import type { Limited, Limiter } from '../access/limits.ts';
+import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
-import type { Engine } from '../engine.ts';
-import type { Exchange, LabHook } from '../exchange.ts';
-import { methodNotAllowed } from '../http/errors.ts';
 import type { Reply } from '../http/reply.ts';
-import { expectOf, isEmpty } from '../http/request.ts';
-import { type JsonValue, readJson } from '../json/reader.ts';
-import type { ApiKey } from '../store/model.ts';
-import { type Content, type LabHandler, placeOf } from './calls.ts';
-import type { Grade } from './grade.ts';
-import { KeyStates } from './histories.ts';
-import { clockAdvanceOf, Recorder } from './recorder.ts';
-import { refusalOf, senderOf } from './sending.ts';
+import { readJson } from '../json/reader.ts';
+import type { Exchange, Lab as LabHook } from '../service/exchange.ts';
+import type { Endpoint } from '../service/routes.ts';
+import type { ApiKey, Category, Pet, Store } from '../store/model.ts';
+import { labEndpoints } from './endpoints.ts';
+import { apply } from './faults.ts';
+import { type CurrentGrade, type KeyState, KeyStates } from './history.ts';
+import { Recorder } from './recorder.ts';
 
-const LAB_REQUESTS_PER_MINUTE = 600;
+/** What the shop has after a reset: this start's `--seed`. */
+export interface Content {
+  readonly categories: readonly Category[];
+  readonly pets: readonly Omit<Pet, 'id'>[];
+}
+
+export interface LabOptions {
+  readonly store: Store;
+  readonly limiter: Limiter;
+  readonly clock: Clock;
+  readonly content: Content;
+}
 
 export class Lab implements LabHook {
-  readonly limiter: Limiter;
-  readonly engine: Engine;
-  readonly content: Content;
-  readonly clock: Clock;
+  readonly endpoints: readonly Endpoint[];
+  readonly #options: LabOptions;
   readonly #states = new KeyStates();
   readonly #recorder: Recorder;
 
-  /** `content`: the content of the store after `reset`. */
-  constructor(engine: Engine, clock: Clock, content: Content) {
-    this.engine = engine;
-    this.content = content;
-    this.clock = clock;
-    this.limiter = limiterOf(engine, clock);
-    this.#recorder = new Recorder(clock, engine.store.read);
+  constructor(options: LabOptions) {
+    this.#options = options;
+    this.#recorder = new Recorder(options.clock);
+    this.endpoints = labEndpoints(this, () => options.store.now());
   }
 
-  allow(path: string): string | undefined {
-    const handlers = placeOf(path)?.handlers;
-    if (handlers === undefined) return undefined;
-    const methods = Object.keys(handlers).map((method) => (method === 'GET' ? 'GET, HEAD' : method));
-    return [...methods, 'OPTIONS'].join(', ');
-  }
-
-  async answer({ req, query, caller }: Exchange, path: string, body: () => Promise<JsonValue>): Promise<Reply> {
-    const key = caller as ApiKey;
-    this.#recorder.sees(req.from);
-    const method = req.method === 'HEAD' ? 'GET' : req.method;
-    const { handlers, param } = placeOf(path)!;
-    const handler = handlers[method as string] as LabHandler | undefined;
-    if (handler === undefined) throw methodNotAllowed(this.allow(path) as string);
-    const sent = isEmpty(req) ? undefined : await body();
-    return handler({ lab: this, key, state: this.#states.of(key.id), query, param, body: sent });
-  }
-
-  arrived(exchange: Exchange): void {
-    this.#recorder.begin(exchange, this.#states.of((exchange.caller as ApiKey).id));
+  async around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply> {
+    const state = this.stateOf(exchange.caller);
+    const isLabCall = /^\/lab(\/|$)/.test(exchange.path);
+    exchange.aheadMs = state.aheadMs;
+    if (isLabCall) this.#recorder.watch(exchange.connection);
+    const reply = isLabCall ? await next() : await this.#record(exchange, state, next);
+    const { aheadMs } = this.stateOf(exchange.caller); // the request may have advanced or reset it
+    return aheadMs === 0 ? reply : reply.with('X-Lab-Clock', `+${aheadMs / 1_000}`);
   }
 
   /**
-   * Reads the body for the record alone, which knows a request by it: without it no retry could be told from another
-   * request. A client that sends `Expect: 100-continue` waits for leave to send a body, and gets none.
+   * Reads the body of a refused request too: without it a retry could not be recognised. A client that sends
+   * `Expect: 100-continue` does not send the body of a request that is refused.
    */
-  async refused(exchange: Exchange): Promise<void> {
-    const { req } = exchange;
-    if (!isEmpty(req) && expectOf(req) === undefined) exchange.body = await req.body().catch(() => undefined);
+  async #record(exchange: Exchange, state: KeyState, next: () => Promise<Reply>): Promise<Reply> {
+    const { req, endpoint, decision } = exchange;
+    const end = this.#recorder.begin(exchange, state);
+    const isAdmitted = decision?.verdict === 'admitted';
+    const isBodyRead = endpoint !== undefined && !req.isEmpty && (isAdmitted || req.expect === undefined);
+    const body = isBodyRead ? await exchange.readBody().catch(() => undefined) : undefined;
+    const fault = isAdmitted && isServed(exchange, body) ? state.faults.take(endpoint!.name) : undefined;
+    const reply = fault === undefined ? await next() : await apply(fault, exchange, next, this.#options.clock.wall());
+    end({ reply, body, fault: fault?.kind });
+    return reply;
   }
 
-  around(exchange: Exchange, operate: () => Reply | Promise<Reply>): Reply | Promise<Reply> {
-    const { faults } = this.#states.of((exchange.caller as ApiKey).id);
-    const { body, endpoint } = exchange;
-    const fault = faults.useUp(endpoint!.name, () => void (body && readJson(body)));
-    if (fault === undefined) return operate();
-    const { kind, ms = 0 } = fault;
-    exchange.fault = { kind, send: senderOf(fault) };
-    if (kind === 'delay') return late(operate, ms);
-    if (kind === 'hang') return this.#silence(exchange, ms).then(() => refusalOf(fault, this.clock.wall())); // not sent
-    return kind === 'unavailable' || kind === 'status' || kind === 'drop_before'
-      ? refusalOf(fault, this.clock.wall())
-      : operate();
+  stateOf({ id }: ApiKey): KeyState {
+    return this.#states.of(id);
   }
 
-  /** Waits until the time is over, or nobody waits for the reply any more. */
-  #silence(exchange: Exchange, ms: number): Promise<void> {
-    return delay(ms, undefined, { signal: this.#recorder.signalOf(exchange) }).catch(() => {});
+  /** Lets time pass for one key, by moving its limits and idempotency records into the past. Durable when it resolves. */
+  async advance(key: ApiKey, ms: number): Promise<void> {
+    const { store, limiter } = this.#options;
+    const moved = store.write((tx) => {
+      for (const { id } of [...store.read.replays.ofKey(key.id)]) {
+        const replay = tx.replays.get(id);
+        if (replay !== undefined) tx.replays.put({ ...replay, at: Math.max(0, replay.at - ms) });
+      }
+    });
+    await Promise.all([limiter.advance(key, ms), moved]);
+    this.stateOf(key).aheadMs += ms;
   }
 
-  answers(exchange: Exchange, reply: Reply): readonly string[] {
-    this.#recorder.answers(exchange, reply);
-    const ahead = clockAdvanceOf(this.engine.store.read, exchange.caller as ApiKey);
-    return ahead === 0 ? [] : ['X-Lab-Clock', `+${ahead / 1_000}`];
+  /** Begins anew with this key, and unless `isKeyAlone` with the shop of all keys. Durable when it resolves. */
+  async reset(key: ApiKey, isKeyAlone: boolean): Promise<void> {
+    const { store, limiter, content } = this.#options;
+    const emptied = store.write((tx) => {
+      if (isKeyAlone) return;
+      for (const table of [tx.pets, tx.orders, tx.categories, tx.replays]) table.clear();
+      for (const category of content.categories) tx.categories.put(category);
+      for (const pet of content.pets) tx.pets.add(pet);
+    });
+    await Promise.all([limiter.refill(key), emptied]);
+    this.#states.drop(key.id);
   }
 
-  forget({ id }: ApiKey): void {
-    this.#states.forget(id);
+  grade(keyId: number): CurrentGrade {
+    const state = this.#states.of(keyId);
+    return state.history.grade(this.#recorder.now(state));
   }
-
-  /** For `petstore grade`, and `/lab/grade`. */
-  readonly grade = (id: string): Grade & { openMs: number } =>
-    this.#states.of(id).history.grade(this.#recorder.now({ id }));
 }
 
-/**
- * The same limit for every key, and no bans. It is counted in this process, so a take brings no news of other replicas:
- * `fresh` asks for them first.
- */
-function limiterOf({ store, limiter }: Engine, clock: Clock): Limiter {
-  const slots = new SlotLimiter({ clock, banAfter: 0, unix: () => store.unix() });
-  const limits = { perMinute: LAB_REQUESTS_PER_MINUTE, perDay: 1_440 * LAB_REQUESTS_PER_MINUTE };
-  const take = ({ slot }: Limited) => slots.take({ slot, ...limits });
-  const fresh = limiter.fresh && (() => limiter.fresh!());
-  return {
-    take: fresh === undefined ? take : (caller) => fresh().then(() => structuredClone(take(caller))),
-    fresh,
-    look: ({ slot }) => slots.look({ slot, ...limits }),
-    lift: (caller) => slots.lift(caller),
-  };
-}
-
-/** Does the work at once and replies late, as a slow service does. */
-async function late(operate: () => Reply | Promise<Reply>, ms: number): Promise<Reply> {
-  const reply = await operate();
-  await delay(ms);
-  return reply;
+/** A request that no handler would read uses up no fault. */
+function isServed({ endpoint, req }: Exchange, body: Uint8Array | undefined): boolean {
+  if (endpoint === undefined || (body === undefined && !req.isEmpty)) return false;
+  try {
+    if (body !== undefined) readJson(body);
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -1,100 +1,113 @@
-/** How the words of a command and the environment become the checked values that it runs with. */
+/** How the words of a command line and the environment become the checked values of a command. */
+import { parseArgs } from 'node:util';
 import * as v from 'valibot';
-import { excerpt, withoutSecrets } from '../quoting.ts';
-import { CommandError, EXIT } from './exit.ts';
-import type { Options, Values } from './options.ts';
+import { excerpt, withoutSecrets } from '../text.ts';
+import { CommandError, EXIT } from './failures.ts';
+import type { Option, Options, Values } from './options.ts';
 import { PROGRAM } from './version.ts';
 
-const MAX_MISTYPED_SLIPS = 2;
+const MAX_TYPOS = 2;
 
 /** `banAfter` is `--ban-after`, or PETSTORE_BAN_AFTER in the environment. */
 export const flagOf = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 export const variableOf = (key: string): string => `PETSTORE${flagOf(key).slice(1).replaceAll('-', '_').toUpperCase()}`;
 
-export type Variables = Readonly<Record<string, string | undefined>>;
 /** How an option was given, as `--ban-after` or PETSTORE_BAN_AFTER; undefined: it was not. */
 export type Given = (key: string) => string | undefined;
 
-/** The description of a command: name, help text and options. */
-export interface Spec<O extends Options = Options> {
+/** What the command line and `--help` know of a command. */
+export interface Usage<A extends Options = Options, O extends Options = Options> {
   name: string;
-  does: string;
-  more?: string;
+  summary: string;
+  details?: string;
+  /** Arguments by position, such as the ID of `keys revoke ID`. */
+  args?: A;
   options: O;
-  /** Checks options against each other; returns the fault, in words. */
-  check?(values: Values<O>, given: Given): string | undefined;
+  /** Checks values against each other; returns the fault, in words. */
+  check?(values: Values<A & O>, given: Given): string | undefined;
 }
 
-/** Wrong usage of a command. */
-export const refusalOf =
-  ({ name }: { name: string }) =>
-  (message: string) =>
-    new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
+/** The error of wrong usage. */
+export const usageError = ({ name }: { name: string }, message: string) =>
+  new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
 
-/** The values of all options, or a refusal that names the fault and the values that would be right. */
-export function read<O extends Options>(spec: Spec<O>, words: readonly string[], variables: Variables): Values<O> {
-  const refusal = refusalOf(spec);
-  const said = saidIn(spec.options, words, variables, refusal);
+/** The values of all arguments and options, or an error that names the fault and what would be right. */
+export function readArguments<A extends Options, O extends Options>(
+  usage: Usage<A, O>,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Values<A & O> {
+  const texts = textsOf(usage as Usage, words, env);
   const values: Record<string, unknown> = {};
-  for (const [key, { is, shown, allowed, schema, fallback, isSecret }] of Object.entries(spec.options)) {
-    const { text, as } = said.get(key) ?? { text: fallback, as: is === 'placed' ? shown : flagOf(key) };
-    if (is === 'optional' && !said.has(key)) continue;
-    if (text === undefined) throw refusal(`${as} is missing: give ${allowed}`);
+  const valueFor = (key: string, label: string, { kind, allowed, schema, fallback, isSecret }: Option) => {
+    const { text, source } = texts.get(key) ?? { text: fallback, source: label };
+    if (kind === 'optional' && !texts.has(key)) return undefined;
+    if (text === undefined) throw usageError(usage, `${source} is missing: give ${allowed}`);
     const { success, output } = v.safeParse(schema, text);
-    const typed = isSecret ? 'this value' : excerpt(withoutSecrets(text));
-    if (!success) throw refusal(`${as} cannot be ${typed}: give ${allowed}`);
-    values[key] = output;
-  }
-  const given: Given = (key) => said.get(key)?.as;
-  if (given('data') && given('store')) {
-    throw refusal(`${given('data')} and ${given('store')} both say where the store is: give one of them`);
-  }
-  const wrong = spec.check?.(values as Values<O>, given);
-  if (wrong !== undefined) throw refusal(wrong);
-  return values as Values<O>;
+    if (success) return output;
+    throw usageError(usage, `${source} cannot be ${isSecret ? 'this value' : quoted(text)}: give ${allowed}`);
+  };
+  for (const [key, option] of Object.entries(usage.args ?? {})) values[key] = valueFor(key, option.value, option);
+  for (const [key, option] of Object.entries(usage.options)) values[key] = valueFor(key, flagOf(key), option);
+  const given: Given = (key) => texts.get(key)?.source;
+  const [data, store] = [given('data'), given('store')];
+  if (data && store) throw usageError(usage, `${data} and ${store} both say where the store is: give one of them`);
+  const fault = usage.check?.(values as Values<A & O>, given);
+  if (fault !== undefined) throw usageError(usage, fault);
+  return values as Values<A & O>;
 }
 
 /** The text given for each option, and its source. An option wins over its variable; an empty variable is not set. */
-function saidIn(options: Options, words: readonly string[], variables: Variables, refusal: (message: string) => Error) {
-  const said = new Map<string, { text: string; as: string }>();
-  const places = Object.keys(options).filter((key) => options[key].is === 'placed');
-  const flags = new Map(Object.keys(options).flatMap((key) => (places.includes(key) ? [] : [[flagOf(key), key]])));
-  const rest = [...words];
-  for (let word = rest.shift(), areOptionsOver = false; word !== undefined; word = rest.shift()) {
-    if (areOptionsOver || !/^-./.test(word)) {
-      const key = places.shift();
-      if (key === undefined) throw refusal(`${excerpt(withoutSecrets(word))} is one argument too many`);
-      said.set(key, { text: word, as: options[key].shown });
-    } else if (word === '--') {
-      areOptionsOver = true;
-    } else {
-      const [, flag, inline] = /^(--[^=]+)(?:=(.*))?$/s.exec(word) ?? [word, word];
-      const key = flags.get(flag);
-      if (flag === '--help') throw refusal('--help takes no value');
-      if (key === undefined)
-        throw refusal(`there is no option ${excerpt(withoutSecrets(flag))}${didYouMean(flag, [...flags.keys()])}`);
-      if (said.has(key)) throw refusal(`${flag} is given twice`);
-      const next = () => (rest[0]?.startsWith('--') ? undefined : rest.shift());
-      const text = inline ?? (options[key].is === 'switch' ? 'true' : next());
-      if (text === undefined) throw refusal(`${flag} needs a value: give ${options[key].allowed}`);
-      said.set(key, { text, as: flag });
+function textsOf(usage: Usage, words: readonly string[], env: NodeJS.ProcessEnv) {
+  const texts = new Map<string, { text: string; source: string }>();
+  const args = Object.entries(usage.args ?? {});
+  const keys = new Map(Object.keys(usage.options).map((key) => [flagOf(key), key]));
+  const isSwitch = (key: string) => usage.options[key].kind === 'switch';
+  const types = Array.from(keys, ([flag, key]) => [
+    flag.slice(2),
+    { type: isSwitch(key) ? ('boolean' as const) : ('string' as const) },
+  ]);
+  // Not strict: the errors below say what would be right, and show no secrets.
+  const lenient = { strict: false, allowPositionals: true, tokens: true } as const;
+  const { tokens } = parseArgs({ args: [...words], options: Object.fromEntries(types), ...lenient });
+  for (const token of tokens) {
+    if (token.kind === 'positional') {
+      const [key, option] = args.shift() ?? [];
+      if (key === undefined) throw usageError(usage, `${quoted(token.value)} is one argument too many`);
+      texts.set(key, { text: token.value, source: option!.value });
+    } else if (token.kind === 'option') {
+      const { rawName: flag, value, inlineValue } = token;
+      const key = keys.get(flag);
+      if (key === undefined) {
+        throw usageError(usage, `there is no option ${quoted(flag)}${suggestion(flag, [...keys.keys()])}`);
+      }
+      if (texts.has(key)) throw usageError(usage, `${flag} is given twice`);
+      const text = isSwitch(key) ? (value ?? 'true') : value;
+      const isNextOption = !inlineValue && text?.startsWith('--');
+      if (text === undefined || isNextOption) {
+        throw usageError(usage, `${flag} needs a value: give ${usage.options[key].allowed}`);
+      }
+      texts.set(key, { text, source: flag });
     }
   }
-  for (const key of flags.values()) {
-    const [text, as] = [variables[variableOf(key)], variableOf(key)];
-    if (text && !said.has(key)) said.set(key, { text, as });
+  for (const key of keys.values()) {
+    const source = variableOf(key);
+    const text = env[source];
+    if (text && !texts.has(key)) texts.set(key, { text, source });
   }
-  return said;
+  return texts;
 }
 
-/** `; did you mean --port?` where one of the known words is at most two slips away. */
-export function didYouMean(typed: string, known: readonly string[]): string {
-  const near = known.map((word) => ({ word, slips: slipsBetween(typed, word) })).sort((a, b) => a.slips - b.slips);
-  return near.length > 0 && near[0].slips <= MAX_MISTYPED_SLIPS ? `; did you mean ${near[0].word}?` : '';
+const quoted = (text: string): string => excerpt(withoutSecrets(text));
+
+/** `; did you mean --port?` where one of the known words is at most two typos away. */
+export function suggestion(typed: string, known: readonly string[]): string {
+  const near = known.map((word) => ({ word, typos: distance(typed, word) })).sort((a, b) => a.typos - b.typos);
+  return near.length > 0 && near[0].typos <= MAX_TYPOS ? `; did you mean ${near[0].word}?` : '';
 }
 
-/** How many letters must be put in, left out or replaced (Levenshtein). */
-function slipsBetween(typed: string, word: string): number {
+/** The Levenshtein distance. */
+function distance(typed: string, word: string): number {
   let row = Array.from({ length: word.length + 1 }, (_, at) => at);
   for (const letter of typed) {
     const next = [row[0] + 1];

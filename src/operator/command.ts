@@ -1,113 +1,120 @@
-/** A command: its options, its call where the store is, and the way its result is printed. */
-import { Readable } from 'node:stream';
+/** What a command is, and how it is performed: arguments are checked, its work is done, its result is printed. */
 import { type Clock, systemClock } from '../clock.ts';
-import type { Engine } from '../engine.ts';
-import type { Lab } from '../lab/lab.ts';
+import type { Engine } from '../store/engine.ts';
 import type { Environment } from '../store/model.ts';
-import { read, refusalOf, type Spec, type Variables } from './arguments.ts';
-import { asCommandError, CommandError, EXIT } from './exit.ts';
-import { openHere, triedWhileInUse } from './opening.ts';
-import { type Options, type Place, placeWords, shownPlace, type Values } from './options.ts';
-import { inWords, isDiscarded, print, told } from './output.ts';
-import { askServer, type Io } from './reach.ts';
+import { readArguments, type Usage, usageError } from './arguments.ts';
+import { asCommandError, CommandError, EXIT } from './failures.ts';
+import type { Grader } from './lab.ts';
+import { openForCommand, retryWhileInUse } from './opening.ts';
+import { type Location, type Options, storeName, type Values } from './options.ts';
+import { inWords, note, print, printRaw } from './output.ts';
+import { callServer } from './socket-client.ts';
 
-/** The first argument of the call of a command, in the running server and without one. */
+/** What the work of a command has, in the running server or in a process of its own. */
 export interface Context {
   engine: Engine;
   clock: Clock;
-  /** The environment whose keys the server accepts; for a store without a server: production. */
+  /** The environment whose keys the server accepts; without a server: production. */
   environment: Environment;
-  /** How the client of a key behaved, where a lab is served. */
-  lab?: Pick<Lab, 'grade'>;
+  /** How the client of a key behaved, where the server has a lab. */
+  lab?: Grader;
+  /** When the newest backup of this process was complete (ms since 1970). */
+  lastBackupAt?: number;
 }
 
-/** `A`: the result of its call; `R`: the result printed. The function `command` lets all three types be inferred. */
-interface Command<O extends Options = Options, A = unknown, R = A> extends Spec<O> {
-  /** The work in the process that has the store: the same function in the running server and without one. */
-  call?(context: Context, values: Values<O>, io: Io): A | Promise<A>;
-  /** True if its call changes nothing: it works on a read-only mount. */
-  reads?: boolean;
-  /** True if its call is given up at a signal, with a message. */
-  isGivenUp?: boolean;
-  /** True if a signal in the middle may leave a part of its work behind: then a sentence says so. */
-  leavesParts?: boolean;
-  /** True if its call is for a running server alone: without one, nothing is done. */
-  isForServer?: boolean;
-  /** True if its call begins a store where there is none. */
-  makes?: boolean;
-  /** For a result that is printed only once: the loss if nobody could read it, and the advice. */
-  unread?(result: A, at: string): string;
-  /** The work in the process of the command; if not given, its call alone. `ask` does the call. */
-  run?(values: Values<O>, ask: (io?: Partial<Io>) => Promise<A>): R | Promise<R>;
-  /** The result for people, if a plain list of its members is not enough. `--json` prints it as it is. */
-  words?(result: R): string;
+/** Takes output as it comes; false: nobody reads it any more. */
+export type Sink = (chunk: string | Uint8Array) => Promise<boolean>;
+/** Output as it comes, then the result. */
+export type Streaming<R> = AsyncGenerator<string | Uint8Array, R>;
+
+/**
+ * `work` runs where the store is open: in the running server, or in this process if none runs. `run` always runs in this
+ * process; without it, the command is one call of `work`. `W`: what `work` takes, by default the values of the options.
+ */
+export interface Command<
+  A extends Options = Options,
+  O extends Options = Options,
+  W = Values<A & O>,
+  R = unknown,
+  P = R,
+> extends Usage<A, O> {
+  work?(context: Context, values: W): R | Promise<R> | Streaming<R>;
+  run?(values: Values<A & O>, call: (values: W, sink?: Sink) => Promise<R>): P | Promise<P>;
+  /** How the store is opened: only to read, to change it, or making one where there is none. */
+  access?: 'read' | 'write' | 'create';
+  /** True: this process opens the store by itself, also beside a running server. */
+  isAlone?: boolean;
+  /** True: it runs until a signal, which it handles itself. */
+  isServer?: boolean;
+  /** The result for people, if a list of its members is not enough. `--json` prints it as it is. */
+  words?(result: P): string;
 }
 
-export type Calls = readonly Command[];
+// biome-ignore lint/suspicious/noExplicitAny: the commands of a list have types of their own, which `command` checks
+export type AnyCommand = Command<any, any, any, any, any>;
 
-export const command = <O extends Options, A = undefined, R = A>(command: Command<O, A, R>): Command =>
-  command as Command;
+export const command = <A extends Options, O extends Options, W = Values<A & O>, R = unknown, P = R>(
+  command: Command<A, O, W, R, P>,
+): AnyCommand => command;
 
-/** Refuses wrong words before it touches anything, and ends well only where all was done, told and closed. */
-export async function perform(command: Command, words: readonly string[], variables: Variables): Promise<void> {
-  const values = read(command, words, variables);
-  const place = values as Place & { maxStoreMb?: number }; // not every command has these options; the others do not ask
-  if (place.store !== undefined) await refuseWrongUrl(command, place.store);
-  const at = placeWords(place);
-  const opened: Engine[] = [];
-  const ask = (given: Partial<Io> = {}) =>
-    triedWhileInUse(async () => {
-      const io = { input: Readable.from([]), tell: print, ...given };
-      const answer = !place.store && (await askServer(place.data, command.name, { words, variables }, io));
-      if (answer) return answer.result;
-      if (command.isForServer) return undefined;
-      opened.push(await openHere(place, command));
-      return command.call?.({ engine: opened[0], clock: systemClock, environment: 'production' }, values, io);
+export async function perform(command: AnyCommand, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+  const values = readArguments(command, words, env) as Location & { maxStoreMb?: number; json?: boolean };
+  if (values.store !== undefined) await checkUrl(command, values.store);
+  let engine: Engine | undefined;
+  const call = (given: unknown, sink: Sink = printRaw) =>
+    retryWhileInUse(async () => {
+      if (engine === undefined && values.store === undefined && !command.isAlone) {
+        const reply = await callServer(values.data, { command: command.name, values: given }, sink);
+        if (reply !== undefined) return reply.result;
+      }
+      engine ??= await openForCommand(values, command.access ?? 'read');
+      return finish(command.work?.({ engine, clock: systemClock, environment: 'production' }, given), sink);
     });
-  const close = () => Promise.all(opened.map((engine) => engine.close()));
-  const leave = async (): Promise<never> => {
-    await told(`${command.name} was interrupted: look before you repeat it\n`);
-    process.exit(EXIT.failed);
-  };
-  // A call in this process reports that it was not done; about a call in the server nothing is known.
-  const giveUp = () => (opened.length > 0 ? opened[0].upkeep.giveUp?.() : leave());
-  const onSignal = command.isGivenUp ? giveUp : command.leavesParts ? leave : undefined;
-  if (onSignal) for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, onSignal);
+  if (!command.isServer) exitOnSignals(command.name);
   try {
-    await tellResult(command, await (command.run ?? ((_, ask) => ask()))(values, ask), values.json === true, at);
+    const result = await (command.run ? command.run(values, call) : call(values));
+    if (result !== undefined) await printResult(command, result, values.json === true);
+    await engine?.close();
   } catch (error) {
-    await close().catch(() => {}); // the first failure is reported, not this one
-    throw asCommandError(error, shownPlace(place)) ?? error;
-  }
-  await close().catch((error) => {
-    const { message } = asCommandError(error, shownPlace(place)) ?? error;
-    throw new CommandError(EXIT.failed, `this was done, but the store could not be closed: ${message}`);
-  });
-}
-
-/** Of `--store`. What reads that URL is loaded only where there is one. */
-async function refuseWrongUrl(command: Command, store: string): Promise<void> {
-  const { serverOf } = await import('../postgres/server.ts');
-  try {
-    serverOf(store);
-  } catch (error) {
-    throw refusalOf(command)((error as Error).message);
+    await engine?.close().catch(() => {}); // the first failure is reported, not this one
+    throw asCommandError(error, storeName(values)) ?? error;
   }
 }
 
-/** Runs before the store is closed, so that the result is printed even if closing fails. */
-async function tellResult(
-  { words = inWords, unread }: Command,
-  result: unknown,
-  isJson: boolean,
-  at: string,
-): Promise<void> {
-  if (result === undefined) return;
-  const advice = unread?.(result, at);
-  const failed = (why: string) => new CommandError(EXIT.failed, `${why || 'nobody read the output'}; ${advice}`);
-  await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error: CommandError) => {
-    if (advice !== undefined) throw failed(error.message);
-    throw error.message === '' ? error : new CommandError(EXIT.failed, `${error.message}; all else was done`);
+/** The result of a work. Its output goes to `sink`; if nobody reads that any more, the work ends, without a result. */
+export async function finish(work: unknown, sink: Sink): Promise<unknown> {
+  if (!isStreaming(work)) return work;
+  for (;;) {
+    const { done, value } = await work.next();
+    if (done) return value;
+    if (!(await sink(value as string | Uint8Array))) return void (await work.return(undefined));
+  }
+}
+
+export const isStreaming = (work: unknown): work is Streaming<unknown> =>
+  typeof work === 'object' && work !== null && Symbol.asyncIterator in work;
+
+function exitOnSignals(name: string): void {
+  const exit = () => note(`petstore ${name} was interrupted`).then(() => process.exit(EXIT.failed));
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
+}
+
+/** Before the store is closed, so that a new key is printed even if closing fails. */
+async function printResult({ name, words = inWords, access = 'read' }: AnyCommand, result: object, isJson: boolean) {
+  const { id } = result as { id?: string };
+  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
+  const isRead = await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error) => {
+    throw access === 'read' ? error : doneBut(error.message);
   });
-  if (unread !== undefined && isDiscarded()) throw failed('');
+  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
+}
+
+/** What reads the URL of a database is loaded only where there is one. */
+async function checkUrl(command: AnyCommand, url: string): Promise<void> {
+  const { addressOf } = await import('../postgres/address.ts');
+  try {
+    addressOf(url);
+  } catch (error) {
+    throw usageError(command, (error as Error).message);
+  }
 }

@@ -1,40 +1,17 @@
-/** `petstore keys …`: the options of each command, and its call where the store is. */
-import { digestOf, makeKey } from '../access/keys.ts';
-import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/plans.ts';
-import { count } from '../digits.ts';
-import type { ApiKey, Decided, Environment, Plan } from '../store/model.ts';
-import { ENVIRONMENTS, PLANS } from '../store/model.ts';
+/** The work of `petstore keys …` on the open store. */
+import { digestOf, keyId, keyName, makeKey } from '../access/keys.ts';
+import { newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
+import type { ApiKey, Environment, Plan, Store, Transaction } from '../store/model.ts';
+import { count, visible } from '../text.ts';
 import type { Given } from './arguments.ts';
-import { type Context, command } from './command.ts';
-import { detailsOf, endOf, infoOf, type KeyDetails, keyOf, rowOf } from './key-details.ts';
-import { duration, integer, json, needed, oneOf, option, optional, ownBudget, place, placed, text } from './options.ts';
-import { tableInBlocks } from './output.ts';
-import type { Io } from './reach.ts';
+import type { Context, Streaming } from './command.ts';
+import { tableInBlocks, timeInWords } from './output.ts';
 import { PROGRAM } from './version.ts';
 
-/** Secrets a key has at a time: the newest, and those in their grace. */
-const MAX_KEY_SECRETS = 5;
-const MAX_NAME_CHARS = 100;
-const MAX_GRACE_DAYS = 30;
-/** Keys that `keys list` prints at once; requests are served in between. */
-const KEYS_IN_BLOCK = 250;
-
-/** Fit to be printed in a table: no control characters, no line breaks. */
-const printable = new RegExp(`^[^\\p{C}\\p{Zl}\\p{Zp}]{1,${MAX_NAME_CHARS}}$`, 'u');
-const keyName = text(`1 to ${MAX_NAME_CHARS} printable characters`, printable);
-const keyId = text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/);
-export const id = placed(keyId, 'ID', `the key, as ${PROGRAM} keys list names it`);
-const published = Object.entries(PLAN_LIMITS).map(([name, { perMinute, perDay }], at) => {
-  const [ofMinute, ofDay] = at === 0 ? [' requests a minute', ' a day'] : ['', ''];
-  return `${name} (${count(perMinute)}${ofMinute}, ${count(perDay)}${ofDay})`;
-});
-const plan = { ...oneOf(PLANS), allowed: `${published.join(', ')} or enterprise (--per-minute, --per-day)` };
-const ofServer = 'that of the running server, production if none runs or the store is in PostgreSQL';
-const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
-const customLimits = {
-  perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
-  perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
-};
+/** Secrets that a key has at a time: the newest, and those in their grace. */
+export const MAX_SECRETS = 5;
+/** Keys that `keys list` gives at once; the server answers requests in between. */
+const KEYS_IN_BLOCK = 500;
 
 interface Limits {
   plan: Plan;
@@ -42,8 +19,8 @@ interface Limits {
   perDay?: number;
 }
 
-function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): string | undefined {
-  const named = Object.keys(customLimits).flatMap((key) => given(key) ?? []);
+export function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): string | undefined {
+  const named = ['perMinute', 'perDay'].flatMap((option) => given(option) ?? []);
   if (plan !== 'enterprise') {
     return named.length > 0 ? `only the enterprise plan takes ${named.join(' and ')}` : undefined;
   }
@@ -55,164 +32,153 @@ function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): strin
 const limitsOf = ({ plan, perMinute = 0, perDay = 0 }: Limits) =>
   plan === 'enterprise' ? { perMinute, perDay } : PLAN_LIMITS[plan];
 
-export const KEY_COMMANDS = [
-  command({
-    name: 'keys create',
-    does: 'create an API key and print it, once',
-    more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
-    unread: (made, at) =>
-      `the key ${made?.id} is lost: end it with ${PROGRAM} keys revoke ${made?.id}${at}, and create another`,
-    options: {
-      plan: needed(plan, 'PLAN', 'its limits'),
-      name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
-      ...customLimits,
-      environment: optional(oneOf(ENVIRONMENTS), 'NAME', 'where it is accepted', ofServer),
-      ...place,
-      ...ownBudget,
-      json,
-    },
-    check: limitsFitPlan,
-    makes: true,
-    call: createKey,
-  }),
-  command({
-    name: 'keys list',
-    does: 'list all keys, with the used part of both windows, and bans',
-    options: { ...place, json },
-    reads: true,
-    call: listKeys,
-  }),
-  command({
-    name: 'keys show',
-    does: 'show the requests left to a key, its strikes and its ban, spending none',
-    options: { id, ...place, json },
-    reads: true,
-    call: (context, { id }) => detailsOf(context, keyOf(context.engine.store.read, id)),
-  }),
-  command({
-    name: 'keys revoke',
-    does: 'end a key at once, for good',
-    options: { id, ...place, json },
-    call: (context, { id }) => {
-      const revokedAt = context.clock.wall();
-      return change(context, id, (key) => ({ ...key, revokedAt }));
-    },
-  }),
-  command({
-    name: 'keys rotate',
-    does: 'give a key a new secret and print it, once',
-    more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
-now or an earlier one, whichever is sooner. At most ${MAX_KEY_SECRETS} secrets work at a time.`,
-    unread: ({ id }) => `the new secret of ${id} is lost: rotate the key again`,
-    options: {
-      id,
-      grace: option(duration(MAX_GRACE_DAYS), 'TIME', 'how long the old secret still works, 0s for not at all', '24h'),
-      ...place,
-      json,
-    },
-    call: rotateKey,
-  }),
-  command({
-    name: 'keys lift',
-    does: 'end the ban of a key, and forget its strikes and earlier bans',
-    options: { id, ...place, json },
-    call: async (context, { id }) => {
-      const key = keyOf(context.engine.store.read, id);
-      await context.engine.limiter.lift(key);
-      return detailsOf(context, key);
-    },
-  }),
-  command({
-    name: 'keys plan',
-    does: 'put a key on another plan; its used requests stay used',
-    options: { id, plan: placed(plan, 'PLAN', 'the new plan'), ...customLimits, ...place, json },
-    check: limitsFitPlan,
-    call: (context, { id, ...limits }) =>
-      change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) })),
-  }),
-];
-
-/** The decision if nothing is left to do. */
-export const DONE_BEFORE: Decided = { op: 'again' };
-
-/** Prints block by block, so that a million keys take no more memory than ten: a table, or parts of one JSON list. */
-async function listKeys(context: Context, { json }: { json: boolean }, { tell }: Io): Promise<void> {
-  const inTable = tableInBlocks();
-  const inJson = (block: KeyDetails[]) => block.map((one) => `  ${JSON.stringify(one)}`).join(',\n');
-  let [block, blocks]: [KeyDetails[], number] = [[], 0];
-  const tellBlock = async () => {
-    if (block.length === 0) return;
-    await tell(json ? `${blocks === 0 ? '[' : '  ,'}\n${inJson(block)}` : inTable(block.map(rowOf)));
-    [block, blocks] = [[], blocks + 1];
-  };
-  const { keys } = context.engine.store.read;
-  for (const key of keys.values()) {
-    const details = detailsOf(context, key);
-    block.push(details instanceof Promise ? await details : details);
-    if (block.length === KEYS_IN_BLOCK) await tellBlock();
-  }
-  await tellBlock();
-  if (json) await tell(blocks === 0 ? '[]' : ']');
-  else if (keys.size === 0) await tell(`There are no keys. See ${PROGRAM} keys create --help`);
-}
-
-interface Wanted extends Limits {
+interface NewKey extends Limits {
   name: string;
   environment?: Environment;
-  /** Only where none is active for the environment. */
-  isFirst?: boolean;
 }
 
-async function createKey(context: Context, wanted: Wanted) {
-  const { environment = context.environment, name, plan, isFirst } = wanted;
-  const { store } = context.engine;
+export async function createKey(context: Context, wanted: NewKey, check?: (tx: Transaction, key: ApiKey) => void) {
+  const { environment = context.environment, name, plan } = wanted;
   const secret = makeKey(environment);
   const secrets = [{ digest: digestOf(secret) }];
-  const about = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
-  const at = store.unix();
-  const decided = await store.write((ahead) => {
-    if (isFirst && hasActive(ahead.allKeys(), environment)) return DONE_BEFORE;
-    const slot = ahead.counters.nextSlot;
-    return { op: 'setKey', at, key: { id: `k${slot + 1}`, slot, ...about } };
+  const row = { name, plan, ...limitsOf(wanted), environment, createdAt: context.clock.wall(), secrets };
+  const key = await context.engine.store.write((tx) => {
+    const key = tx.keys.add(row);
+    check?.(tx, key);
+    tx.usage.put({ id: key.id, ...newAccount() });
+    return key;
   });
-  return decided.op === 'setKey' ? { ...infoOf(decided.key), key: secret } : undefined;
+  return { ...summaryOf(key), key: secret };
 }
 
-function hasActive(keys: Iterable<ApiKey>, environment: Environment): boolean {
-  for (const key of keys) if (!key.revokedAt && key.environment === environment) return true;
-  return false;
-}
-
-export const hasActiveKey = ({ engine, environment }: Context): boolean =>
-  hasActive(engine.store.read.keys.values(), environment);
-
-/** Makes the first key of this environment; undefined if there is an active one. */
-export const createFirstKey = (context: Context, plan: Plan) =>
-  createKey(context, { plan, name: 'first key', isFirst: true });
-
-async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
+/** A key for a store without an active one; undefined if there is one. */
+export async function createFirstKey(context: Context, plan: Plan) {
   const { store } = context.engine;
-  const secret = makeKey(keyOf(store.read, id).environment);
-  const now = store.unix();
-  // Without grace an old secret has ended long ago: another replica's clock may be a little behind.
-  const end = grace === 0 ? 0 : now + grace;
-  const info = await change(context, id, (key) => {
-    const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
-    if ((older[MAX_KEY_SECRETS - 1]?.endsAt ?? 0) > now) {
-      throw new Error(`${id} has ${MAX_KEY_SECRETS} secrets that work; --grace 0s ends them`);
+  const isActive = ({ revokedAt, environment }: ApiKey) => !revokedAt && environment === context.environment;
+  for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
+  const another = new Error('another replica made the first key');
+  return createKey(context, { plan, name: 'first key' }, (tx, { id }) => {
+    for (let other = 1; other < id; other++) {
+      const key = tx.keys.get(other);
+      if (key !== undefined && isActive(key)) throw another;
     }
-    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_KEY_SECRETS) };
+  }).catch((error) => {
+    if (error !== another) throw error;
+    return undefined;
   });
-  return { ...info, oldSecretEndsAt: endOf(context, now + grace), key: secret };
+}
+
+export const showKey = (context: Context, { id }: { id: string }) => detailsOf(context, keyOf(context, id));
+
+export const revokeKey = (context: Context, { id }: { id: string }) =>
+  change(context, id, (key) => ({ ...key, revokedAt: context.clock.wall() }));
+
+export const setPlan = (context: Context, { id, ...limits }: { id: string } & Limits) =>
+  change(context, id, (key) => ({ ...key, plan: limits.plan, ...limitsOf(limits) }));
+
+export async function liftBan(context: Context, { id }: { id: string }) {
+  const key = keyOf(context, id);
+  await context.engine.limiter.lift(key);
+  return detailsOf(context, key);
+}
+
+export async function rotateKey(context: Context, { id, grace }: { id: string; grace: number }) {
+  const secret = makeKey(keyOf(context, id).environment);
+  const now = context.engine.store.now();
+  const end = grace === 0 ? 0 : now + grace; // 0: ended also for a replica whose clock is a little behind
+  const summary = await change(context, id, (key) => {
+    const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
+    if ((older[MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
+      throw new Error(`${id} has ${MAX_SECRETS} secrets that work; --grace 0s ends the older ones`);
+    }
+    return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_SECRETS) };
+  });
+  return { ...summary, oldSecretEndsAt: wallTime(context, now + grace), key: secret };
+}
+
+/** In blocks, so that a million keys take no more memory than some. */
+export async function* listKeys(context: Context, { json }: { json: boolean }): Streaming<void> {
+  const { keys } = context.engine.store.read;
+  const inTable = tableInBlocks();
+  let listed = 0;
+  for (let id = 1; id <= keys.lastId; ) {
+    const block: KeyDetails[] = [];
+    for (; id <= keys.lastId && block.length < KEYS_IN_BLOCK; id++) {
+      const key = keys.get(id);
+      if (key !== undefined) block.push(await detailsOf(context, key));
+    }
+    if (block.length === 0) break;
+    const lines = block.map((one) => `  ${JSON.stringify(one)}`).join(',\n');
+    yield visible(json ? `${listed === 0 ? '[' : ','}\n${lines}` : `${inTable(block.map(rowOf))}\n`);
+    listed += block.length;
+  }
+  if (json) yield listed === 0 ? '[]\n' : '\n]\n';
+  else if (listed === 0) yield `There are no keys. See ${PROGRAM} keys create --help\n`;
 }
 
 /** Throws if the key is revoked: it stays as it is. */
 async function change({ engine: { store } }: Context, id: string, to: (key: ApiKey) => ApiKey) {
-  const at = store.unix();
-  const { key } = await store.write((ahead) => {
-    const before = keyOf(ahead, id);
+  const key = await store.write((tx) => {
+    const before = tx.keys.get(keyId(id)!);
+    if (before === undefined) throw noKey(id);
     if (before.revokedAt !== undefined) throw new Error(`${id} is revoked`);
-    return { op: 'setKey' as const, at, key: to(before) };
+    const key = to(before);
+    tx.keys.put(key);
+    return key;
   });
-  return infoOf(key);
+  return summaryOf(key);
+}
+
+export function keyOf({ engine }: { engine: { store: Store } }, id: string): ApiKey {
+  const key = engine.store.read.keys.get(keyId(id)!);
+  if (key === undefined) throw noKey(id);
+  return key;
+}
+
+const noKey = (id: string) => new Error(`there is no key ${id}`);
+
+const iso = (at: number): string => new Date(at).toISOString();
+
+/** Everything but the secrets and their digests. */
+function summaryOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
+  const revoked = revokedAt === undefined ? null : iso(revokedAt);
+  return { id: keyName(id), name, plan, perMinute, perDay, environment, createdAt: iso(createdAt), revokedAt: revoked };
+}
+
+type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
+
+/** A key as the operator sees it, with times as the replies of the API give them. Takes no request. */
+async function detailsOf(context: Context, key: ApiKey) {
+  const { limiter, store } = context.engine;
+  const { verdict, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
+  const isActive = key.revokedAt === undefined;
+  const second = (moment: number) => wallTime(context, moment, 1_000);
+  /** A window that is full has no reset: it opens at the next request. */
+  const windowOf = ({ limit, remaining, endsAt }: Window) => {
+    return { limit, remaining, resetsAt: remaining < limit ? second(endsAt) : null };
+  };
+  const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.now() ? endsAt : []));
+  return {
+    ...summaryOf(key),
+    /** The value of X-RateLimit-Remaining, 0 during a ban; 0 of a revoked key. */
+    remaining: isActive && verdict !== 'banned' ? Math.min(minute.remaining, day.remaining) : 0,
+    minute: windowOf(minute),
+    day: windowOf(day),
+    strikes,
+    bannedUntil: verdict === 'banned' ? second(banEndsAt) : null,
+    bans,
+    /** The moments at which older secrets stop working. */
+    graceEndsAt: graceEnds.map((end) => wallTime(context, end)),
+  };
+}
+
+/** A moment of store time on the machine's clock, rounded up to whole `unit` ms. */
+const wallTime = ({ engine, clock }: Context, at: number, unit = 1): string =>
+  iso(Math.ceil((at - engine.store.now() + clock.wall()) / unit) * unit);
+
+function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: KeyDetails) {
+  const used = ({ limit, remaining }: typeof day) => `${count(limit - remaining)}/${count(limit)}`;
+  const banned = bannedUntil ? `banned until ${timeInWords(bannedUntil)}` : 'active';
+  const state = revokedAt ? `revoked ${timeInWords(revokedAt)}` : banned;
+  return { id, name, plan, usedOfMinute: used(minute), usedOfDay: used(day), environment, createdAt, state };
 }

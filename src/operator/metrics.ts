@@ -1,77 +1,142 @@
-/**
- * The counts for the metrics. `metrics-text.ts` writes them in Prometheus' text format, and `metrics-listener.ts`
- * serves them.
- */
+/** Metrics: what is counted, the page in Prometheus' text format, and the listener of its own that serves it. */
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { isIP } from 'node:net';
+import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { App } from '../app.ts';
-import type { Answered } from '../exchange.ts';
-import type { Gate } from '../gate.ts';
-import type { Refused } from '../http/connections.ts';
-import { add, type Histogram, newHistogram } from './histogram.ts';
-import type { Logger } from './logging.ts';
-import type { ServeSettings } from './options.ts';
+import type { Summary } from '../service/exchange.ts';
+import type { Service } from '../service/service.ts';
+import type { Log } from '../store/engine.ts';
+import type { Context } from './command.ts';
+import { letIn, listen } from './listening.ts';
+import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
 const EVENT_LOOP_RESOLUTION_MS = 10;
+const MAX_SCRAPE_MS = 5_000;
+/** How late such a time-out may be noticed. */
+const CHECKING_INTERVAL_MS = 1_000;
+const MAX_SCRAPERS = 16;
+const BUCKETS_MS = [0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000];
 
-/** By endpoint: there are few, and a client cannot add one. */
-type Routes = Map<string, { latency: Histogram; statuses: Map<number, number> }>;
+/** Durations, counted by buckets. The last count, without a bound, is for the slowest. */
+const noDurations = () => ({ counts: new Array<number>(BUCKETS_MS.length + 1).fill(0), sumMs: 0 });
+type Durations = ReturnType<typeof noDurations>;
 
-export interface Figures {
-  routes: Routes;
-  /** Batches that became durable. */
-  batches: Histogram;
-  /** Worst delay of the event loop since the scrape before, in seconds. */
-  loopDelay: number;
-  /** Connections that were refused or ended, by the bound that was reached. */
-  refused: Refused;
-  /** Requests that were counted in an allowance of many addresses, by the allowance. */
-  together: Gate['countedTogether'];
-  /** Open connections. */
-  open: number;
+function observe(durations: Durations, ms: number): void {
+  let bucket = 0;
+  while (ms > BUCKETS_MS[bucket]) bucket++;
+  durations.counts[bucket]++;
+  durations.sumMs += ms;
 }
 
+/** What is counted elsewhere. */
+type Sources = Pick<Context, 'engine' | 'lastBackupAt'> & Service['counts'];
+
 export class Metrics {
-  readonly #routes: Routes = new Map();
-  readonly #batches = newHistogram();
+  /** By operation: there are few, and a client cannot add one. */
+  readonly #routes = new Map<string, { durations: Durations; statuses: Map<number, number> }>();
+  readonly #batches = noDurations();
   readonly #loop = monitorEventLoopDelay({ resolution: EVENT_LOOP_RESOLUTION_MS });
 
   constructor() {
     this.#loop.enable();
   }
 
-  /** On the way of every reply: must cost well under a microsecond. */
-  replied(route: string, status: number, ms: number): void {
-    const { latency, statuses } = routeIn(this.#routes, route);
-    statuses.set(status, (statuses.get(status) ?? 0) + 1);
-    add(latency, ms);
+  /** Called for every reply: must cost well under a microsecond. */
+  countReply({ route: name, status, ms }: Summary): void {
+    let route = this.#routes.get(name);
+    if (route === undefined) this.#routes.set(name, (route = { durations: noDurations(), statuses: new Map() }));
+    route.statuses.set(status, (route.statuses.get(status) ?? 0) + 1);
+    observe(route.durations, ms);
   }
 
-  /** Called by the engine for each batch that became durable. */
-  readonly batch = (ms: number): void => add(this.#batches, ms);
+  /** Called for each batch that became durable. */
+  readonly countBatch = (ms: number): void => observe(this.#batches, ms);
 
-  /** Connections and shared allowances are counted by the service itself: they are read from there. */
-  figures({ connections, gate }: Pick<App, 'connections' | 'gate'>): Figures {
-    // Node counts the time between two of its looks: the delay is what is beyond the wait from one to the next.
+  text({ engine, connections, refused, sharedAllowance, bans, lastBackupAt = 0 }: Sources): string {
+    // Node measures the time between two of its timers: the delay is what is beyond the wait from one to the next.
     const loopDelay = Math.max(0, this.#loop.max / 1e6 - EVENT_LOOP_RESOLUTION_MS) / 1_000;
     this.#loop.reset();
-    const { refused, open } = connections;
-    const own = { routes: this.#routes, batches: this.#batches, loopDelay };
-    return { ...own, refused, together: gate.countedTogether, open: open.size };
+    const routes = [...this.#routes];
+    const requests = routes.flatMap(([route, { statuses }]) =>
+      Array.from(statuses, ([status, count]): Sample => [`route="${route}",status="${status}"`, count]),
+    );
+    const durations = routes.flatMap(([route, { durations }]) => bucketsOf(durations, `route="${route}"`));
+    const byBound = Object.entries(refused).map(([bound, count]): Sample => [`bound="${bound}"`, count]);
+    const { pets, orders, categories, keys, replays } = engine.store.read;
+    const { userCPUTime, systemCPUTime } = process.resourceUsage();
+    const built = `version="${VERSION}",commit="${COMMIT}",runtime="${RUNTIME}"`;
+    return [
+      gauge('petstore_open_connections', 'Connections that are open.', connections),
+      counter('petstore_connections_refused_total', 'Connections refused, by the bound that was reached.', byBound),
+      counter('petstore_requests_counted_together_total', SHARED_HELP, sharedAllowance),
+      counter('petstore_bans_total', 'Bans of keys that have begun.', bans),
+      counter('petstore_requests_total', 'Requests answered, by operation and status.', requests),
+      histogram('petstore_request_duration_seconds', 'From head of request to reply, by operation.', durations),
+      histogram('petstore_log_batch_duration_seconds', 'To make a batch durable.', bucketsOf(this.#batches)),
+      gauge('petstore_build_info', 'The program that runs: always 1.', [[built, 1]]),
+      gauge('petstore_animals', 'How many animals there are.', pets.size),
+      gauge('petstore_orders', 'How many orders there are.', orders.size),
+      gauge('petstore_categories', 'How many categories there are.', categories.size),
+      gauge('petstore_keys', 'How many keys there are.', keys.size),
+      gauge('petstore_idempotency_records', 'Idempotency-Keys that are remembered.', replays.size),
+      gauge('petstore_event_loop_delay_max_seconds', 'Worst delay since the last scrape.', loopDelay),
+      gauge('petstore_last_backup_timestamp_seconds', BACKUP_HELP, lastBackupAt / 1_000),
+      gauge('process_resident_memory_bytes', 'Memory held by the process.', process.memoryUsage.rss()),
+      counter('process_cpu_seconds_total', 'Processor time used.', (userCPUTime + systemCPUTime) / 1e6),
+      gauge('process_start_time_seconds', 'Start of the process (Unix).', performance.timeOrigin / 1_000),
+      ...engine.metrics().map(({ name, help, value, type }) => metric(type)(name, help, value)),
+    ].join('');
   }
 }
 
-function routeIn(routes: Routes, name: string) {
-  let route = routes.get(name);
-  if (route === undefined) routes.set(name, (route = { latency: newHistogram(), statuses: new Map() }));
-  return route;
+const SHARED_HELP = 'Requests without a key, counted in the allowance that all further addresses share.';
+const BACKUP_HELP = 'Time of the newest backup of the running server (Unix); 0: none since its start.';
+
+/** A value with its labels, such as `route="listPets"`, and an ending of the name, such as `_sum`. */
+type Sample = [labels: string, value: number, ending?: string];
+
+const metric = (type: string) => (name: string, help: string, value: number | Sample[]) => {
+  const samples: Sample[] = typeof value === 'number' ? [['', value]] : value;
+  const lines = samples.map(([labels, one, ending = '']) => `${name}${ending}${labels && `{${labels}}`} ${one}\n`);
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+};
+const [gauge, counter, histogram] = [metric('gauge'), metric('counter'), metric('histogram')];
+
+function bucketsOf({ counts, sumMs }: Durations, label = ''): Sample[] {
+  let count = 0;
+  const buckets = counts.map((more, at): Sample => {
+    const le = at === BUCKETS_MS.length ? '+Inf' : BUCKETS_MS[at] / 1_000;
+    return [`${label && `${label},`}le="${le}"`, (count += more), '_bucket'];
+  });
+  return [...buckets, [label, sumMs / 1_000, '_sum'], [label, count, '_count']];
 }
 
-/** Returns what is to be called for each answered request; undefined if neither metrics nor the access log are on. */
-export function observer({ accessLog }: ServeSettings, metrics: Metrics | undefined, log: Logger) {
-  if (metrics === undefined && !accessLog) return undefined;
-  return ({ route, method, target, status, ms, requestId, keyId: key, address }: Answered) => {
-    metrics?.replied(route, status, ms);
-    const rounded = Math.round(ms * 1_000) / 1_000;
-    if (accessLog) log.access({ requestId, method, target, status, ms: rounded, key, address: address() });
-  };
+/** Not on the address of the service, since metrics are not for the public. `text`: the page. */
+export async function openMetrics(at: { host: string; port: number }, text: () => string, log: Log): Promise<Server> {
+  const timeouts = { requestTimeout: MAX_SCRAPE_MS, headersTimeout: MAX_SCRAPE_MS };
+  const server = createServer({ ...timeouts, connectionsCheckingInterval: CHECKING_INTERVAL_MS }, (req, res) => {
+    const refusal = refusalOf(req, at.host);
+    const body = Buffer.from(refusal?.text ?? text());
+    const type = `text/plain; ${refusal ? '' : 'version=0.0.4; '}charset=utf-8`;
+    res.writeHead(refusal?.status ?? 200, { 'Content-Type': type, 'Content-Length': body.length }).end(body);
+  });
+  letIn(server, MAX_SCRAPERS, 'metrics', log);
+  server.maxRequestsPerSocket = 1; // or many in one packet would each cost a page
+  await listen(server, at, log, '--metrics');
+  return server;
+}
+
+function refusalOf({ headers, method, url }: IncomingMessage, listened: string) {
+  if (!isOurs(headers.host ?? '', listened)) return { status: 421, text: `Ask by address, or as ${hostname()}\n` };
+  const isScrape = url === '/metrics' && (method === 'GET' || method === 'HEAD');
+  return isScrape ? undefined : { status: 404, text: 'Metrics are at /metrics\n' };
+}
+
+/** Against DNS rebinding: a web page can make a name of its own lead here, but not an address or our own name. */
+function isOurs(host: string, listened: string): boolean {
+  const name = host
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .toLowerCase();
+  return isIP(name) !== 0 || ['localhost', listened.toLowerCase(), hostname().toLowerCase()].includes(name);
 }

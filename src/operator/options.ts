@@ -1,68 +1,54 @@
-/** Options: their kinds, how a text becomes a value, and the options that `serve` or several commands take. */
+/** All options of all commands: how a text becomes a value, and what `--help` says of it. */
 import * as v from 'valibot';
-import { PLAN_LIMITS } from '../access/plans.ts';
+import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
-import { DEFAULT_KEEP_ALIVE_SECONDS } from '../http/server.ts';
-import { shellWord } from '../quoting.ts';
-import { ENVIRONMENTS } from '../store/model.ts';
+import { ENVIRONMENTS, PET_STATUSES, PLANS } from '../store/model.ts';
+import { count } from '../text.ts';
 
-const MAX_BAN_AFTER_STRIKES = 1_000_000;
-const MAX_TRUST_PROXY_HOPS = 10;
-const MAX_STORE_MEGABYTES = 1_000_000;
-const MAX_KEEP_ALIVE_SECONDS = 3_600;
-
-/** How a text becomes a value; `allowed` names the texts that do, in words. */
-interface Kind<T> {
+export interface Option<T = unknown> {
+  /** `switch`: its name alone turns it on. */
+  kind: 'defaulted' | 'optional' | 'required' | 'switch';
+  /** The placeholder of its value in `--help`. */
+  value: string;
+  help: string;
+  /** The texts that are allowed, in words. */
   allowed: string;
   schema: v.GenericSchema<string, T>;
-}
-
-export interface Option<T> extends Kind<T> {
-  /** `placed`: an argument with a place of its own (`keys revoke ID`). `switch`: its name alone turns it on. */
-  is: 'defaulted' | 'optional' | 'needed' | 'placed' | 'switch';
-  /** The placeholder of the value in `--help`. */
-  shown: string;
-  help: string;
-  /** The default: a text that could be given; for an optional one, words for `--help`. */
+  /** The default: a text that could be given; of an optional one, words for `--help`. */
   fallback?: string;
   /** No message repeats its value. */
   isSecret?: boolean;
 }
 
-export type Options = Record<string, Option<unknown>>;
+export type Options = Record<string, Option>;
 export type Values<O> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
-const as =
-  <I extends Option<unknown>['is']>(is: I) =>
-  <T>(kind: Kind<T>, shown: string, help: string, fallback?: string): Option<T> => {
-    return { ...kind, is, shown, help, fallback };
-  };
+/** How a text becomes a value. */
+type Type<T> = Pick<Option<T>, 'allowed' | 'schema'>;
 
-export const option: <T>(kind: Kind<T>, shown: string, help: string, fallback: string) => Option<T> = as('defaulted');
-export const optional: <T>(kind: Kind<T>, shown: string, help: string, fallback?: string) => Option<T | undefined> =
-  as('optional');
-export const needed = as('needed');
-export const placed = as('placed');
-export const flag = (help: string): Option<boolean> => as('switch')(yesOrNo, '', help, 'false');
-
-function kind<T>(allowed: string, pattern: RegExp, to: (text: string) => T, fits?: (value: T) => boolean): Kind<T> {
+function type<T>(allowed: string, pattern: RegExp, to: (text: string) => T, fits?: (value: T) => boolean): Type<T> {
   return { allowed, schema: v.pipe(v.string(), v.regex(pattern), v.transform(to), v.check(fits ?? (() => true))) };
 }
 
-export const text = (allowed: string, pattern: RegExp) => kind(allowed, pattern, String);
-export const integer = (min: number, max: number) =>
-  kind(`a whole number, ${min} to ${max}`, /^\d{1,15}$/, Number, (number) => number >= min && number <= max);
+const text = (allowed: string, pattern: RegExp) => type(allowed, pattern, String);
 
-export function oneOf<const T extends string>(values: readonly T[]): Kind<T> {
+const integer = (min: number, max: number) =>
+  type(`a whole number, ${min} to ${max}`, /^\d{1,15}$/, Number, (number) => number >= min && number <= max);
+
+function oneOf<const T extends string>(values: readonly T[]): Type<T> {
   const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
-  return kind(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
+  return type(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
 }
 
-const yesOrNo = kind('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
+const yesOrNo = type('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
+
+const duration = (maxDays: number) =>
+  type(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
+
 /** Not the address of a database, which belongs to `--store`: its password would become part of a file's name. */
-export const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
-const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
-const hostPort = kind(
+const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
+
+const hostPort = type(
   'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
   /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
   (text) => {
@@ -74,88 +60,123 @@ const hostPort = kind(
 
 /** Stricter than URLs, which allow hosts such as `*`. */
 const WEB = 'https?://(?:[a-z0-9._-]+|\\[[0-9a-f:.]+\\])(?::\\d+)?';
-const origin = kind(
+
+const origin = type(
   'an origin such as https://shop.example, or *',
   new RegExp(`^(?:\\*|${WEB})$`),
   String,
   (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
 );
-const baseUrl = kind(
+
+const baseUrl = type(
   'an http or https address that ends in /v1, such as https://api.example/v1',
   new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
   String,
   (text) => URL.canParse(text) && new URL(text).href === text,
 );
 
-export const duration = (maxDays: number) =>
-  kind(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
-
-const storeUrl = text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/);
-
-/** The place of the store, an option of every command that needs it. With `store`, `data` has no meaning. */
-export const place = {
-  data: option(path, 'DIR', 'directory of the store', 'data'),
-  store: { ...optional(storeUrl, 'URL', 'store in PostgreSQL, in place of --data'), isSecret: true },
+const option = <T>(type: Type<T>, value: string, help: string, fallback: string): Option<T> => {
+  return { kind: 'defaulted', ...type, value, help, fallback };
 };
-export const json = flag('print JSON, for programs');
-
-export type Place = Values<typeof place>;
-
-/** The same place for another command: advice without it would reach another store. */
-export function placeWords({ data, store }: Place): string {
-  if (store !== undefined) return ' --store URL';
-  return data === place.data.fallback ? '' : ` --data ${shellWord(data)}`;
-}
-
-/** The place as it may be logged: nothing of `--store`, since any part of it may belong to a password. */
-export const shownPlace = ({ data, store }: Place): string => (store === undefined ? data : 'the database');
-
-export const baseUrls = {
-  baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),
-  stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the OpenAPI document'),
+const required = <T>(type: Type<T>, value: string, help: string): Option<T> => {
+  return { kind: 'required', ...type, value, help };
 };
+const optional = <T>(type: Type<T>, value: string, help: string, fallback?: string): Option<T | undefined> => {
+  return { kind: 'optional', ...type, value, help, fallback };
+};
+const flag = (help: string): Option<boolean> => ({ kind: 'switch', ...yesOrNo, value: '', help, fallback: 'false' });
 
-const budget = (help: string) => ({
-  maxStoreMb: optional(integer(1, MAX_STORE_MEGABYTES), 'MB', help, 'half of the heap'),
-});
-/** For a command that adds something: without a running server, it opens the store with the same bound. */
-export const ownBudget = budget('memory for the stored data, if no server runs');
+const publishedPlans = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
+const limits = publishedPlans.map(
+  (name) => `${name} (${count(PLAN_LIMITS[name].perMinute)} a minute, ${count(PLAN_LIMITS[name].perDay)} a day)`,
+);
+const plan = { ...oneOf(PLANS), allowed: `${limits.join(', ')} or enterprise (--per-minute, --per-day)` };
+const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 
-const strikes = integer(0, MAX_BAN_AFTER_STRIKES);
-const PUBLISHED = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
+/** Fit to be printed in a table: no control characters, no line breaks. */
+const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 
-export const SERVE_OPTIONS = {
-  host: option(host, 'HOST', 'address to listen on', '127.0.0.1'),
+const OPTIONS = {
+  host: option(
+    text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/),
+    'HOST',
+    'address to listen on',
+    '127.0.0.1',
+  ),
   port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
-  ...place,
+  data: option(path, 'DIR', 'directory of the store', 'data'),
+  store: {
+    ...optional(
+      text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/),
+      'URL',
+      'store in PostgreSQL, in place of --data',
+    ),
+    isSecret: true,
+  },
   seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
-  firstKey: optional(oneOf(PUBLISHED), 'PLAN', 'create and print a key if there is no active one'),
-  environment: option(
+  firstKey: optional(oneOf(publishedPlans), 'PLAN', 'make and print a key if there is no active one'),
+  environment: option(oneOf(ENVIRONMENTS), 'NAME', 'production accepts ps_live_…, staging ps_test_…', 'production'),
+  keyEnvironment: optional(
     oneOf(ENVIRONMENTS),
     'NAME',
-    'production accepts keys ps_live_…, staging ps_test_…',
-    'production',
+    'where it is accepted',
+    'that of the running server; production where none runs and with --store',
   ),
-  categories: option(
-    oneOf(['open', 'known']),
-    'RULE',
-    'open takes any categoryId, known only those of categories',
-    'open',
-  ),
+  categories: option(oneOf(['open', 'known']), 'RULE', 'open takes any categoryId, known only known ones', 'open'),
   corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),
-  trustProxy: option(integer(0, MAX_TRUST_PROXY_HOPS), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  trustProxy: option(integer(0, 10), 'N', 'proxies in front that set X-Forwarded-For', '0'),
   keepAlive: option(
-    integer(1, MAX_KEEP_ALIVE_SECONDS),
+    integer(1, 3_600),
     'SECONDS',
     'how long a connection may stay idle; make it longer than that of a proxy in front',
-    String(DEFAULT_KEEP_ALIVE_SECONDS),
+    '5',
   ),
-  banAfter: optional(strikes, 'N', 'refusals in a minute that ban a key, 0 for never', '5 times its limit a minute'),
-  ...budget('memory for the stored data; one key can fill half of it at most'),
+  banAfter: optional(
+    integer(0, 1_000_000),
+    'N',
+    'refusals in a minute that ban a key, 0 for never',
+    '5 times its limit a minute',
+  ),
+  maxStoreMb: optional(
+    integer(1, 1_000_000),
+    'MB',
+    'the most that the compacted store may take',
+    'a quarter of the heap, 384 at most',
+  ),
   lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
   metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
-  ...baseUrls,
-} satisfies Options;
+  baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),
+  stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the OpenAPI document'),
+  id: required(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
+  plan: required(plan, 'PLAN', 'its limits'),
+  name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
+  perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
+  perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
+  grace: option(duration(30), 'TIME', 'how long the old secret still works, 0s for not at all', '24h'),
+  file: required(path, 'FILE', 'the file; - is standard input or output'),
+  status: optional(oneOf(PET_STATUSES), 'STATUS', 'only animals with this status'),
+  skipBad: flag('import the good lines even if others are bad'),
+  atLeast: optional(oneOf(['A', 'B', 'C', 'D']), 'GRADE', 'lowest grade that is good enough'),
+  json: flag('print JSON, for programs'),
+};
+type Table = typeof OPTIONS;
 
-export type ServeSettings = Values<typeof SERVE_OPTIONS>;
+/** The named rows of the table. */
+export function pick<K extends keyof Table>(...names: K[]): Pick<Table, K> {
+  return Object.fromEntries(names.map((name) => [name, OPTIONS[name]])) as Pick<Table, K>;
+}
+
+/** Where the store is, for every command that needs it. With `store`, `data` means nothing. */
+export type Location = Pick<Values<Table>, 'data' | 'store'>;
+export const STORE = pick('data', 'store');
+
+export const SERVE = pick(
+  ...(['host', 'port', 'data', 'store', 'seed', 'firstKey', 'environment', 'categories', 'corsOrigin'] as const),
+  ...(['trustProxy', 'keepAlive', 'banAfter', 'maxStoreMb', 'lab', 'accessLog', 'metrics'] as const),
+  ...(['baseUrl', 'stagingBaseUrl'] as const),
+);
+export type ServeSettings = Values<typeof SERVE>;
+
+/** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
+export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');

@@ -1,25 +1,20 @@
-/** `petstore serve`: the life of a server, from its settings to its last line of log. */
-import { Callers } from '../access/callers.ts';
-import { App } from '../app.ts';
+/** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
-import type { Engine } from '../engine.ts';
-import type { Lab } from '../lab/lab.ts';
-import type { Page } from '../pages.ts';
-import { BoundError } from '../store/bounds.ts';
-import { columnsOf } from '../store/changes.ts';
-import { openAdmin } from './admin.ts';
+import type { Summary } from '../service/exchange.ts';
+import type { Page } from '../service/pages.ts';
+import { Service } from '../service/service.ts';
+import type { Engine } from '../store/engine.ts';
 import type { Content } from './animals.ts';
-import { type Calls, command } from './command.ts';
-import { addPages } from './console-and-document.ts';
-import { asCommandError, EXIT } from './exit.ts';
-import { type FirstSteps, firstSteps, giveFirstKey, tellFirstSteps } from './first-steps.ts';
-import { Logger, stderrWithoutWaiting } from './logging.ts';
-import { Metrics, observer } from './metrics.ts';
-import { openMetrics } from './metrics-listener.ts';
-import { maxBytesOf, openEngine, triedWhileInUse, whyTooLarge } from './opening.ts';
-import { SERVE_OPTIONS, type ServeSettings, shownPlace } from './options.ts';
-import { seedOf, seedStore } from './seed.ts';
-import { connectionsThatFit, isServed, listen, originOf, ownNames } from './sockets.ts';
+import type { AnyCommand, Context } from './command.ts';
+import { asCommandError, EXIT } from './failures.ts';
+import { firstSteps, makeFirstKey, printFirstSteps, seedStore } from './first-start.ts';
+import { listen, originOf } from './listening.ts';
+import { Logger, stderrWithoutWaiting } from './log.ts';
+import { Metrics, openMetrics } from './metrics.ts';
+import { maxBytesOf, openEngine, retryWhileInUse } from './opening.ts';
+import { type ServeSettings, storeName } from './options.ts';
+import { pagesOf } from './pages.ts';
+import { openSocket } from './socket-server.ts';
 import { VERSION } from './version.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
@@ -29,100 +24,96 @@ const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
 
-/** Logs why, and ends the process with a status that is not 0. */
-type EndNow = (message: string) => (error: unknown) => void;
-
-/** `calls`: the commands that a running server performs. */
-export const serveCommand = (calls: Calls) =>
-  command({
-    name: 'serve',
-    does: 'run the service until SIGTERM, SIGINT or SIGHUP',
-    options: SERVE_OPTIONS,
-    check: (settings, given) => {
-      const { lab, environment } = settings;
-      if (lab && environment !== 'staging') return `${given('lab')} needs --environment staging`;
-      return whyTooLarge(settings.maxStoreMb, String(given('maxStoreMb')));
-    },
-    run: (settings) => serve(settings, calls),
-  });
-
-export async function serve(settings: ServeSettings, calls: Calls, steps: FirstSteps = firstSteps): Promise<void> {
+export async function serve(
+  settings: ServeSettings,
+  commands: readonly AnyCommand[],
+  steps = firstSteps,
+): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
-  const end = (exit: number) => log.close().then(() => process.exit(exit));
-  const endNow = (message: string) => (error: unknown) => {
+  const exit = (status: number) => log.close().then(() => process.exit(status));
+  const fail = (message: string, error: unknown) => {
     log.error(message, { error });
-    void end(EXIT.failed);
+    void exit(EXIT.failed);
   };
-  process.on('uncaughtException', endNow(BUG)); // rejections that nobody handles come here too
+  process.on('uncaughtException', (error) => fail(BUG, error)); // also rejections that nobody handles
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, { calls, log, endNow, steps });
+    const stop = await start(settings, { commands, steps, log, fail });
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
   } catch (error) {
-    const known = asCommandError(error, shownPlace(settings));
+    const known = asCommandError(error, storeName(settings));
     log.error(known?.message ?? BUG, known ? undefined : { error });
-    await end(known?.exit ?? EXIT.failed);
+    await exit(known?.exit ?? EXIT.failed);
   }
   await log.close();
 }
 
-interface Around {
-  calls: Calls;
+interface Surroundings {
+  commands: readonly AnyCommand[];
+  steps: typeof firstSteps;
   log: Logger;
-  endNow: EndNow;
-  steps: FirstSteps;
+  /** Logs why, and ends the process with a status that is not 0. */
+  fail(message: string, error: unknown): void;
 }
 
-/** Starts to serve, and returns the function that stops. */
-async function start(settings: ServeSettings, { calls, log, endNow, steps }: Around) {
-  const { environment, seed, banAfter, data, store: database } = settings;
+/** Starts to serve. Returns the function that stops. */
+async function start(
+  settings: ServeSettings,
+  { commands, steps, log, fail }: Surroundings,
+): Promise<() => Promise<void>> {
+  const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
   const pages = new Map<string, Page>();
-  const onAnswered = observer(settings, metrics, log);
-  const maxConnections = connectionsThatFit(log);
-  const bounded = { ...settings, maxConnections, hosts: ownNames(settings) };
-  const app = new App({ settings: bounded, clock, pages, log, onAnswered });
+  const onReply = (summary: Summary) => {
+    metrics?.countReply(summary);
+    if (accessLog) log.access(summary);
+  };
+  const service = new Service({ settings, clock, log, pages, onReply: metrics || accessLog ? onReply : undefined });
 
-  // The port opens before the store recovers: early requests get 503. If both fail, the store's failure is reported.
-  const at = { host: settings.host, port: settings.port };
-  const [listening] = await Promise.allSettled([listen(app.server, at, log)]);
-  const failed = `${database ? 'the database holds another log' : 'the disk failed'}; the next start shows which writes were kept`;
-  const onFatal = (error: unknown) => void app.drain(MAX_LAST_REPLIES_MS).then(() => endNow(failed)(error));
-  const maxBytes = maxBytesOf(settings.maxStoreMb);
-  const options = { clock, banAfter, log, maxBytes, onFatal, onBatch: metrics?.batch };
-  const open = () => openEngine(settings, options);
-  const engine = await triedWhileInUse(open, async () => !database && isServed(data));
-  let admin: Awaited<ReturnType<typeof openAdmin>> | undefined;
+  // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
+  const [listening] = await Promise.allSettled([listen(service.server, { host, port }, log)]);
+  const onFatal = (error: unknown) =>
+    void service
+      .drain(MAX_LAST_REPLIES_MS)
+      .then(() => fail('the store failed; the next start shows which writes were kept', error));
+  const options = {
+    clock,
+    log,
+    banAfter,
+    maxBytes: maxBytesOf(settings.maxStoreMb),
+    onFatal,
+    onBatch: metrics?.countBatch,
+  };
+  const engine = await retryWhileInUse(() => openEngine(settings, options));
+  const context: Context = { engine, clock, environment };
+  let socket: Awaited<ReturnType<typeof openSocket>> | undefined;
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
-    const content = settings.lab ? await contentAtReset(seed) : undefined;
-    if (seed !== undefined) await seedStore(store, seed, content);
-    const lab = content && (await openLab(engine, content));
-    const context = { engine, clock, environment, lab };
-    const figures = metrics && (() => metrics.figures(app));
-    const scraped = figures && (await openMetrics(settings.metrics!, { engine, log, figures }));
-    admin = database ? undefined : await openAdmin(data, { context, calls, log });
-    const firstKey = await giveFirstKey(context, settings).catch((error) => withoutKey(error, log));
-    const origin = originOf(app.server);
-    const url = `${origin}/v1`;
-    addPages(pages, settings, url);
-    app.open({ store, callers: new Callers(store, environment), limiter, ready: () => engine.ready(), lab });
-    void tellFirstSteps(steps(origin, firstKey), origin, firstKey, { log, at: settings });
-    const places = { url, metrics: scraped && `${originOf(scraped)}/metrics`, store: shownPlace(settings) };
-    log.info('listening', { ...places, version: VERSION, ...store.read.counts() });
+    const seed = await seedStore(store, settings);
+    const lab = settings.lab ? await openLab(engine, seed) : undefined;
+    context.lab = lab;
+    const page = () => metrics!.text({ ...service.counts, ...context });
+    const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
+    socket = database ? undefined : await openSocket(data, { context, commands, log });
+    const firstKey = await makeFirstKey(context, settings.firstKey, log.warn);
+    const origin = originOf(service.server);
+    for (const [path, page] of pagesOf(settings, `${origin}/v1`)) pages.set(path, page);
+    service.open({ store, limiter, ready: () => engine.ready(), lab });
+    void printFirstSteps(steps(origin, firstKey), origin, firstKey, log.warn);
+    const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
+    log.info('listening', { ...addresses, store: storeName(settings), version: VERSION });
     return async () => {
-      engine.upkeep.giveUp?.(); // a command that waits for a compaction is told that it was given up
-      await Promise.all([admin?.close(), app.drain(MAX_DRAIN_MS)]);
+      await Promise.all([socket?.close(), service.drain(MAX_DRAIN_MS)]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    await admin?.close();
+    await socket?.close();
     // So that the next start finds it clean. A failure to close must not hide the failure of this start.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
@@ -130,18 +121,7 @@ async function start(settings: ServeSettings, { calls, log, endNow, steps }: Aro
 }
 
 /** Imported only here: a service without the lab has none of its code in memory. */
-async function openLab(engine: Engine, content: Content): Promise<Lab> {
+async function openLab({ store, limiter }: Engine, content: Content) {
   const { Lab } = await import('../lab/lab.ts');
-  return new Lab(engine, clock, content);
-}
-
-/** The content of a lab's store after its reset. */
-async function contentAtReset(seed: string | undefined): Promise<Content> {
-  return seed === undefined ? { categories: [], pets: columnsOf([]) } : seedOf(seed);
-}
-
-/** A store at its bound is served all the same. */
-function withoutKey(error: Error, log: Logger): undefined {
-  if (!(error instanceof BoundError)) throw error;
-  log.warn(`no first key was made: ${error.message}`);
+  return new Lab({ store, limiter, clock, content });
 }

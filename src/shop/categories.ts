@@ -1,21 +1,26 @@
 /** Categories: a name for an id that the caller chooses. */
-import { etagOf, preconditionOf } from '../http/conditions.ts';
-import { jsonReply, type Reply, type TaggedReply } from '../http/reply.ts';
-import { refuseParameters } from '../http/request.ts';
+import { notFound } from '../http/errors.ts';
+import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
+import { refuseParameters } from '../http/query.ts';
+import type { Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import type { Category } from '../store/model.ts';
-import { type Call, notFound, type ReadCall, type Shop } from './call.ts';
-import { pageReply, readPageRequest } from './paging.ts';
+import { pageReply, readPageQuery, textOf } from './lists.ts';
 import { NAME_LENGTH } from './pets.ts';
+import { type Call, type Shop, write } from './shop.ts';
 
-export function listCategories(shop: Shop, call: ReadCall): TaggedReply {
-  const page = readPageRequest(call.query);
-  return pageReply('/v1/categories', page, shop.store.read.categories.page(page.after, page.limit), categoryJson);
+const categoryJson = ({ id, name }: Category): string => `{"id":${id},"name":${JSON.stringify(name)}}`;
+
+export function listCategories({ query }: Call, { store }: Shop): Reply {
+  const { categories } = store.read;
+  const page = readPageQuery(query);
+  const text = textOf(categories.page({ after: page.after, limit: page.limit }), categoryJson);
+  return pageReply('/v1/categories', page, text, store, categories.version);
 }
 
-export function putCategory(_: Shop, call: Call): Promise<Reply> {
+export async function putCategory(call: Call, shop: Shop): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const members = new Members(body);
@@ -23,22 +28,13 @@ export function putCategory(_: Shop, call: Call): Promise<Reply> {
   members.end({ id: 'stands in the path; leave it out' });
   const id = parseInt64(call.param);
   if (id === undefined) throw notFound('category: its id is a 64-bit integer');
-  const mustHold = preconditionOf(call.conditions);
-  const by = call.caller.id;
-  let isNew = false;
-  return call
-    .write((ahead) => {
-      const before = ahead.categories.get(id);
-      mustHold(before && etagOf(categoryJson(before)));
-      isNew = before === undefined;
-      return { op: 'setCategory', category: { id, name }, by };
-    })
-    .then(({ category }) => {
-      const json = categoryJson(category);
-      return jsonReply(isNew ? 201 : 200, json, ['ETag', etagOf(json)]);
-    });
-}
-
-function categoryJson({ id, name }: Category): string {
-  return `{"id":${id},"name":${JSON.stringify(name)}}`;
+  const mustHold = preconditionOf(call.headers);
+  const json = categoryJson({ id, name });
+  const isNew = await write(shop, call, (tx) => {
+    const before = tx.categories.get(id);
+    mustHold(before && etagOf(categoryJson(before)));
+    tx.categories.put({ id, name });
+    return before === undefined;
+  });
+  return writtenReply(isNew ? 201 : 200, json);
 }

@@ -1,54 +1,83 @@
 /** A request under an `Idempotency-Key` that was used before gets the first reply again. */
+import { hash } from 'node:crypto';
+import { keyName } from '../access/keys.ts';
+import { retryAfterSeconds } from '../access/limiter.ts';
+import { DAY_MS } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
-import { idempotencyKeyIn } from '../http/idempotency-key.ts';
-import { Reply } from '../http/reply.ts';
-import type { Ahead, Change, FirstResult, IdempotencyKey, IdempotentKind } from '../store/model.ts';
-import type { Call, Shop } from './call.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
+import type { Replay, Transaction } from '../store/model.ts';
+import { count } from '../text.ts';
+import { type Call, type Shop, write } from './shop.ts';
 
-const MAX_KEY_CHARS = 255;
+const FORM = /^[\x21-\x7e]{1,255}$/;
+export const MAX_REPLAYS_OF_KEY = 100_000;
+export const MAX_REPLAYS = 1_000_000;
+const RETRY_SECONDS = '60';
 
-/** Undefined if none was sent. */
-function idempotencyKeyOf(store: Shop['store'], call: Call): IdempotencyKey | undefined {
-  const sent = call.idempotencyKey;
-  if (sent === undefined) return undefined;
-  const key = idempotencyKeyIn(sent);
-  if (!key || key.length > MAX_KEY_CHARS) {
-    const must = `must be sent once, with 1 to ${MAX_KEY_CHARS} visible ASCII characters`;
-    const quoted = sent.startsWith('"') ? '; in quotes, as a string of RFC 9651, it may hold blanks' : '';
-    throw new ApiError('bad_request', `Idempotency-Key: ${must}${quoted}`);
-  }
-  return { caller: call.caller.id, key, at: store.unix() };
-}
+/** What was made, as its first reply tells it. */
+type Created = Pick<Replay, 'status' | 'body' | 'location'>;
+
+export const created = (json: string, location: string): Created => ({ status: 201, body: json, location });
+
+const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
 
 /**
- * Creates a thing, or finds the one that was created under the caller's Idempotency-Key before. `again` returns that
- * thing if the body is the same. While the first request is under way, others are refused at once.
+ * Makes a thing in a transaction, and puts its reply in the same one; or replies as at first, if the caller has sent the
+ * key before with the same `content`. While the first request is under way, others are refused at once.
  */
-export function makeIdempotently<D extends Change, R>(
-  { store, underWay }: Shop,
+export async function once(
+  shop: Shop,
   call: Call,
-  kind: IdempotentKind,
-  again: (ahead: Ahead, made: FirstResult) => R | false | undefined,
-  make: (ahead: Ahead, once: IdempotencyKey | undefined) => D,
-): Promise<D | { op: 'again'; row: R }> {
-  const once = idempotencyKeyOf(store, call);
-  const decide = (ahead: Ahead) => {
-    const made = once && ahead.firstResult(kind, once);
-    if (made === undefined) return make(ahead, once);
-    const row = again(ahead, made);
-    if (row) return { op: 'again' as const, row };
-    throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
-  };
-  if (once === undefined) return call.write(decide);
-  const id = `${kind} ${once.caller} ${once.key}`;
-  if (underWay.has(id) && !store.read.firstResult(kind, once)) {
-    throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
+  operation: string,
+  content: string,
+  make: (tx: Transaction) => Created,
+): Promise<Reply> {
+  const sent = call.headers['idempotency-key'];
+  if (sent === undefined) return replyOf(await write(shop, call, make));
+  if (!FORM.test(sent)) {
+    throw new ApiError('bad_request', 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters');
   }
-  underWay.add(id);
-  return call.write(decide).finally(() => underWay.delete(id));
+  const { store, underWay } = shop;
+  const keyId = call.caller.id;
+  const id = `${operation} ${keyName(keyId)} ${sent}`;
+  const digest = hash('sha256', content);
+  const ofKey = underWay.get(keyId) ?? new Set();
+  if (store.read.replays.get(id) === undefined) {
+    if (ofKey.has(id)) {
+      throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
+    }
+    checkBounds(shop, keyId, ofKey.size);
+  }
+  underWay.set(keyId, ofKey.add(id));
+  try {
+    const reply = await write(shop, call, (tx) => {
+      const first = tx.replays.get(id);
+      if (first !== undefined) {
+        if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');
+        throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
+      }
+      const made = make(tx);
+      tx.replays.put({ id, keyId, digest, ...made, at: Math.floor(store.now()) });
+      return replyOf(made);
+    });
+    return reply;
+  } finally {
+    ofKey.delete(id);
+    if (ofKey.size === 0) underWay.delete(keyId);
+  }
 }
 
-/** The first reply, with a header that marks it as a repetition. */
-export function replayed(first: Reply): Reply {
-  return new Reply(first.status, [...first.headers, 'Idempotent-Replayed', 'true'], first.body, first.etag);
+function checkBounds({ store, underWay }: Shop, keyId: number, underWayOfKey: number): void {
+  const { replays } = store.read;
+  const { size, oldest } = replays.ofKey(keyId);
+  if (size + underWayOfKey >= MAX_REPLAYS_OF_KEY) {
+    const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
+    const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
+    throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);
+  }
+  let inAll = replays.size;
+  for (const { size } of underWay.values()) inAll += size;
+  if (inAll >= MAX_REPLAYS) {
+    throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', ['Retry-After', RETRY_SECONDS]);
+  }
 }

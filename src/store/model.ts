@@ -1,249 +1,252 @@
 /**
- * The model: things, the changes to them, and two interfaces: `Store` for those who read and write things, `Journal`
- * for engines. Nothing here knows of files, processes or HTTP.
+ * The interface of the store: rows in six tables, reads, and transactions. Both engines (a file, PostgreSQL) implement
+ * it, and those who read and write rows know nothing else of them.
  */
 import type { Int64 } from '../json/int64.ts';
+import { int64, integer, oneOf, optional, structured, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
-
 export const ORDER_STATUSES = ['placed', 'delivered', 'cancelled'] as const;
 export type OrderStatus = (typeof ORDER_STATUSES)[number];
-
 export const PLANS = ['free', 'pro', 'business', 'enterprise'] as const;
 export type Plan = (typeof PLANS)[number];
-
 export const ENVIRONMENTS = ['production', 'staging'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
 export interface Pet {
-  id: number;
-  name: string;
-  categoryId: Int64;
-  status: PetStatus;
+  readonly id: number;
+  readonly name: string;
+  readonly categoryId: Int64;
+  readonly status: PetStatus;
 }
-
-export type NewPet = Omit<Pet, 'id'>;
-
-/** Animals with consecutive ids, as columns: in JSON half as long as a list of objects, and quicker to read. */
-export interface PetColumns {
-  names: string[];
-  categoryIds: Int64[];
-  statuses: PetStatus[];
-}
-
-/** `T` if `K` names all its members, else `never`: a JSON template that lacks a new member does not compile. */
-export type Whole<T, K extends keyof T> = Exclude<keyof T, K> extends never ? T : never;
 
 export interface Order {
-  id: number;
-  petId: number;
-  status: OrderStatus;
-  /** ms since 1970 by the machine's clock: for people to read. */
-  placedAt: number;
+  readonly id: number;
+  readonly petId: number;
+  readonly status: OrderStatus;
+  /** ms since 1970. */
+  readonly placedAt: number;
 }
 
 export interface Category {
-  id: Int64;
-  name: string;
+  readonly id: Int64;
+  readonly name: string;
 }
 
-/** `by`: the key that set it last, to whose share its bytes count. A category of a seed counts to nobody's share. */
-export type KeptCategory = Category & { by?: string };
+/** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
+export interface Secret {
+  readonly digest: string;
+  readonly endsAt?: number;
+}
 
-/** The most slots that the limiter's array holds. */
-export const MAX_SLOTS = 2 ** 24;
-
+/** Outside the store the id 7 is written `k7`. */
 export interface ApiKey {
-  /** `k1`, `k2`, …: in order of creation, never given twice. */
-  id: string;
-  /** 0, 1, 2, …: the key's place in the limiter's array. Like ids, never given twice. */
-  slot: number;
-  name: string;
-  plan: Plan;
-  perMinute: number;
-  perDay: number;
-  environment: Environment;
-  createdAt: number;
-  revokedAt?: number;
-  /** The time by which the lab has advanced this key's clock. */
-  clockAdvanceMs?: number;
-  /** Only the SHA-256 of a secret is kept. One that was rotated out ends at a moment of store time. */
-  secrets: { digest: string; endsAt?: number }[];
+  readonly id: number;
+  readonly name: string;
+  readonly plan: Plan;
+  readonly perMinute: number;
+  readonly perDay: number;
+  readonly environment: Environment;
+  readonly createdAt: number;
+  readonly secrets: readonly Secret[];
+  readonly revokedAt?: number;
 }
 
-/** The used part of a key's limits. Its times are store time, so that they are still right after a restart. */
+/** The first reply under an Idempotency-Key. Its id is `operation k7 key`; it counts for 24 hours after `at`. */
+export interface Replay {
+  readonly id: string;
+  /** The key that sent the request; 0: a command of the operator. */
+  readonly keyId: number;
+  /** Of the request: the same Idempotency-Key with another request is refused. */
+  readonly digest: string;
+  readonly status: number;
+  readonly body: string;
+  readonly location: string;
+  readonly at: number;
+}
+
+/** What the limiter has counted for one key, whose id it has. All moments are ms since 1970 of store time. */
 export interface Usage {
-  key: string;
-  dayUsed: number;
-  dayEndsAt: number;
-  /** The bans in a row against the key (escalation), and the end of the newest. */
-  banStep: number;
-  banEndsAt: number;
+  readonly id: number;
+  readonly minuteUsed: number;
+  readonly minuteEndsAt: number;
+  readonly dayUsed: number;
+  readonly dayEndsAt: number;
+  readonly strikes: number;
+  readonly bans: number;
+  readonly banEndsAt: number;
 }
 
-/** The usage of a key without requests and bans. */
-export const UNUSED = { dayUsed: 0, dayEndsAt: 0, banStep: 0, banEndsAt: 0 };
+export interface Rows {
+  pets: Pet;
+  orders: Order;
+  categories: Category;
+  keys: ApiKey;
+  replays: Replay;
+  usage: Usage;
+}
+export type TableName = keyof Rows;
+export type Row = Rows[TableName];
+export type Id = Row['id'];
 
-/** The `Idempotency-Key` of a request: its caller (a key's id, or `import`), its text, its moment in store time. */
-export interface IdempotencyKey {
-  caller: string;
-  key: string;
-  at: number;
+/** More rows than a process can hold, and an index that V8 keeps as a small integer. */
+const MAX_ID = 2 ** 31 - 1;
+const MAX_NAME_UNITS = 510;
+const MAX_BODY_UNITS = 65_536;
+/** From a lab's clock, which moves moments into the past, up to the last one of RFC 3339, in the year 9999. */
+const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+const id = integer(1, MAX_ID);
+const name = text(MAX_NAME_UNITS);
+const moment = integer(-LAST_MOMENT, LAST_MOMENT);
+const count = integer(0, Number.MAX_SAFE_INTEGER);
+
+const secrets = structured((value): readonly Secret[] => {
+  if (!Array.isArray(value)) throw new Error('must be a list');
+  return value.map((secret) => {
+    const { digest, endsAt } = Object(secret);
+    return { digest: text(64).read(digest), ...(endsAt === undefined ? {} : { endsAt: moment.read(endsAt) }) };
+  });
+});
+
+/** The columns of each table. A new member of a row is added in its interface and here. */
+export const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
+  pets: table<Pet>({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
+  orders: table<Order>({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
+  categories: table<Category>({ id: int64, name }),
+  keys: table<ApiKey>({
+    id,
+    name,
+    plan: oneOf(PLANS),
+    perMinute: integer(1, Number.MAX_SAFE_INTEGER),
+    perDay: integer(1, Number.MAX_SAFE_INTEGER),
+    environment: oneOf(ENVIRONMENTS),
+    createdAt: moment,
+    secrets,
+    revokedAt: optional(moment),
+  }),
+  replays: table<Replay>({
+    id: text(600),
+    keyId: integer(0, MAX_ID),
+    digest: text(64),
+    status: integer(100, 599),
+    body: text(MAX_BODY_UNITS),
+    location: text(MAX_NAME_UNITS),
+    at: moment,
+  }),
+  usage: table<Usage>({
+    id,
+    minuteUsed: count,
+    minuteEndsAt: moment,
+    dayUsed: count,
+    dayEndsAt: moment,
+    strikes: count,
+    bans: count,
+    banEndsAt: moment,
+  }),
+};
+export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
+
+/** For code that handles all tables alike. */
+export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name] as unknown as TableSchema<Row>;
+
+export const REPLAY_LASTS_MS = 24 * 60 * 60 * 1_000;
+export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= REPLAY_LASTS_MS;
+
+/** The tables whose ids the store gives: 1, 2, 3, … An id is never given twice, whether its row is removed or not. */
+export const COUNTED = ['pets', 'orders', 'keys'] as const;
+export type Counted = (typeof COUNTED)[number];
+
+export interface Page<R> {
+  readonly items: readonly R[];
+  /** True if more rows follow after the last item. */
+  readonly more: boolean;
 }
 
-/** The first result under an Idempotency-Key. `status`: the status that the new thing had then. */
-export interface FirstResult {
-  id: number;
-  status: PetStatus | OrderStatus;
-  /** Its moment in store time, plus the clock advance of its caller's key. */
-  at: number;
+interface ReadTable<R extends Row> {
+  readonly size: number;
+  get(id: R['id']): R | undefined;
 }
 
-export type IdempotentKind = 'addPet' | 'placeOrder' | 'import';
-
-/**
- * One change is one record of the log, for one thing or many. Times (`at`) are store time. `by` is the id of the key
- * that asked for the change; the change counts towards that key's share of the store.
- */
-export type Change =
-  | { op: 'addPet'; pet: Pet; once?: IdempotencyKey; by?: string }
-  /** A batch of an import, or a piece of a whole state: the ids are `first`, `first + 1`, … */
-  | ({ op: 'pets'; first: number; once?: IdempotencyKey } & PetColumns)
-  | { op: 'placeOrder'; order: Order; once?: IdempotencyKey; by?: string }
-  | { op: 'closeOrder'; id: number; status: 'delivered' | 'cancelled' }
-  | { op: 'setCategory'; category: Category; by?: string }
-  /** Adds a key, or replaces the one with the same id. */
-  | { op: 'setKey'; key: ApiKey; at?: number }
-  | { op: 'usage'; at: number; entries: Usage[] }
-  /** A seed, or the lab's reset: these categories and animals (ids from 1), no orders or idempotency records. */
-  | { op: 'fill'; at: number; categories: Category[]; pets: PetColumns }
-  /** The lab: time passes for one key, and so for its idempotency records. `usage`: the key's usage from then on. */
-  | { op: 'advance'; at: number; key: string; ms: number; usage: Usage }
-  /** This and the next two stand only in a whole state (the first batch of a file), beside changes of other kinds. */
-  | { op: 'orders'; first: number; petIds: number[]; statuses: OrderStatus[]; placedAts: number[] }
-  | { op: 'onces'; onces: [id: string, made: FirstResult][] }
-  | { op: 'shares'; shares: [key: string, bytes: number][] };
-
-/** The outcome of a decision: a change; or `again`: it was done before, and nothing is to be written. */
-export type Decided = Change | { op: 'again' };
-
-export interface Page<T> {
-  items: T[];
-  /** True if more follow after the last item. */
-  more: boolean;
-}
-
-export interface Counts {
-  pets: number;
-  orders: number;
-  categories: number;
-  keys: number;
-}
-
-/** Serves to compare two stores: the same content has the same digest, whatever its history and engine. */
-export interface Proof extends Counts {
-  digest: string;
-}
-
-/** The next ids: neither these nor higher ones were ever given. */
-export interface Counters {
-  nextPetId: number;
-  nextOrderId: number;
-  /** The slot of the next key: `k1` has slot 0. */
-  nextSlot: number;
-}
-
-/** Rows by ascending ids. */
-interface Listed<R extends { status: string }> {
-  get(id: number): R | undefined;
-  /** Ids above `after`. */
-  page(after: number, limit: number, status?: R['status']): Page<R>;
-  /** Grows with every change of a row, and only then: a cache of rows is valid while it stays the same. */
+/** Rows by ascending id. */
+export interface PagedTable<R extends Row> extends ReadTable<R> {
+  /** The number of the batch that last changed this table: the same number means the same rows. */
   readonly version: number;
+  page(options: { after?: R['id']; limit: number; status?: R extends { status: infer S } ? S : never }): Page<R>;
 }
 
-/** The state for readers: only durable changes. */
-export interface Reading {
-  readonly pets: Listed<Pet>;
-  readonly orders: Listed<Order>;
-  readonly categories: {
-    get(id: Int64): KeptCategory | undefined;
-    page(after?: Int64, limit?: number): Page<KeptCategory>;
-  };
-  /** By id, and by the digests of their secrets. */
-  readonly keys: ReadonlyMap<string, ApiKey> & { readonly byDigest: ReadonlyMap<string, ApiKey> };
-  /** By the ids of keys. */
-  readonly usage: ReadonlyMap<string, Usage>;
-  /** Idempotency records. */
-  readonly idempotency: { readonly size: number };
-  /** The heap that all of this takes, by an estimate. */
-  readonly bytes: { readonly total: number };
-  counts(): Counts;
-  /** The first result under this Idempotency-Key in the 24 h before `once.at`. */
-  firstResult(kind: IdempotentKind, once: IdempotencyKey): FirstResult | undefined;
+/** Rows with the ids 1, 2, 3, …, in blocks of `BLOCK_ROWS` ids: block 0 has the ids from 1 on. */
+export interface CountedTable<R extends Row> extends PagedTable<R> {
+  /** The highest id that was ever given. */
+  readonly lastId: number;
+  /** Grows with every change of a row of the block: text that was made of the block is valid while it stays the same. */
+  blockVersion(block: number): number;
+}
+export const BLOCK_ROWS = 64;
+
+/** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
+export interface Reads {
+  readonly pets: CountedTable<Pet>;
+  readonly orders: CountedTable<Order>;
+  readonly categories: PagedTable<Category>;
+  readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; all(): Iterable<ApiKey> };
+  /** Without those whose 24 hours are over. */
+  readonly replays: ReadTable<Replay> & { ofKey(keyId: number): ReplaysOfKey };
 }
 
-/** The state for decisions: as it will be when everything decided before is durable. */
-export interface Ahead {
-  readonly pets: Pick<Reading['pets'], 'get'>;
-  readonly orders: Pick<Reading['orders'], 'get'>;
-  readonly categories: Pick<Reading['categories'], 'get'>;
-  readonly keys: Pick<Reading['keys'], 'get'>;
-  readonly counters: Readonly<Counters>;
-  allKeys(): Iterable<ApiKey>;
-  /** True if no animal, order or category was ever added. A `fill` begins anew: nothing from before it counts. */
-  isEmpty(): boolean;
-  firstResult: Reading['firstResult'];
+export interface ReplaysOfKey extends Iterable<Replay> {
+  readonly size: number;
+  readonly oldest: Replay | undefined;
 }
 
-/** The interface for those who read and write things. */
+interface WriteTable<R extends Row> {
+  /** The row as this transaction sees it, with its own changes. */
+  get(id: R['id']): R | undefined;
+  put(row: R): void;
+  delete(id: R['id']): void;
+  /** Removes all rows; ids begin again at 1. */
+  clear(): void;
+}
+
+interface AddTable<R extends Row> extends WriteTable<R> {
+  /** Puts a row with the next id, and returns it. */
+  add(row: Omit<R, 'id'>): R;
+}
+
+export interface Transaction {
+  readonly pets: AddTable<Pet>;
+  readonly orders: AddTable<Order>;
+  readonly categories: WriteTable<Category>;
+  readonly keys: AddTable<ApiKey>;
+  readonly replays: WriteTable<Replay>;
+  readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
+}
+
 export interface Store {
-  readonly read: Reading;
-  /** The most heap that the content may take. */
-  readonly maxBytes: number;
+  /** A random text, made with the store. */
+  readonly id: string;
+  readonly read: Reads;
   /**
-   * `decide` looks at the state ahead and returns the change to perform, or throws to refuse. **It may be called
-   * several times**, each time on a newer state: it must depend on `ahead` alone (and on a clock, since a secret ends
-   * at a time), and have no effect but to note what its last call has found.
-   *
-   * Resolves with the decision once it is durable and applied. A refusal, and `again`, are answered only when the
-   * changes that they rest on are durable. Rejects with a StoreError if the change could not be kept.
+   * Does all that the work puts, or nothing if it throws. Resolves with its result when that is durable, and rejects
+   * with what it throws, or with a StoreError. A work is synchronous and may be called several times: it has no effect
+   * but on its transaction.
    */
-  write<D extends Decided>(decide: (ahead: Ahead) => D): Promise<D>;
-  /** Store time: ms since 1970, for moments that are kept and compared later. How a start sets it: see MemoryStore. */
-  unix(): number;
-  /** Resolves when all accepted writes are durable. No more are accepted. */
-  close(): Promise<void>;
-}
-
-/** The interface for engines: one list of batches, which several processes may share. */
-export interface Journal {
-  /** Reads the whole log into an empty state (state.ts). */
-  replay(state: Reading & { apply(changes: readonly Change[]): void }): Promise<void>;
-  /**
-   * Resolves with undefined when the batch is durable. If another process was first, resolves with those of its
-   * changes that `follow` has not delivered: nothing of the batch was kept, and it is decided again on top of them.
-   * Rejects with a StoreError. One call at a time.
-   */
-  append(batch: Change[]): Promise<Change[] | undefined>;
-  /** `follower` is called with the changes of other processes. `append` then returns only those not delivered so. */
-  follow?(follower: (changes: Change[]) => void): void;
-  close(): Promise<void>;
+  write<T>(work: (tx: Transaction) => T): Promise<T>;
+  /** Store time in ms since 1970: the wall clock at the start, never before the last row, from there monotonic. */
+  now(): number;
 }
 
 /**
- * - full: not kept, there is no room; reads go on. unknown: it may or may not have been kept.
- * - unavailable: not kept; the database cannot be reached, or a change that it rests on may be lost.
- * - busy: not accepted, the queue is full. closed: not accepted, the store is closed or has failed.
- * - rejected: the change itself is too large. quota: not accepted, its caller has reached a maximum.
+ * - full: not written, there is no room; reads go on. unknown: it may or may not have been written.
+ * - unavailable: not written; the database cannot be reached, or a write that this one rests on may be lost.
+ * - busy: not accepted, too many writes wait. closed: not accepted, the store is closed or has failed.
  */
-type StoreFailure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed' | 'rejected' | 'quota';
+export type Failure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed';
 
 export class StoreError extends Error {
-  readonly failure: StoreFailure;
+  readonly failure: Failure;
 
-  constructor(failure: StoreFailure, message: string) {
+  constructor(failure: Failure, message: string) {
     super(message);
     this.failure = failure;
   }

@@ -3,24 +3,11 @@ import { readFileSync } from 'node:fs';
 
 /** The page's scripts in the order in which they are joined: each after those it imports. */
 export const SCRIPTS = [
-  'page/dom.js',
-  'page/json.js',
-  'page/place.js',
-  'page/wire.js',
-  'page/panel.js',
-  'page/exchanges.js',
-  'page/form.js',
-  'page/list.js',
-  'page/shop.js',
-  'page/orders.js',
-  'page/animals.js',
-  'page/categories.js',
-  'page/trial.js',
-  'page/reference.js',
-  'page/lab.js',
-  'page/main.js',
+  ...['page/dom.js', 'page/json.js', 'page/wire.js', 'page/panel.js', 'page/requests.js', 'page/form.js'],
+  ...['page/list.js', 'page/categories.js', 'page/shop.js', 'page/trial.js'],
+  ...['page/reference.js', 'page/lab.js', 'page/main.js'],
 ] as const;
-export const STYLES = ['page/base.css', 'page/frame.css', 'page/parts.css'] as const;
+export const STYLES = ['page/base.css', 'page/parts.css'] as const;
 /** The built-in example, with which `--seed demo` fills a store. */
 export const DEMO = '../../data/seed.json';
 const ASSETS = ['openapi.json', 'page/page.html', ...STYLES, ...SCRIPTS, DEMO] as const;

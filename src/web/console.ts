@@ -1,6 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
-import { markup, shellWord } from '../quoting.ts';
+import { markup, shellWord } from '../text.ts';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
 
 interface Running {
@@ -10,13 +10,32 @@ interface Running {
   program: string;
   /** The value of `--data`; undefined if the store is a database. */
   data: string | undefined;
-  /** Whether strangers may see the page: then it does not name the directory of the store. */
+  /** Whether others than the operator may see the page: then it does not name the directory of the store. */
   isPublic: boolean;
   /** Whether the server was started with `--lab`. */
   lab: boolean;
 }
 
 const DEFAULT_DATA = 'data';
+
+/** What the policy in the page cannot say of itself. Its type is `text/html; charset=utf-8`. */
+export const CONSOLE_HEADERS = {
+  'Content-Security-Policy': "frame-ancestors 'none'",
+  'Referrer-Policy': 'no-referrer',
+} as const;
+
+/** The page as HTML. */
+export function consolePage(running: Running): string {
+  const script = SCRIPTS.map(joined).join('\n');
+  const style = STYLES.map(asset).join('\n');
+  return asset('page/page.html')
+    .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => markup(`${running.program} ${words}${storeOption(running)}`))
+    .replaceAll('{{url}}', () => markup(running.url))
+    .replace('{{lab}}', String(running.lab))
+    .replace('{{policy}}', () => markup(policy(script, style)))
+    .replace('/*STYLE*/', () => style)
+    .replace('/*SCRIPT*/', () => script);
+}
 
 function storeOption({ data, isPublic }: Running): string {
   if (data === undefined) return ' --store URL';
@@ -34,39 +53,18 @@ function joined(name: (typeof SCRIPTS)[number]): string {
     .replaceAll(/^export (?=async |class |const |function )/gm, '');
 }
 
-const sourceOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
-
 function policy(script: string, style: string): string {
   return [
     "default-src 'none'",
-    `script-src ${sourceOf(script)}`,
-    `style-src ${sourceOf(style)}`,
+    `script-src ${hashSource(script)}`,
+    `style-src ${hashSource(style)}`,
     "connect-src 'self'",
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
     "trusted-types 'none'",
   ].join('; ');
 }
 
-/** `headers`: the headers of this page alone; its type is `text/html; charset=utf-8`. */
-export function consolePage(running: Running): { html: string; headers: [name: string, value: string][] } {
-  const script = SCRIPTS.map(joined).join('\n');
-  const style = STYLES.map(asset).join('\n');
-  return {
-    html: asset('page/page.html')
-      .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) =>
-        markup(`${running.program} ${words}${storeOption(running)}`),
-      )
-      .replaceAll('{{url}}', () => markup(running.url))
-      .replace('{{lab}}', String(running.lab))
-      .replace('/*STYLE*/', () => style)
-      .replace('/*SCRIPT*/', () => script),
-    headers: [
-      ['Content-Security-Policy', policy(script, style)],
-      ['Referrer-Policy', 'no-referrer'],
-    ],
-  };
-}
+const hashSource = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;

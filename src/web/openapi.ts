@@ -1,8 +1,9 @@
 /**
- * The OpenAPI document, as this server serves it: `openapi.json`, completed. That file has the common parts of replies
- * once: `x-every-reply` and `x-deprecated-reply` have their headers, and a reply with `codes` is an error whose
- * description, schema and examples follow from the codes.
+ * The OpenAPI document, as this server serves it: `openapi.json`, written out. That file says once what many parts
+ * share, in a shorthand: `#schemas/Pet` is a reference; `"required": "all"` names all properties; a reply or a body with
+ * a `schema` is JSON; `parameters` and `errors` of an operation are lists of names, of which some stand for several.
  */
+import { CATALOGUE, type ErrorCode } from '../http/errors.ts';
 import { asset } from './assets.ts';
 
 interface Addresses {
@@ -15,46 +16,67 @@ interface Addresses {
   lab?: boolean;
 }
 
-type Headers = Record<string, { $ref?: string }>;
-type Reply = { $ref?: string; codes?: string[]; description?: string; headers?: Headers; content?: object };
-type Operation = { deprecated?: boolean; responses: Record<string, Reply> };
+// biome-ignore lint/suspicious/noExplicitAny: the document is held to its meta-schema by the tests
+type Part = Record<string, any>;
 
-interface OpenApi {
-  info: { contact: { url: string } };
-  servers: { url: string; description: string }[];
-  tags: { name: string }[];
-  paths: Record<string, Record<string, Operation>>;
-  components: {
-    schemas: Record<string, object>;
-    headers: Record<string, object>;
-    responses: Record<string, Reply>;
-    examples: Record<string, { summary: string; value: { status: number } }>;
-  };
-  'x-every-reply'?: { headers: Headers };
-  'x-deprecated-reply'?: { headers: Headers };
-}
-
+/** The errors that operations of a kind have in common, by the names of their replies. */
+const ERRORS: Record<string, string> = {
+  shop: 'Unauthorized RequestTimeout UriTooLong ExpectationFailed TooManyRequests HeadersTooLarge Internal OtherError',
+  lab: 'Unauthorized NotFound TooManyRequests OtherError',
+  read: 'BadRequest Unavailable',
+  tagged: 'NotModified PreconditionFailed',
+  write: 'BadBody BodyTooLarge UnsupportedMediaType WriteFailed',
+  discard: 'BadBody BodyTooLarge UnsupportedMediaType Unavailable',
+};
+const OTHER_STATUSES: Record<string, number | string> = { NotModified: 304, OtherError: 'default' };
+/** The value of `x-pagination`: how a machine follows a list. */
+const PAGES = { limitParameter: 'limit', cursorParameter: 'after', cursorField: 'id', nextHeader: 'Link' };
 /** Statuses of faults in the message itself: some are found before its operation is known. */
 const BEFORE_THE_OPERATION = ['408', '414', '431', 'default'];
 
 /** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
 export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production', lab }: Addresses): object {
-  const document: OpenApi = JSON.parse(asset('openapi.json'));
+  const { 'x-every-reply': every, 'x-deprecated-reply': ending, ...document } = parsed();
   const production = baseUrl === undefined ? [] : [{ url: baseUrl, description: 'Production' }];
   const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
   const given = environment === 'staging' ? [...staging, ...production] : [...production, ...staging];
   if (given.length > 0) document.servers = given;
   document.info.contact.url = `${withoutVersion(document.servers[0].url)}/`;
-  if (lab) tellFromTheRoot(document);
-  else leaveOutLab(document);
-  completeReplies(document);
+  if (lab) moveToRoot(document);
+  else {
+    leaveOutLab(document);
+    delete every.headers['X-Lab-Clock'];
+  }
+  completeErrors(document.components);
+  for (const item of Object.values<Part>(document.paths)) {
+    for (const [method, operation] of Object.entries<Part>(item)) item[method] = completed(operation, document, ending);
+  }
+  const text = JSON.stringify(document.paths);
+  const { responses } = document.components;
+  for (const name of Object.keys(responses)) {
+    if (!text.includes(`/responses/${name}"`)) delete responses[name]; // given in its operation alone
+  }
+  const operations = Object.values<Part>(document.paths).flatMap((item) => Object.values<Part>(item));
+  const replies = [responses, ...operations.map((operation) => operation.responses)];
+  for (const reply of replies.flatMap((named) => Object.values<Part>(named))) {
+    if (reply.$ref === undefined) reply.headers = { ...every.headers, ...reply.headers };
+  }
   return document;
 }
 
+function parsed(): Part {
+  return JSON.parse(asset('openapi.json'), (_, value) => {
+    if (typeof value === 'string') return /^#\w+\/\w+$/.test(value) ? refTo(value.slice(1)) : value;
+    return value?.required === 'all' ? { ...value, required: Object.keys(value.properties) } : value;
+  });
+}
+
+const refTo = (component: string) => ({ $ref: `#/components/${component}` });
+
 const withoutVersion = (url: string) => url.replace(/\/v1$/, '');
 
-/** The lab is outside /v1, so with it all paths begin at the root: no path needs a server of its own. */
-function tellFromTheRoot(document: OpenApi): void {
+/** The lab is outside /v1: with it all paths begin at the root, so that no path needs a server of its own. */
+function moveToRoot(document: Part): void {
   const [{ url, description }] = document.servers;
   document.servers = [{ url: withoutVersion(url), description: `${description}, with its lab` }];
   const paths = Object.entries(document.paths);
@@ -62,72 +84,77 @@ function tellFromTheRoot(document: OpenApi): void {
 }
 
 /** Removes the lab's paths, its tag, and the components whose names begin with `Lab`. */
-function leaveOutLab(document: OpenApi): void {
-  document.tags = document.tags.filter(({ name }) => name !== 'lab');
+function leaveOutLab(document: Part): void {
+  document.tags = document.tags.filter(({ name }: Part) => name !== 'lab');
   document.paths = Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOfLab(path)));
-  for (const parts of Object.values(document.components)) {
+  for (const parts of Object.values<Part>(document.components)) {
     for (const name of Object.keys(parts)) if (name.startsWith('Lab')) delete parts[name];
   }
-  delete document['x-every-reply']?.headers['X-Lab-Clock'];
 }
 
 const isOfLab = (path: string) => path === '/lab' || path.startsWith('/lab/');
 
-function completeReplies(document: OpenApi): void {
-  const { paths, components } = document;
-  const { 'x-every-reply': every, 'x-deprecated-reply': deprecated } = document;
-  delete document['x-every-reply'];
-  delete document['x-deprecated-reply'];
-  for (const [name, reply] of Object.entries(components.responses)) {
-    if (reply.codes !== undefined) components.responses[name] = errorReply(components, name, reply);
+/** Examples of all errors, from their messages; and the errors of one status, from their codes. */
+function completeErrors({ schemas, responses, examples }: Part): void {
+  schemas.ErrorReply.properties.code.enum = Object.keys(CATALOGUE);
+  for (const [code, { summary, message }] of Object.entries<Part>(examples)) {
+    examples[code] = { summary, value: { code, message, status: CATALOGUE[code as ErrorCode] } };
   }
-  const inline: Reply[] = [];
-  for (const operation of Object.values(paths).flatMap((item) => Object.values(item))) {
-    for (const [status, reply] of Object.entries(operation.responses)) {
-      if (operation.deprecated) {
-        const shared = components.responses[nameOf(reply.$ref)] ?? reply;
-        const isKnown = !BEFORE_THE_OPERATION.includes(status);
-        const ending = isKnown ? deprecated?.headers : optional(components.headers, deprecated?.headers);
-        operation.responses[status] = { ...shared, headers: { ...shared.headers, ...ending } };
-      }
-      if (operation.responses[status].$ref === undefined) inline.push(operation.responses[status]);
-    }
-  }
-  const text = JSON.stringify(paths);
-  for (const name of Object.keys(components.responses)) {
-    if (!text.includes(`/responses/${name}"`)) delete components.responses[name]; // given in its operation alone
-  }
-  for (const reply of [...Object.values(components.responses), ...inline]) {
-    reply.headers = { ...every?.headers, ...reply.headers };
+  for (const [name, reply] of Object.entries<Part>(responses)) {
+    const { codes, headers } = reply as { codes?: ErrorCode[]; headers?: Part };
+    responses[name] = jsonIn(reply);
+    if (codes === undefined) continue;
+    const description = codes.map((code) => `\`${code}\`: ${examples[code].summary}`).join('\n\n');
+    // A schema of its own: generators make a plain type of it.
+    schemas[`${name}Error`] = {
+      type: 'object',
+      description,
+      required: ['code', 'message', 'status'],
+      properties: {
+        code: { type: 'string', enum: codes, description: 'The error code, for programs.' },
+        message: { type: 'string', minLength: 1, description: 'The error and its remedy, for people.' },
+        status: { type: 'integer', enum: [CATALOGUE[codes[0]]], description: 'The HTTP status of the reply.' },
+      },
+    };
+    const shown = Object.fromEntries(codes.map((code) => [code, refTo(`examples/${code}`)]));
+    const content = { 'application/json': { schema: refTo(`schemas/${name}Error`), examples: shown } };
+    responses[name] = { description, ...(headers && { headers }), content };
   }
 }
 
-const optional = (headers: Headers, named: Headers = {}) =>
+/** Replaces the members of JSON content, beginning with `schema`, by that content. */
+function jsonIn({ schema, example, examples, ...rest }: Part): Part {
+  if (schema === undefined) return rest;
+  const shown = example === undefined ? { examples } : { example };
+  return { ...rest, content: { 'application/json': { schema, ...shown } } };
+}
+
+/** Writes out an operation. `ending`: the headers of every reply to a deprecated one. */
+function completed({ errors, ...operation }: Part, { components }: Part, ending: Part): Part {
+  if (operation['x-pagination']) operation['x-pagination'] = PAGES;
+  if (typeof operation.parameters === 'string') {
+    operation.parameters = operation.parameters.split(' ').map((name: string) => refTo(`parameters/${name}`));
+  }
+  if (operation.requestBody) operation.requestBody = jsonIn(operation.requestBody);
+  for (const [status, reply] of Object.entries<Part>(operation.responses)) operation.responses[status] = jsonIn(reply);
+  for (const name of errors.split(' ').flatMap((one: string) => (ERRORS[one] ?? one).split(' '))) {
+    const { enum: statuses } = components.schemas[`${name}Error`]?.properties.status ?? {};
+    operation.responses[statuses?.[0] ?? OTHER_STATUSES[name]] = refTo(`responses/${name}`);
+  }
+  if (operation.deprecated) {
+    for (const [status, reply] of Object.entries<Part>(operation.responses)) {
+      const shared = components.responses[nameOf(reply.$ref)] ?? reply;
+      const isKnown = !BEFORE_THE_OPERATION.includes(status);
+      const headers = isKnown ? ending.headers : optional(components.headers, ending.headers);
+      operation.responses[status] = { ...shared, headers: { ...shared.headers, ...headers } };
+    }
+  }
+  return operation;
+}
+
+const optional = (headers: Part, named: Part) =>
   Object.fromEntries(
     Object.entries(named).map(([name, { $ref }]) => [name, { ...headers[nameOf($ref)], required: false }]),
   );
 
 const nameOf = (ref = '') => ref.split('/').at(-1) as string;
-
-/** The errors of one status, with a schema of their own: generators make a plain type of it. */
-function errorReply({ schemas, examples }: OpenApi['components'], name: string, { codes = [], headers }: Reply): Reply {
-  const { status } = examples[codes[0]].value;
-  const said = codes.map((code) => `\`${code}\`: ${examples[code].summary}`);
-  schemas[`${name}Error`] = {
-    type: 'object',
-    description: said.join('\n\n'),
-    required: ['code', 'message', 'status'],
-    properties: {
-      code: { type: 'string', enum: codes, description: 'The error code, for programs.' },
-      message: { type: 'string', minLength: 1, description: 'The error and its remedy, for people.' },
-      status: { type: 'integer', enum: [status], description: 'The HTTP status of the reply.' },
-    },
-  };
-  const schema = { $ref: `#/components/schemas/${name}Error` };
-  const shown = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]);
-  return {
-    description: said.join('\n\n'),
-    headers,
-    content: { 'application/json': { schema, examples: Object.fromEntries(shown) } },
-  };
-}

@@ -1,12 +1,10 @@
 /** The address that a request comes from, in one form, and what is counted under it. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Addresses, type CountedTogether } from '../../src/access/addresses.ts';
-import { clientAddress } from '../../src/access/client-address.ts';
+import { Addresses, clientAddress } from '../../src/access/addresses.ts';
 import { MINUTE_MS } from '../../src/clock.ts';
 import { SetClock } from '../clock.ts';
 import { memoryInUse } from '../memory.ts';
-import { serviceFor } from '../service.ts';
 
 const direct = (address: string | undefined) => clientAddress(address, undefined, 0);
 
@@ -42,103 +40,37 @@ it('takes entries with ports and brackets, and counts the socket where an entry 
   }
 });
 
-it('240,000 made-up addresses share one bucket, take no memory beyond a maximum, and free no offender', () => {
-  const MAX_BYTES = 16 * 2 ** 20; // were all of them kept, it would be 40 MB
+it('60 requests of an address a minute, which is that of all addresses', () => {
   const clock = new SetClock();
-  const addresses = new Addresses({ clock });
+  const addresses = new Addresses(clock);
+  assert.equal(addresses.look('a').remaining, 60);
+  for (let n = 1; n <= 60; n++) {
+    const { remaining, isOver } = addresses.count('a');
+    assert.deepEqual([remaining, isOver], [60 - n, false]);
+  }
+  clock.advance(MINUTE_MS - 1);
+  const { remaining, isOver, endsAt, at } = addresses.count('a');
+  assert.deepEqual([remaining, isOver, endsAt - at], [0, true, 1]);
+  assert.equal(addresses.count('b').remaining, 59);
+  clock.advance(1);
+  assert.equal(addresses.look('a').remaining, 60);
+  assert.equal(addresses.count('a').remaining, 59);
+});
+
+it('240,000 made-up addresses share one allowance, take no memory beyond a maximum, and free no offender', () => {
+  const MAX_BYTES = 16 * 2 ** 20; // were all of them counted, it would be 40 MB
+  const clock = new SetClock();
+  const addresses = new Addresses(clock);
   const madeUp = (n: number) => `2001:db8:${n.toString(16)}::/64`;
   const before = memoryInUse();
-  for (let n = 0; n < 240_000; n++) {
-    clock.advance(n % 5 === 0 ? 2 : 0); // 96 s in all
-    if (n % 100_000 < 61) addresses.count('offender'); // in each minute
-    addresses.count(madeUp(n));
-  }
-  assert.equal(addresses.look('offender').over, true);
-  assert.equal(addresses.look(madeUp(9_999_999)).over, true);
-  assert.equal(addresses.count(madeUp(9_999_999)).over, true, 'the shared bucket is used up');
+  for (let n = 0; n < 61; n++) addresses.count('offender');
+  for (let n = 0; n < 240_000; n++) addresses.count(madeUp(n));
+  assert.equal(addresses.count('offender').isOver, true);
+  assert.equal(addresses.look(madeUp(9_999_999)).remaining, 0);
+  assert.equal(addresses.count(madeUp(9_999_999)).isOver, true, 'the shared allowance is used up');
+  assert.ok(addresses.shared > 200_000, 'for the metrics');
   const growth = memoryInUse() - before;
   assert.ok(growth < MAX_BYTES, `grew by ${growth} bytes`);
   clock.advance(MINUTE_MS);
   for (const address of ['offender', madeUp(9_999_999)]) assert.equal(addresses.count(address).remaining, 59);
-});
-
-/** Allowances that a flood takes: of each address as many requests as there may be in a minute. */
-const PER_MINUTE = 60;
-const MAX_ADDRESSES = 2 ** 15;
-const MAX_ADDRESSES_OF_NETWORK = 256;
-
-function counting() {
-  const clock = new SetClock();
-  const told: CountedTogether[] = [];
-  const addresses = new Addresses({ clock, onCountedTogether: (requests) => told.push({ ...requests }) });
-  return { clock, told, addresses };
-}
-
-it('an IPv6 /48 has 256 allowances and one more, however many /64s it sends from; others are untouched', () => {
-  const { clock, told, addresses } = counting();
-  const of = (network: string, n: number) => `2001:db8:${network}:${n.toString(16)}::/64`;
-  for (let n = 0; n < MAX_ADDRESSES_OF_NETWORK; n++)
-    assert.equal(addresses.count(of('1', n)).remaining, PER_MINUTE - 1);
-  assert.deepEqual(told, []);
-  for (let n = MAX_ADDRESSES_OF_NETWORK; n < 65_536; n++) addresses.count(of('1', n));
-  assert.deepEqual(told, [{ ofNetworks: 1, ofAll: 0 }], 'told at once, and then once a minute');
-  assert.equal(addresses.look(of('1', 65_535)).over, true);
-  assert.equal(addresses.count(of('1', 300)).over, true);
-  assert.equal(addresses.count(of('1', 0)).remaining, PER_MINUTE - 2, 'one that has its own keeps it');
-  for (const other of [of('2', 7), '192.0.2.7', '1:0:0:0::/64'])
-    assert.equal(addresses.count(other).remaining, PER_MINUTE - 1, other);
-  clock.advance(MINUTE_MS);
-  assert.equal(addresses.count(of('1', 65_535)).remaining, PER_MINUTE - 1, 'room again, of its own');
-  assert.equal(told.length, 1);
-});
-
-it('who was refused in a shared minute is refused until it ends, also when others have made room before', () => {
-  for (const [own, mine] of [
-    [
-      Array.from({ length: MAX_ADDRESSES_OF_NETWORK }, (_, n) => `2001:db8:1:${n.toString(16)}::/64`),
-      '2001:db8:1:ffff::/64',
-    ],
-    [Array.from({ length: MAX_ADDRESSES }, (_, n) => `203.${n >> 16}.${(n >> 8) & 255}.${n & 255}`), '192.0.2.7'],
-  ] as const) {
-    const { clock, addresses } = counting();
-    for (const address of own) addresses.count(address);
-    clock.advance(MINUTE_MS - 100);
-    for (let n = 0; n < PER_MINUTE; n++) assert.equal(addresses.count(mine).over, false);
-    assert.equal(addresses.count(mine).over, true);
-    clock.advance(1_100); // the minutes of all others have ended
-    assert.equal(addresses.count(mine).over, true);
-    assert.equal(addresses.look(mine).over, true);
-    assert.equal(addresses.count(own[0]).over, true, 'it comes anew, and shares');
-    clock.advance(MINUTE_MS - 1_100);
-    assert.equal(addresses.count(mine).remaining, PER_MINUTE - 1);
-  }
-});
-
-it('a table of addresses that is full is told at once, and then once a minute, with the requests that share', () => {
-  const { clock, told, addresses } = counting();
-  const madeUp = (n: number) => `203.${n >> 16}.${(n >> 8) & 255}.${n & 255}`;
-  for (let n = 0; n < MAX_ADDRESSES; n++) addresses.count(madeUp(n));
-  assert.deepEqual(told, []);
-  for (let n = 0; n < 100; n++) addresses.count('192.0.2.7');
-  assert.deepEqual(told, [{ ofNetworks: 0, ofAll: 1 }]);
-  clock.advance(MINUTE_MS);
-  for (let n = 0; n < MAX_ADDRESSES + 1; n++) addresses.count(madeUp(n));
-  assert.deepEqual(told.slice(1), [{ ofNetworks: 0, ofAll: 101 }]);
-});
-
-it('requests that had a shared allowance are told in the log', async (t) => {
-  const warned: unknown[][] = [];
-  const { app, url } = await serviceFor(t, { trustProxy: 1, warn: (...line) => warned.push(line) });
-  for (let n = 0; n <= MAX_ADDRESSES_OF_NETWORK; n++) {
-    const reply = await fetch(`${url}/v1/pets`, {
-      headers: { 'x-forwarded-for': `2001:db8::${n.toString(16)}:0:0:0:1` },
-    });
-    assert.equal(reply.status, 401);
-    await reply.text();
-  }
-  const message =
-    'too many addresses to count each for itself: some share an allowance; counts of their requests since the start';
-  assert.deepEqual(warned, [[message, { of: 'requests without a valid key', ofNetworks: 1, ofAll: 0 }]]);
-  const together = { keyless_network: 1, keyless_all: 0, pages_network: 0, pages_all: 0 };
-  assert.deepEqual(app.gate.countedTogether, together, 'for the metrics');
 });

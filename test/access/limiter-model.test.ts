@@ -2,12 +2,20 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import fc from 'fast-check';
-import { SlotLimiter } from '../../src/access/limiter.ts';
-import type { Decision, Limited, Looked } from '../../src/access/limits.ts';
-import { retryAfterSeconds } from '../../src/access/limits.ts';
+import {
+  advance,
+  type Decision,
+  type Limits,
+  type Looked,
+  lift,
+  look,
+  newAccount,
+  retryAfterSeconds,
+  take as takeFrom,
+} from '../../src/access/limiter.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
-import { SetClock } from '../clock.ts';
 
+const START = 1_700_000_000_000;
 const BAN_MINUTES = [2, 8, 32, 128, 512, 1_440];
 
 interface Caller {
@@ -17,17 +25,14 @@ interface Caller {
   ban?: { step: number; endsAt: number };
 }
 
-/** The limiter as one would first write it: an object a caller, what has ended is deleted. Slow, and easy to believe. */
+/** The limiter as one would first write it: an object, from which what has ended is deleted. Slow, and easy to believe. */
 class LimiterModel {
-  readonly #callers = new Map<number, Caller>();
+  #state: Caller = {};
+  now = START;
 
-  get now(): number {
-    return clock.wall();
-  }
-
-  take(limited: Limited, banAfter = 5 * limited.perMinute): Decision {
-    const caller = this.#caller(limited);
-    const before = this.#decision(limited);
+  take(limits: Limits, banAfter = 5 * limits.perMinute): Decision {
+    const caller = this.#caller();
+    const before = this.#decision(limits);
     if (before.verdict === 'banned') return before;
     if (before.verdict === 'limited') {
       caller.strikes ??= { count: 0, endsAt: caller.minute?.endsAt ?? this.now + MINUTE_MS };
@@ -36,48 +41,39 @@ class LimiterModel {
       const step = Math.min((caller.ban?.step ?? 0) + 1, BAN_MINUTES.length);
       caller.ban = { step, endsAt: this.now + BAN_MINUTES[step - 1] * MINUTE_MS };
       caller.strikes.count = 0; // their minute goes on: a ban that is lifted may end before it
-      return { ...this.#decision(limited), banBegan: true };
+      return { ...this.#decision(limits), banBegan: true };
     }
     if (caller.minute === undefined) caller.strikes = undefined;
     caller.minute ??= { used: 0, endsAt: this.now + MINUTE_MS };
     caller.day ??= { used: 0, endsAt: this.now + DAY_MS };
     caller.minute.used++;
     caller.day.used++;
-    return { ...this.#decision(limited), verdict: 'admitted', retryAt: this.now };
+    return { ...this.#decision(limits), verdict: 'admitted', retryAt: this.now };
   }
 
-  look(limited: Limited): Looked {
-    const { strikes, ban } = this.#caller(limited);
+  look(limits: Limits): Looked {
+    const { strikes, ban } = this.#caller();
     const banEndsAt = ban !== undefined && ban.endsAt > this.now ? ban.endsAt : 0;
-    return { ...this.#decision(limited), strikes: strikes?.count ?? 0, bans: ban?.step ?? 0, banEndsAt };
+    return { ...this.#decision(limits), strikes: strikes?.count ?? 0, bans: ban?.step ?? 0, banEndsAt };
   }
 
   /** The minute in which strikes are counted goes on. */
-  lift(limited: Limited): void {
-    const caller = this.#caller(limited);
+  lift(): void {
+    const caller = this.#caller();
     caller.ban = undefined;
     if (caller.strikes !== undefined) caller.strikes.count = 0;
   }
 
-  /** Minutes and strikes may start anew, nothing else. */
-  restart(): void {
-    for (const caller of this.#callers.values()) Object.assign(caller, { minute: undefined, strikes: undefined });
-  }
-
-  advance(limited: Limited, ms: number): void {
-    const { minute, day, strikes, ban } = this.#caller(limited);
+  advance(ms: number): void {
+    const { minute, day, strikes, ban } = this.#caller();
     for (const part of [minute, day, strikes, ban]) if (part !== undefined) part.endsAt -= ms;
   }
 
-  refill({ slot }: Limited): void {
-    this.#callers.delete(slot);
-  }
-
   /** What a take would answer now. */
-  #decision(limited: Limited): Decision {
-    const caller = this.#caller(limited);
-    const minute = this.#window(caller.minute, limited.perMinute);
-    const day = this.#window(caller.day, limited.perDay);
+  #decision(limits: Limits): Decision {
+    const caller = this.#caller();
+    const minute = this.#window(caller.minute, limits.perMinute);
+    const day = this.#window(caller.day, limits.perDay);
     const refusing = [minute, day].filter(({ remaining }) => remaining === 0);
     const banEndsAt = caller.ban?.endsAt ?? 0;
     const [narrowest] = [day, minute].toSorted((a, b) => a.remaining - b.remaining || b.endsAt - a.endsAt);
@@ -98,9 +94,8 @@ class LimiterModel {
   }
 
   /** The caller as it is now: what has ended is gone, what is forgiven is forgiven. */
-  #caller({ slot }: Limited): Caller {
-    const caller = this.#callers.get(slot) ?? {};
-    this.#callers.set(slot, caller);
+  #caller(): Caller {
+    const caller = this.#state;
     for (const part of ['minute', 'day', 'strikes'] as const) {
       if ((caller[part]?.endsAt ?? 0) <= this.now) caller[part] = undefined;
     }
@@ -112,18 +107,12 @@ class LimiterModel {
   }
 }
 
-let clock = new SetClock();
-const unix = () => clock.now() + 1_700_000_000_000;
-
-const SLOTS = 3;
-/** How often each thing happens, of 42 times. */
-const OFTEN = { take: 24, pass: 10, lift: 1, refill: 1, plan: 2, advance: 2, restart: 2 };
+/** How often each thing happens, of 40 times. */
+const OFTEN = { take: 24, pass: 10, lift: 1, plan: 2, advance: 2, restart: 1 };
 type Kind = keyof typeof OFTEN;
 
-const slot = fc.nat(SLOTS - 1);
 const event = fc.record({
   do: fc.constantFrom(...(Object.keys(OFTEN) as Kind[]).flatMap((kind) => Array<Kind>(OFTEN[kind]).fill(kind))),
-  slot,
   times: fc.integer({ min: 1, max: 12 }),
   ms: fc.oneof(
     fc.nat(MINUTE_MS),
@@ -135,47 +124,42 @@ const event = fc.record({
 });
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
 
-/** The limiter and its model side by side; gives a way to take from both. */
-function play(banAfter: number | undefined, events: Event[]): (slot: number) => Decision {
-  clock = new SetClock();
-  const fresh = () => new SlotLimiter({ clock, unix, banAfter });
+const changes = { lift, advance };
+
+/** The limiter and its model side by side; returns a way to take from both. */
+function play(banAfter: number | undefined, events: Event[]) {
   const model = new LimiterModel();
-  let limiter = fresh();
-  const callers: Limited[] = Array.from({ length: SLOTS }, (_, slot) => ({ slot, perMinute: 3, perDay: 4 }));
-  const take = (slot: number) => {
-    const decision = limiter.take(callers[slot]);
-    assert.deepEqual(decision, model.take(callers[slot], banAfter));
+  let account = newAccount();
+  let limits: Limits = { perMinute: 3, perDay: 4 };
+  const take = () => {
+    const decision = takeFrom(account, limits, model.now, banAfter);
+    assert.deepEqual(decision, model.take(limits, banAfter));
     return decision;
   };
-  const restart = () => {
-    const before = limiter;
-    limiter = fresh();
-    for (const caller of callers) limiter.restore(caller, before.counted(caller));
-    model.restart();
-  };
-  for (const { do: kind, slot, times, ms, perMinute, perDay } of events) {
-    if (kind === 'take') for (let time = 0; time < times; time++) take(slot);
-    else if (kind === 'plan') callers[slot] = { slot, perMinute, perDay };
-    else if (kind === 'restart') restart();
-    else if (kind === 'pass') clock.advance(ms);
-    else for (const one of [limiter, model]) one[kind](callers[slot], ms);
-    for (const one of callers) assert.deepEqual(limiter.look(one), model.look(one));
+  for (const { do: kind, times, ms, perMinute, perDay } of events) {
+    if (kind === 'take') for (let time = 0; time < times; time++) take();
+    else if (kind === 'plan') limits = { perMinute, perDay };
+    else if (kind === 'restart') account = JSON.parse(JSON.stringify(account));
+    else if (kind === 'pass') model.now += ms;
+    else {
+      model[kind](ms);
+      changes[kind](account, ms);
+    }
+    assert.deepEqual(look(account, limits, model.now), model.look(limits));
   }
-  return take;
+  return { take, pass: (ms: number) => (model.now += ms) };
 }
 
 it('random sequences come to what the model says, and whoever waits as told is admitted', (t) => {
   const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
   t.diagnostic(`SEED=${seed} plays the same again`);
   const banAfter = fc.constantFrom(undefined, 0, 1, 4);
-  fc.assert(
-    fc.property(banAfter, fc.array(event, { maxLength: 60, size: 'max' }), slot, (banAfter, events, slot) => {
-      const take = play(banAfter, events);
-      const { verdict, retryAt, at } = take(slot);
-      if (verdict === 'admitted') return;
-      clock.advance(1_000 * retryAfterSeconds(retryAt, at));
-      assert.equal(take(slot).verdict, 'admitted');
-    }),
-    { numRuns: 200, seed },
-  );
+  const property = fc.property(banAfter, fc.array(event, { maxLength: 60, size: 'max' }), (banAfter, events) => {
+    const { take, pass } = play(banAfter, events);
+    const { verdict, retryAt, at } = take();
+    if (verdict === 'admitted') return;
+    pass(1_000 * retryAfterSeconds(retryAt, at));
+    assert.equal(take().verdict, 'admitted');
+  });
+  fc.assert(property, { numRuns: 500, seed });
 });

@@ -1,11 +1,16 @@
 /** Tries one row of the table: against the service, and against the small edition in docs/. */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { TestContext } from 'node:test';
+import { makeKey } from '../../src/access/keys.ts';
 import type { ErrorCode } from '../../src/http/errors.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { assertCommon, assertError } from '../raw.ts';
+import type { TestService } from '../service.ts';
 import { checkReply } from '../web/schema.ts';
-import type { Row } from './table.ts';
+import type { Group, Row } from './table.ts';
 
+const SEED = JSON.parse(readFileSync(new URL('../../data/seed.json', import.meta.url), 'utf8'));
 const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 /** By path, the ETag of the newest reply. In a row `ETAG` stands for it. */
 const etags = new Map<string, string>();
@@ -18,6 +23,36 @@ export function titleOf({ method, path, status, code }: Row): string {
 
 function headerOf(key: string, keys: Map<string, string>): string {
   return keys.get(key) ?? key.replace('KEY', keys.get('first')!.slice('Bearer '.length));
+}
+
+/** Tries all rows of a group on a service with the seed's animals. */
+export async function tryGroup(t: TestContext, service: TestService & { key: string }, { rows }: Group): Promise<void> {
+  await service.store.write((tx) => {
+    for (const category of SEED.categories) tx.categories.put(category);
+    for (const pet of SEED.pets) tx.pets.add(pet);
+  });
+  const keys = await keysFor(service);
+  for (const row of rows) await t.test(titleOf(row), () => tryRow(service.url, row, keys));
+}
+
+async function keysFor(service: TestService & { key: string }): Promise<Map<string, string>> {
+  const { text: second } = await service.makeKey('pro');
+  const { text: poor } = await service.makeKey('enterprise', { perMinute: 1, perDay: 100 });
+  return textsOf(service.key, second, poor);
+}
+
+/** The texts that rows send as keys, by the name they use. */
+export function textsOf(key: string, second: string, poor: string): Map<string, string> {
+  const texts = {
+    first: key,
+    second,
+    'one a minute': poor,
+    mistyped: `${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`,
+    unknown: makeKey('production'),
+    production: makeKey('production'),
+    staging: makeKey('staging'),
+  };
+  return new Map(Object.entries(texts).map(([name, text]) => [name, `Bearer ${text}`]));
 }
 
 /** Asks as the row says, and throws where the reply is another. */

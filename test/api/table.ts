@@ -1,8 +1,9 @@
 /**
  * The contract as a table: what is asked → status, code, headers. The rows of a group run in order against one server
- * that was started with the group's options on the seed (30 animals, 8 categories).
+ * with the group's settings on the seed (30 animals, 8 categories).
  */
 import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
+import type { Settings } from '../../src/service/service.ts';
 
 export interface Row {
   method: string;
@@ -25,11 +26,8 @@ export interface Row {
 
 export interface Group {
   name: string;
-  /** What `serve` is started with, beside its data directory and port. */
-  serve: string;
+  settings: Partial<Settings> & { banAfter?: number };
   rows: Row[];
-  /** What the log must say when all rows were tried. */
-  logs?: RegExp[];
 }
 
 type Rest = Partial<Row>;
@@ -60,6 +58,7 @@ const category = (id: string, body: unknown, rest: Rest = {}) => ok(`PUT /v1/cat
 const noCategory = (id: string, body: unknown, code: ErrorCode, rest: Rest = {}) =>
   no(`PUT /v1/categories/${id}`, code, { body, ...rest });
 
+const PET_METHODS = 'GET, HEAD, PATCH, DELETE, OPTIONS';
 const allow = (methods: string): Rest => ({ has: { allow: methods } });
 const link = (target: string | null): Rest => ({ has: { link: target && `<${target}>; rel="next"` } });
 const DEPRECATED = {
@@ -164,6 +163,7 @@ const animals: Row[] = [
     { ...newPet, id: 5, colour: 'red' },
     'id: is given by the service; leave it out; "colour": is unknown; leave it out',
   ),
+  noPet({ name: 'a\0b', categoryId: 1 }, 'name: must not have the character U+0000'),
   noPet({}, `name: is missing (${NAME}); categoryId: is missing (${WHOLE})`),
   noPet({ name: 5, categoryId: '1', status: 'lost', id: 1, x: 1 }, [
     `name: must be ${NAME} (got 5); categoryId: must be ${WHOLE} (got "1"); status: must be ${STATUS} (got "lost"); id: `,
@@ -197,7 +197,7 @@ const animals: Row[] = [
   no(`${PETS}?dry=1`, 'invalid_parameter', { body: newPet, says: 'dry' }),
   ...['GET', 'OPTIONS'].map((method) => no(`${method} /v1/pets?status=${'x'.repeat(2_040)}`, 'uri_too_long')),
   no('DELETE /v1/pets', 'method_not_allowed', allow('GET, HEAD, POST, OPTIONS')),
-  no('PUT /v1/pets/1', 'method_not_allowed', allow('GET, HEAD, OPTIONS')),
+  no('PUT /v1/pets/1', 'method_not_allowed', allow(PET_METHODS)),
   options({ allow: 'GET, HEAD, POST, OPTIONS', 'access-control-allow-methods': null }),
   ok('/v1/pets/1', { json: pet(1, 'Bello', 1), has: DEPRECATED }),
   ok('HEAD /v1/pets/1', { has: DEPRECATED }),
@@ -264,7 +264,7 @@ const categories: Row[] = [
 
 const like = (tags: string) => sent('if-match', tags);
 const unlike = (tags: string) => sent('if-none-match', tags);
-const TAGGED = { has: { etag: /^"[\w-]{22}"$/ } };
+const TAGGED = { has: { etag: /^"[\w-]+"$/ } };
 /** Not modified: the body is spared, and nothing else. */
 const same = (asked: string, tags: string, has: Rest['has'] = {}) =>
   ok(asked, { ...unlike(tags), status: 304, has: { etag: 'ETAG', 'content-type': null, ...has } });
@@ -327,6 +327,75 @@ const conditions: Row[] = [
 
 const under = (key: string) => sent('idempotency-key', key);
 const REPLAYED = { has: { 'idempotent-replayed': 'true' } };
+const change = (id: number, body: unknown, rest: Rest = {}) => ok(`PATCH /v1/pets/${id}`, { body, ...rest });
+const noChange = (id: number | string, body: unknown, says: Rest['says'], rest: Rest = {}) =>
+  no(`PATCH /v1/pets/${id}`, 'invalid_body', { body, says, ...rest });
+const remove = (id: number, rest: Rest = {}) => ok(`DELETE /v1/pets/${id}`, { status: 204, ...rest });
+const NEITHER = 'name, categoryId: at least one of them must be sent';
+const changes: Row[] = [
+  change(1, { name: 'Bella' }, { json: pet(1, 'Bella', 1), ...TAGGED }),
+  change(1, { categoryId: 9 }, { json: pet(1, 'Bella', 9) }),
+  ok('PATCH /v1/pets/1', { text: '{"categoryId":9007199254740993}', says: ',"categoryId":9007199254740993,' }),
+  change(1, { name: 'Bello', categoryId: 1 }, { json: pet(1, 'Bello', 1) }),
+  ok('/v1/pets?limit=1', { json: [pet(1, 'Bello', 1)] }),
+  noChange(1, {}, NEITHER),
+  noChange(1, { status: 'sold' }, 'status: moves with orders; leave it out'),
+  noChange(1, { name: '', categoryId: 'x', status: 'sold', id: 2, x: 1 }, [
+    'name: ',
+    'categoryId: ',
+    'status: ',
+    'id: ',
+    '"x"',
+  ]),
+  no('PATCH /v1/pets/1', 'invalid_json', { text: '{' }),
+  no('PATCH /v1/pets/1?x=1', 'invalid_parameter', { body: { name: 'x' } }),
+  no('PATCH /v1/pets/1', 'unsupported_media_type', {
+    body: { name: 'x' },
+    ...sent('content-type', 'application/merge-patch+json'),
+    has: { 'accept-patch': 'application/json' },
+  }),
+  ...words('999 0 x 9223372036854775808').map((id) =>
+    no(`PATCH /v1/pets/${id}`, 'not_found', { body: { name: 'x' }, json: NO_ANIMAL, has: { deprecation: null } }),
+  ),
+  ok('/v1/pets/2', TAGGED),
+  unmet('PATCH /v1/pets/2', { body: { name: 'x' }, ...like('"other"'), says: 'it has changed' }),
+  unmet('PATCH /v1/pets/2', { body: { name: 'x' }, ...unlike('*') }),
+  badTags('PATCH /v1/pets/2', { body: { name: 'x' }, ...like('x') }),
+  change(2, { name: 'Mimi II' }, { ...like('ETAG'), ...TAGGED }),
+  unmet('DELETE /v1/pets/2', like('"other"')),
+  no('DELETE /v1/pets/2?x=1', 'invalid_parameter'),
+  no('DELETE /v1/pets/2', 'bad_request', { text: '{}', says: 'a DELETE request has no body' }),
+  remove(2, { ...like('ETAG'), has: { 'content-type': null, etag: null, deprecation: null } }),
+  no('/v1/pets/2', 'not_found', { json: NO_ANIMAL }),
+  ...words('2 999 x').map((id) => no(`DELETE /v1/pets/${id}`, 'not_found', { json: NO_ANIMAL })),
+  no('PATCH /v1/pets/2', 'not_found', { body: { name: 'x' } }),
+  noOrder({ petId: 2 }, 'invalid_body', 'there is no animal 2'),
+  ok('/v1/pets?limit=2', {
+    json: [pet(1, 'Bello', 1), pet(3, 'Kiwi the budgerigar', 3)],
+    ...link('/v1/pets?limit=2&after=3'),
+  }),
+  ok('/v1/pets?after=2&limit=1', { json: [pet(3, 'Kiwi the budgerigar', 3)] }),
+  remove(30),
+  ok('/v1/pets?after=28', { ...link(null), says: '"id":29' }),
+  ok('/v1/pets?after=28&limit=1', link(null)),
+  add(newPet, { json: pet(31, 'Rex', 3) }),
+  place(1),
+  no('DELETE /v1/pets/1', 'pet_unavailable', { says: 'has a placed order' }),
+  change(1, { name: 'Bello II' }, { json: pet(1, 'Bello II', 1, 'pending') }),
+  close(1, 'cancelled'),
+  place(1),
+  close(2, 'delivered'),
+  remove(1),
+  ok(`${ORDERS}/2`, { says: '"petId":1' }),
+  ok('OPTIONS /v1/pets/1', { status: 204, ...allow(PET_METHODS) }),
+  add({ name: 'Gone', categoryId: 1 }, { ...under('gone'), json: pet(32, 'Gone', 1) }),
+  remove(32),
+  add({ name: 'Gone', categoryId: 1 }, { ...under('gone'), ...REPLAYED, json: pet(32, 'Gone', 1) }),
+  no('/v1/pets/32', 'not_found'),
+  add({ name: 'New', categoryId: 1, status: 'pending' }, { json: pet(33, 'New', 1, 'pending') }),
+  remove(33),
+];
+
 const MALFORMED_KEY = 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters';
 const once = { name: 'Once', categoryId: 1 };
 const again = (body: unknown, rest: Rest) => add(body, { ...under('a-1'), json: pet(31, 'Once', 1), ...rest });
@@ -334,34 +403,13 @@ const other = { name: 'Other', categoryId: 1 };
 const repeats: Row[] = [
   again(once, { has: { 'idempotent-replayed': null } }),
   again({ categoryId: 1, name: 'Once' }, { has: { ...REPLAYED.has, location: '/v1/pets/31' } }),
-  add(once, { ...under('"a-1"'), ...REPLAYED }),
+  add(other, { ...under('"a-1"'), has: { 'idempotent-replayed': null } }), // the text as it stands
   no(PETS, 'idempotency_key_reused', { body: other, ...under('a-1') }),
-  add(other, { ...under('a-1'), key: 'second', json: pet(32, 'Other', 1) }),
+  add(other, { ...under('a-1'), key: 'second', json: pet(33, 'Other', 1) }),
   noPet({ name: '', categoryId: 1 }, 'name', under('a-2')),
   add({ name: 'Fine', categoryId: 1 }, under('a-2')),
   add(newPet, under('x'.repeat(255))),
-  add(newPet, { ...under('"two words"'), says: '"id":35' }),
-  ...[
-    '"two words"',
-    '"two words";a;b=1 ',
-    '"two words"; a=?1;b="x;\\"";*c-.d=t/*:k;d=:YQ==:;e=-1.5;f=@7;g=%"%c3%bc"',
-  ].map((key) => add(newPet, { ...under(key), ...REPLAYED, says: '"id":35' })),
-  add(newPet, { ...under('"a\\"b\\\\"'), says: '"id":36' }),
-  add(newPet, { ...under('a"b\\'), ...REPLAYED, says: '"id":36' }),
-  add(newPet, { ...under(`"${'\\"'.repeat(255)}"`), says: '"id":37' }),
-  ...[
-    '"open',
-    '"a"b',
-    '"a" ;b',
-    '"a";B',
-    '"a";b=',
-    '"a";b=(1)',
-    '"a", "b"',
-    '"\\a"',
-    '"a\tb"',
-    `"${'x'.repeat(256)}"`,
-  ].map((key) => no(PETS, 'bad_request', { body: newPet, ...under(key), says: 'as a string of RFC 9651' })),
-  ...['x'.repeat(256), 'two words', '""'].map((key) =>
+  ...['x'.repeat(256), 'two words', '"two words"', 'é'].map((key) =>
     no(PETS, 'bad_request', { body: newPet, ...under(key), says: MALFORMED_KEY }),
   ),
   place(31, under('a-1')),
@@ -409,10 +457,15 @@ const limited = no('/v1/pets', 'rate_limited', POOR);
 const banned = no('/v1/pets', 'key_banned', { ...POOR, has: { 'x-ratelimit-remaining': '0' } });
 
 export const GROUPS: Group[] = [
-  { name: 'as it comes', serve: '', rows: [pages, keys, lists, animals, orders, categories, conditions].flat() },
+  { name: 'as it comes', settings: {}, rows: [pages, keys, lists, animals, orders, categories, conditions].flat() },
+  {
+    name: 'changing and removing animals',
+    settings: {},
+    rows: [...changes],
+  },
   {
     name: 'asking again, and any category',
-    serve: '--categories open',
+    settings: { categories: 'open' },
     rows: [
       ...repeats,
       noPet({ name: 'x', categoryId: 9, x: 1 }, undefined, {
@@ -422,34 +475,30 @@ export const GROUPS: Group[] = [
     ],
   },
   {
-    name: 'staging, categories that are known, addresses of the document, metrics beside, a line of log a request',
-    serve:
-      '--environment staging --categories known --metrics 127.0.0.1:0 --host 127.0.0.1 --access-log \
---base-url https://shop.example/v1 --staging-base-url https://staging.shop.example/v1',
+    name: 'staging, and categories that are known',
+    settings: { environment: 'staging', categories: 'known' },
     rows: [
       badKey('production', 'a production key ("ps_live_"), but this is the staging service: send a "ps_test_" key'),
       noPet({ name: 'x', categoryId: 9 }, 'categoryId'),
       noPet({ name: '', categoryId: 77, x: 1 }, ['categoryId: there is no category 77', 'name', '"x"']),
       add({ name: 'x', categoryId: 8 }),
-      ok('/openapi.json', { key: null, says: ['"https://shop.example/v1"', '"https://staging.shop.example/v1"'] }),
-      ok('/v1/pets?limit=3'),
+      noChange(1, { categoryId: 9 }, 'categoryId: there is no category 9'),
+      change(1, { categoryId: 8 }),
       no('/v1/nothing', 'missing_api_key', { key: null }),
     ],
-    logs: [/"target":"\/v1\/pets\?limit=3","status":200/, /"target":"\/v1\/nothing","status":401/],
   },
   {
     name: 'one proxy, one origin, a ban at the second refusal',
-    serve: '--trust-proxy 1 --keep-alive 60 --cors-origin https://shop.example --ban-after 2',
+    settings: { trustProxy: 1, keepAlive: 60, corsOrigin: 'https://shop.example', banAfter: 2 },
     rows: [
       ...fromNobody(['192.0.2.1', 59], ['198.51.100.1, 192.0.2.1', 58], ['192.0.2.2', 59]),
       ...corsFrom('https://shop.example', 'Origin'),
       ...[ok('/v1/pets', POOR), limited, banned],
     ],
-    logs: [/"a ban began","key":"k2","seconds":12[01]/],
   },
   {
     name: 'no proxy, any origin, no ban',
-    serve: '--trust-proxy 0 --cors-origin * --ban-after 0 --max-store-mb 64',
+    settings: { trustProxy: 0, corsOrigin: '*', banAfter: 0 },
     rows: [
       ...fromNobody(['192.0.2.1', 59], ['192.0.2.2', 58]),
       ...corsFrom('*', null),

@@ -1,73 +1,81 @@
 /**
- * A small program around the store, to be killed and failed from outside: `driver.mjs DIR` goes through a whole life:
- * writes, a compaction, a crash, recovery, a clean close, another start. Says on stdout what is acknowledged, the moment
- * it is.
+ * A small program around the store, to be killed and failed from outside. `driver.mjs life DIR`: writes, a compaction, a
+ * close, another start, and so on. `driver.mjs load DIR`: writes until it is killed. `driver.mjs hold DIR`: opens the
+ * store, and stays. Each says on stdout what is sent and what is acknowledged, the moment it is.
  */
 import { writeSync } from 'node:fs';
-import { realDisk } from '../../src/store/file/disk.ts';
-import { openStore } from '../../src/store/file/open.ts';
-import type { MemoryStore } from '../../src/store/memory.ts';
-import { pet } from '../store/opened.ts';
-import { unlocked } from './sim-disk.ts';
+import { systemClock } from '../../src/clock.ts';
+import type { Engine } from '../../src/store/engine.ts';
+import { InUseError } from '../../src/store/errors.ts';
+import { openFileStore } from '../../src/store/file/store.ts';
+import { StoreError } from '../../src/store/model.ts';
 
 const BATCHES = 3;
-const BATCH_WRITES = 4;
-const [dir] = process.argv.slice(2);
+const WRITERS = 4;
+const MIN_COMPACTION_BYTES = 20_000;
+const [what, dir] = process.argv.slice(2);
 
-/** A line of its own, also where strace has begun one, of a call that another thread is in. */
+/** A line of its own, also where strace has begun one. */
 const say = (line: string): void => void writeSync(1, `\n${line}\n`);
 
 function end(error: Error): never {
   say(`failed ${error.message}`);
-  process.exit(1);
+  process.exit(error instanceof InUseError ? 4 : 1);
 }
-
-const open = (disk = realDisk) => openStore(dir, { disk, onFatal: end, onNotice: (text) => say(`notice ${text}`) });
 
 /** For want of room: the caller is told, and all goes on. */
-const orFull = (what: string) => (error: Error & { failure?: string; code?: string }) => {
-  if (error.failure !== 'full' && error.code !== 'ENOSPC') throw error;
-  say(`full ${what}`);
-};
+function orFull(error: Error & { code?: string }): void {
+  if (!(error instanceof StoreError && error.failure === 'full') && error.code !== 'ENOSPC') throw error;
+  say('full');
+}
 
-async function add(store: MemoryStore): Promise<void> {
-  let id = 0;
-  const written = store.write((ahead) => {
-    id = ahead.counters.nextPetId;
-    say(`sent ${id}`);
-    return {
-      op: 'addPet',
-      pet: pet(id, 'n'.repeat(300)),
-      once: { caller: 'k1', key: `once-${id}`, at: Date.now() },
-    };
-  });
-  await written.then(
-    () => say(`acknowledged ${id}`),
-    (error) => {
-      orFull(`${id}`)(error);
-      // Reads go on: what was acknowledged before is there.
-      if (store.read.counts().pets !== store.read.pets.page(0, id).items.length) throw new Error('reads fail');
-    },
+const tell = (message: string) => say(`notice ${message}`);
+const open = () =>
+  openFileStore(
+    dir,
+    { clock: systemClock, log: { info: () => {}, warn: tell, error: tell }, onFatal: end },
+    { minCompactionBytes: MIN_COMPACTION_BYTES },
   );
+
+async function add({ store }: Engine): Promise<void> {
+  let id = 0;
+  const written = store.write((tx) => {
+    id = tx.pets.add({ name: 'n'.repeat(300), categoryId: 1, status: 'available' }).id;
+    const replay = {
+      id: `addPet k1 ${id}`,
+      keyId: 1,
+      digest: '',
+      status: 201,
+      body: '',
+      location: '',
+      at: store.now(),
+    };
+    tx.replays.put(replay);
+    say(`sent ${id}`);
+  });
+  await written.then(() => say(`acknowledged ${id}`), orFull);
+  if (store.read.pets.page({ limit: 1e6 }).items.length !== store.read.pets.size) throw new Error('reads fail');
 }
 
-async function batches(store: MemoryStore): Promise<void> {
-  for (let i = 0; i < BATCHES; i++) await Promise.all(Array.from({ length: BATCH_WRITES }, () => add(store)));
+async function batches(engine: Engine): Promise<void> {
+  for (let n = 0; n < BATCHES; n++) await Promise.all(Array.from({ length: WRITERS }, () => add(engine)));
 }
 
-async function live(): Promise<void> {
-  const first = await open();
-  await batches(first.store);
-  await first.journal.compact().catch(orFull('compaction'));
-  await batches(first.store);
-  // As if killed: nothing is closed. The lock is ours.
-  for (const _ of ['after the crash', 'after the close']) {
-    const { store } = await open(unlocked());
-    await batches(store);
-    await store.close();
+async function main(): Promise<void> {
+  if (what === 'life') {
+    for (let run = 0; run < 3; run++) {
+      const engine = await open();
+      await batches(engine);
+      await engine.compact().then(() => {}, orFull);
+      await batches(engine);
+      await engine.close();
+    }
+    return say('done');
   }
-  say('done');
+  const engine = await open();
+  say('open');
+  if (what === 'hold') setInterval(() => {}, 1e6);
+  else for (;;) await batches(engine);
 }
 
-await live().catch(end);
-process.exit(0);
+main().catch(end);

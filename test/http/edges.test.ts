@@ -6,7 +6,6 @@ import { text } from 'node:stream/consumers';
 import { after, mock, type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
-import { realDisk } from '../../src/store/file/disk.ts';
 import { assertCommon, assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor, startService, type TestService } from '../service.ts';
 
@@ -21,7 +20,7 @@ const lingering = (run: () => void, ms?: number, ...words: []) =>
 mock.method(globalThis, 'setTimeout', lingering as typeof setTimeout);
 
 let answered = 0;
-const service = await startService({ onAnswered: () => answered++ });
+const service = await startService({ onReply: () => answered++ });
 after(() => service.close());
 const { text: key } = await service.makeKey();
 const { get, post, addPet } = requestsOf(key);
@@ -248,9 +247,9 @@ function writeAfter({ store }: TestService, ms: number, t: TestContext): Promise
     store.write = write;
   });
   return new Promise((resolve) => {
-    store.write = (decide) => {
+    store.write = (work) => {
       resolve();
-      return wait(ms).then(() => write(decide));
+      return wait(ms).then(() => write(work));
     };
   });
 }
@@ -259,7 +258,7 @@ function writeAfter({ store }: TestService, ms: number, t: TestContext): Promise
 const BEHIND = '{"name":"Behind","categoryId":3}';
 async function assertNoneBehind(): Promise<void> {
   await exchangeOne(port, addPet(), { replies: 1 }); // writes are kept in order
-  const { items, more } = service.store.read.pets.page(0, 1_000);
+  const { items, more } = service.store.read.pets.page({ limit: 1_000 });
   assert.equal(more, false);
   assert.ok(items.every(({ name }) => name !== 'Behind'));
 }
@@ -311,7 +310,7 @@ test('what was taken before the service ends gets its reply, also behind another
   const taken = writeAfter(ending, 100, t);
   const replies = exchange(ending.port, requestsOf(ending.key).addPet().repeat(2));
   await taken;
-  await ending.app.drain(60_000);
+  await ending.service.drain(60_000);
   assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
 });
 
@@ -321,7 +320,7 @@ test('a last reply while the service stops is not lost by what its client still 
   const socket = net.connect(ending.port, '127.0.0.1').setNoDelay();
   socket.pause().write(requestsOf(ending.key).addPet());
   await taken;
-  const drained = ending.app.drain(60_000);
+  const drained = ending.service.drain(60_000);
   await wait(600);
   for (let packets = 0; packets < 3; packets++) {
     await wait(100); // a reset would be here by now, and the next bytes find it
@@ -378,10 +377,10 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
 
 test('a request whose client is gone is told once, and one that was refused half-way not again', async () => {
   const answers: string[] = [];
-  let gone: Promise<unknown> | undefined;
+  let gone: Promise<void> | undefined;
   const slow = await startService({
-    onAnswered: ({ status, address }) => answers.push(`${status} ${address()}`),
-    disk: { ...realDisk, sync: (fd) => Promise.resolve(gone).then(() => realDisk.sync(fd)) },
+    onReply: ({ status, address }) => answers.push(`${status} ${address()}`),
+    onBatch: () => gone as Promise<void>,
   });
   const of = requestsOf((await slow.makeKey()).text);
   for (const [bytes, leaves] of [
@@ -390,10 +389,10 @@ test('a request whose client is gone is told once, and one that was refused half
     [of.post('Transfer-Encoding: chunked\r\n', 'no chunk\r\n'), false],
   ] as const) {
     const client = net.connect(slow.port, '127.0.0.1').resume();
-    const [socket] = (await once(slow.app.server, 'connection')) as [net.Socket];
+    const [socket] = (await once(slow.service.server, 'connection')) as [net.Socket];
     gone = closed(socket);
     client.write(bytes);
-    await once(slow.app.server, 'request');
+    await once(slow.service.server, 'request');
     if (leaves) client.resetAndDestroy();
     await gone;
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { digestOf, makeKey } from '../../src/access/keys.ts';
-import type { Limiter } from '../../src/access/limits.ts';
+import type { Limiter } from '../../src/access/limiter.ts';
 import { type ApiKey, type Plan, StoreError } from '../../src/store/model.ts';
 import { assertCommon } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
@@ -123,7 +123,7 @@ function promises({ limiter }: TestService, meanwhile: () => unknown): void {
     await meanwhile();
     return decision;
   };
-  shared.fresh = async () => void (await meanwhile());
+  shared.refresh = async () => void (await meanwhile());
 }
 
 test('where decisions are promised, a key that ended meanwhile gets nothing, and one made elsewhere is known', async (t) => {
@@ -141,7 +141,7 @@ test('where decisions are promised, a key that ended meanwhile gets nothing, and
 
   const made = makeKey('production');
   const replaced = { ...key, secrets: [{ digest: digestOf(made) }] };
-  const set = (key: ApiKey) => () => service.store.write(() => ({ op: 'setKey', key }));
+  const set = (key: ApiKey) => () => service.store.write((tx) => tx.keys.put(key));
   meanwhile = set(replaced);
   assert.equal((await ask(undefined, made)).status, 200);
   meanwhile = set({ ...replaced, revokedAt: 1 });

@@ -18,7 +18,7 @@ const BATCH = 8;
 test(`${CASES.length} messages: what has not one meaning is refused, and nothing behind it is done`, async (t) => {
   assert.ok(CASES.length >= 220);
   const seen: (string | undefined)[] = [];
-  const { port, key } = await serviceFor(t, { onAnswered: ({ target }) => seen.push(target) });
+  const { port, key } = await serviceFor(t, { onReply: ({ target }) => seen.push(target) });
   for (const { name, bytes, verdict } of CASES) {
     seen.length = 0;
     const sent = Buffer.from(bytes.replaceAll(KEY, key) + PROBE, 'latin1');
@@ -96,7 +96,7 @@ for (const [name, [words, config]] of Object.entries(PROXIES)) {
     const service = await serviceFor(t);
     /** What came as a request: where from, and for what. */
     const seen: string[] = [];
-    service.app.server.on('request', ({ url, rawHeaders }: IncomingMessage) =>
+    service.service.server.on('request', ({ url, rawHeaders }: IncomingMessage) =>
       seen.push(`${rawHeaders.some((text) => text.toLowerCase() === 'x-front') ? name : 'nobody'} ${url}`),
     );
     const dir = await temporary(t);

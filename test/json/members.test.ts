@@ -1,13 +1,13 @@
 /** What is said of members that are wrong is bounded; and what the API takes for an animal, the operator's side takes. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Query } from '../../src/http/request.ts';
+import { Query } from '../../src/http/query.ts';
 import { InvalidMembers, Members } from '../../src/json/members.ts';
 import { readJson } from '../../src/json/reader.ts';
 import { readAnimal } from '../../src/operator/animals.ts';
-import { MAX_FAULTS_NAMED } from '../../src/quoting.ts';
 import { NAME_LENGTH } from '../../src/shop/pets.ts';
 import { PET_STATUSES } from '../../src/store/model.ts';
+import { MAX_FAULTS_NAMED } from '../../src/text.ts';
 
 function readNewPet(text: string) {
   const members = new Members(readJson(Buffer.from(text)));
@@ -72,7 +72,7 @@ function asked(ask: (members: Members) => unknown, value: string): unknown {
   }
 }
 
-test('a small integer and a share are taken from one bound to the other, and may be left out', () => {
+test('a small integer is taken from one bound to the other, and may be left out', () => {
   const integer = (value: string) => asked((members) => members.integer('n', { min: 2, max: 5 }, 3), value);
   for (const [value, taken] of [
     ['', 3],
@@ -83,37 +83,6 @@ test('a small integer and a share are taken from one bound to the other, and may
     assert.equal(integer(value), taken);
   for (const value of ['1', '6', '-2', '2.5', '9223372036854775807', '"4"', 'true', 'null', '[4]']) {
     assert.match(String(integer(value)), /^n: must be a whole number from 2 to 5 \(got /, value);
-  }
-  const share = (value: string) => asked((members) => members.share('n'), value);
-  for (const [value, taken] of [
-    ['', undefined],
-    ['0.01', 0.01],
-    ['5e-1', 0.5],
-    ['0.99', 0.99],
-    ['1', 1],
-  ] as const) {
-    assert.equal(share(value), taken);
-  }
-  for (const value of [
-    '0',
-    '-0.5',
-    '0.005',
-    '0.999',
-    '1.01',
-    '2',
-    '-1',
-    '1e-400',
-    '"0.5"',
-    '"1"',
-    'true',
-    'null',
-    '[1]',
-  ]) {
-    assert.match(
-      String(share(value)),
-      /^n: must be a number above 0, up to 1, with two decimals at most \(got /,
-      value,
-    );
   }
 });
 

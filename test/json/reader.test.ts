@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_INT64, MIN_INT64, parseInt64 } from '../../src/json/int64.ts';
-import { Decimal, type JsonValue, MAX_DEPTH, MAX_VALUES, readJson } from '../../src/json/reader.ts';
-import { JsonError } from '../../src/json/text.ts';
+import { Decimal, JsonError, type JsonValue, MAX_DEPTH, MAX_VALUES, readJson } from '../../src/json/reader.ts';
 import { memoryInUse } from '../memory.ts';
 import { INVALID, NOT_UTF8, REFUSED, VALID } from './cases.ts';
 

@@ -1,13 +1,15 @@
-/** What chance does to the grade: 10,000 drills for each way to back off, with the rows of failures that the drill has. */
+/** What chance does to the grade: 2,000 drills for each way to back off, with the rows of failures that the drill has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
 import { DRILL } from '../../src/lab/drill.ts';
-import { type Grade, gradeOf, Tallies } from '../../src/lab/grade.ts';
-import type { RequestRecord } from '../../src/lab/request-record.ts';
+import { gradeOf } from '../../src/lab/grade.ts';
+import type { RequestRecord } from '../../src/lab/record.ts';
+import { Counts, judge } from '../../src/lab/rule.ts';
+import { recordOf } from './records.ts';
 
 const { rules: RULES } = CHECKS.find(({ id }) => id === 'backoff')!;
-const DRILLS = 10_000;
+const DRILLS = 2_000;
 const BASE_MS = 100;
 const CAP_MS = 20_000;
 const ROWS = DRILL.flatMap(({ fault }) => (fault && fault.times >= 3 ? fault.times : []));
@@ -19,7 +21,7 @@ const grown = (factor: number, tried: number) => Math.min(CAP_MS, BASE_MS * fact
 
 type Policy = (tried: number, before: number) => number;
 
-/** How long each waits before the try after `tried + 1` failures, and what 10,000 drills must make of it. */
+/** How long each waits before the try after `tried + 1` failures, and what 2,000 drills must make of it. */
 const POLICIES: [name: string, wait: Policy, verdict: string, least: number][] = [
   ['full jitter', (tried) => random() * grown(2, tried), 'pass', 0.99],
   ['decorrelated jitter', (_, before) => Math.min(CAP_MS, BASE_MS + random() * (3 * before - BASE_MS)), 'pass', 0.99],
@@ -33,37 +35,22 @@ const POLICIES: [name: string, wait: Policy, verdict: string, least: number][] =
 /** What the network and a busy machine add. */
 const added = () => 1 + 4 * random();
 
-function requestAt(at: number, same: string, status: number): RequestRecord {
-  const reply = { endedAt: at + 1, ms: 1, fault: null, code: undefined, isLost: false, isKept: true, bans: false };
-  const request = { unix: at, method: 'GET', target: same, operation: 'listPets', requestId: same, connection: 1 };
-  const marks = {
-    line: {},
-    opens: false,
-    same,
-    key: undefined,
-    isLinked: undefined,
-    isProxied: false,
-    isUnread: false,
-    petsVersion: 1,
-  };
-  return { at, status, waitUntil: undefined, connectedAt: 0, ...request, ...reply, ...marks };
-}
-
 /** One client in one drill: its rows of failures, each followed by the reply that ends it. */
-function drilled(wait: Policy): Grade {
-  const tallies = new Tallies();
-  const history: RequestRecord[] = [];
+function verdictOn(wait: Policy): string {
+  const requests: RequestRecord[] = [];
   let at = 0;
   for (const [row, failures] of ROWS.entries()) {
     let waited = BASE_MS;
     for (let tried = 0; tried <= failures; tried++) {
-      history.push(requestAt(at, `/v1/pets?${row}`, tried < failures ? 500 : 200));
+      requests.push(recordOf({ at, content: `${row}`, status: tried < failures ? 500 : 200 }));
       waited = wait(tried, waited);
       at += 1 + waited + added();
     }
   }
-  for (const [place, one] of history.entries()) tallies.count(one, history.slice(0, place), [], RULES);
-  return gradeOf(tallies);
+  judge(requests, at, RULES);
+  const counts = new Counts();
+  for (const request of requests) counts.add(request);
+  return gradeOf(counts).checks.find(({ id }) => id === 'backoff')!.verdict;
 }
 
 test('the drill has rows of five failures', () => assert.deepEqual(ROWS, [5, 5]));
@@ -72,7 +59,7 @@ for (const [name, wait, verdict, least] of POLICIES) {
   test(`${name}: at least ${100 * least} of 100 drills come to "${verdict}"`, () => {
     const counts: Record<string, number> = {};
     for (let drill = 0; drill < DRILLS; drill++) {
-      const { verdict: found } = drilled(wait).checks.find(({ id }) => id === 'backoff')!;
+      const found = verdictOn(wait);
       counts[found] = (counts[found] ?? 0) + 1;
     }
     assert.ok((counts[verdict] ?? 0) >= least * DRILLS, JSON.stringify(counts));

@@ -1,57 +1,56 @@
 /**
- * The service with its lab in this process: real sockets, a real store, a clock that the test sets. Whatever a test
- * asks, the reply is held to the OpenAPI document.
+ * The service with its lab in this process: real sockets, a real store, a clock that the test sets. Every reply is
+ * held to the OpenAPI document.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { Lab } from '../../src/lab/lab.ts';
-import { openFileEngine } from '../../src/operator/file-engine.ts';
-import { columnsOf } from '../../src/store/changes.ts';
-import type { ApiKey, Category, NewPet } from '../../src/store/model.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { type Content, Lab } from '../../src/lab/lab.ts';
+import type { ApiKey } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { SetClock } from '../clock.ts';
 import { startService } from '../service.ts';
 import { checkReply } from '../web/schema.ts';
 
+/** Looks every 20 ms: a key may send 600 requests a minute to the lab. */
+export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isSo())) await wait(20);
+}
+
 const DOCUMENT = openapiDocument({ stagingBaseUrl: 'http://y/v1', environment: 'staging', lab: true });
-const quiet = { info: () => {}, warn: () => {}, error: (message: string) => assert.fail(message) };
 
 export const REX = { name: 'Rex', categoryId: 1 };
 
-export interface Said {
+export interface Sender {
   /** By default the first key that there is; empty for none. */
   key?: string;
   headers?: Record<string, string>;
 }
 
 /** What the store begins with, and the limits of the first key. */
-interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'> {
+interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'>, Partial<Content> {
   banAfter?: number;
-  categories?: Category[];
-  pets?: NewPet[];
-  /** By default one that stands still until it is set. */
   clock?: SetClock;
 }
 
 export async function startLab(t: TestContext, options: LabOptions = {}) {
   const { banAfter, categories = [], pets = [], clock = new SetClock(), ...limits } = options;
-  const dir = mkdtempSync(join(tmpdir(), 'petstore-test-'));
-  const engine = await openFileEngine(dir, { clock, banAfter, log: quiet });
-  const lab = new Lab(engine, clock, { categories, pets: columnsOf(pets) });
-  const service = await startService({ clock, engine, lab, environment: 'staging' });
+  let lab!: Lab;
+  const service = await startService({
+    clock,
+    banAfter,
+    environment: 'staging',
+    lab: (store, limiter) => (lab = new Lab({ store, limiter, clock, content: { categories, pets } })),
+  });
   t.after(async () => {
     await service.close();
-    rmSync(dir, { recursive: true }); // when the store in it is closed
     assert.deepEqual(service.logged, []);
   });
   const makeKey = async (limits: LabOptions = {}) =>
     (await service.makeKey('enterprise', { perMinute: 1e6, perDay: 1e8, ...limits })).text;
   const own = await makeKey(limits);
   /** `GET /v1/pets`, `POST /lab/clock`, …; rejects where there is no whole reply. */
-  const ask = async (what: string, body?: unknown, { key = own, headers }: Said = {}) => {
+  const ask = async (what: string, body?: unknown, { key = own, headers }: Sender = {}) => {
     const [method, path] = what.split(' ');
     const sent = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
     const type = sent === undefined ? undefined : { 'content-type': 'application/json' };
@@ -62,8 +61,8 @@ export async function startLab(t: TestContext, options: LabOptions = {}) {
     return { status: reply.status, headers: reply.headers, json: text === '' ? undefined : JSON.parse(text) };
   };
   /** The same, and it must succeed. */
-  const must: typeof ask = async (what, ...said) => {
-    const got = await ask(what, ...said);
+  const must: typeof ask = async (what, ...rest) => {
+    const got = await ask(what, ...rest);
     assert.ok(got.status < 300, `${what}: ${got.status} ${JSON.stringify(got.json)}`);
     return got;
   };
@@ -72,6 +71,17 @@ export async function startLab(t: TestContext, options: LabOptions = {}) {
     const { checks } = (await must('GET /lab/grade')).json;
     return checks.find(({ id }: { id: string }) => id === name);
   };
+  /** A request of the first key, for a socket. */
+  const bytes = (line: string, body?: object, headers = '') => {
+    const text = body === undefined ? '' : JSON.stringify(body);
+    const type = body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n`;
+    return `${line} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${own}\r\n${type}${headers}\r\n${text}`;
+  };
+  /** Of each recorded request, the newest first, its status and fault. */
+  const recorded = async (): Promise<unknown[][]> =>
+    (await must('GET /lab/requests')).json.map((one: Record<string, unknown>) => [one.status, one.fault]);
   if (pets.length > 0) await must('POST /lab/reset');
-  return { clock, engine, lab, app: service.app, port: service.port, key: own, makeKey, ask, must, advance, check };
+  const { store, limiter, port } = service;
+  const server = { store, limiter, lab, port, service: service.service };
+  return { clock, ...server, key: own, makeKey, ask, must, advance, check, bytes, recorded };
 }

@@ -1,17 +1,24 @@
-/** Where an operator stands: a folder of its own, in which commands are typed as lines. */
+/** An operator's terminal: a folder of its own, in which commands are typed as lines. */
 import assert from 'node:assert/strict';
-import { type StdioOptions, spawn } from 'node:child_process';
+import { type StdioOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { TestContext } from 'node:test';
-import type { EngineOptions } from '../../src/engine.ts';
 import type { Context } from '../../src/operator/command.ts';
-import { openFileEngine } from '../../src/operator/file-engine.ts';
+import type { EngineOptions } from '../../src/store/engine.ts';
+import { openFileStore } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
-import { command, program, type RunOptions, serving, temporary } from '../program.ts';
+import { command, program, type RunOptions, type Serving, serving, temporary } from '../program.ts';
 
 export const ANIMAL = '{"name":"Rex","categoryId":1}\n';
+/** Another user than the one who runs the tests. */
+export const NOBODY = 65_534;
+export const isRoot = process.getuid?.() === 0;
+
+/** For a test's `skip`. */
+export const missing = (file: string, word = '--version') =>
+  spawnSync(file, [word]).error === undefined ? false : `there is no ${file} on this machine`;
 
 const wordsOf = (line: string) => line.split(' ').filter((word) => word !== '');
 
@@ -32,13 +39,13 @@ export async function workplace(t: TestContext) {
     run,
     done,
     json,
-    /** Of a shell: what is done before the program, such as setting a limit. */
+    /** `first`: what a shell does before the program, such as setting a limit. */
     after: (first: string, line: string) => run(line, { before: ['bash', '-c', `${first} && exec "$@"`, 'bash'] }),
     serve: (line = '', options: RunOptions = {}) => serving(t, wordsOf(line), { cwd, ...options }),
     /** The file `in`, to be imported. */
     animals: (count: number) => writeFile(at('in'), ANIMAL.repeat(count)),
     stored: () => readdir(at('data')),
-    /** What a client sends who has a key without limits to speak of. */
+    /** Of a client with a key that has no limits to speak of. */
     async headers() {
       const limits = '--per-minute 1000000 --per-day 1000000';
       const { key } = await json<{ key: string }>(`keys create --plan enterprise ${limits}`);
@@ -56,6 +63,13 @@ export async function workplace(t: TestContext) {
   };
 }
 
+/** The value of a field of the line of log that says so. */
+export async function logged(server: Serving, message: string, field: string): Promise<string> {
+  while (!server.stderr().includes(`"message":"${message}"`)) await once(server.process.stderr!, 'data');
+  const line = server.stderr().split('\n').find((one) => one.includes(`"message":"${message}"`))!; // biome-ignore format: one search
+  return JSON.parse(line)[field];
+}
+
 export const NOW = Date.UTC(2026, 0, 1);
 
 /** What `work` comes to, on a store that is opened in this process, at a time that the test sets. */
@@ -65,6 +79,6 @@ export async function withStore<R>(
   { wall = NOW, ...options }: Partial<EngineOptions> & { wall?: number } = {},
 ): Promise<R> {
   const clock = new SetClock(wall);
-  const engine = await openFileEngine(data, { clock, log: { info() {}, warn() {}, error() {} }, ...options });
+  const engine = await openFileStore(data, { clock, log: { info() {}, warn() {}, error() {} }, ...options });
   return work({ engine, clock, environment: 'production' }, clock).finally(() => engine.close());
 }

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { after, before, describe } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import type { Row } from '../../src/postgres/link.ts';
+import type { Row } from '../../src/postgres/connection.ts';
 import { freePort } from '../program.ts';
 
 const START_MAX_MS = 120_000;
@@ -111,9 +111,8 @@ export class Database {
     appendFileSync(path.join(this.#dir, 'postgresql.conf'), lines.join(''));
   }
 
-  url(schema: string, ...others: Database[]): string {
-    const hosts = [this, ...others].map(({ port }) => `127.0.0.1:${port}`).join(',');
-    return `postgres://petstore@${hosts}/postgres?schema=${schema}`;
+  url(schema: string, port = this.port): string {
+    return `postgres://petstore@127.0.0.1:${port}/postgres?schema=${schema}`;
   }
 
   async start(): Promise<void> {

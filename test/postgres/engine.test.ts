@@ -1,17 +1,36 @@
-/** The engine on PostgreSQL as the program uses it: opened by URL, verified, compacted, moved to a directory and back. */
+/** The engine on PostgreSQL as commands use it: opened by URL, verified, trimmed, moved to a directory and back. */
 import assert from 'node:assert/strict';
-import path from 'node:path';
 import { it } from 'node:test';
-import { systemClock } from '../../src/clock.ts';
-import { restorePostgres } from '../../src/postgres/engine.ts';
-import { serverOf } from '../../src/postgres/server.ts';
-import { columnsOf } from '../../src/store/changes.ts';
-import { openStore } from '../../src/store/file/open.ts';
-import { backup, restore } from '../../src/store/file/tools.ts';
-import { program, temporary } from '../program.ts';
-import { aKey, order } from '../store/opened.ts';
+import { systemClock as clock } from '../../src/clock.ts';
+import { addressOf } from '../../src/postgres/address.ts';
+import { DatabaseTime } from '../../src/postgres/engine.ts';
+import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
+import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
+import { SetClock } from '../clock.ts';
+import { temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
-import { addPet, type Replica, replica, setKey } from './replicas.ts';
+import { addKey, addPet, backedUp, linesOf, petsOf, type Replica, replica } from './replicas.ts';
+
+const HOUR_MS = 3_600_000;
+const log = { info: () => {}, warn: () => {}, error: () => {} };
+
+it("store time is the database's, where a replica's own clock is years off or stood still; it never goes back", () => {
+  const clock = new SetClock();
+  const time = new DatabaseTime(clock);
+  const at = clock.wall() + 10_000 * HOUR_MS;
+  time.heard(at);
+  assert.equal(time.now(), at);
+  clock.advance(500);
+  time.heard(at); // an answer may be late
+  assert.equal(time.now(), at + 500);
+  time.heard(at + HOUR_MS);
+  assert.equal(time.now(), at + HOUR_MS);
+  time.heard(at); // somebody has set it back
+  clock.advance(HOUR_MS / 2);
+  assert.equal(time.now(), at + HOUR_MS);
+  clock.advance(HOUR_MS);
+  assert.equal(time.now(), at + 1.5 * HOUR_MS);
+});
 
 onDatabase('the engine on PostgreSQL', (database) => {
   let schemas = 0;
@@ -19,13 +38,21 @@ onDatabase('the engine on PostgreSQL', (database) => {
 
   /** Something of everything that a store holds. Of the keys the first is banned, the third was never used. */
   async function filled({ store, limiter }: Replica) {
-    for (let n = 0; n < 40; n++) await addPet(store, `n ${n} \u0000 é 🐕`, n % 2 ? `once ${n}` : undefined);
-    await order(store, 3);
-    await store.write(() => ({ op: 'setCategory', category: { id: -(2n ** 63n), name: 'lowest' } }));
-    const keys = [await setKey(store, { perMinute: 2, perDay: 9 }), await setKey(store, { perMinute: 3, perDay: 9 })];
+    for (let n = 0; n < 40; n++) await addPet(store, `n ${n} é 🐕`);
+    const keys = [await addKey(store, { perMinute: 2, perDay: 9 }), await addKey(store, { perMinute: 3, perDay: 9 })];
+    await addKey(store, { revokedAt: 5, secrets: [{ digest: 'a', endsAt: 7 }, { digest: 'b' }] });
+    await store.write((tx) => {
+      tx.pets.put({ ...tx.pets.get(3)!, status: 'pending' });
+      tx.orders.add({ petId: 3, status: 'placed', placedAt: 1 });
+      tx.pets.delete(7);
+      tx.pets.delete(tx.pets.add({ name: 'gone again', categoryId: 1, status: 'sold' }).id);
+      for (const id of [-(2n ** 63n), 2n ** 63n - 1n, 0, -1]) tx.categories.put({ id, name: `category ${id}` });
+      const replay = { keyId: 1, digest: 'd', status: 201, body: '{"id":1}', location: '/pets/1' };
+      tx.replays.put({ ...replay, id: 'addPet k1 one', at: store.now() });
+      tx.replays.put({ ...replay, id: 'addPet k1 old', at: store.now() - 25 * HOUR_MS });
+    });
     for (let n = 0; n < 14; n++) await limiter.take(keys[0]);
     await limiter.take(keys[1]);
-    await setKey(store, { perMinute: 3, perDay: 9 });
     return keys;
   }
 
@@ -34,199 +61,196 @@ onDatabase('the engine on PostgreSQL', (database) => {
     const engine = await replica(t, newUrl());
     assert.match(engine.warned.join(), /no synchronous standby/);
     const keys = await filled(engine);
-    const { took, count } = engine;
-    assert.deepEqual([took.length, Math.min(...took) > 0], [45, true]);
-    assert.deepEqual([engine.ready(), count('batches_total'), count('up')], [true, 45, 1]);
-    const proof = await engine.upkeep.verify();
-    assert.deepEqual([proof.pets, proof.orders, proof.categories, proof.keys], [40, 1, 1, 3]);
+    assert.deepEqual([engine.took.length, engine.count('batches_total'), engine.count('up')], [44, 44, 1]);
+    const proof = await engine.verify();
+    assert.deepEqual(proof.counts, { pets: 39, orders: 1, categories: 4, keys: 3, replays: 1, usage: 3 });
 
-    assert.deepEqual(await engine.upkeep.backup(path.join(dir, 'one')), proof);
-    assert.deepEqual((await restore(path.join(dir, 'one'), path.join(dir, 'data'))).proof, proof);
-    assert.deepEqual(await backup(path.join(dir, 'data'), path.join(dir, 'two')), proof);
+    const first = await backedUp(engine);
+    assert.deepEqual(first.proof, proof);
+    assert.deepEqual(await restoreInto(`${dir}/data`, linesOf(first.bytes)), proof);
+    const onFile = await openFileStore(`${dir}/data`, { clock, log });
+    const second = await backedUp(onFile);
+    assert.deepEqual([await onFile.verify(), second.proof], [proof, proof]);
+    await onFile.close();
+
     const url = newUrl();
     const waiting = await replica(t, url);
-    assert.deepEqual(await restorePostgres(path.join(dir, 'two'), url), proof);
-    await assert.rejects(restorePostgres(path.join(dir, 'two'), url), /not empty/);
-    await assert.rejects(engine.upkeep.backup(path.join(dir, 'one')), /exists/);
-
-    await assert.rejects(addPet(waiting.store, 'never'), /another one/, 'who waited on the empty schema');
-    assert.ok(waiting.fatal.length > 0);
+    assert.deepEqual(await restoreIntoPostgres(url, linesOf(second.bytes)), proof);
+    await assert.rejects(restoreIntoPostgres(url, linesOf(second.bytes)), /e2 is not empty/);
+    await assert.rejects(addPet(waiting.store, 'never'), /not the one that this replica has read/);
+    assert.equal(waiting.fatal.length, 1);
     const back = await replica(t, url);
-    assert.deepEqual(await back.upkeep.verify(), proof);
+    assert.deepEqual(await back.verify(), proof);
     const looked = await back.limiter.look(keys[0]);
     assert.deepEqual([looked.verdict, looked.day.remaining, looked.bans], ['banned', 7, 1]);
-    assert.equal(await addPet(back.store, 'the same once', 'once 39'), 40);
-    assert.equal(await addPet(back.store, 'next'), 41);
-  });
-
-  it('a snapshot takes the place of the log: two are kept, and who opens reads the newest', async (t) => {
-    const url = newUrl();
-    for (let round = 1; round <= 3; round++) {
-      const { store, upkeep, close } = await replica(t, url);
-      await addPet(store, `before ${round}`);
-      await upkeep.compact();
-      await close();
-    }
-    const { store, upkeep } = await replica(t, url);
-    const names = store.read.pets.page(0, 9).items.map(({ name }) => name);
-    assert.deepEqual(names, ['before 1', 'before 2', 'before 3']);
-    const left = await database().query(`SELECT (SELECT array_agg(batch ORDER BY batch) FROM e${schemas}.log) AS log,
-      (SELECT array_agg(DISTINCT batch) FROM e${schemas}.snapshot) AS snapshots, (SELECT count(*) FROM e${schemas}.work) AS work`);
-    assert.deepEqual(left, [{ log: ['2', '3'], snapshots: ['2', '3'], work: '0' }]);
-    await database().query(`INSERT INTO e${schemas}.work VALUES ('snapshot', 'other', now() + interval '1 minute')`);
-    await assert.rejects(upkeep.compact(), /another process/);
-    await database().query(`UPDATE e${schemas}.work SET until = now() + interval '1 day'`);
-    await upkeep.compact(); // the lease of a process that has died, from a clock that was ahead and is set back
-  });
-
-  it('verify finds what does not fit, and ends with the status of damage', async (t) => {
-    const url = newUrl();
-    const engine = await replica(t, url);
-    await filled(engine);
-    await engine.close();
-    const damages: [change: string, back: string, what: string][] = [
-      ['limits SET per_day = 10 WHERE slot = 1', 'limits SET per_day = 9 WHERE slot = 1', 'key k2 and its row'],
-      ["head SET id = 'x' || id", 'head SET id = substr(id, 2)', 'the head is not the last batch'],
-      ['log SET batch = 99 WHERE batch = 7', 'log SET batch = 7 WHERE batch = 99', 'batch 7 is missing'],
-      ["log SET body = replace(body, 'n 7', 'n 8')", '', 'batch 8: a checksum is wrong'],
-    ];
-    for (const [change, back, what] of damages) {
-      await database().query(`UPDATE e${schemas}.${change}`);
-      const verified = replica(t, url).then(({ upkeep }) => upkeep.verify());
-      await assert.rejects(verified, new RegExp(`damaged data in the database: ${what}`));
-      if (back !== '') await database().query(`UPDATE e${schemas}.${back}`);
-    }
-    await database().query(`DELETE FROM e${schemas}.log WHERE batch = 0`);
-    const { exit, stderr } = await program(['verify', '--store', url]);
-    assert.deepEqual([exit, /damaged data/.test(stderr)], [3, true], stderr);
-  });
-
-  it("the lab's clock moves one key; its reset fills the store anew", async (t) => {
-    const engine = await replica(t, newUrl());
-    const { store, limiter, count } = engine;
-    const [key, other] = await filled(engine);
-    for (let n = 0; n < 3; n++) await limiter.take(other);
-    await engine.advance(key, 121_000);
-    assert.equal((await limiter.take(key)).verdict, 'admitted');
-    assert.equal((await limiter.take(other)).verdict, 'limited');
-    const before = count('batches_total');
-    const advanced = store.read.keys.get(key.id)!;
-    const pets = columnsOf([{ name: 'first', categoryId: 1, status: 'available' }]);
-    await engine.reset(advanced, { categories: [], pets });
-    assert.equal(count('batches_total'), before + 1, 'one record: a crash leaves no half of it');
-    const { limit, remaining } = (await limiter.look(key)).day;
-    const counts = { pets: 1, orders: 0, categories: 0, keys: 3 };
-    assert.deepEqual([store.read.counts(), limit - remaining], [counts, 0]);
-    assert.deepEqual([advanced.clockAdvanceMs, store.read.keys.get(key.id)!.clockAdvanceMs], [121_000, undefined]);
-  });
-
-  it("snapshot and backup can be read back after the lab's clock has moved a key by years", async (t) => {
-    const dir = await temporary(t);
-    const url = newUrl();
-    const engine = await replica(t, url);
-    const key = await setKey(engine.store, { perMinute: 3, perDay: 9 });
-    await engine.advance(key, 3_650 * 86_400_000);
-    await engine.limiter.take(key);
-    const proof = await engine.upkeep.verify();
-    await engine.upkeep.compact();
-    assert.deepEqual(await (await replica(t, url)).upkeep.verify(), proof);
-    assert.deepEqual(await engine.upkeep.backup(path.join(dir, 'one')), proof);
-    assert.deepEqual((await restore(path.join(dir, 'one'), path.join(dir, 'data'))).proof, proof);
-  });
-
-  it("store time is the database's, also after a year without a record, and where a replica's own clock stood still", async (t) => {
-    const url = newUrl();
-    const [year, hour] = [366 * 86_400_000, 3_600_000];
-    const isNow = ({ store }: Replica) => Math.abs(store.unix() - Date.now()) < hour / 2;
-    const began = await replica(t, url);
-    const at = began.store.unix() - year - hour;
-    await began.store.write(() => ({ op: 'setKey', at, key: aKey(0) }));
-
-    let stoodStillMs = 0;
-    const clock = { now: () => systemClock.now() - stoodStillMs, wall: systemClock.wall };
-    const slept = await replica(t, url, { clock });
-    assert.deepEqual([isNow(slept), slept.warned.filter((text) => text.includes('last record'))], [true, []]);
-    stoodStillMs = hour;
-    assert.ok(!isNow(slept));
-    await slept.limiter.take(aKey(0));
-    assert.ok(isNow(slept), 'as soon as the database was asked');
-    await slept.limiter.take(aKey(0));
-    assert.ok(isNow(slept), 'and no further');
-  });
-
-  it('a replaced secret that has ended does not work again in a directory, where nothing but reads came for a year', async (t) => {
-    const dir = await temporary(t);
-    const [year, day] = [366 * 86_400_000, 86_400_000];
-    const engine = await replica(t, newUrl());
-    const at = engine.store.unix() - year - 2 * day;
-    const { secrets, ...key } = aKey(0);
-    const replaced = { digest: 'an older one', endsAt: at + day };
-    await engine.store.write(() => ({ op: 'setKey', at, key: { ...key, secrets: [...secrets, replaced] } }));
-    await engine.upkeep.backup(path.join(dir, 'backup'));
-    await restore(path.join(dir, 'backup'), path.join(dir, 'data'));
-    const notices: string[] = [];
-    const { store } = await openStore(path.join(dir, 'data'), { onNotice: (text) => notices.push(text) });
-    const isOver = store.unix() > replaced.endsAt;
-    await store.close();
-    assert.deepEqual([isOver, notices], [true, []]);
+    assert.equal(back.store.read.replays.get('addPet k1 one')?.location, '/pets/1');
+    assert.equal(await addPet(back.store, 'next'), 42, 'no id is given twice, though its row is gone');
+    assert.notEqual(back.store.id, engine.store.id);
   });
 
   it('of two restores into one schema at once one is done, and the other refused in words', async (t) => {
-    const file = path.join(await temporary(t), 'backup');
     const engine = await replica(t, newUrl());
     await filled(engine);
-    const proof = await engine.upkeep.backup(file);
+    const { bytes, proof } = await backedUp(engine);
     const url = newUrl();
-    const both = await Promise.allSettled([restorePostgres(file, url), restorePostgres(file, url)]);
-    const [refused, ...others] = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
-    assert.deepEqual([both.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : [])), others], [[proof], []]);
-    assert.match(refused, /^(another process is writing to the store|the store) in schema e\d+( is not empty)?$/);
+    const both = await Promise.allSettled([1, 2].map(() => restoreIntoPostgres(url, linesOf(bytes))));
+    const reasons = both.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
+    assert.equal(reasons.length, 1);
+    assert.match(reasons[0], /is not empty|already exists/);
+    assert.deepEqual(await (await replica(t, url)).verify(), proof);
   });
 
-  it('is not made by a command that only looks', async () => {
-    const { exit, stderr } = await program(['verify', '--store', newUrl()]);
-    assert.deepEqual([exit, stderr], [1, `there is no store in schema e${schemas}\n`]);
+  it('psql shows real tables', async (t) => {
+    await filled(await replica(t, newUrl()));
+    const of = (what: string, from: string) => database().query(`SELECT ${what} FROM e${schemas}.${from}`);
+    assert.deepEqual(await of('id, name, "categoryId", status', 'pets WHERE id = 3'), [
+      { id: '3', name: 'n 2 é 🐕', categoryId: '9007199254740993', status: 'pending' },
+    ]);
+    assert.deepEqual(await of('id', 'categories ORDER BY id'), [
+      { id: '-9223372036854775808' },
+      { id: '-1' },
+      { id: '0' },
+      { id: '9223372036854775807' },
+    ]);
+    assert.deepEqual(await of('secrets, "revokedAt"', 'keys WHERE id = 3'), [
+      { secrets: [{ digest: 'a', endsAt: 7 }, { digest: 'b' }], revokedAt: '5' },
+    ]);
+    assert.deepEqual(await of('batch, pets, orders, keys', 'head'), [
+      { batch: '44', pets: '41', orders: '1', keys: '3' },
+    ]);
+  });
+
+  it('a table may be cleared and filled in one transaction; its ids begin again', async (t) => {
+    const url = newUrl();
+    const [a, b] = [await replica(t, url), await replica(t, url)];
+    await filled(a);
+    const id = await b.store.write((tx) => {
+      tx.pets.clear();
+      tx.orders.clear();
+      return tx.pets.add({ name: 'new', categoryId: 1, status: 'available' }).id;
+    });
+    await a.limiter.refresh!();
+    for (const { store } of [a, b, await replica(t, url)]) {
+      assert.deepEqual([id, petsOf(store).map(({ name }) => name), store.read.orders.size], [1, ['new'], 0]);
+      assert.equal(store.read.pets.lastId, 1);
+    }
+    await a.verify();
+  });
+
+  it('replicas that start earlier and later have the same versions of tables', async (t) => {
+    const url = newUrl();
+    const first = await replica(t, url);
+    await filled(first);
+    const later = await replica(t, url);
+    for (const name of ['pets', 'orders', 'categories', 'keys'] as const) {
+      assert.equal(later.store.read[name].version, first.store.read[name].version, name);
+    }
+    assert.ok(later.store.read.keys.version < later.store.read.pets.version);
+  });
+
+  it('compact trims the tail, and what has ended', async (t) => {
+    const url = newUrl();
+    const other = await replica(t, url);
+    await filled(other);
+    await database().query(`UPDATE e${schemas}.changes SET at = now() - interval '2 hours'`);
+    assert.match(await other.compact(), /^removed 45 rows/); // 44 batches, and the replay that has ended
+    const [{ count, first }] = await database().query(`SELECT count(*), min(batch) AS first FROM e${schemas}.changes`);
+    assert.deepEqual([count, first], ['1', '44']);
+    await other.verify();
+    assert.equal(await addPet(other.store, 'goes on'), 42);
+  });
+
+  it('verify finds what does not fit, and says so as damage', async (t) => {
+    const url = newUrl();
+    const engine = await replica(t, url);
+    await filled(engine);
+    const damages: [change: string, back: string, what: RegExp][] = [
+      [
+        "pets SET name = 'x' || name WHERE id = 9",
+        'pets SET name = substr(name, 2) WHERE id = 9',
+        /pets, row 9: it is not/,
+      ],
+      ["pets SET status = 'lost' WHERE id = 9", "pets SET status = 'available' WHERE id = 9", /pets, row 9: .*one of/],
+      ['orders SET "petId" = NULL', 'orders SET "petId" = 3', /orders, row 1:/],
+      ['usage SET id = 99 WHERE id = 2', 'usage SET id = 2 WHERE id = 99', /key k2 has no row of usage/],
+      ['head SET pets = 5', 'head SET pets = 41', /the last id of pets is 40, and the head says 5/],
+      ["head SET id = 'x' || id", 'head SET id = substr(id, 2)', /the head is not the last batch/],
+      ['changes SET batch = 99 WHERE batch = 7', 'changes SET batch = 7 WHERE batch = 99', /batch 7 is missing/],
+      ["changes SET rows = replace(rows, 'n 7', 'n 8')", '', /batch 8: it is not as it was written/],
+    ];
+    await engine.verify();
+    for (const [change, back, what] of damages) {
+      await database().query(`UPDATE e${schemas}.${change}`);
+      await assert.rejects(
+        engine.verify(),
+        (error: Error) => what.test(error.message) && /^damaged data/.test(error.message),
+      );
+      if (back !== '') await database().query(`UPDATE e${schemas}.${back}`);
+    }
+  });
+
+  it("the lab's clock moves one key; its refill leaves an empty account", async (t) => {
+    const engine = await replica(t, newUrl());
+    const [key, other] = await filled(engine);
+    for (let n = 0; n < 3; n++) await engine.limiter.take(other);
+    await engine.limiter.advance(key, 2 * 60_000 + 1_000);
+    assert.equal((await engine.limiter.take(key)).verdict, 'admitted');
+    assert.equal((await engine.limiter.take(other)).verdict, 'limited');
+    await engine.limiter.refill(key);
+    const { day, bans } = await engine.limiter.look(key);
+    assert.deepEqual([day.remaining, bans], [9, 0]);
+  });
+
+  it('is not made by a command that only looks', async (t) => {
+    const url = newUrl();
+    await assert.rejects(replica(t, url, { mustExist: true }), /there is no store in schema e\d+/);
     const [{ made }] = await database().query(`SELECT to_regnamespace('e${schemas}') IS NOT NULL AS made`);
     assert.equal(made, false);
+  });
+
+  it('gets the column of a member that was added to the model since', async (t) => {
+    const url = newUrl();
+    await (await replica(t, url)).close();
+    await database().query(`ALTER TABLE e${schemas}.keys DROP COLUMN "revokedAt"`);
+    const { store } = await replica(t, url);
+    assert.equal((await addKey(store, { revokedAt: 7 })).revokedAt, 7);
   });
 
   it('refuses a store that another version wrote, and a URL that says too little', async (t) => {
     const url = newUrl();
     await (await replica(t, url)).close();
     for (const [format, age] of [
-      [3, 'a newer'],
-      [1, 'an older'],
+      [99, 'a newer'],
+      [2, 'an older'],
     ]) {
-      await database().query(`UPDATE e${schemas}.meta SET format = ${format}`);
+      await database().query(`UPDATE e${schemas}.head SET format = ${format}`);
       await assert.rejects(replica(t, url), new RegExp(`by ${age} version of petstore.* format ${format}`));
     }
     const wrong: [why: RegExp, ...urls: string[]][] = [
       [/must look like/, 'mysql://a/b', 'postgres://host', 'postgres://host/', 'postgres://host:99999/b'],
-      [/must look like/, 'postgres://a,,c/b'],
+      [/must look like/, 'postgres://a,b/c', 'postgres://u:12/ss@host/b', 'postgres://u:a?b@host/c'],
+      [/must look like/, 'postgres://u:a@b@host/c'],
       [/schema must be/, 'postgres://host/b?schema=A-b'],
       [/sslmode must be/, 'postgres://host/b?sslmode=maybe'],
       [/schema and sslmode alone/, 'postgres://host/b?other=1'],
-      [/must look like/, 'postgres://u:12/ss@host/b', 'postgres://u:a?b@host/c', 'postgres://u:a@b@host/c'],
       [/%/, 'postgres://u:p%zz@host/b'],
     ];
-    for (const [why, ...urls] of wrong) for (const text of urls) assert.throws(() => serverOf(text), why, text);
-    const several = 'postgresql://u%40x:p%2F@a,[::1]:7,%2Frun%2Fpg/shop?schema=dogs';
-    const { hosts, ...rest } = serverOf(several);
-    const places = hosts.map(({ host, port }) => `${host} ${port}`);
-    assert.deepEqual(places, ['a 5432', '::1 7', '/run/pg 5432']);
-    assert.deepEqual(rest, { user: 'u@x', password: 'p/', database: 'shop', schema: 'dogs' });
-    const held = (text: string) =>
-      serverOf(text).hosts.map(({ ssl, doubt, isProven }) => [
-        ssl ? ssl.rejectUnauthorized : ssl,
-        doubt?.slice(0, 10),
-        isProven,
-      ]);
-    const near = [false, undefined, false];
-    const socket = [false, undefined, true];
-    assert.deepEqual(held(several), [[true, undefined, true], near, socket]);
-    assert.deepEqual(held('postgres://localhost,127.0.0.9,127.evil.example/d'), [near, near, [true, undefined, true]]);
-    assert.deepEqual(held('postgres://a,[::1]/d?sslmode=disable'), [[false, 'is not enc', false], near]);
-    assert.deepEqual(held('postgres://a,[::1]/d?sslmode=require'), [[false, 'is not ver', false], near]);
-    assert.deepEqual(held('postgres://[::1]/d?sslmode=verify-full'), [[true, undefined, true]]);
+    for (const [why, ...urls] of wrong) for (const text of urls) assert.throws(() => addressOf(text), why, text);
+    const { ssl: _, warning: __, ...rest } = addressOf('postgresql://u%40x:p%2F@[::1]:7/shop?schema=dogs');
+    assert.deepEqual(rest, { host: '::1', port: 7, user: 'u@x', password: 'p/', database: 'shop', schema: 'dogs' });
+    assert.equal(addressOf('postgres://%2Frun%2Fpg/shop').host, '/run/pg');
+    const tls = (text: string) => {
+      const { ssl, warning } = addressOf(text);
+      return [ssl ? ssl.rejectUnauthorized : ssl, warning && /is not (\w+)/.exec(warning)![1]];
+    };
+    for (const host of ['localhost', '127.0.0.9', '[::1]', '%2Frun%2Fpg']) {
+      assert.deepEqual(tls(`postgres://${host}/d`), [false, undefined], host);
+    }
+    for (const host of ['a', '127.evil.example', '10.0.0.1']) {
+      assert.deepEqual(tls(`postgres://${host}/d`), [true, undefined], host);
+    }
+    assert.deepEqual(tls('postgres://a/d?sslmode=disable'), [false, 'encrypted']);
+    assert.deepEqual(tls('postgres://a/d?sslmode=require'), [false, 'verified']);
+    assert.deepEqual(tls('postgres://[::1]/d?sslmode=verify-full'), [true, undefined]);
   });
 });

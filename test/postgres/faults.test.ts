@@ -1,217 +1,212 @@
-/** Faults of servers and database, with a synchronous standby: nothing acknowledged is lost, doubled or given back. */
+/** Faults of processes and of the database: nothing acknowledged is lost, doubled or given back. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import path from 'node:path';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once as event } from 'node:events';
+import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { digestOf, makeKey } from '../../src/access/keys.ts';
-import { Link } from '../../src/postgres/link.ts';
-import { serverOf } from '../../src/postgres/server.ts';
-import { openSchema } from '../../src/postgres/tables.ts';
-import { columnsOf } from '../../src/store/changes.ts';
-import { command, program, serving, temporary } from '../program.ts';
-import { checked, pet } from '../store/opened.ts';
+import { fileURLToPath } from 'node:url';
 import { Database, missing } from './database.ts';
-import { addPet, RICH, replica, setKey, until } from './replicas.ts';
+import { WireProxy } from './proxy.ts';
+import { addKey, addPet, petsOf, type Replica, replica, until } from './replicas.ts';
 
-/** Each way in turn: SIGTERM, SIGKILL, the end of its backend. The first of each way surely comes in the middle. */
-const RESTORES = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 12 : 6;
-const HELD_RESTORES = 3;
-const RESTORED = 7_000;
-/** So long a restore of them takes, about, once it has begun to write. */
-const MOMENT_MS = 60;
-const KILLS = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 10 : 2;
+const KILLS = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 20 : 3;
+const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
 
-describe('faults of the database', { skip: missing }, () => {
+class Child {
+  readonly process: ChildProcess;
+  readonly kept = new Map<string, number>();
+  readonly refused = new Set<string>();
+  admitted = 0;
+  took = 0;
+  fatal = '';
+  readonly closed: Promise<unknown>;
+
+  constructor(t: Pick<TestContext, 'after'>, url: string, writers: number, keyId: number, takes = '') {
+    const words = ['--import', 'tsx', CHILD, url, String(writers), String(keyId), String(takes)];
+    this.process = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+    this.closed = event(this.process, 'close');
+    t.after(() => this.process.kill('SIGKILL'));
+    createInterface({ input: this.process.stdout! }).on('line', (line) => {
+      const [what, ...words] = line.split(' ');
+      if (what === 'kept') this.kept.set(words[0], Number(words[1]));
+      else if (what === 'refused') this.refused.add(words[0]);
+      else if (what === 'admitted') this.admitted++;
+      else if (what === 'took') this.took = Number(words[0]);
+      else if (what === 'fatal') this.fatal = words.join(' ');
+    });
+  }
+
+  async kill(): Promise<void> {
+    this.process.kill('SIGKILL');
+    await this.closed;
+  }
+
+  /** Resolves when so many more writes are acknowledged. */
+  async goesOn(more = 20): Promise<void> {
+    const wanted = this.kept.size + more;
+    await until(() => this.kept.size >= wanted || this.process.exitCode !== null);
+    assert.equal(this.process.exitCode, null, this.fatal);
+  }
+}
+
+describe('faults of processes and of the database', { skip: missing }, () => {
   let servers: Database[] = [];
   beforeEach(async () => {
-    servers = await Database.cluster(3);
+    servers = await Database.cluster(2);
     for (const server of servers) await server.start();
   });
   afterEach(async () => {
     for (const server of servers) await server.stop();
   });
 
-  async function replicated(t: TestContext, standbys: string) {
-    const [primary, ...others] = servers;
-    await primary.reload({ synchronous_standby_names: standbys });
-    const url = primary.url('shop', ...others);
-    const replicas = [await replica(t, url), await replica(t, url)];
-    const key = await setKey(replicas[0].store, RICH);
-    for (const { limiter } of replicas) await limiter.fresh();
-    return { url, replicas, key };
+  /** Each acknowledged write is there once; ids have no gaps; what was admitted is counted. */
+  async function checkAll(children: Child[], { store, limiter, verify }: Replica): Promise<void> {
+    await limiter.refresh!();
+    const pets = petsOf(store);
+    const ids = new Map(pets.map(({ name, id }) => [name, id]));
+    assert.equal(ids.size, pets.length, 'something was made twice');
+    assert.equal(pets.at(-1)?.id, pets.length, 'an id was left out');
+    let admitted = 0;
+    for (const child of children) {
+      for (const [name, id] of child.kept) assert.equal(ids.get(name), id, name);
+      admitted += child.admitted;
+    }
+    const { limit, remaining } = (await limiter.look(store.read.keys.get(1)!)).day;
+    assert.ok(limit - remaining >= admitted, `${limit - remaining} counted of ${admitted} admitted`);
+    await verify();
   }
 
-  it(`kill -9 of server and database, ${KILLS} times; then a standby is promoted, and its standby`, async (t) => {
-    const [primary, standby, last] = servers;
-    const { url, replicas } = await replicated(t, 'FIRST 1 (standby1)');
-    const text = makeKey('production');
-    const key = await setKey(replicas[0].store, { ...RICH, secrets: [{ digest: digestOf(text) }] });
-    const start = () => serving(t, ['--store', url]);
-    const programs = [await start(), await start()];
-    const acknowledged = new Map<string, number>();
-    const told = new Set<string>();
-    let admitted = 0;
-    let isOver = false;
-    t.after(() => (isOver = true));
-    /** Asks again under the same Idempotency-Key, at whichever server answers. */
-    const client = async (n: number) => {
-      for (let made = 0, tries = 0; !isOver; tries++) {
-        const name = `${n}-${made}`;
-        const headers = {
-          authorization: `Bearer ${text}`,
-          'content-type': 'application/json',
-          'idempotency-key': name,
-        };
-        const init = { method: 'POST', headers, body: JSON.stringify({ name, categoryId: 1 }) };
-        const reply = await fetch(`${programs[(n + tries) % 2].url}/pets`, init).catch(() => wait(20));
-        if (!reply) continue;
-        const { id, code } = (await reply.json()) as { id: number; code?: string };
-        told.add(`${code ?? 'made'} ${reply.headers.get('retry-after') ?? ''}`.trim());
-        if (reply.headers.get('x-ratelimit-limit') === String(RICH.perMinute)) admitted++;
-        if (reply.status !== 201) continue;
-        acknowledged.set(name, id);
-        made++;
-      }
+  it(`kill -9 of replicas and of the database, ${KILLS} times; then a standby is promoted`, async (t) => {
+    const [primary, standby] = servers;
+    await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
+    const proxy = new WireProxy(primary.port);
+    const url = primary.url('shop', await proxy.listen(t));
+    const looker = await replica(t, url);
+    await addKey(looker.store);
+    const all: Child[] = [];
+    const start = () => {
+      const child = new Child(t, url, 4, 1);
+      all.push(child);
+      return child;
     };
-    const clients = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(client));
-    /** Resolves when fifty more are acknowledged. */
-    const goesOn = (wanted = acknowledged.size + 50) => until(() => acknowledged.size >= wanted);
-    const status = async (path: string) => (await fetch(new URL(path, programs[0].url))).status;
+    const running = [start(), start()];
+    const goOn = () => Promise.all(running.map((child) => child.goesOn()));
     for (let kill = 0; kill < KILLS; kill++) {
-      await goesOn();
-      await programs[kill % 2].kill();
-      programs[kill % 2] = await start();
-      await goesOn();
+      await goOn();
+      await wait(50 * Math.random());
+      await running[kill % 2].kill();
+      running[kill % 2] = start();
+      await goOn();
       await primary.kill();
-      await until(async () => told.has('unavailable 1') && (await status('/readyz')) === 503);
-      assert.equal(await status('/healthz'), 200);
+      await until(() => !looker.ready());
       await primary.start();
     }
-    await goesOn();
-    await last.follow(standby);
-    await standby.reload({ synchronous_standby_names: 'FIRST 1 (standby2)' });
+    await goOn();
     await primary.kill();
     await standby.query('SELECT pg_promote()');
-    await goesOn();
-    await standby.kill();
-    await last.query('SELECT pg_promote()');
-    await goesOn();
-    isOver = true;
-    await clients;
-    for (const one of told) assert.match(one, /^(made|unavailable 1|outcome_unknown|idempotency_in_flight( \d+)?)$/);
+    proxy.target = standby.port;
+    await goOn();
+    for (const child of running) await child.kill();
+    await until(() => looker.ready());
+    await checkAll(all, looker);
+    assert.deepEqual(looker.fatal, []);
+    const refused = new Set(all.flatMap((child) => [...child.refused]));
+    for (const one of refused) assert.match(one, /^(unavailable|unknown)$/);
+    t.diagnostic(`${all.reduce((sum, { kept }) => sum + kept.size, 0)} acknowledged; refused: ${[...refused]}`);
+  });
 
-    await Promise.all(replicas.map(({ limiter }) => limiter.fresh()));
-    for (const { store, fatal } of replicas) {
-      const pets = store.read.pets.page(0, Number.MAX_SAFE_INTEGER).items;
-      const ids = new Map(pets.map(({ name, id }) => [name, id]));
-      assert.equal(ids.size, pets.length, 'something was made twice');
-      assert.equal(pets.at(-1)?.id, pets.length, 'an id was left out');
-      for (const [name, id] of acknowledged) assert.equal(ids.get(name), id, name);
-      assert.deepEqual(fatal, []);
-      assert.deepEqual(checked(store), checked(replicas[0].store));
+  it('a replica that is stopped in the middle of a batch holds up the others for two seconds at most', async (t) => {
+    const [primary] = servers;
+    const beside = await replica(t, primary.url('shop'));
+    await addKey(beside.store);
+    const child = new Child(t, primary.url('shop'), 8, 1);
+    await child.goesOn();
+    const idle = `SELECT 1 FROM pg_stat_activity WHERE application_name = 'petstore batches'
+      AND state = 'idle in transaction' AND pid <> pg_backend_pid()`;
+    for (let hits = 0; hits < 3; ) {
+      child.process.kill('SIGSTOP');
+      await wait(20);
+      const isHit = (await primary.query(idle)).length > 0;
+      const began = performance.now();
+      await addPet(beside.store, `beside ${hits} ${began}`);
+      const waited = performance.now() - began;
+      if (isHit) {
+        assert.ok(waited > 1_000 && waited < 4_000, `${waited} ms`);
+        hits++;
+      }
+      child.process.kill('SIGCONT');
+      await child.goesOn();
     }
-    const { limit, remaining } = (await replicas[0].limiter.look(key)).day;
-    assert.ok(limit - remaining >= admitted, `${limit - remaining} counted of ${admitted} admitted`);
-    for (const program of programs) assert.equal((await program.stop()).exit, 0);
+    await child.kill();
+    await checkAll([child], beside);
   });
 
   it('a standby that lagged is promoted: the replicas end before they answer anybody', async (t) => {
     const [primary, standby] = servers;
-    const { replicas, key } = await replicated(t, '');
+    const proxy = new WireProxy(primary.port);
+    const url = primary.url('shop', await proxy.listen(t));
+    const replicas = [await replica(t, url), await replica(t, url)];
+    const key = await addKey(replicas[0].store);
     await addPet(replicas[0].store, 'with the standby');
     const [{ lsn }] = await primary.query('SELECT pg_current_wal_flush_lsn() AS lsn');
-    const has = () => standby.query(`SELECT 1 WHERE pg_last_wal_replay_lsn() >= '${lsn}'`);
-    await until(async () => (await has()).length > 0);
+    await until(async () => (await standby.query(`SELECT 1 WHERE pg_last_wal_replay_lsn() >= '${lsn}'`)).length > 0);
     await standby.stop();
     await addPet(replicas[1].store, 'lost');
-    for (const { limiter } of replicas) await limiter.fresh();
+    for (const { limiter } of replicas) await limiter.refresh!();
     await primary.kill();
     await standby.start();
     await standby.query('SELECT pg_promote()');
-    const answers = replicas.flatMap(({ store, limiter }) => [limiter.take(key), addPet(store, 'never')]);
-    for (const { status } of await Promise.allSettled(answers)) assert.equal(status, 'rejected');
-    for (const { fatal } of replicas) assert.match(String(fatal[0]), /not the one this replica has read/);
     const again = await replica(t, standby.url('shop')); // started anew, it has the history that is left
     assert.equal(await addPet(again.store, 'second'), 2);
-  });
-
-  /** Makes an empty store of which one table is locked until what this returns is called. */
-  async function heldTable(server: Database, schema: string, table: string): Promise<() => Promise<void>> {
-    const link = new Link(serverOf(server.url(schema)), 'test');
-    await openSchema(link, schema);
-    link.close();
-    const holder = await server.client();
-    await holder.query(`BEGIN; LOCK TABLE "${schema}".${table}`);
-    return () => holder.end();
-  }
-
-  it(`a restore is ended, or its backend, ${RESTORES} times: whole or nothing, and typed again it completes`, async (t) => {
-    const [primary, standby] = servers;
-    const { replicas } = await replicated(t, 'FIRST 1 (standby1)');
-    const pets = columnsOf(Array.from({ length: RESTORED }, (_, n) => ({ ...pet(0, `animal ${n}`) })));
-    await replicas[0].store.write(() => ({ op: 'fill', at: 1, categories: [], pets }));
-    const backup = path.join(await temporary(t), 'backup');
-    const { digest } = await replicas[1].upkeep.backup(backup);
-    const [file, ...words] = await command();
-    const restoring =
-      "FROM pg_stat_activity WHERE application_name LIKE 'petstore restore%' AND xact_start IS NOT NULL";
-    const ends = { SIGTERM: 0, SIGKILL: 0, backend: 0 };
-    let [whole, nothing] = [0, 0];
-    for (let n = 0; n < RESTORES; n++) {
-      const target = `restored_${n}`;
-      // Its animals are written by then, and the allowances, which a restore writes last, have to wait.
-      const isHeld = n < HELD_RESTORES;
-      const release = isHeld ? await heldTable(primary, target, 'limits') : undefined;
-      const at = isHeld ? `${restoring} AND wait_event_type = 'Lock'` : restoring;
-      const how = (Object.keys(ends) as (keyof typeof ends)[])[n % 3];
-      const child = spawn(file, [...words, 'restore', backup, '--store', primary.url(target, standby)]);
-      const ended = once(child, 'close');
-      await until(async () => child.exitCode !== null || (await primary.query(`SELECT 1 ${at}`)).length > 0);
-      if (!isHeld) await wait(MOMENT_MS * Math.random());
-      if (how === 'backend') await primary.query(`SELECT pg_terminate_backend(pid) ${at}`);
-      else child.kill(how);
-      await ended;
-      await release?.();
-      ends[how]++;
-      await addPet(replicas[n % 2].store, 'beside'); // which nothing of this disturbs
-      const again = await program(['restore', backup, '--store', primary.url(target, standby), '--json']);
-      const isDone = again.exit === 0;
-      assert.ok(isDone || (!isHeld && /is not empty/.test(again.stderr)), again.stderr);
-      if (isDone) nothing++;
-      else whole++;
-      for (const host of [primary.url(target, standby), primary.url(target)]) {
-        const one = await replica(t, host);
-        assert.equal((await one.upkeep.verify()).digest, digest, `${how}: ${again.stderr}`);
-        await one.close();
-      }
-    }
-    t.diagnostic(`${JSON.stringify(ends)}: ${nothing} times nothing, ${whole} times all`);
-    await Promise.all(replicas.map(({ limiter }) => limiter.fresh()));
-    assert.deepEqual(checked(replicas[0].store), checked(replicas[1].store));
+    proxy.target = standby.port;
+    const answers = replicas.flatMap(({ store, limiter }) => [limiter.take(key), addPet(store, 'never')]);
+    for (const { status } of await Promise.allSettled(answers)) assert.equal(status, 'rejected');
+    await until(() => replicas.every(({ fatal }) => fatal.length > 0));
+    for (const { fatal } of replicas) assert.match(fatal[0].message, /not the one that this replica has read/);
+    assert.equal(await addPet(again.store, 'third'), 3);
   });
 
   it('without its standby the primary answers nobody, and goes on when the standby is back', async (t) => {
     const [primary, standby] = servers;
-    const { replicas, key } = await replicated(t, 'FIRST 1 (standby1)');
-    const [{ store, ready, count }, other] = replicas;
+    await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
+    const [{ store, limiter, ready, count }, other] = [
+      await replica(t, primary.url('shop')),
+      await replica(t, primary.url('shop')),
+    ];
+    const key = await addKey(store);
     assert.equal(await addPet(store, 'before'), 1);
     await standby.stop();
-    const write = addPet(store, 'meanwhile');
-    const began = performance.now();
-    for (const one of replicas) await assert.rejects(one.limiter.take(key), { failure: 'unavailable' });
-    assert.ok(performance.now() - began < 30_000);
-    assert.ok(!ready());
-    // Somebody cancels what waits: it stands in the log, but nobody may be told so.
-    await primary.query(`SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`);
-    await until(() => count('doubts_total') > 0 || store.read.counts().pets > 1);
-    assert.equal(store.read.counts().pets, 1);
+    const write = addPet(store, 'meanwhile').then(String, (error) => error.failure);
+    // Somebody cancels what waits: it stands in the table, but nobody may be told so.
+    const cancel = `SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+      WHERE wait_event = 'SyncRep' AND application_name = 'petstore batches'`;
+    await until(async () => (await primary.query(cancel)).length > 0);
+    for (const one of [limiter, other.limiter]) {
+      await assert.rejects(async () => one.take(key), { failure: 'unavailable' });
+    }
+    assert.equal(await write, 'unknown');
+    assert.ok(count('doubts_total') > 0);
     await standby.start();
-    assert.equal(await write, 2);
-    assert.equal(count('doubts_total'), 1);
-    await other.limiter.fresh();
-    assert.equal(other.store.read.pets.get(2)?.name, 'meanwhile');
-    assert.deepEqual(checked(store), checked(other.store));
+    await until(() => ready());
+    const next = await addPet(store, 'next');
+    await other.limiter.refresh!();
+    assert.deepEqual(petsOf(other.store), petsOf(store));
+    assert.equal(petsOf(store).length, next);
+  });
+
+  it('four processes take at one key at once: a limit of N admits N', async (t) => {
+    const [primary] = servers;
+    const { store, limiter } = await replica(t, primary.url('shop'));
+    const key = await addKey(store, { perMinute: 1_000, perDay: 100_000 });
+    const children = Array.from({ length: 4 }, () => new Child(t, primary.url('shop'), 0, 1, '400'));
+    for (const { closed } of children) await closed;
+    const took = children.map((child) => child.took);
+    assert.equal(
+      took.reduce((sum, one) => sum + one),
+      1_000,
+      `${took}`,
+    );
+    assert.equal((await limiter.look(key)).minute.remaining, 0);
   });
 });

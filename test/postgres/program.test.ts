@@ -1,19 +1,16 @@
-/** The program on a database: API, commands, several servers, their ends. Without --store, none of it is loaded. */
+/** The program on a database: commands, several servers, their ends. Without --store, none of it is loaded. */
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { it } from 'node:test';
+import { it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import pg from 'pg';
-import { injected, program, type Serving, serving, temporary, whyNoStrace } from '../program.ts';
+import { program, type Serving, serving, temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
-import { replica, setKey, until } from './replicas.ts';
+import { replica, until } from './replicas.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const run = promisify(execFile);
 
 it('without --store nothing of the engine on PostgreSQL is loaded', async (t) => {
   const dir = await temporary(t);
@@ -26,8 +23,29 @@ it('without --store nothing of the engine on PostgreSQL is loaded', async (t) =>
   const [report] = readdirSync(path.join(dir, 'loaded'));
   const { result } = JSON.parse(readFileSync(path.join(dir, 'loaded', report), 'utf8'));
   const urls = result.map(({ url }: { url: string }) => url).join('\n');
-  assert.match(urls, /\/src\/operator\/file-engine\.ts$/m);
+  assert.match(urls, /\/src\/store\/file\/store\.ts$/m);
   assert.doesNotMatch(urls, /\/src\/postgres\/|\/node_modules\/pg[/-]/);
+});
+
+it('no value of --store is printed, whatever is wrong with it', async (t) => {
+  const cwd = await temporary(t);
+  for (const store of [
+    'postgres://secret:secret@127.0.0.1:1/secret',
+    'mysql://u:secret@h/d',
+    'postgres://u:secret@h',
+    'postgres://u:12/secret@h/d',
+    'postgres://secret:12#secret@h/d',
+  ]) {
+    for (const words of [
+      ['verify', '--store', store],
+      ['verify', store],
+      ['serve', '--port', '0', '--store', store],
+    ]) {
+      const { exit, stdout, stderr } = await program(words, { cwd });
+      assert.ok(exit === 1 || exit === 2, `${words}: ${exit}`);
+      assert.doesNotMatch(stdout + stderr, /secret/, `${words}`);
+    }
+  }
 });
 
 onDatabase('the program on PostgreSQL', (database) => {
@@ -37,39 +55,19 @@ onDatabase('the program on PostgreSQL', (database) => {
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers },
     });
 
-  it('the API is the same: what a client sees does not tell the engine', async () => {
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env;
-    const words = ['--import', 'tsx', '--test', '--test-reporter=tap', 'test/api.test.ts'];
-    const store = database().url('').replace('?schema=', '');
-    const options = { cwd: ROOT, env: { ...env, PETSTORE_TEST_STORE: store } };
-    await run(process.execPath, words, options).catch(({ stdout }) => assert.fail(stdout));
-    const tables = await database().query("SELECT FROM pg_tables WHERE tablename = 'log'");
-    assert.ok(tables.length > 3, 'it ran on the database');
-  });
-
-  it('a new key is one of production unless told: the command asks no replica, and its help says so', async (t) => {
-    const store = ['--store', database().url('environments')];
-    const { url } = await serving(t, [...store, '--environment', 'staging']);
-    for (const [words, status, prefix] of [
-      [[], 401, 'ps_live_'],
-      [['--environment', 'staging'], 200, 'ps_test_'],
-    ] as const) {
-      const made = await program(['keys', 'create', '--plan', 'free', '--json', ...words, ...store]);
-      const { key } = JSON.parse(made.stdout);
-      assert.ok(key.startsWith(prefix), made.stderr);
-      assert.equal((await fetch(`${url}/pets`, { headers: { authorization: `Bearer ${key}` } })).status, status);
-    }
-    const { stdout } = await program(['keys', 'create', '--help']);
-    assert.match(stdout.replace(/\s+/g, ' '), /production if none runs or the store is in PostgreSQL\)/);
-  });
+  async function servers(t: TestContext, schema: string, count: number, ...words: string[]) {
+    const store = ['--store', database().url(schema)];
+    const all = await Promise.all(Array.from({ length: count }, () => serving(t, [...store, ...words])));
+    return { store, all };
+  }
 
   it('every command works beside two servers, and what it did is in force at once', async (t) => {
     const dir = await temporary(t);
-    const store = ['--store', database().url('commands')];
     const seed = path.join(ROOT, 'data/seed.json');
-    const starting = [1, 2].map(() => serving(t, [...store, '--seed', seed, '--first-key', 'pro']));
-    const [a, b] = await Promise.all(starting); // both at once: one makes the tables, one seeds, one makes the key
-    assert.equal([a, b].filter(({ key }) => key !== '').length, 1);
+    // Both at once: one makes the tables, one seeds, one makes the key.
+    const { store, all } = await servers(t, 'commands', 2, '--seed', seed, '--first-key', 'pro');
+    const [a, b] = all;
+    assert.equal(all.filter(({ key }) => key !== '').length, 1);
     const done = async (...words: string[]) => {
       const { exit, stdout, stderr } = await program([...words, ...store]);
       assert.equal(exit, 0, `${words}: ${stderr}`);
@@ -92,7 +90,7 @@ onDatabase('the program on PostgreSQL', (database) => {
     const last = (await done('export')).trimEnd().split('\n').at(-1)!;
     assert.match(last, /"imported","categoryId":9007199254740993/);
     assert.equal((await ask(a, `/pets/${JSON.parse(last).id}`, a.key || b.key)).status, 200);
-    await done('compact');
+    assert.match(await done('compact'), /PostgreSQL keeps its tables compact by itself/);
     const { digest } = JSON.parse(await done('verify', '--json'));
     const backup = path.join(dir, 'backup');
     assert.equal(JSON.parse(await done('backup', backup, '--json')).digest, digest);
@@ -100,58 +98,99 @@ onDatabase('the program on PostgreSQL', (database) => {
     assert.equal(JSON.parse(restored.stdout).digest, digest, restored.stderr);
     const refused = await program(['restore', backup, ...store]);
     assert.deepEqual([refused.exit, /not empty/.test(refused.stderr)], [1, true]);
-    for (const server of [a, b]) assert.equal((await server.stop()).exit, 0);
+    for (const server of all) assert.equal((await server.stop()).exit, 0);
   });
 
-  it('a backup that a signal interrupts leaves no file behind', { skip: whyNoStrace() ?? false }, async (t) => {
-    const cwd = await temporary(t);
-    const store = ['--store', database().url('interrupted')];
-    assert.equal((await program(['keys', 'create', '--plan', 'free', ...store])).exit, 0);
-    const ran = await injected('fdatasync:signal=SIGINT:when=1', ['backup', 'b', ...store], { cwd });
-    assert.deepEqual([ran.exit, ran.stdout, readdirSync(cwd)], [1, '', ['trace']]);
-    assert.equal(ran.stderr, 'backup was interrupted: look before you repeat it\n');
+  it('four servers on one key: a limit of N admits N, and one Idempotency-Key makes one thing', async (t) => {
+    const { store, all } = await servers(t, 'four', 4);
+    const limits = ['--per-minute', '400', '--per-day', '5000'];
+    const { stdout } = await program(['keys', 'create', '--plan', 'enterprise', ...limits, '--json', ...store]);
+    const { key } = JSON.parse(stdout);
+    const headers = { 'idempotency-key': 'once' };
+    const post = (server: Serving, target: string, body: object, own = {}) =>
+      ask(server, target, key, { method: 'POST', body: JSON.stringify(body), headers: own });
+    const many = <T>(count: number, work: (server: Serving) => Promise<T>) =>
+      Promise.all(Array.from({ length: count }, (_, at) => work(all[at % 4])));
+
+    const made = await many(40, (server) => post(server, '/pets', { name: 'one', categoryId: 1 }, headers));
+    // One that comes while the first is still being made may be refused; none makes another.
+    for (const { status } of made) assert.ok([201, 409].includes(status), `${status}`);
+    const pets = await Promise.all(made.filter(({ status }) => status === 201).map((reply) => reply.json()));
+    assert.deepEqual(new Set(pets.map((pet) => (pet as { id: number }).id)), new Set([1]));
+    const orders = await many(40, (server) => post(server, '/store/orders', { petId: 1 }));
+    const statuses = orders.map(({ status }) => status).sort();
+    assert.deepEqual(statuses, [201, ...Array(39).fill(409)]);
+
+    const replies = await many(600, (server) => ask(server, '/pets', key));
+    const admitted = replies
+      .filter(({ status }) => status === 200)
+      .map(({ headers }) => headers.get('x-ratelimit-remaining'));
+    assert.equal(admitted.length, 400 - 80);
+    assert.equal(new Set(admitted).size, admitted.length, 'each remaining is told once');
+    for (const { status } of replies) assert.ok(status === 200 || status === 429, `${status}`);
   });
 
-  it('the lab of one server sees at once what was done at another, and that a key has ended', async (t) => {
+  it('while the database is away: 503, /readyz 503, /healthz 200; then it goes on by itself', async (t) => {
+    const { store, all } = await servers(t, 'away', 1);
+    const [server] = all;
+    const { key } = JSON.parse((await program(['keys', 'create', '--plan', 'pro', '--json', ...store])).stdout);
+    const status = async (target: string) => (await fetch(new URL(target, server.url))).status;
+    assert.equal((await ask(server, '/pets', key)).status, 200);
+    await database().kill();
+    const reply = await ask(server, '/pets', key);
+    assert.deepEqual([reply.status, reply.headers.get('retry-after')], [503, '1']);
+    assert.equal(((await reply.json()) as { code: string }).code, 'unavailable');
+    await until(async () => (await status('/readyz')) === 503);
+    assert.equal(await status('/healthz'), 200);
+    await database().start();
+    await until(async () => (await status('/readyz')) === 200);
+    assert.equal((await ask(server, '/pets', key)).status, 200);
+    const { stderr } = await server.stop();
+    assert.match(stderr, /requests are refused: the database: /);
+    assert.match(stderr, /requests are served again/);
+    assert.doesNotMatch(stderr, / at .*\.ts:/);
+  });
+
+  it('damage ends commands with status 3, and another history the servers with status 1', async (t) => {
+    const { store, all } = await servers(t, 'damaged', 2);
+    const made = await program(['keys', 'create', '--plan', 'free', '--json', ...store]);
+    const { id } = JSON.parse(made.stdout);
+    await database().query('DELETE FROM damaged.usage');
+    for (const words of [['keys', 'show', id], ['keys', 'lift', id], ['verify']]) {
+      const { exit, stderr } = await program([...words, ...store]);
+      assert.deepEqual(
+        [exit, /^damaged data: the database: key k1 has no row of usage/.test(stderr)],
+        [3, true],
+        stderr,
+      );
+    }
+    await database().query(
+      "UPDATE damaged.changes SET id = 'other' WHERE batch = 1; UPDATE damaged.head SET id = 'other'",
+    );
+    for (const { ended } of all) {
+      const { exit, stderr } = await ended;
+      assert.equal(exit, 1);
+      assert.match(stderr, /the history in the database is not the one that this replica has read/);
+      assert.doesNotMatch(stderr, /disk| at .*\.ts:/);
+    }
+  });
+
+  it('the lab of one server sees at once what was done at another', async (t) => {
     const store = ['--store', database().url('lab')];
     const lab = [...store, '--lab', '--environment', 'staging'];
     const a = await serving(t, [...lab, '--first-key', 'free']);
     const b = await serving(t, lab);
-    const { key } = a;
-    const clock = (server: Serving, init?: RequestInit) => ask(server, '/../lab/clock', key, init);
-    for (const [at, server] of [a, b, a, b].entries()) {
-      assert.equal((await clock(server, { method: 'POST', body: '{"advance":"1s"}' })).status, 200);
-      const seen = await clock(server === a ? b : a);
-      assert.deepEqual([await seen.json(), seen.headers.get('x-lab-clock')], [{ ahead: at + 1 }, `+${at + 1}`]);
-    }
-    const graded = await program(['grade', 'k1', ...store]);
-    assert.deepEqual([graded.exit, /with --store by GET \/lab\/grade/.test(graded.stderr)], [1, true]);
-    const beside = await replica(t, store[1]);
-    await setKey(beside.store, { ...beside.store.read.keys.get('k1'), secrets: [] });
-    assert.deepEqual([(await ask(a, '/pets', key)).status, (await clock(b)).status], [401, 401]);
+    const count = async (server: Serving) =>
+      Number((await ask(server, '/pets', a.key)).headers.get('x-ratelimit-remaining'));
+    assert.deepEqual([await count(a), await count(b)], [59, 58]);
+    const init = { method: 'POST', body: '{"advance":"2m"}' };
+    assert.equal((await ask(b, '/../lab/clock', a.key, init)).status, 200);
+    assert.deepEqual([await count(a), await count(b)], [59, 58]);
   });
 
-  it('a server has a long log compacted, names who holds others up, and ends when its history is another one', async (t) => {
-    const url = database().url('long');
-    const writer = await replica(t, url);
-    await setKey(writer.store, { secrets: [{ digest: 'n'.repeat(2 ** 20) }] });
-    await writer.close();
-    await database().query(`SET search_path = long; UPDATE head SET batch = 66, id = 'b66';
-      INSERT INTO log SELECT n, 'b' || n, body FROM log, generate_series(2, 66) n WHERE batch = 1`);
-    const client = new pg.Client({ host: '127.0.0.1', port: database().port, user: 'petstore', database: 'postgres' });
-    await client.connect();
-    await client.query('BEGIN');
-    const [{ pid }] = (await client.query('SELECT pg_backend_pid() AS pid')).rows;
-    const isLong = `SELECT FROM pg_stat_activity WHERE pid = ${pid} AND xact_start < now() - interval '5 seconds'`;
-    await until(async () => (await database().query(isLong)).length > 0);
-    const server = await serving(t, ['--store', url]);
-    await until(async () => (await database().query('SELECT batch FROM long.snapshots')).length > 0);
-    await until(() => server.stderr().includes(`process ${pid} of petstore`));
-    await client.end();
-    await database().query("UPDATE long.log SET id = 'other' WHERE batch = 66; UPDATE long.head SET id = 'other'");
-    const { exit, stderr } = await server.ended;
-    assert.equal(exit, 1);
-    assert.match(stderr, /the log in the database is not the one/);
-    assert.doesNotMatch(stderr, /disk/);
+  it('a command that only looks makes no store', async (t) => {
+    const { exit, stderr } = await program(['verify', '--store', database().url('none')]);
+    assert.deepEqual([exit, /there is no store in schema none/.test(stderr)], [1, true], stderr);
+    await assert.rejects(replica(t, database().url('none'), { mustExist: true }), /there is no store/);
   });
 });

@@ -1,54 +1,85 @@
 /** Replicas in this process: several engines on one database, each as a server opens it. */
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Clock, systemClock as clock } from '../../src/clock.ts';
+import { systemClock as clock } from '../../src/clock.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
-import type { PostgresLimiter } from '../../src/postgres/limiter.ts';
-import type { MemoryStore } from '../../src/store/memory.ts';
-import type { ApiKey, Store } from '../../src/store/model.ts';
-import { aKey } from '../store/opened.ts';
+import type { Engine, EngineOptions } from '../../src/store/engine.ts';
+import type { ApiKey, Pet, Store } from '../../src/store/model.ts';
 
 export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
+export const EMPTY_USAGE = {
+  minuteUsed: 0,
+  minuteEndsAt: 0,
+  dayUsed: 0,
+  dayEndsAt: 0,
+  strikes: 0,
+  bans: 0,
+  banEndsAt: 0,
+};
 
 export type Replica = Awaited<ReturnType<typeof replica>>;
 
-interface Own {
-  maxBytes?: number;
-  clock?: Clock;
-}
-
-export async function replica(t: Pick<TestContext, 'after'>, url: string, own: Own = {}) {
-  const heard = { fatal: [] as unknown[], warned: [] as string[], informed: [] as string[], took: [] as number[] };
+export async function replica(t: Pick<TestContext, 'after'>, url: string, own: Partial<EngineOptions> = {}) {
+  const heard = { fatal: [] as Error[], warned: [] as string[], informed: [] as string[], took: [] as number[] };
   const info = (text: string) => void heard.informed.push(text);
   const log = { info, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
-  const onFatal = (error: unknown) => void heard.fatal.push(error);
-  const options = { clock, log, onFatal, onBatch: (ms: number) => void heard.took.push(ms), ...own };
-  const engine = await openPostgres(url, options, async () => {});
+  const onFatal = (error: Error) => void heard.fatal.push(error);
+  const engine = await openPostgres(url, { clock, log, onFatal, onBatch: (ms) => void heard.took.push(ms), ...own });
   t.after(() => engine.close());
   /** One of its metrics. */
-  const count = (name: string) => [...engine.metrics()].find((one) => one.name === `petstore_postgres_${name}`)!.value;
-  const parts = { store: engine.store as MemoryStore, limiter: engine.limiter as PostgresLimiter };
-  return { ...engine, ...parts, ...heard, count };
+  const count = (name: string) => engine.metrics().find((one) => one.name === `petstore_postgres_${name}`)!.value;
+  return { ...engine, ...heard, count };
 }
 
-/** Gives the id; the same again for the same `once`. */
-export async function addPet(store: Store, name: string, once?: string): Promise<number> {
-  const wanted = once === undefined ? undefined : { caller: 'k1', key: once, at: store.unix() };
-  const decided = await store.write((ahead) => {
-    const made = wanted && ahead.firstResult('addPet', wanted);
-    if (made) return { op: 'again', made };
-    const pet = { id: ahead.counters.nextPetId, name, categoryId: 9007199254740993n, status: 'available' as const };
-    return { op: 'addPet', pet, once: wanted };
+export const addPet = async (store: Store, name: string): Promise<number> =>
+  (await store.write((tx) => tx.pets.add({ name, categoryId: 9007199254740993n, status: 'available' }))).id;
+
+export function addKey(store: Store, own: Partial<ApiKey> = {}): Promise<ApiKey> {
+  const key = {
+    name: 'shop',
+    plan: 'enterprise',
+    environment: 'production',
+    createdAt: 0,
+    secrets: [],
+    ...RICH,
+  } as const;
+  return store.write((tx) => {
+    const added = tx.keys.add({ ...key, ...own });
+    tx.usage.put({ id: added.id, ...EMPTY_USAGE });
+    return added;
   });
-  return decided.op === 'again' ? decided.made.id : decided.pet.id;
 }
 
-/** A new key; or one that there is, changed. */
-export async function setKey(store: Store, changed: Partial<ApiKey>): Promise<ApiKey> {
-  return (await store.write((ahead) => ({ op: 'setKey', key: aKey(ahead.counters.nextSlot, changed) }))).key;
+/** Makes an animal under an Idempotency-Key, which is its name, and gives its id: the same again for the same name. */
+export function once(store: Store, key: ApiKey, name: string): Promise<number> {
+  return store.write((tx) => {
+    const id = `addPet k${key.id} ${name}`;
+    const first = tx.replays.get(id);
+    if (first) return JSON.parse(first.body).id;
+    const pet = tx.pets.add({ name, categoryId: 1, status: 'available' });
+    const reply = { status: 201, body: JSON.stringify(pet), location: `/pets/${pet.id}` };
+    tx.replays.put({ id, keyId: key.id, digest: name, ...reply, at: store.now() });
+    return pet.id;
+  });
 }
+
+export const petsOf = (store: Store): readonly Pet[] => store.read.pets.page({ limit: Number.MAX_SAFE_INTEGER }).items;
 
 /** For what tells nobody that it has happened. */
 export async function until(isSo: () => unknown): Promise<void> {
   while (!(await isSo())) await wait(20);
+}
+
+export async function* linesOf(bytes: Uint8Array[]) {
+  yield* bytes;
+}
+
+export async function backedUp(engine: Pick<Engine, 'backup'>) {
+  const lines = engine.backup();
+  const bytes: Uint8Array[] = [];
+  for (;;) {
+    const { done, value } = await lines.next();
+    if (done) return { bytes, proof: value };
+    bytes.push(value);
+  }
 }

@@ -1,104 +1,142 @@
-/** The handlers on two stores that share one journal, and the rows that lead to them. */
+/** The handlers over the store: pages against a plain list, and the bounds on Idempotency-Keys. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Reply } from '../../src/http/reply.ts';
-import { ENDPOINTS, placesOf } from '../../src/routes.ts';
-import { ReplyCache } from '../../src/shop/cache.ts';
-import type { Call, Handler, Shop } from '../../src/shop/call.ts';
-import { replayed } from '../../src/shop/idempotency.ts';
-import { createOrder, updateOrder } from '../../src/shop/orders.ts';
-import { createPet } from '../../src/shop/pets.ts';
-import { columnsOf } from '../../src/store/changes.ts';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/model.ts';
-import { SetClock } from '../clock.ts';
+import { ENDPOINTS, Router } from '../../src/service/routes.ts';
+import { MAX_REPLAYS_OF_KEY } from '../../src/shop/idempotency.ts';
+import { PET_STATUSES, type Pet } from '../../src/store/model.ts';
+import { PET } from '../raw.ts';
 import { serviceFor } from '../service.ts';
-import { SharedList } from '../store/shared-journal.ts';
 
-type Opened = Shop & { store: Store };
+const DAY_MS = 86_400_000;
+const JSON_TYPE = { 'content-type': 'application/json' };
 
-async function open(list: SharedList): Promise<Opened> {
-  const clock = new SetClock();
-  const store = await MemoryStore.open(list.journal(), { clock });
-  const caches = { lists: new ReplyCache(), animals: new ReplyCache() };
-  return { store, clock, categories: 'open', hasLab: false, ...caches, underWay: new Set() };
-}
-
-const CALL = { caller: { id: 'k1' } as Call['caller'], param: '', query: '', conditions: {} };
-const callOf = ({ store }: Opened, body: string, idempotencyKey?: string): Call => {
-  return { ...CALL, body: Buffer.from(body), idempotencyKey, write: (decide) => store.write(decide) };
-};
-
-test('two services on one journal: one thing for an Idempotency-Key, one order for an animal', async () => {
-  const list = new SharedList();
-  const shops = [await open(list), await open(list)];
-  const both = (handler: Handler, body: string, idempotencyKey?: string) =>
-    Promise.allSettled(shops.map(async (shop) => handler(shop, callOf(shop, body, idempotencyKey))));
-  const made = await both(createPet, '{"name":"Rex","categoryId":9007199254740993}', 'a');
-  const replies = made.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  const [{ body }] = replies;
-  const again = replies.filter(({ headers }) => headers.includes('Idempotent-Replayed'));
-  assert.deepEqual([replies.map((one) => one.body), again.length], [[body, body], 1]);
-
-  const ordered = await both(createOrder, '{"petId":1}');
-  assert.deepEqual(ordered.map(({ status }) => status).sort(), ['fulfilled', 'rejected']);
-  const loser = ordered.find((one) => one.status === 'rejected')!;
-  assert.equal(loser.reason.code, 'pet_unavailable', String(loser.reason));
-  for (const { store } of shops) assert.equal(store.read.counts().orders, 1);
+test('every page of random lists is what a plain list gives, while animals come, change and go', async (t) => {
+  const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
+  t.diagnostic(`SEED=${seed} plays the same again`);
+  let state = seed;
+  const random = (below: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const { key, fetch, store } = await serviceFor(t);
+  const model = new Map<number, Pet>();
+  const page = async (limit: number, after: number, status?: string) => {
+    const filter = status === undefined ? '' : `&status=${status}`;
+    const reply = await fetch(`/v1/pets?limit=${limit}${filter}&after=${after}`, { key });
+    const rest = [...model.values()].filter((one) => one.id > after && (!status || one.status === status));
+    const items = rest.sort((a, b) => a.id - b.id).slice(0, limit);
+    assert.deepEqual(await reply.json(), items);
+    const next = `</v1/pets?limit=${limit}${filter}&after=${items.at(-1)?.id}>; rel="next"`;
+    assert.equal(reply.headers.get('link'), rest.length > limit ? next : null);
+  };
+  for (let round = 0; round < 120; round++) {
+    await store.write((tx) => {
+      if (random(30) === 0) {
+        tx.pets.clear();
+        model.clear();
+      }
+      for (let n = random(20); n >= 0; n--) {
+        const id = 1 + random(store.read.pets.lastId + 1);
+        const row = { name: `Zoë ${random(1e6)}`, categoryId: random(9), status: PET_STATUSES[random(3)] };
+        const kind = random(4);
+        if (kind === 0 && model.has(id)) {
+          model.delete(id);
+          tx.pets.delete(id);
+        } else if (kind === 1 && model.has(id)) {
+          model.set(id, { id, ...row });
+          tx.pets.put({ id, ...row });
+        } else {
+          const added = tx.pets.add(row);
+          model.set(added.id, added);
+        }
+      }
+    });
+    for (let n = 0; n < 4; n++) {
+      await page(
+        1 + random(100),
+        random(store.read.pets.lastId + 3),
+        [undefined, undefined, ...PET_STATUSES][random(5)],
+      );
+    }
+  }
+  assert.equal(store.read.pets.size, model.size);
 });
 
-test('what all is cleared behind, in the same batch, is answered as it was decided', async () => {
-  const shop = await open(new SharedList());
-  const pet = '{"name":"Rex","categoryId":1}';
-  const ask = async () => [
-    await createPet(shop, callOf(shop, pet, 'a')),
-    await createOrder(shop, callOf(shop, '{"petId":1}', 'b')),
-  ];
-  const first = await ask();
-  const again = [createPet(shop, callOf(shop, pet, 'a')), createOrder(shop, callOf(shop, '{"petId":1}', 'b'))];
-  const closed = updateOrder(shop, { ...callOf(shop, '{"status":"delivered"}'), param: '1' });
-  await shop.store.write(() => ({ op: 'fill', at: 1, categories: [], pets: columnsOf([]) }));
-  assert.deepEqual(await Promise.all(again), first.map(replayed));
-  assert.match(String((await closed).body), /"status":"delivered"/);
-  assert.deepEqual(shop.store.read.counts(), { pets: 0, orders: 0, categories: 0, keys: 0 });
+test('an order keeps its animal, also where both are decided in one batch', async (t) => {
+  const { key, fetch, store } = await serviceFor(t);
+  const add = () => fetch('/v1/pets', { method: 'POST', headers: JSON_TYPE, body: PET, key });
+  const order = (petId: number) =>
+    fetch('/v1/store/orders', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ petId }), key });
+  const remove = (id: number) => fetch(`/v1/pets/${id}`, { method: 'DELETE', key });
+  for (let id = 1; id <= 10; id++) {
+    await add();
+    const [ordered, removed] = (await Promise.all([order(id), remove(id)])).map(({ status }) => status);
+    assert.ok((ordered === 201 && removed === 409) || (ordered === 400 && removed === 204), `${ordered} ${removed}`);
+    assert.equal(store.read.pets.get(id) === undefined, removed === 204);
+  }
 });
 
-for (const [most, chars, fits] of [
-  ['8 MiB in all, with their lines', 100_000, Math.floor((8 * 1024 * 1024) / 100_026)],
-  ['a thousand', 10, 1_000],
-] as const) {
-  test(`replies are kept up to ${most}; then all of them go`, () => {
-    const cache = new ReplyCache();
-    let made = 0;
-    const isCached = (asked: string) => {
-      const before = made;
-      cache.cached(asked, 0, () => {
-        made++;
-        return new Reply(200, ['A', 'b'], 'x'.repeat(chars), '');
-      });
-      return made === before;
-    };
-    for (let i = 0; i < fits; i++) isCached(`${i}`);
-    assert.deepEqual([made, isCached('0'), isCached(`${fits - 1}`)], [fits, true, true]);
-    assert.ok(!isCached('one more'));
-    assert.deepEqual([isCached('one more'), isCached('0')], [true, false], 'the newest is there');
-  });
-}
+test('a key has 100,000 Idempotency-Keys at once: beyond it 429 until the oldest is a day old', async (t) => {
+  const { key, fetch, store, clock } = await serviceFor(t);
+  const add = (name: string, headers: Record<string, string> = { 'idempotency-key': name }) =>
+    fetch('/v1/pets', { method: 'POST', headers: { ...JSON_TYPE, ...headers }, body: PET, key });
+  assert.equal((await add('first')).status, 201);
+  const first = store.read.replays.get('createPet k1 first');
+  assert.ok(first !== undefined);
+  clock.advance(1_000);
+  for (let n = 1; n < MAX_REPLAYS_OF_KEY; ) {
+    await store.write((tx) => {
+      for (let end = n + 10_000; n < end && n < MAX_REPLAYS_OF_KEY; n++) {
+        tx.replays.put({ ...first, id: `createPet k1 ${n}`, at: first.at + 1_000 });
+      }
+    });
+  }
+  const refused = await add('more');
+  assert.equal(refused.status, 429);
+  assert.match(await refused.text(), /"rate_limited","message":"this key has 100,000 Idempotency-Keys/);
+  assert.equal(refused.headers.get('retry-after'), `${DAY_MS / 1_000 - 1 + 1}`);
+  assert.equal((await add('first')).headers.get('idempotent-replayed'), 'true');
+  assert.equal((await add('', {})).status, 201, 'without such a key');
+  clock.advance(1_000 * Number(refused.headers.get('retry-after')));
+  assert.equal((await add('more')).status, 201);
+});
 
-test('whatever the last segment is called, all methods stand at one place; another parameter is no row', () => {
-  const [some] = ENDPOINTS;
-  const places = placesOf([
-    { ...some, method: 'PUT', path: '/v1/categories/{categoryId}' },
-    { ...some, method: 'GET', path: '/v1/categories/{id}' },
-  ]);
-  assert.deepEqual([...places.keys()], ['/v1/categories/']);
-  assert.equal(places.get('/v1/categories/')?.allow, 'GET, HEAD, PUT, OPTIONS');
-  const path = '/v1/pets/{petId}/orders';
-  assert.throws(() => placesOf([{ ...some, path }]), new Error(`${path}: only the last segment can be a parameter`));
+test('a replay is the first reply, whatever has happened since, for a day', async (t) => {
+  const { key, fetch, clock } = await serviceFor(t);
+  const headers = { ...JSON_TYPE, 'idempotency-key': 'a' };
+  const add = async (body = PET) => {
+    const reply = await fetch('/v1/pets', { method: 'POST', headers, body, key });
+    return [reply.status, await reply.text(), reply.headers.get('location'), reply.headers.get('idempotent-replayed')];
+  };
+  const first = await add();
+  await fetch('/v1/pets/1', { method: 'PATCH', headers: JSON_TYPE, body: '{"name":"Changed"}', key });
+  const again = [...first.slice(0, 3), 'true'];
+  assert.deepEqual(await add(), again);
+  await fetch('/v1/pets/1', { method: 'DELETE', key });
+  assert.deepEqual(
+    await add(' { "categoryId" : 3.0 , "name" : "\\u0052ex" } '),
+    again,
+    'the same animal, written in another way',
+  );
+  clock.advance(DAY_MS);
+  assert.equal((await add())[2], '/v1/pets/2');
+});
+
+test('the router takes a path as it stands', () => {
+  const router = new Router(ENDPOINTS);
+  assert.equal(router.find('/v1/pets/x')?.allow, 'GET, HEAD, PATCH, DELETE, OPTIONS');
+  for (const path of ['/v1/pets/', '/v1/pets/1/2', '/v1/Pets', '//v1/pets', '/v1/pets//1', '']) {
+    assert.equal(router.find(path), undefined, path);
+  }
 });
 
 /** A body that each write to one resource takes. */
-const BODIES: Record<string, object> = { putCategory: { name: 'Dogs' }, updateOrder: { status: 'delivered' } };
+const BODIES: Record<string, object | undefined> = {
+  putCategory: { name: 'Dogs' },
+  updateOrder: { status: 'delivered' },
+  updatePet: { name: 'x' },
+  deletePet: undefined,
+};
 
 test('every GET has an ETag and gives 304 for it; every write to one resource is refused under the ETag of another state', async (t) => {
   const { key, fetch } = await serviceFor(t);
@@ -126,7 +164,8 @@ test('every GET has an ETag and gives 304 for it; every write to one resource is
       assert.deepEqual(await ask(method, path, `If-None-Match: ${etag}`), [304, etag], name);
       assert.deepEqual((await ask(method, path, 'If-Match: "other"'))[0], 412, name);
     } else if (path.endsWith('}')) {
-      const body = BODIES[name] ?? assert.fail(`${name}: say above which body it takes`);
+      assert.ok(name in BODIES, `${name}: say above which body it takes`);
+      const body = BODIES[name];
       assert.equal((await ask(method, path, 'If-Match: "other"', body))[0], 412, name);
     }
   }

@@ -33,7 +33,7 @@ type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void>
 
 /** A server on the seed, and a browser: both are there while the tests of this file run. */
 export function stage(...options: string[]) {
-  const live = { origin: '', key: '', operate, open, enter };
+  const live = { origin: '', key: '', operate, send, makeKey, open, enter };
   const ends: (() => Promise<unknown>)[] = [];
   let data: string;
   let browser: Awaited<ReturnType<typeof chromium.launch>>;
@@ -59,6 +59,19 @@ export function stage(...options: string[]) {
     assert.equal(exit, 0, `petstore ${command.join(' ')}: ${stderr}`);
     return stdout.trim();
   }
+  /** A request of the test itself, with the first key or another one. */
+  async function send<T = unknown>(what: string, body?: object, key = live.key): Promise<T> {
+    const [method, path] = what.split(' ');
+    const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Type': 'application/json' }) };
+    const reply = await fetch(live.origin + path, { method, headers, body: body && JSON.stringify(body) });
+    const text = await reply.text();
+    return text && JSON.parse(text);
+  }
+  /** An enterprise key. */
+  async function makeKey(perMinute: number, perDay: number): Promise<{ id: string; key: string }> {
+    const limits = ['--per-minute', String(perMinute), '--per-day', String(perDay)];
+    return JSON.parse(await operate('keys', 'create', '--plan', 'enterprise', ...limits, '--json'));
+  }
   async function open({ prepare, ...options }: Options = {}): Promise<Watched> {
     const context = await browser.newContext({ viewport: WIDE, ...options, locale: 'en-GB', timezoneId: 'UTC' });
     const watched = new Watched(await context.newPage(), live.origin);
@@ -81,7 +94,7 @@ type Where = string | Locator;
 /** The page in a browser: what it must not do is watched all the time. */
 export class Watched {
   readonly page: Page;
-  /** Dialogs, errors on the console or thrown, breaches of the policy, requests to others. */
+  /** Dialogs, errors on the console or thrown, breaches of the policy, requests to other servers. */
   readonly faults: string[] = [];
 
   constructor(page: Page, origin: string) {
@@ -98,7 +111,7 @@ export class Watched {
     });
     page.on('request', (request) => {
       const isOwn = request.url().startsWith(`${origin}/`) || request.url().startsWith('data:');
-      if (!isOwn) this.faults.push(`asked elsewhere: ${request.url()}`);
+      if (!isOwn) this.faults.push(`request elsewhere: ${request.url()}`);
     });
   }
 
@@ -120,7 +133,9 @@ export class Watched {
   rows = (): Locator => this.at('.list tbody tr:visible');
   rowOf = (name: string): Locator => this.rows().filter({ hasText: name });
   exchanges = (): Locator => this.at('#exchange-list > li');
-  view = (name: string): Promise<void> => this.page.getByRole('link', { name, exact: true }).click();
+  view = (name: string): Promise<void> => this.page.locator('nav').getByRole('link', { name }).click();
+  focusedName = () =>
+    this.page.evaluate<string>('document.activeElement.ariaLabel ?? document.activeElement.textContent.trim()');
   go = (hash: string): Promise<unknown> => this.page.evaluate(`location.hash = '#${hash}'`);
 
   /** Opens the form behind its title. */
@@ -139,7 +154,25 @@ export class Watched {
     await this.send('body', { 'API key': key }, 'Use key');
   }
 
-  /** Playwright's own assertions are not in playwright-core: this waits for what is said, and tells what there was. */
+  /** Holds requests to this address up until what this returns is called. */
+  async hold(url: string): Promise<() => void> {
+    let release = () => {};
+    const isOver = new Promise<void>((resolve) => (release = resolve));
+    await this.page.route(url, (route) => isOver.then(() => route.continue()));
+    return release;
+  }
+
+  /** Waits until the focus is there. */
+  async focusComesTo(name: string | RegExp): Promise<void> {
+    const end = Date.now() + WAIT_MAX_MS;
+    const isThere = (text: string) => (typeof name === 'string' ? text === name : name.test(text));
+    while (!isThere(await this.focusedName()) && Date.now() < end)
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    const text = await this.focusedName();
+    assert.ok(isThere(text), `the focus is on "${text.slice(0, 60)}", not on ${name}`);
+  }
+
+  /** Playwright's own assertions are not in playwright-core: this waits for a text, and says what there was instead. */
   async see(where: Where, wanted: string | RegExp): Promise<void> {
     const end = Date.now() + WAIT_MAX_MS;
     let text = '';
@@ -164,12 +197,14 @@ export class Watched {
     for (const [colorScheme, viewport] of [['light', WIDE] as const, ['dark', PHONE] as const]) {
       await page.setViewportSize(viewport);
       await page.emulateMedia({ colorScheme });
-      // Only what is wrong is brought out of the page: all that axe tells takes longer than to find it.
-      const told = await page.evaluate(`axe.run({ resultTypes: ['violations'], selectors: false }).then(
+      // Only what is wrong is brought out of the page: all that axe finds takes longer than to find it.
+      const violations = await page.evaluate(`axe.run({ resultTypes: ['violations'], selectors: false }).then(
         ({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
-      assert.deepEqual(told, [], `${where}, ${colorScheme}`);
-      const width = (await page.evaluate('document.documentElement.scrollWidth')) as number;
-      assert.ok(width <= viewport.width, `${where}: ${width} px on ${viewport.width}`);
+      assert.deepEqual(violations, [], `${where}, ${colorScheme}`);
+      const isWide = '(one) => one.getBoundingClientRect().right > innerWidth + 1';
+      const wide = await page.evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] :
+        [...document.body.querySelectorAll('*')].filter(${isWide}).map((one) => one.outerHTML.slice(0, 200))`);
+      assert.deepEqual(wide, [], `${where}, wider than ${viewport.width} px`);
     }
     await page.setViewportSize(WIDE);
   }

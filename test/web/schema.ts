@@ -73,7 +73,7 @@ function placeOf(document: Part, path: string): Part | undefined {
   return document.paths[Object.keys(document.paths).find(fits) ?? ''];
 }
 
-/** What is told of a refusal where there is no operation: the shared reply of that status and code. */
+/** What describes a refusal where there is no operation: the shared reply of that status and code. */
 function sharedRefusal(document: Part, status: number, code: unknown): Part {
   const { responses } = document.components;
   const fits = (response: Part) => {
@@ -84,17 +84,17 @@ function sharedRefusal(document: Part, status: number, code: unknown): Part {
   return Object.values<Part>(responses).find(fits) ?? responses.OtherError;
 }
 
-function checkHeaders(document: object, told: Part, headers: Map<string, string>): string[] {
-  const faults = Object.entries(told).flatMap(([name, part]) => {
+function checkHeaders(document: object, described: Part, headers: Map<string, string>): string[] {
+  const faults = Object.entries(described).flatMap(([name, part]) => {
     const { required, schema } = resolve(document, part);
     const sent = headers.get(name.toLowerCase());
     if (sent === undefined) return required ? [`${name}: is missing`] : [];
     const type = resolve(document, schema).type;
     return checkValue(document, schema, type === 'integer' && /^\d+$/.test(sent) ? Number(sent) : sent, name);
   });
-  const known = new Set([...OF_TRANSPORT.split(' '), ...Object.keys(told).map((name) => name.toLowerCase())]);
+  const known = new Set([...OF_TRANSPORT.split(' '), ...Object.keys(described).map((name) => name.toLowerCase())]);
   const unknown = [...headers.keys()].filter((name) => !known.has(name) && !OF_CORS.test(name));
-  return [...faults, ...unknown.map((name) => `${name}: is not told of`)];
+  return [...faults, ...unknown.map((name) => `${name}: is not described`)];
 }
 
 function checkBody(document: Part, response: Part, status: number, type: string | undefined, text: string): string[] {
@@ -122,18 +122,18 @@ export function checkReply(
   const sent = new Map([...headers].map(([name, value]) => [name.toLowerCase(), value]));
   const place = placeOf(document, path);
   if (method === 'OPTIONS' && place !== undefined && status === 204) {
-    const { Allow, ...told } = document.components.responses.OtherError.headers;
+    const { Allow, ...described } = document.components.responses.OtherError.headers;
     const required = { ...resolve(document, Allow), required: true };
     const patch = place.patch && { 'Accept-Patch': { ...document.components.headers.AcceptPatch, required: true } };
-    const due = { Allow: required, ...patch, ...told };
+    const due = { Allow: required, ...patch, ...described };
     return [...checkHeaders(document, due, sent), ...(text === '' ? [] : ['there is a body'])];
   }
   const operation = place?.[method === 'HEAD' ? 'get' : method.toLowerCase()];
-  if (operation === undefined && status < 400) return [`${method} ${path}: is not told of, yet answered ${status}`];
+  if (operation === undefined && status < 400) return [`${method} ${path}: is not described, yet answered ${status}`];
   const code = status >= 400 && text !== '' ? JSON.parse(text).code : undefined;
-  const told = operation === undefined ? sharedRefusal(document, status, code) : operation.responses[status];
-  if (told === undefined) return [`${operation.operationId}: the status ${status} is not told of`];
-  const response = resolve(document, told);
+  const described = operation === undefined ? sharedRefusal(document, status, code) : operation.responses[status];
+  if (described === undefined) return [`${operation.operationId}: the status ${status} is not described`];
+  const response = resolve(document, described);
   const faults = checkHeaders(document, response.headers, sent);
   if (method === 'HEAD') return text === '' ? faults : [...faults, 'a reply to HEAD has a body'];
   return [...faults, ...checkBody(document, response, status, sent.get('content-type'), text)];

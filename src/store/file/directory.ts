@@ -1,115 +1,145 @@
 /**
- * Finds the file in a data directory that is the store. `LOCK` names the store and the lowest file number that is
- * accepted. So neither a lost file nor an old copy goes unnoticed, and a directory that once held a store is never
- * taken for an empty one.
+ * The data directory: `LOCK`, and the store's file, `store-000007.jsonl`. `LOCK` is locked by the process that has the
+ * store open, and says which store it is and the number of the file that counts. So neither a lost file nor an old copy
+ * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  */
-import { randomBytes } from 'node:crypto';
-import { shellWord } from '../../quoting.ts';
-import { type Disk, isNoRoom } from './disk.ts';
-import { DamagedError, fileName, type Header } from './format.ts';
-import { LOCK, type Mark, readMark, writeMark } from './lock.ts';
+import { connect } from 'node:net';
+import { DamagedError, InUseError } from '../errors.ts';
+import type { Disk, Lock } from './disk.ts';
+import { sealed, unsealed } from './log-format.ts';
 
+const LOCK = 'LOCK';
+const SOCKET = 'admin.sock';
 /** `store-000007.jsonl`, with `.tmp` while it is written. */
-const OURS = /^store-(\d{6,15})\.jsonl((?:\.[0-9a-f]{16})?\.tmp|\.damaged(?:-\d+)?)?$/;
-/** Names that are ours or almost so; the files of earlier versions were called `snapshot-…` and `log-…`. */
-const LIKE_OURS = /^(store|snapshot|log)-.*\.jsonl/;
-/**
- * Names that may stand in a directory without a store: the rest of an interrupted start, `lost+found` of a mounted
- * disk, the seed in `data/`.
- */
-const NOBODYS = [LOCK, 'admin.sock', 'lost+found', 'seed.json'];
-const MOVE_AWAY = 'Move it to another directory.';
+const OURS = /^store-(\d{6,15})\.jsonl(\.tmp)?$/;
+const LIKE_OURS = /^store-.*\.jsonl/;
+/** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
+const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
+/** One sector, which a disk writes as a whole. */
+const MARK_BYTES = 512;
+const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 
-export const newStoreId = (): string => randomBytes(8).toString('hex');
+export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
-/** Throws if another user could write there, and so replace our files. */
-export function refuseOthers(disk: Disk, dir: string): void {
-  disk.mustBeOurs(dir, (name) => name === LOCK || name === 'admin.sock' || LIKE_OURS.test(name));
+/** What `LOCK` says. */
+interface Mark {
+  readonly store: string;
+  readonly file: number;
 }
 
-/** True if there is a store, or was one. */
-export function holdsStore(disk: Disk, dir: string): boolean {
-  return readMark(disk, dir) !== undefined || disk.list(dir).some((name) => LIKE_OURS.test(name));
-}
+export class Directory {
+  readonly disk: Disk;
+  readonly path: string;
+  /** Undefined: opened to read. */
+  readonly #lock: Lock | undefined;
 
-/** Throws if the directory holds other files and no store: a mistyped directory must not become a store. */
-export function refuseForeign(disk: Disk, dir: string): void {
-  if (holdsStore(disk, dir) || disk.list(dir).every((name) => NOBODYS.includes(name))) return;
-  throw new Error(`${dir} holds other files and no store; it was left as it is. Name another directory.`);
-}
+  /** Takes the lock. `warn` is told if nobody can be locked out here. */
+  static async open(disk: Disk, path: string, mustExist: boolean, warn: (text: string) => void): Promise<Directory> {
+    refuseForeign(disk, path, mustExist);
+    await disk.makeDirectory(path);
+    const lock = disk.lock(`${path}/${LOCK}`);
+    if (lock.state === 'held' || (lock.state === 'none' && (await isServed(path)))) {
+      lock.release();
+      throw new InUseError(`${path} is in use by another process`);
+    }
+    if (lock.state === 'none') warn(`the program flock does not work here: never start a second process on ${path}`);
+    return new Directory(disk, path, lock);
+  }
 
-/** The number of the file that is the store; undefined: there never was one. */
-export function currentFile(disk: Disk, dir: string): number | undefined {
-  const mark = readMark(disk, dir); // read first: a running server may rename a new file meanwhile
-  const files = filesIn(disk, dir);
-  const file = files.at(-1);
-  if (mark === undefined || (file !== undefined && file >= mark.lowest)) return file;
-  const missing = `${dir}/${fileName(Math.max(mark.lowest, 1))}`;
-  const what = file === undefined ? 'the file is missing' : `the file is missing, and ${fileName(file)} is older`;
-  const left = [LOCK, ...files.map(fileName)].map((name) => shellWord(`${dir}/${name}`)).join(' ');
-  const copied = 'A copy that was made while a server ran may lack it: `petstore backup` makes one that is whole.';
-  const advice = `Bring it back; or, to begin anew or restore a backup here, type \`rm ${left}\`. ${copied}`;
-  throw new DamagedError(missing, 0, what, advice);
-}
+  /** To read alone: beside a running server, or on a disk that cannot be written. */
+  static openToRead(disk: Disk, path: string): Directory {
+    refuseForeign(disk, path, true);
+    return new Directory(disk, path);
+  }
 
-/** The numbers of the files that may be the store, ascending. Throws if a name is almost one of ours. */
-function filesIn(disk: Disk, dir: string): number[] {
-  const files: number[] = [];
-  for (const name of disk.list(dir).sort()) {
-    const [, number, ending] = OURS.exec(name) ?? [];
-    if (name.startsWith(fileName(Number(number)))) {
-      if (ending === undefined) files.push(Number(number));
-    } else if (LIKE_OURS.test(name)) {
-      throw new DamagedError(`${dir}/${name}`, 0, 'no file of this format has such a name', MOVE_AWAY);
+  private constructor(disk: Disk, path: string, lock?: Lock) {
+    [this.disk, this.path, this.#lock] = [disk, path, lock];
+  }
+
+  pathOf(file: number): string {
+    return `${this.path}/${fileName(file)}`;
+  }
+
+  /** The number of the file that counts; undefined: there is no store yet. Throws if that file is missing. */
+  async find(): Promise<{ file: number; store?: string } | undefined> {
+    const before = await this.#readMark();
+    const files = this.#files();
+    const mark = await this.#readMark();
+    if (mark?.file !== before?.file) return this.find(); // a compaction has ended meanwhile
+    const last = Math.max(...files);
+    // A file's name is durable before LOCK is written, and the file before it stays until then.
+    if (mark === undefined) return files.length === 0 ? undefined : { file: last };
+    if (!files.includes(mark.file)) {
+      const advice = 'Nothing was changed. Put it back, or restore a backup.';
+      throw new DamagedError(this.pathOf(mark.file), 'the file is missing', advice);
+    }
+    if (last > mark.file + 1) {
+      throw new DamagedError(this.pathOf(last), `LOCK says that ${fileName(mark.file)} is the newest file`, MOVE_AWAY);
+    }
+    return mark;
+  }
+
+  /** Makes the names of files durable, then writes `LOCK`, and only then removes all other files of the store. */
+  async settle(mark: Mark): Promise<void> {
+    const { disk, path } = this;
+    await disk.syncDirectory(path);
+    const line = sealed(JSON.stringify(mark).slice(1)).toString('latin1').trimEnd();
+    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0);
+    await disk.sync(this.#lock!.fd);
+    for (const name of disk.list(path) ?? []) {
+      // If one stays, the next start tries again.
+      if (OURS.test(name) && name !== fileName(mark.file)) await disk.unlink(`${path}/${name}`).catch(() => {});
     }
   }
-  return files.sort((a, b) => a - b);
-}
 
-/** Throws if the header names another file or another store. */
-export function checkHeader(dir: string, number: number, { store, file }: Header, mark: Mark | undefined): void {
-  const refused = (what: string) => new DamagedError(`${dir}/${fileName(number)}`, 0, what, MOVE_AWAY);
-  if (file !== number) throw refused(`the file says that it is ${fileName(file)}`);
-  if (mark?.store && mark.store !== store) throw refused('the file belongs to another store');
-}
-
-/** A data directory whose lock we hold. `fd`: that of `LOCK`. */
-export interface Home {
-  disk: Disk;
-  dir: string;
-  fd: number;
-}
-
-const ELSEWHERE = 'ELSEWHERE';
-export const isElsewhere = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === ELSEWHERE;
-
-/**
- * Throws if our `LOCK` is not in the directory: then the directory was moved, removed or replaced, and a name that we
- * give or remove there could be one of another store.
- */
-export function mustBeHome({ disk, dir, fd }: Home): void {
-  const what = `${dir} is not the directory that was opened, or LOCK in it is another one; nothing was changed there`;
-  if (!disk.isAt(fd, `${dir}/${LOCK}`)) throw Object.assign(new Error(what), { code: ELSEWHERE });
-}
-
-/**
- * Writes `LOCK`, so that no older file is accepted; only then removes older files and the rest of an interrupted start.
- * A `.damaged` file stays. Without room for `LOCK`, or without a descriptor for the directory, all files
- * stay, and the next start or compaction tries again. Returns true if `LOCK` is written and durable.
- */
-export async function dropOthers({ disk, dir, fd }: Home, mark: Mark): Promise<boolean> {
-  let names: string[];
-  try {
-    names = disk.list(dir);
-    await writeMark(disk, fd, mark).then(() => disk.sync(fd));
-  } catch (error) {
-    if (isNoRoom(error) || (error as NodeJS.ErrnoException).syscall === 'scandir') return false;
-    throw error;
+  #files(): number[] {
+    const files: number[] = [];
+    for (const name of this.disk.list(this.path) ?? []) {
+      const [, number, temporary] = OURS.exec(name) ?? [];
+      if (number === undefined && LIKE_OURS.test(name)) {
+        throw new DamagedError(`${this.path}/${name}`, 'no file of the store has such a name', MOVE_AWAY);
+      }
+      if (number !== undefined && temporary === undefined) files.push(Number(number));
+    }
+    return files;
   }
-  for (const name of names) {
-    const [, number, ending] = OURS.exec(name) ?? [];
-    if (number === undefined || ending?.startsWith('.damaged') || name === fileName(mark.lowest)) continue;
-    await disk.unlink(`${dir}/${name}`).catch(() => {}); // the file does not count, and the next start tries again
+
+  release(): void {
+    this.#lock?.release();
   }
-  return true;
+
+  /** Undefined: it was never written as a whole, or has been destroyed. */
+  async #readMark(): Promise<Mark | undefined> {
+    if (!this.disk.list(this.path)?.includes(LOCK)) return undefined;
+    const fd = this.disk.openToRead(`${this.path}/${LOCK}`);
+    try {
+      const bytes = Buffer.alloc(MARK_BYTES);
+      const length = await this.disk.read(fd, bytes, 0);
+      const line = Buffer.from(bytes.toString('latin1', 0, length).trimEnd(), 'latin1');
+      return unsealed(line) as Mark | undefined;
+    } finally {
+      this.disk.close(fd);
+    }
+  }
+}
+
+/** Throws if the directory is another user's, or holds other things than a store. */
+function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
+  const names = disk.list(path);
+  const isStore = names?.some((name) => LIKE_OURS.test(name) || name === LOCK);
+  if (names !== undefined) disk.mustBeOurs(path, (name) => LIKE_OURS.test(name) || name === LOCK || name === SOCKET);
+  if (!isStore && mustExist) throw new Error(`there is no store in ${path}`);
+  const foreign = names?.find((name) => !LIKE_OURS.test(name) && !HARMLESS.includes(name));
+  if (!isStore && foreign !== undefined) {
+    throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
+  }
+}
+
+/** True if a server answers at the socket in the directory: the one sign of it where there is no flock. */
+function isServed(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(`${path}/${SOCKET}`);
+    socket.on('connect', () => socket.destroy()).on('error', () => resolve(false));
+    socket.on('close', () => resolve(true)); // after an error it is resolved already
+  });
 }

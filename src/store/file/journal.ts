@@ -1,249 +1,260 @@
 /**
- * The write-ahead log: one file, written at its end.
+ * The write-ahead log: one file, written at its end, and compaction, which begins the next one.
  *
  * Failure policy:
- * - A write fails because there is no room: nothing of the batch is acknowledged. The file is cut back to the end of
- *   the batch before, and the cut is made durable; then the batch is refused as `full`, and the next one tries again.
- * - The cut fails, a write fails otherwise, or fdatasync fails: the content of the disk is unknown. After a failed
- *   fdatasync the kernel may drop the pages and call the file clean, so that a second fdatasync succeeds and keeps
- *   nothing: it is never tried. The batch is refused as `unknown`, the file takes no more, the process must end.
- * - For the same reason a start after anything but a clean close writes the state into a new file before a write is
- *   acknowledged: the file read may be in the page cache alone. Without room for the new file, reads are served,
- *   writes are refused as `full`, and a later write tries again to begin it.
+ * - A write fails because there is no room: nothing of the batch is acknowledged. The file is cut back to the line
+ *   before, the cut is made durable, and the batch is refused as `full`. The next one tries again.
+ * - The cut fails, a write fails otherwise, or a sync fails: what is on the disk is unknown. After a failed fdatasync
+ *   the kernel may call the pages clean and never write them, so it is never tried again. The batch is refused as
+ *   `unknown`, nothing more is taken, and the process must end.
+ * - For the same reason a start does not trust what it reads, which may be in the page cache alone. Each line but the
+ *   last was durable before the next was written; so the last one is written once more, and synced.
  *
- * Compaction, in order: another process writes the present state into a new file under a temporary name; later batches
- * are copied after it, the last of them while a batch waits; the file is synced and renamed, and its directory synced;
- * `LOCK` says that no older file counts; the old file is removed. After a crash the file of the higher number counts.
+ * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; copies these
+ * behind it, the last of them while a batch waits; syncs; gives the file its name; writes `LOCK`; removes the old file.
+ * Until `LOCK` is written, the old file counts, and nothing is written to the new one.
  */
-import { type Change, type Journal, StoreError } from '../model.ts';
-import type { State } from '../state.ts';
-import { Compactions } from './compactions.ts';
-import { dropOthers, type Home, isElsewhere, mustBeHome, newStoreId } from './directory.ts';
-import { type Disk, isNoRoom, isOpenFailure } from './disk.ts';
-import { encodeBatch, fileName } from './format.ts';
-import { type Mark, Marks, writeMark } from './lock.ts';
-import type { Found, Progress } from './read.ts';
-import { becomeStore, compactFile, type Extent, giveName, recover } from './rewrite.ts';
-import { copyTail, doneByOthers, openWritten, type Written } from './written.ts';
+import { randomBytes } from 'node:crypto';
+import type { Log } from '../engine.ts';
+import { DamagedError } from '../errors.ts';
+import { StoreError } from '../model.ts';
+import type { Changes, Tables } from '../tables.ts';
+import { NextFile } from './compaction.ts';
+import { type Directory, fileName } from './directory.ts';
+import { isNoRoom, piecesOf } from './disk.ts';
+import { batchLine, type Header, type LogFile, readLog } from './log-format.ts';
 
-/** A file is compacted when it is larger than this, and than twice its first length, whatever starts there were. */
+/** A file is compacted when it is longer than this, and than twice its rows. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
-/** After a start without room, the time between two attempts to begin a new file. */
-const RETRY_MS = 2_000;
+/** After a failed compaction, the time until the next. */
+const RETRY_MS = 60_000;
+/** A tail shorter than this is copied while a batch waits. */
+const SHORT_TAIL_BYTES = 256 * 1024;
 
-export interface FileJournalOptions {
-  /**
-   * Does the work of `compactFile`, in another process; by default in this one. The signal aborts it. Returns the
-   * temporary name of the next file.
-   */
-  compact?: (dir: string, extent: Extent, signal: AbortSignal) => Promise<string>;
-  /** Released when the journal is closed. */
-  lock: { fd: number; release(): void };
-  markEveryMs?: number;
-  /** Called after each batch with its duration, for the metrics. */
-  onBatch?: (ms: number) => void;
-  /** Called once if the content of the disk cannot be known: the process must end, with a status that is not 0. */
-  onFatal?: (error: StoreError) => void;
-  /** Called with texts that the operator should read: findings of the recovery, a failed compaction. */
-  onNotice?: (text: string) => void;
-  onProgress?: Progress;
-  times?: () => Mark['times'];
+export interface JournalOptions {
+  readonly log: Log;
+  readonly now: () => number;
+  readonly minCompactionBytes?: number;
+  /** Called once if what is on the disk is unknown: the process must end. */
+  readonly onFatal?: (error: Error) => void;
+  readonly onBatch?: (ms: number) => void;
 }
 
-export class FileJournal implements Journal {
-  readonly #home: Home;
-  readonly #options: FileJournalOptions;
-  #current: Written | undefined;
-  #batch = 1;
-  /** Begins a new file; set unless the file that was read may be continued. */
-  #begin: (() => Promise<void>) | undefined;
-  #triedAt = Number.NEGATIVE_INFINITY;
-  #failure: StoreError | undefined;
-  /** The last of the tasks that run one by one: appends, writes of `LOCK`, the last step of a compaction, the close. */
-  #turn: Promise<unknown> = Promise.resolve();
-  readonly #marks: Marks;
-  readonly compactions = new Compactions((signal) => this.#compact(signal));
+export const newStoreId = (): string => randomBytes(12).toString('hex');
 
-  constructor(disk: Disk, dir: string, options: FileJournalOptions) {
-    this.#home = { disk, dir, fd: options.lock.fd };
-    this.#options = options;
-    this.#marks = new Marks(() => this.#inTurn(() => this.#mark()), options.markEveryMs);
-  }
-
-  async replay(state: State): Promise<void> {
-    const [home, { onNotice, onProgress, times }] = [this.#home, this.#options];
-    const found = await recover(home.disk, home.dir, state, { onProgress });
-    const { store, file } = found?.header ?? { store: newStoreId(), file: 0 };
-    this.#batch = found?.batch ?? 1;
-    if (found?.torn) onNotice?.(found.torn);
-    if (found?.isClosed && (await this.#goOn(found))) return;
-    const header = { store, file: file + 1, first: this.#batch };
-    this.#begin = async () => {
-      this.#current = await openWritten(home, header, await becomeStore(home, header, state, times?.()));
+/** Reads the file that counts into empty tables; undefined: there is no store yet. */
+export async function readStore(
+  directory: Directory,
+  tables: Tables,
+  onProgress: (done: number, total: number) => void = () => {},
+): Promise<LogFile | undefined> {
+  const found = await directory.find();
+  if (found === undefined) return undefined;
+  const [{ disk }, path] = [directory, directory.pathOf(found.file)];
+  const fd = disk.openToRead(path);
+  try {
+    const total = disk.size(fd);
+    const pieces = async function* () {
+      let done = 0;
+      for await (const piece of piecesOf(disk, fd, 0, total)) {
+        yield piece;
+        onProgress((done += piece.length), total);
+      }
     };
-    await this.#begin().catch((error) => {
-      if (!found || !isNoRoom(error)) throw error;
-      onNotice?.(`there is no room to write; reads are served: ${error.message}`);
-    });
+    const read = await readLog(path, pieces(), tables);
+    const { store, file } = read.header;
+    if (file !== found.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
+    if (found.store !== undefined && found.store !== store) throw new DamagedError(path, 'it is of another store');
+    const { contradiction } = tables;
+    if (contradiction !== undefined) throw new DamagedError(path, contradiction);
+    return read;
+  } finally {
+    disk.close(fd);
   }
+}
 
-  append(batch: Change[]): Promise<undefined> {
-    return this.#inTurn(async () => {
-      const current = await this.#writable();
-      const bytes = encodeBatch(this.#batch + 1, batch);
-      const began = performance.now();
-      await this.#write(current, bytes);
-      this.#options.onBatch?.(performance.now() - began);
-      this.#marks.due();
-      this.#compactWhenLarge(current);
-      return undefined;
-    });
-  }
+export class Journal {
+  compactions = 0;
+  failedCompactions = 0;
+  #file: number;
+  #fd: number;
+  /** The end of the last batch. */
+  #length: number;
+  #batch: number;
+  readonly #store: string;
+  readonly #directory: Directory;
+  readonly #tables: Tables;
+  readonly #options: JournalOptions;
+  #failure: StoreError | undefined;
+  /** The last of the tasks that run one by one: appends, and the last step of a compaction. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #compaction: Promise<string> | undefined;
+  #compactedAt = Number.NEGATIVE_INFINITY;
+  readonly #closing = new AbortController();
 
-  /** Resolves when the file is compacted. One compaction at a time: a second caller waits for the one under way. */
-  compact = (): Promise<void> => this.compactions.run();
-
-  /** The length of the current file. 0: there was no room yet to begin one. */
-  get bytes(): number {
-    return this.#current?.length ?? 0;
-  }
-
-  /** Aborts a compaction under way, and prevents any other. */
-  giveUp = (): void => this.compactions.giveUp();
-
-  /** If there is no room for the closing record, nothing is lost: the next start just writes a new file. */
-  async close(): Promise<void> {
-    this.giveUp();
-    await this.compactions.underWay?.catch(() => {});
-    this.#marks.stop();
-    const current = this.#current;
-    try {
-      if (this.#failure?.failure === 'closed') throw this.#failure;
-      if (current && !this.#failure) await this.#inTurn(() => this.#writeClose(this.#untouched(current)));
-    } catch (error) {
-      if ((error as StoreError).failure !== 'full' && !isNoRoom(error)) throw error;
-      this.#options.onNotice?.('there was no room for the closing record; all writes that were acknowledged are kept');
-    } finally {
-      if (current) this.#home.disk.close(current.fd);
-      this.#options.lock.release();
+  /** Goes on with the file that was read into the tables; without one, it begins the first file of a new store. */
+  static async open(directory: Directory, tables: Tables, read: LogFile | undefined, options: JournalOptions) {
+    const { disk } = directory;
+    if (read === undefined) {
+      const header = { store: newStoreId(), file: 1, batch: 0, at: options.now(), lastIds: tables.lastIds };
+      const next = await NextFile.write(directory, header, tables.snapshot(header.at));
+      await next.sync();
+      await next.finish();
+      return new Journal(directory, tables, header, next.fd, next.length, options);
     }
-  }
-
-  /** Writes the closing record, then `LOCK`: until `LOCK` is written, the record alone shows that the end was clean. */
-  async #writeClose(current: Written): Promise<void> {
-    const [{ disk, fd }, batch] = [this.#home, this.#batch];
-    await this.#write(current, encodeBatch(batch + 1, [{ op: 'close' }]));
-    await writeMark(disk, fd, { ...this.#markOf(current), batch, closed: true });
-    await disk.sync(fd);
-  }
-
-  /**
-   * Goes on with a cleanly closed file. First it writes into `LOCK` that the file is open; without room for that, it
-   * returns false. Then it cuts off the closing record, after which nothing may stand, and makes the cut durable.
-   */
-  async #goOn({ header, length, baseLength }: Found): Promise<boolean> {
-    const { disk } = this.#home;
-    const current = await openWritten(this.#home, header, length, baseLength);
-    if (await dropOthers(this.#home, this.#markOf(current))) {
-      await disk.truncate(current.fd, length);
-      await disk.sync(current.fd);
-      this.#current = current;
-    } else disk.close(current.fd);
-    return current === this.#current;
-  }
-
-  #markOf({ store, file, length }: Written): Mark {
-    return { store, lowest: file, batch: this.#batch, length, closed: false, times: this.#options.times?.() };
-  }
-
-  async #mark(): Promise<void> {
-    const { disk, fd } = this.#home;
-    if (this.#current && !this.#failure) await writeMark(disk, fd, this.#markOf(this.#current));
-  }
-
-  async #writable(): Promise<Written> {
-    if (this.#failure) throw new StoreError('closed', `nothing more is kept: ${this.#failure.message}`);
-    if (this.#current) return this.#untouched(this.#current);
-    const now = performance.now();
-    if (now - this.#triedAt < RETRY_MS) throw new StoreError('full', 'there is no room for a new file');
-    this.#triedAt = now;
-    await this.#begin!().catch((error) => {
-      throw isNoRoom(error) ? new StoreError('full', error.message) : this.#fail(error);
-    });
-    return this.#writable();
-  }
-
-  /** Returns the file if nobody else has changed it; else ends writing. Reads go on: memory may be the only copy. */
-  #untouched(current: Written): Written {
-    const why = doneByOthers(this.#home, current);
-    if (why === undefined) return current;
-    this.#options.onNotice?.(`${why}. No write is taken any more; reads are served`);
-    throw (this.#failure = new StoreError('closed', why));
-  }
-
-  #compactWhenLarge(current: Written): void {
-    const limit = Math.max(MIN_COMPACTION_BYTES, 2 * current.baseLength);
-    if (current.length < limit || this.compactions.underWay || this.compactions.areOver) return;
-    this.compact().catch((error: Error) => {
-      current.baseLength = current.length; // not again with every batch
-      if (this.compactions.areOver) return;
-      this.#options.onNotice?.(`compaction failed, and will be tried again: ${error.message}`);
-    });
-  }
-
-  async #compact(signal: AbortSignal): Promise<void> {
-    const { disk, dir } = this.#home;
-    const from = await this.#inTurn(() => this.#writable());
-    const { store, file, length } = from;
-    let temporaryName = `${fileName(file + 1)}.tmp`;
-    const { compact = (_: string, extent: Extent) => compactFile(disk, dir, extent) } = this.#options;
-    let next: Written | undefined;
-    mustBeHome(this.#home);
+    const path = directory.pathOf(read.header.file);
+    const fd = disk.openToWrite(path);
     try {
-      temporaryName = await compact(dir, { file, length }, signal);
-      next = await openWritten(this.#home, { store, file: file + 1 }, 0, 0, temporaryName);
-      next.baseLength = next.length = disk.size(next.fd);
-      const copied = await copyTail(disk, from, length, next);
-      await this.#inTurn(async () => {
-        await this.#writable();
-        await copyTail(disk, from, copied, next!, 0);
-        await giveName(this.#home, temporaryName, this.#markOf(next!)).catch((error) => {
-          throw isOpenFailure(error) || isElsewhere(error) ? error : this.#fail(error);
-        });
-        this.#current = next;
-        disk.close(from.fd);
-      });
+      if (read.tornBytes > 0) {
+        const what = `a crash left ${read.tornBytes} bytes that were not acknowledged; they are dropped`;
+        options.log.warn(`${path}, offset ${read.length}: ${what}`);
+        await disk.truncate(fd, read.length);
+      }
+      const lastLine = Buffer.alloc(read.length - read.lastLine);
+      await disk.read(fd, lastLine, read.lastLine);
+      await disk.write(fd, lastLine, read.lastLine);
+      await disk.sync(fd);
+      await directory.settle({ store: read.header.store, file: read.header.file });
+      return new Journal(directory, tables, { ...read.header, batch: read.batch }, fd, read.length, options);
     } catch (error) {
-      if (next && next !== this.#current) disk.close(next.fd);
-      await disk.unlink(`${dir}/${temporaryName}`).catch(() => {}); // frees its room
+      disk.close(fd);
       throw error;
     }
   }
 
-  async #write(current: Written, bytes: Buffer): Promise<void> {
-    const failing = (error: unknown) => Promise.reject(this.#fail(error));
-    try {
-      await this.#home.disk.write(current.fd, bytes, current.length);
-    } catch (error) {
-      if (!isNoRoom(error)) throw this.#fail(error);
-      await this.#home.disk.truncate(current.fd, current.length).catch(failing);
-      await this.#home.disk.sync(current.fd).catch(failing);
-      throw new StoreError('full', `there is no room for the log: ${(error as Error).message}`);
-    }
-    await this.#home.disk.sync(current.fd).catch(failing);
-    current.length += bytes.length;
-    this.#batch++;
+  private constructor(
+    directory: Directory,
+    tables: Tables,
+    { store, file, batch }: Header,
+    fd: number,
+    length: number,
+    options: JournalOptions,
+  ) {
+    [this.#directory, this.#tables, this.#options] = [directory, tables, options];
+    [this.#store, this.#file, this.#batch] = [store, file, batch];
+    [this.#fd, this.#length] = [fd, length];
   }
 
-  /** From here on the content of the disk cannot be known. */
+  get store(): string {
+    return this.#store;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** The header of a snapshot that is taken now. */
+  get header(): Header {
+    const { lastIds } = this.#tables;
+    return { store: this.#store, file: this.#file, batch: this.#batch, at: this.#options.now(), lastIds };
+  }
+
+  /** Makes a batch durable, and then applies it to the tables. */
+  append(changes: Changes): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#failure) throw new StoreError('closed', `nothing more is written: ${this.#failure.message}`);
+      const began = performance.now();
+      const line = batchLine(this.#batch + 1, this.#options.now(), changes);
+      await this.#write(line);
+      // In one step: a compaction that begins at this length takes the rows of this batch from the tables.
+      this.#length += line.length;
+      this.#batch++;
+      this.#tables.apply(changes, this.#batch);
+      this.#options.onBatch?.(performance.now() - began);
+      this.compactIfLong();
+    });
+  }
+
+  /** In the background. */
+  compactIfLong(): void {
+    const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
+    if (this.#length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
+    if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactedAt < RETRY_MS) return;
+    this.compact().then(
+      (done) => log.info(done),
+      (error) => {
+        this.#compactedAt = performance.now();
+        if (this.#closing.signal.aborted) return log.info(`the file was not compacted: ${error.message}`);
+        this.failedCompactions++;
+        log.warn(`the file could not be compacted, which is tried again in a minute: ${error.message}`);
+      },
+    );
+  }
+
+  /** One at a time: a second caller waits for the one under way. */
+  compact(): Promise<string> {
+    this.#compaction ??= this.#compact().finally(() => (this.#compaction = undefined));
+    return this.#compaction;
+  }
+
+  async #compact(): Promise<string> {
+    const { disk } = this.#directory;
+    const { signal } = this.#closing;
+    // Together, with no await between: the snapshot is as of the batch that ends at this length.
+    const header = { ...this.header, file: this.#file + 1 };
+    const snapshot = this.#tables.snapshot(header.at);
+    let copied = this.#length;
+    const failing = (error: unknown) => Promise.reject(isNoRoom(error) ? error : this.#fail(error));
+    const next = await NextFile.write(this.#directory, header, snapshot, signal);
+    try {
+      while (this.#length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.#length);
+      await next.sync().catch(failing); // most of it now, so that the next batch waits for little
+      await next.readBack();
+      return await this.#inTurn(async () => {
+        signal.throwIfAborted();
+        if (this.#failure) throw this.#failure;
+        const before = this.#length;
+        await next.copy(this.#fd, copied, before);
+        await next.sync().catch(failing);
+        await next.finish().catch((error) => Promise.reject(this.#fail(error)));
+        disk.close(this.#fd);
+        [this.#fd, this.#length, this.#file] = [next.fd, next.length, header.file];
+        this.compactions++;
+        return `the file was compacted from ${before} to ${next.length} bytes`;
+      });
+    } catch (error) {
+      if (next.fd !== this.#fd) await next.discard();
+      throw error;
+    }
+  }
+
+  /** Ends a compaction that is under way, and gives the lock back. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the store is being closed'));
+    await this.#compaction?.catch(() => {});
+    await this.#turn;
+    this.#directory.disk.close(this.#fd);
+    this.#directory.release();
+  }
+
+  async #write(line: Buffer): Promise<void> {
+    const { disk } = this.#directory;
+    const failing = (error: unknown) => Promise.reject(this.#fail(error));
+    try {
+      await disk.write(this.#fd, line, this.#length);
+    } catch (error) {
+      if (!isNoRoom(error)) throw this.#fail(error);
+      await disk.truncate(this.#fd, this.#length).catch(failing);
+      await disk.sync(this.#fd).catch(failing);
+      throw new StoreError('full', `there is no room on the disk: ${(error as Error).message}`);
+    }
+    await disk.sync(this.#fd).catch(failing);
+  }
+
   #fail(error: unknown): StoreError {
-    this.#failure = new StoreError('unknown', `the log could not be written: ${(error as Error).message}`);
+    if (this.#failure) return this.#failure;
+    const message = `the store's file could not be written: ${(error as Error).message}`;
+    this.#failure = new StoreError('unknown', message);
     this.#options.onFatal?.(this.#failure);
     return this.#failure;
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(work);
+  #inTurn<T>(task: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(task);
     this.#turn = done.catch(() => {});
     return done;
   }

@@ -1,6 +1,6 @@
-/** Makes the elements of the page: data becomes text, never markup. */
+/** Makes the elements of the page: data becomes text, never markup. And keeps the focus where it belongs. */
 
-/** `props`: `class`, `text`, `on` (event → listener), and attributes; one that is undefined or false is left out. */
+/** `props`: `text`, `on` (event → listener), and attributes; one that is undefined or false is left out. */
 export function el(tag, props = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -15,62 +15,40 @@ export function el(tag, props = {}, ...children) {
 }
 
 export const byId = (id) => document.getElementById(id);
-
-export const button = (text, click, props = {}) => el('button', { type: 'button', text, on: { click }, ...props });
-
-/** The second click of a double click is ignored: another button may have taken the place of the first one. */
-export const isSecondClick = (event) => event.detail > 1;
-
-/** Whether the focus is in there, or nowhere: then it may be moved. Who has gone on elsewhere keeps it. */
-export const mayFocus = (element) =>
-  document.activeElement === document.body || element.contains(document.activeElement);
+export const badge = (text, kind = text) => el('span', { class: `badge ${kind}`, text });
+export const state = (text) => el('p', { class: 'state', text });
+export const block = (label, text) => el('pre', { tabindex: 0, role: 'region', 'aria-label': label, text });
 
 /**
- * To be called before a change that may take the focused element away. The result, called afterwards, puts the focus
- * back on it, or on the first of `others` that can be seen; not if the user has put it elsewhere meanwhile.
+ * A button that ignores the second click of a double click, since another button may have taken the place of the first,
+ * and a press while the one before is under way. Without `press` it submits its form.
  */
-export function holdFocus() {
-  const held = document.activeElement;
-  return (...others) => {
-    const now = document.activeElement;
-    if (held === document.body || (now !== document.body && now.checkVisibility())) return;
-    const next = [held, ...others].find((one) => one?.isConnected && one.checkVisibility());
-    next?.focus({ preventScroll: true });
-  };
-}
-
-/** The heading of the view that is shown. */
-export const viewHeading = () => document.querySelector('main section:not([hidden]) h2');
-
-/** For a press that must not count twice. */
-export const once = (act) => (event) => isSecondClick(event) || act(event);
-
-/** A button that sends is off during a wait; not one of the lab, which can end the wait and has a limit of its own. */
-export function setOff(one) {
-  const isOff = document.body.dataset.waiting !== undefined && one.closest('#lab, .of-lab') === null;
-  if (isOff) one.setAttribute('aria-disabled', 'true');
-  else one.removeAttribute('aria-disabled');
-}
-
-/**
- * A button that makes a request. It is off while no request may be sent, and while its own is under way. Without
- * `click` it submits its form, once a click.
- */
-export function sendButton(text, click, props = {}) {
+export function button(text, press, props = {}) {
   let isBusy = false;
-  const press = async (event) => {
-    if (event.currentTarget.ariaDisabled || isBusy || (!click && isSecondClick(event))) return event.preventDefault();
+  const click = async (event) => {
+    if (event.currentTarget.ariaDisabled || isBusy || event.detail > 1) return event.preventDefault();
     isBusy = true;
     try {
-      await click?.(event);
+      await press?.(event);
     } finally {
       isBusy = false;
     }
   };
-  const type = click === undefined ? 'submit' : 'button';
-  const made = el('button', { type, text, on: { click: press }, 'data-sends': true, ...props });
-  queueMicrotask(() => setOff(made)); // when it has its place on the page
+  return el('button', { type: press === undefined ? 'submit' : 'button', text, on: { click }, ...props });
+}
+
+/** A button that makes a request. It is disabled while no request may be sent. */
+export function sendButton(text, press, props = {}) {
+  const made = button(text, press, { 'data-sends': true, ...props });
+  queueMicrotask(() => disableWhileWaiting(made)); // when it is in the page
   return made;
+}
+
+/** Not a button of the lab, which can end the wait and has a limit of its own. */
+export function disableWhileWaiting(one) {
+  const isDisabled = document.body.dataset.waiting !== undefined && one.closest('#lab, .of-lab') === null;
+  if (isDisabled) one.setAttribute('aria-disabled', 'true');
+  else one.removeAttribute('aria-disabled');
 }
 
 /** A key held down repeats its press, also on a button that takes the place of the first: only the first counts. */
@@ -82,46 +60,79 @@ export function ignoreHeldKeys() {
   addEventListener('keydown', ignore, true);
 }
 
+/** The heading of the view that is shown. */
+export const viewHeading = () => document.querySelector('main section:not([hidden]) h2');
+
+const identityOf = (one) => one.id || one.ariaLabel || one.textContent;
+
 /**
- * Asks before an action, in place of its buttons: `question` for screen readers, `yes` as the text of the button. The
- * focus is on the other button, which changes nothing; that and Escape call `keep`.
+ * Replaces the content of a box. The focus, if it was in there, goes to the same control in the new content; or to the
+ * row of the same item, its first button if it has one; or to the last button there is; or else to `otherwise`.
  */
-export function ask(place, { question, yes, act, keep }) {
-  const small = { class: 'small' };
-  const stay = button('No', once(keep), { ...small, 'aria-label': `${question} No` });
-  const go = sendButton(yes, once(act), {
-    ...small,
-    'aria-label': `${question} ${yes}`,
-  });
-  const leave = ({ key }) => key === 'Escape' && keep();
-  place.replaceChildren(el('span', { role: 'group', 'aria-label': question, on: { keydown: leave } }, stay, ' ', go));
-  stay.focus();
+export function redraw(box, nodes, otherwise = viewHeading()) {
+  const focused = document.activeElement;
+  const isInside = focused !== box && box.contains(focused);
+  const id = focused.closest('[data-id]')?.dataset.id;
+  box.replaceChildren(...nodes);
+  if (!isInside) return;
+  const all = [...box.querySelectorAll('a, button, summary, [tabindex]')];
+  const same = all.find((one) => identityOf(one) === identityOf(focused));
+  const question = all.find(({ ariaLabel }) => ariaLabel && focused.ariaLabel?.startsWith(`${ariaLabel}?`));
+  const row = id && all.find((one) => one.dataset.id === id);
+  const last = all.findLast(({ tagName }) => tagName === 'BUTTON');
+  const next = same ?? question ?? (row ? (row.querySelector('button') ?? row) : (last ?? otherwise));
+  next?.focus({ preventScroll: true });
 }
 
-/** Tells a change to screen readers, once. */
+/** Whether the focus is in there, or nowhere: then it may be moved. */
+export const mayFocus = (element) =>
+  document.activeElement === document.body || element.contains(document.activeElement);
+
+/**
+ * A button that asks for confirmation in its own place and that of its neighbours. The focus is on the answer that
+ * changes nothing; that and Escape put the buttons back. `answers`: [text, act].
+ */
+export function confirmButton(text, label, no, answers, props = {}) {
+  const labelled = (words) => ({ class: 'small', 'aria-label': label && `${label}? ${words}` });
+  const press = ({ currentTarget }) => {
+    const box = currentTarget.parentElement;
+    const before = [...box.childNodes];
+    const restore = () => redraw(box, before);
+    const yes = answers.map(([words, act]) => {
+      const answer = async () => {
+        await act();
+        if (box.contains(group)) restore();
+      };
+      return sendButton(words, answer, labelled(words));
+    });
+    const stay = button(no, restore, labelled(no));
+    const leave = ({ key }) => key === 'Escape' && restore();
+    const props = { class: 'actions', role: 'group', 'aria-label': `${label ?? text}?`, on: { keydown: leave } };
+    const group = el('span', props, stay, ...yes);
+    box.replaceChildren(group);
+    stay.focus();
+  };
+  return button(text, press, { 'aria-label': label, ...props });
+}
+
+/** Announces a change to screen readers, once. */
 export function announce(text) {
   byId('live').textContent = text;
 }
 
-/** Shows the result of an action at its place, and announces it. `parts`: texts and elements. */
-export function say(note, parts, bad = false) {
+/** Shows the result of an action in its note, and announces it. `parts`: texts and elements. */
+export function report(note, parts, isBad = false) {
   note.replaceChildren(...[parts].flat());
-  note.classList.toggle('bad', bad);
+  note.classList.toggle('bad', isBad);
   announce(note.textContent);
 }
 
-/** Marks of direction, which could turn the sentence around a name. */
-const DIRECTION = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
-
-/** A name within a sentence: from right to left or not, the words and numbers beside it stay where they are. */
-export const nameIn = (name) => el('bdi', { text: name.replace(DIRECTION, '') });
-
-export const badge = (text, kind = text) => el('span', { class: `badge ${kind}`, text });
-export const note = () => el('p', { class: 'note' });
-export const block = (label, text) => el('pre', { tabindex: 0, role: 'region', 'aria-label': label, text });
+/** A name within a sentence, without marks of direction: the words and numbers beside it stay where they are. */
+export const nameIn = (name) =>
+  el('bdi', { text: name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '') });
 
 export function problem(message, retry) {
-  return el('div', { class: 'state bad' }, el('p', { text: message }), retry && sendButton('Try again', retry));
+  return el('div', { class: 'state bad' }, el('p', { text: message }), sendButton('Try again', retry));
 }
 
 /** `columns`: [class, heading]. The roles are explicit: on a phone the cells are not laid out as a table. */
@@ -131,9 +142,9 @@ export function table(label, columns, rows = []) {
   return el('table', { role: 'table', 'aria-label': label }, head, el('tbody', { role: 'rowgroup' }, ...rows));
 }
 
-/** `cells`: the nodes of each column. */
+/** `cells`: the node or nodes of each column. */
 export function row(columns, cells, props = {}) {
-  const all = cells.map((nodes, at) => el('td', { role: 'cell', class: columns[at][0] }, ...nodes));
+  const all = cells.map((nodes, at) => el('td', { role: 'cell', class: columns[at][0] }, ...[nodes].flat()));
   return el('tr', { role: 'row', ...props }, ...all);
 }
 
@@ -142,13 +153,4 @@ export function duration(seconds) {
   const two = (value) => String(value).padStart(2, '0');
   const [h, m, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   return h > 0 ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
-}
-
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    return false; // no permission, or not a secure context: the text can still be selected
-  }
 }

@@ -1,13 +1,13 @@
 /** Forms without checks of their own: the input is sent as typed, and the service's messages appear at the fields. */
-import { announce, el, mayFocus, note, say, sendButton } from './dom.js';
+import { announce, el, mayFocus, report, sendButton } from './dom.js';
 
 /** `name: is missing (…); categoryId: must be …` by field; parts that name no field of the form are under ''. */
-export function messagesByField(message, fields) {
-  const found = new Map();
+function messagesByField(message, fields) {
+  const found = {};
   for (const part of message.split(/; (?=[A-Za-z]+: )/)) {
     const [, name, rest] = /^([A-Za-z]+): (.*)$/s.exec(part) ?? [];
     const [field, text] = fields.includes(name) ? [name, rest] : ['', part];
-    found.set(field, found.has(field) ? `${found.get(field)}; ${text}` : text);
+    found[field] = found[field] ? `${found[field]}; ${text}` : text;
   }
   return found;
 }
@@ -17,59 +17,61 @@ const forms = new Set();
 
 /** Removes the messages of all forms, when another page is shown. */
 export function clearForms() {
-  for (const form of forms) form.clear();
+  for (const form of forms) form.mark({});
 }
 
 export const textInput = (more = {}) => el('input', { type: 'text', autocomplete: 'off', ...more });
 export const idInput = (more = {}) => textInput({ inputmode: 'numeric', ...more });
 
 /** `values`: text, or [value, text]. */
-export function select(values, props = {}) {
-  const options = values.map((one) => [one].flat()).map(([value, text = value]) => el('option', { value, text }));
-  return el('select', props, ...options);
-}
+export const optionsOf = (values) =>
+  values.map((one) => [one].flat()).map(([value, text = value]) => el('option', { value, text }));
+export const select = (values, props = {}) => el('select', props, ...optionsOf(values));
 
 /** A control under its label, with a hint, and a place for its error. */
 export function field(label, control, hint = '') {
   const id = `field-${++fields}`;
   control.id = id;
   control.setAttribute('aria-describedby', `${id}-hint ${id}-error`);
-  const error = el('p', { class: 'field-error', id: `${id}-error` });
   const words = el('p', { class: 'hint', id: `${id}-hint`, text: hint });
+  const error = el('p', { class: 'field-error', id: `${id}-error` });
   return {
     error,
     element: el('div', { class: 'field' }, el('label', { for: id, text: label }), control, words, error),
   };
 }
 
+/** A form whose submission is ignored while the one before is under way. */
+export function formOf(title, parts, submit) {
+  let isSending = false;
+  const send = async (event) => {
+    event.preventDefault();
+    if (isSending) return;
+    isSending = true;
+    await submit().finally(() => (isSending = false));
+  };
+  const props = { class: 'fields', novalidate: true, 'aria-label': title, on: { submit: send } };
+  return el('form', props, ...parts);
+}
+
 export class Form {
   /**
-   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value, reply)` → texts and elements;
-   * `emptied`: the field that is then ready for the next one.
+   * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value, reply)` → texts and
+   * elements; `emptied`: the field that is then ready for the next one.
    */
   constructor({ title, button, fields, submit, done, emptied, buttons = [] }) {
-    Object.assign(this, { controls: {}, errors: {}, submit, done, emptied, title });
-    this.note = note();
+    Object.assign(this, { controls: {}, errors: {}, submit, done, title });
+    this.note = el('p', { class: 'note' });
+    this.next = fields.find(([name]) => name === emptied)?.[2];
     forms.add(this);
-    this.isDone = false; // whether nothing was typed since the last one was sent
     const parts = fields.map(([name, label, control, hint]) => {
       const { element, error } = field(label, control, hint);
       this.controls[name] = control;
       this.errors[name] = error;
       return element;
     });
-    this.element = el(
-      'form',
-      {
-        class: 'fields',
-        novalidate: true,
-        'aria-label': title,
-        on: { submit: (event) => this.#send(event), input: () => (this.isDone = false) },
-      },
-      ...parts,
-      el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons),
-      this.note,
-    );
+    const actions = el('div', { class: 'actions' }, sendButton(button, undefined, { class: 'primary' }), ...buttons);
+    this.element = formOf(title, [...parts, actions, this.note], () => this.#send());
   }
 
   /** The form in a box that shows only its title until it is opened. */
@@ -84,40 +86,30 @@ export class Form {
     Object.values(this.controls).at(-1).focus();
   }
 
-  async #send(event) {
-    event.preventDefault();
-    if (this.sending) return; // its first press is under way
-    const next = this.controls[this.emptied];
-    if (this.isDone && next?.value === '') return announce(this.note.textContent); // Enter pressed once more
-    this.sending = true;
+  async #send() {
+    const { next } = this;
     const sent = next?.value;
     const reply = await this.submit(this.controls);
-    this.sending = false;
     if (reply === undefined) return;
-    this.#mark(reply.ok ? new Map() : messagesByField(reply.message, Object.keys(this.controls)));
+    this.mark(reply.ok ? {} : messagesByField(reply.message, Object.keys(this.controls)));
     if (!reply.ok) return;
-    say(this.note, this.done(reply.value, reply));
+    report(this.note, this.done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
     next.value = '';
-    this.isDone = true;
     if (mayFocus(this.element)) next.focus();
   }
 
-  clear() {
-    this.isDone = false;
-    this.#mark(new Map());
-  }
-
-  #mark(messages) {
-    this.note.textContent = messages.get('') ?? '';
-    this.note.classList.toggle('bad', messages.has(''));
+  mark(messages) {
+    this.note.textContent = messages[''] ?? '';
+    this.note.classList.toggle('bad', messages[''] !== undefined);
     for (const [name, control] of Object.entries(this.controls)) {
-      this.errors[name].textContent = messages.get(name) ?? '';
-      control.setAttribute('aria-invalid', String(messages.has(name)));
+      this.errors[name].textContent = messages[name] ?? '';
+      control.setAttribute('aria-invalid', String(messages[name] !== undefined));
     }
-    if (messages.size === 0) return;
-    announce(`${this.title}: ${[...messages].map(([name, text]) => `${name} ${text}`).join('; ')}`);
-    const wrong = Object.keys(this.controls).find((name) => messages.has(name));
+    const all = Object.entries(messages);
+    if (all.length === 0) return;
+    announce(`${this.title}: ${all.map(([name, text]) => `${name} ${text}`).join('; ')}`);
+    const wrong = Object.keys(this.controls).find((name) => messages[name]);
     if (mayFocus(this.element)) this.controls[wrong]?.focus();
   }
 }

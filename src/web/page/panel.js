@@ -1,7 +1,9 @@
 /** The side of the page: the key, the windows, and the banner while nothing may be sent. */
-import { announce, badge, button, byId, duration, el, holdFocus, sendButton, setOff, viewHeading } from './dom.js';
-import { bus, endWait, secondsLeft, setKey, wire } from './wire.js';
+import { announce, badge, button, byId, disableWhileWaiting, duration, el, redraw, sendButton } from './dom.js';
+import { bus, emit, endWait, secondsLeft, setKey, wire } from './wire.js';
 
+/** A request without a reply for that long is shown. */
+const SLOW_MS = 2_000;
 const TITLES = { minute: 'Left this minute', day: 'Left this day', address: 'Left for your address' };
 const STANDING = {
   none: ['No key yet', ''],
@@ -10,15 +12,40 @@ const STANDING = {
   refused: ['Refused', 'bad'],
 };
 
-/** The pasted text may be the whole output of `keys create`: then the key's id is in it, before the key. */
-function readKey(text) {
-  const key = /\bps_(?:live|test)_\w+/.exec(text);
-  if (key === null) return [text.trim(), ''];
-  return [key[0], /\bk[1-9]\d{0,14}\b/.exec(text.slice(0, key.index))?.[0] ?? ''];
+/** The pasted text may be all that `keys create` printed, with the key in it. */
+const keyIn = (text) => /\bps_(?:live|test)_\w+/.exec(text)?.[0] ?? text.trim();
+
+function startKey() {
+  const input = byId('key-input');
+  const show = byId('key-show');
+  input.value = wire.key;
+  input.addEventListener('paste', (event) => {
+    event.preventDefault(); // the input would join the lines
+    input.value = keyIn(event.clipboardData.getData('text'));
+  });
+  byId('key-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const key = keyIn(input.value);
+    if (key === '') return refuseEmpty(input);
+    input.value = key;
+    setKey(key);
+    emit('start');
+  });
+  show.addEventListener('click', () => {
+    const isShown = input.type === 'text';
+    input.type = isShown ? 'password' : 'text';
+    show.setAttribute('aria-pressed', String(!isShown));
+  });
+  byId('key-forget').addEventListener('click', () => {
+    input.value = '';
+    setKey('');
+    announce('The key is forgotten.');
+    input.focus();
+  });
 }
 
-/** Changes nothing: a key that is in use is forgotten by its own button alone. */
-function refuseNone(input) {
+/** A key in use is forgotten by its own button alone. */
+function refuseEmpty(input) {
   const text = 'Paste a key here first.';
   byId('key-refusal').textContent = text;
   input.setAttribute('aria-invalid', 'true');
@@ -26,177 +53,103 @@ function refuseNone(input) {
   input.focus();
 }
 
-function startKey() {
-  const input = byId('key-input');
-  const show = byId('key-show');
-  input.value = wire.key;
-  let id = wire.keyId;
-  input.addEventListener('input', () => (id = ''));
-  input.addEventListener('paste', (event) => {
-    const [key, pasted] = readKey(event.clipboardData.getData('text')); // the input would join its lines
-    if (pasted === '') return;
-    event.preventDefault();
-    [input.value, id] = [key, pasted];
-  });
-  byId('key-form').addEventListener('submit', (event) => {
-    event.preventDefault();
-    const [key, typed] = readKey(input.value);
-    if (key === '') return refuseNone(input);
-    input.value = key;
-    id ||= typed;
-    setKey(key, id);
-    if (wire.key !== '') bus.dispatchEvent(new Event('start'));
-  });
-  show.addEventListener('click', () => {
-    const shown = input.type === 'text';
-    input.type = shown ? 'password' : 'text';
-    show.setAttribute('aria-pressed', String(!shown));
-  });
-  byId('key-forget').addEventListener('click', () => {
-    input.value = id = '';
-    setKey('');
-    announce('The key is forgotten.');
-    input.focus();
-  });
-}
-
+/** An accepted key has its form closed: the standing alone is of interest then. */
 function drawKey() {
-  const [text, kind] = wire.isSilent && wire.key !== '' ? ['No reply', ''] : STANDING[wire.standing];
-  const [standing, box] = [byId('key-standing'), byId('key')];
-  byId('key-id').textContent = wire.keyId;
-  if (wire.standing === 'accepted' && standing.textContent !== text) {
+  const box = byId('key');
+  const standing = byId('key-standing');
+  const [text, kind] = wire.isSilent ? ['No reply', 'bad'] : STANDING[wire.standing];
+  const isNews = standing.textContent !== text;
+  if (isNews && wire.standing !== 'accepted') box.open = true;
+  else if (isNews && !wire.isSilent) {
     if (box.contains(document.activeElement)) box.querySelector('summary').focus();
     box.open = false;
-  } else if (wire.standing !== 'accepted') box.open = true;
-  if (standing.textContent !== text) standing.textContent = text;
+  }
+  if (isNews) standing.textContent = text;
   standing.className = `standing ${kind}`;
   byId('key-refusal').textContent = wire.refusal;
   byId('key-input').setAttribute('aria-invalid', String(wire.standing === 'refused'));
   byId('key-forget').hidden = wire.key === '';
 }
 
-/** By window: the parts of its gauge that change. They stay where they are, so that nobody who reads them is moved. */
+/** By window: its gauge, and a function that sets it. A gauge stays where it is, so that nobody who reads it is moved. */
 const gauges = new Map();
 
 function newGauge(name) {
   const title = TITLES[name] ?? name;
-  const bar = el('span', { class: 'bar' });
-  const track = el('div', { class: 'track', role: 'meter', 'aria-label': title, 'aria-valuemin': 0 }, bar);
-  const [some, all, hint] = [el('b'), el('span'), el('p', { class: 'hint' })];
-  const count = el('p', { class: 'count' }, some, ' of ', all);
-  const box = el('div', { 'data-window': name }, el('p', { text: title }), count, track, hint);
-  return { box, bar, track, some, all, hint };
+  const [count, hint] = [el('p'), el('p', { class: 'hint' })];
+  const meter = el('meter', { 'aria-label': title });
+  const box = el('div', { 'data-window': name }, el('p', { text: title }), count, meter, hint);
+  const set = (limit, now, seconds) => {
+    count.textContent = `${now.toLocaleString('en')} of ${limit.toLocaleString('en')}`;
+    hint.textContent = seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full';
+    Object.assign(meter, { max: limit, low: limit * 0.15, high: limit * 0.5, optimum: limit, value: now });
+  };
+  return { box, set };
 }
 
-function gauge(window) {
+function gaugeOf(window) {
   const { name, limit, left } = window;
   if (!gauges.has(name)) gauges.set(name, newGauge(name));
-  const parts = gauges.get(name);
+  const { box, set } = gauges.get(name);
   const seconds = secondsLeft(window);
-  const now = seconds === 0 ? limit : left;
-  const share = limit === 0 ? 0 : now / limit;
-  const [some, all] = [now.toLocaleString('en'), limit.toLocaleString('en')];
-  parts.box.className = `gauge ${share > 0.5 ? '' : share > 0.15 ? 'warn' : 'bad'}`;
-  parts.bar.style.setProperty('--share', `${share * 100}%`);
-  const meter = { 'aria-valuemax': limit, 'aria-valuenow': now, 'aria-valuetext': `${some} of ${all}` };
-  for (const [attribute, value] of Object.entries(meter)) parts.track.setAttribute(attribute, String(value));
-  parts.some.textContent = some;
-  parts.all.textContent = all;
-  parts.hint.textContent = seconds > 0 ? `Full again in ${duration(seconds)}` : 'Full';
-  return parts.box;
+  set(limit, seconds === 0 ? limit : left, seconds);
+  return box;
 }
 
 function drawGauges() {
   const box = byId('gauges');
   const empty = el('p', { class: 'muted', text: 'Shown with the first reply.' });
-  const shown = wire.windows.length > 0 ? wire.windows.map(gauge) : [empty];
+  const shown = wire.windows.length > 0 ? wire.windows.map(gaugeOf) : [empty];
   const isThere = shown.length === box.children.length && shown.every((one) => one.parentElement === box);
   if (!isThere) box.replaceChildren(...shown);
 }
 
-const leftIn = (name) => wire.windows.find((window) => window.name === name);
-
-function bannerText({ code, message }) {
-  const day = leftIn('day');
-  const today = day && `This day has ${day.left.toLocaleString('en')} of ${day.limit.toLocaleString('en')} left. `;
-  if (code === 'key_banned') {
-    const why = 'It kept sending requests after a 429. Requests during the ban neither count nor extend it. ';
-    const id = wire.keyId === '' ? 'The operator can end it (keys list shows its ID): ' : 'The operator can end it: ';
-    return ['Banned', 'This key is banned', [why, today, id]];
-  }
-  if (code === 'rate_limited') {
-    const minute = leftIn('minute');
-    const isLeft = minute?.left > 0 && day?.left !== 0; // a limit that is no window: the service says which
-    if (isLeft) return ['429', 'The service asks to wait', [message, '. Nothing is sent until then.']];
-    const other = minute ? 'The minute is used up' : 'Too many requests without a valid key';
-    const title = day?.left === 0 ? 'The day is used up' : other;
-    return ['429', title, ['Nothing is sent until then, so that no ban begins. ', day?.left === 0 ? undefined : today]];
-  }
-  return ['503', 'The service is not available for a moment', ['Nothing is sent until then.']];
+/** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */
+function waitWords({ status, code, message }) {
+  const cause = message.replace(/[;,.]?[^;,.]*\bin \d+ s\b.*$/s, '');
+  const text = `${cause[0]?.toUpperCase() ?? ''}${cause.slice(1)}. Nothing is sent until then.`;
+  if (status === 503) return ['The service is not available for a moment', [text]];
+  if (code !== 'key_banned') return ['The service asks to wait', [text]];
+  const lift = el('code', { text: document.body.dataset.lift });
+  return ['This key is banned', [text, ' The operator can end it (keys list shows its ID): ', lift]];
 }
 
 let countdown;
 
-/** The banner of a service that does not answer. Requests stay allowed: the next one may be answered. */
-function silenceBanner() {
-  const text = 'It may have stopped, or the network is down. This page may be out of date.';
-  return [
-    el(
-      'div',
-      { role: 'alert' },
-      el('p', { class: 'title', text: 'The service does not answer' }),
-      el('p', { class: 'hint', text }),
-    ),
-    sendButton('Try again', () => bus.dispatchEvent(new Event('again')), { class: 'small' }),
-  ];
-}
-
-/** So that nobody takes a slow reply for a press that did not count. */
-function slowBanner() {
-  const text = `${wire.slow} was sent, and has no reply yet.`;
-  return [
-    el('div', {}, el('p', { class: 'title', text: 'Waiting for a reply.' }), ' ', el('p', { class: 'hint', text })),
-  ];
-}
-
-/** Something else than a slow reply is more important. */
-function drawSlow() {
-  if (wire.wait !== undefined || wire.isSilent) return;
-  drawBanner();
-  if (wire.slow !== undefined) announce(byId('banner').textContent);
-}
-
-function drawBanner() {
-  const back = holdFocus();
-  fillBanner();
-  back(viewHeading());
-}
-
-function fillBanner() {
-  const { wait, isSilent, slow } = wire;
-  const box = byId('banner');
-  document.body.toggleAttribute('data-waiting', wait !== undefined);
-  for (const one of document.querySelectorAll('[data-sends]')) setOff(one);
-  box.hidden = wait === undefined && !isSilent && slow === undefined;
-  document.body.toggleAttribute('data-banner', !box.hidden);
-  countdown = undefined;
-  box.className = 'banner warn';
-  if (wait === undefined && isSilent) return box.replaceChildren(...silenceBanner());
-  if (wait === undefined) return box.replaceChildren(...(slow === undefined ? [] : slowBanner()));
-  const banned = wait.code === 'key_banned';
-  const [mark, title, text] = bannerText(wait);
-  box.className = `banner ${banned ? 'bad' : 'warn'}`;
+function waitBanner(wait) {
+  const [title, text] = waitWords(wait);
   countdown = el('p', { class: 'countdown', role: 'timer', 'aria-live': 'off' });
-  const lift = el('code', { text: document.body.dataset.lift.replace(' ID', ` ${wire.keyId || 'ID'}`) });
-  const words = el('p', { class: 'hint' }, ...text.filter((part) => part), ...(banned ? [lift] : []));
   const look = () => {
     endWait();
-    bus.dispatchEvent(new Event('start'));
+    emit('retry');
   };
-  box.replaceChildren(
-    el('div', { role: 'alert' }, el('p', { class: 'title' }, badge(mark, 'bad'), ` ${title}`), words),
-    el('div', { class: 'until' }, countdown, ...(banned ? [button('Check now', look, { class: 'small' })] : [])),
-  );
+  const check = wait.code === 'key_banned' ? button('Check now', look, { class: 'small' }) : undefined;
+  const heading = el('p', { class: 'title' }, badge(String(wait.status), 'bad'), ` ${title}`);
+  return [
+    el('div', { role: 'alert' }, heading, el('p', { class: 'hint' }, ...text)),
+    el('div', { class: 'until' }, countdown, check),
+  ];
+}
+
+/** Requests stay allowed while the service does not answer: the next one may be answered. */
+function silenceBanner() {
+  const title = el('p', { class: 'title', text: 'The service does not answer' });
+  const text = 'It may have stopped, or the network is down. This page may be out of date.';
+  const retry = sendButton('Try again', () => emit('retry'), { class: 'small' });
+  return [el('div', { role: 'alert' }, title, el('p', { class: 'hint', text })), retry];
+}
+
+/** A wait is more important than silence. */
+function drawBanner() {
+  const { wait, isSilent } = wire;
+  const box = byId('banner');
+  document.body.toggleAttribute('data-waiting', wait !== undefined);
+  for (const one of document.querySelectorAll('[data-sends]')) disableWhileWaiting(one);
+  countdown = undefined;
+  box.className = `banner ${wait?.code === 'key_banned' ? 'bad' : 'warn'}`;
+  redraw(box, wait ? waitBanner(wait) : isSilent ? silenceBanner() : []);
+  box.hidden = !box.hasChildNodes();
+  document.body.toggleAttribute('data-banner', !box.hidden);
   tick();
 }
 
@@ -208,20 +161,30 @@ function tick() {
   if (left > 0) return;
   endWait();
   announce('You can go on.');
+  emit('resume');
+}
+
+let slowTimer;
+
+/** So that nobody takes a slow reply for a press that did not count. */
+function drawPending() {
+  const box = byId('pending');
+  const show = () => {
+    box.hidden = false;
+    announce(box.textContent);
+  };
+  clearTimeout(slowTimer);
+  if (wire.pending === 0) box.hidden = true;
+  else if (box.hidden) slowTimer = setTimeout(show, SLOW_MS);
 }
 
 export function startPanel() {
   startKey();
-  bus.addEventListener('key', drawKey);
+  for (const event of ['key', 'silence']) bus.addEventListener(event, drawKey);
+  for (const event of ['wait', 'silence']) bus.addEventListener(event, drawBanner);
   bus.addEventListener('windows', drawGauges);
-  bus.addEventListener('wait', drawBanner);
-  bus.addEventListener('slow', drawSlow);
-  bus.addEventListener('silence', () => {
-    drawKey();
-    drawBanner();
-  });
+  bus.addEventListener('pending', drawPending);
   drawKey();
-  drawGauges();
   drawBanner();
   setInterval(tick, 1000);
 }

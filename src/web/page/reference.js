@@ -1,15 +1,23 @@
-/** Every operation, from the interface description that the service itself gives out, to read and to try. */
-import { announce, badge, button, byId, el, holdFocus, problem, row, setOff, table, viewHeading } from './dom.js';
-import { statusBadge } from './exchanges.js';
-import { place } from './place.js';
-import { bodyOf, described, parametersOf, resolve, Trial, trials } from './trial.js';
+/** Every operation, from the interface description that the service itself serves, to read and to try. */
+import { announce, badge, block, byId, disableWhileWaiting, el, problem, redraw, row, state, table } from './dom.js';
+import { indented } from './json.js';
+import { address } from './list.js';
+import { statusBadge } from './requests.js';
+import { Trial } from './trial.js';
 import { setSilence } from './wire.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 const FIELDS = [['col-id', 'Name'], ['col-more', 'Type'], ['col-main', 'Meaning']]; // biome-ignore format: a table
-const ERRORS = [['col-id', 'Status'], ['col-more', 'Code'], ['col-main', 'When']]; // biome-ignore format: a table
 
-const box = el('div', { id: 'description' });
+/** The interface description, once it was read. */
+let description;
+/** By operationId: `open`, which opens the operation, and its `trial`. */
+const operations = new Map();
+
+function resolve(part) {
+  if (part?.$ref === undefined) return part;
+  return resolve(part.$ref.slice(2).split('/').reduce((at, name) => at[name], description)); // biome-ignore format: short
+}
 
 /** Descriptions have `code`, **bold** and paragraphs; nothing else of Markdown. */
 function prose(text = '') {
@@ -25,140 +33,145 @@ function prose(text = '') {
 function typeOf(schema) {
   const it = resolve(schema);
   if (it.enum) return it.enum.join(' | ');
+  if (it.anyOf) return it.anyOf.map(typeOf).join(' | ');
+  if (it.items) return `list of ${typeOf(it.items)}`;
   const range = it.maximum === undefined ? '' : ` ${it.minimum ?? ''} to ${it.maximum}`;
   const length = it.maxLength === undefined ? '' : `, ${it.minLength ?? 0} to ${it.maxLength} characters`;
   const byDefault = it.default === undefined ? '' : `, default ${it.default}`;
-  return `${it.format ?? it.type}${range}${length}${byDefault}`;
+  return `${it.format ?? [it.type].flat().join(' | ')}${range}${length}${byDefault}`;
+}
+
+/** The members of an object, or of the objects in a list, as rows of `facts`; those of objects within behind a dot. */
+function membersOf(schema, prefix = '') {
+  const { items, allOf = [], properties = {}, required = [] } = resolve(schema) ?? {};
+  if (items) return membersOf(items, `${prefix}[].`);
+  const own = Object.entries(properties).flatMap(([name, part]) => {
+    const { description: text } = part.description ? part : resolve(part);
+    const path = `${prefix}${name}`;
+    const inner = membersOf(part, resolve(part).items ? path : `${path}.`);
+    return [[path, required.includes(name), typeOf(part), text], ...inner];
+  });
+  const all = [...allOf.flatMap((part) => membersOf(part, prefix)), ...own];
+  return [...new Map(all.map((member) => [member[0], member])).values()]; // of the same name, the last holds
 }
 
 /** `rows`: [name, required, type, description]. */
 function facts(title, rows) {
   if (rows.length === 0) return [];
-  const lines = rows.map(([name, required, type, text]) => {
-    const mark = required ? el('span', { class: 'required', text: ' required' }) : '';
-    return row(FIELDS, [[el('code', { text: name }), mark], [type], prose(text)]);
+  const lines = rows.map(([name, isRequired, type, text]) => {
+    const mark = isRequired ? el('span', { class: 'required', text: ' required' }) : '';
+    return row(FIELDS, [[el('code', { text: name }), mark], type, prose(text)]);
   });
   return [el('h4', { text: title }), table(title, FIELDS, lines)];
 }
 
-function requestFacts(operation) {
-  const parameters = parametersOf(operation).map((it) => [
-    it.name,
-    it.required,
-    `${typeOf(it.schema)} (${it.in})`,
-    it.description,
-  ]);
-  const schema = resolve(bodyOf(operation)?.schema);
-  const members = Object.entries(schema?.properties ?? {}).map(([name, of]) => [
-    name,
-    schema.required?.includes(name),
-    typeOf(of),
-    resolve(of).description,
-  ]);
-  return [...facts('Parameters', parameters), ...facts('Body', members)];
-}
-
-function replies(operation) {
-  const items = Object.entries(operation.responses).map(([status, part]) =>
-    el('li', {}, statusBadge(status === 'default' ? 400 : status), el('div', {}, ...prose(resolve(part).description))),
+/** A reply with its examples and its fields. That of a success is open. */
+function replyOf(operation, [status, part]) {
+  const { description: text, content } = resolve(part);
+  const { schema, example, examples = {} } = content?.['application/json'] ?? {};
+  const values = example === undefined ? Object.values(examples).map((one) => resolve(one).value) : [example];
+  const badgeOf = status === 'default' ? badge('other', 'warn') : statusBadge(Number(status));
+  const outcome = [badgeOf, el('div', {}, ...prose(text))];
+  if (schema === undefined) return el('li', { class: 'outcome' }, ...outcome);
+  const label = `${operation.summary}, example of ${status}`;
+  const shown = values.map((value) => block([label, value.code].join(' '), indented(JSON.stringify(value))));
+  const parts = [el('h4', { text: values.length > 1 ? 'Examples' : 'Example' }), ...shown];
+  const body = el('div', { class: 'content' }, ...parts, ...facts(`Fields of ${status}`, membersOf(schema)));
+  return el(
+    'li',
+    {},
+    el('details', { open: status.startsWith('2') }, el('summary', { class: 'outcome' }, ...outcome), body),
   );
-  items.at(-1).querySelector('.badge').textContent = 'other';
-  return [el('h4', { text: 'Replies' }), el('ul', { class: 'replies' }, ...items)];
 }
 
+/** Opens an operation, filled when it is opened first: its input and its reply stay. */
 function operationCard(path, method, operation) {
-  const { operationId: id, summary } = operation;
-  const marks = [];
-  if (operation.deprecated) marks.push(badge(`deprecated, ends ${operation['x-sunset']}`, 'warn'));
-  if (operation['x-stability'] === 'experimental') marks.push(badge('experimental', ''));
+  const { operationId: id, summary, deprecated } = operation;
+  const parameters = (operation.parameters ?? []).map(resolve).map((it) => ({ ...it, schema: resolve(it.schema) }));
+  const media = operation.requestBody?.content['application/json'];
   const head = el(
     'summary',
     {},
     el('span', { class: `method ${method}`, text: method.toUpperCase() }),
     el('code', { text: path }),
     el('span', { class: 'hint', text: summary }),
-    ...marks,
+    deprecated ? badge(`deprecated, ends ${operation['x-sunset']}`, 'warn') : undefined,
+    operation['x-stability'] === 'experimental' ? badge('experimental', '') : undefined,
   );
   const content = el('div', { class: 'content' });
   const card = el('details', { class: 'operation', id: `operation-${id}` }, head, content);
-  const trial = new Trial(method, path, operation);
+  const linksOf = (status) => Object.values(resolve(operation.responses[status])?.links ?? {}).map(resolve);
+  const openOther = (other) => {
+    operations.get(other).open();
+    return operations.get(other).trial;
+  };
+  const trial = new Trial({ method, path, summary, parameters, media, linksOf, open: openOther });
   const open = () => {
     card.open = true;
-    if (content.hasChildNodes()) return; // the input and the reply stay
-    content.append(...prose(operation.description), ...requestFacts(operation), trial.element, ...replies(operation));
-    for (const one of content.querySelectorAll('[data-sends]')) setOff(one); // a wait may have begun or ended meanwhile
+    if (content.hasChildNodes()) return;
+    const given = parameters.map((it) => [it.name, it.required, `${typeOf(it.schema)} (${it.in})`, it.description]);
+    const request = [...facts('Parameters', given), ...facts('Body', membersOf(media?.schema))];
+    const replies = Object.entries(operation.responses).map((one) => replyOf(operation, one));
+    const list = [el('h4', { text: 'Replies' }), el('ul', { class: 'replies' }, ...replies)];
+    content.append(...prose(operation.description), ...request, trial.element, ...list);
+    for (const one of content.querySelectorAll('[data-sends]')) disableWhileWaiting(one);
   };
   card.addEventListener('toggle', () => {
     if (!card.open) return;
     open();
     history.replaceState(history.state, '', `#reference/${id}`);
   });
-  trials.set(id, { open, trial });
+  operations.set(id, { open, trial });
   return card;
 }
 
-function errorTable() {
-  const rows = Object.values(described.document.components.examples).map(({ summary, value }) =>
-    row(ERRORS, [[String(value.status)], [el('code', { text: value.code })], prose(summary)]),
-  );
-  return table('Errors', ERRORS, rows);
-}
-
 function drawReference() {
-  const all = Object.entries(described.document.paths).flatMap(([path, item]) =>
+  const all = Object.entries(description.paths).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method]).map((method) => [path, method, item[method]]),
   );
-  const groups = described.document.tags.map(({ name, description: text }) => {
+  const groups = description.tags.map(({ name, description: text }) => {
     const own = all.filter(([, , operation]) => operation.tags[0] === name);
     return el('section', {}, el('h3', { text: name }), ...prose(text), ...own.map((one) => operationCard(...one)));
   });
-  const servers = described.document.servers.map(({ url, description: text }) =>
-    el('li', {}, `${text}: `, el('code', { text: url })),
-  );
+  const servers = description.servers.map(({ url, description: text }) => {
+    return el('li', {}, `${text}: `, el('code', { text: url }));
+  });
   return [
-    el('div', { class: 'prose' }, ...prose(described.document.info.description)),
+    el('div', { class: 'prose' }, ...prose(description.info.description)),
     el('ul', { class: 'servers' }, ...servers),
     ...groups,
-    el('h3', { text: 'errors' }),
-    errorTable(),
   ];
 }
 
+const box = el('div', { id: 'description' });
+
 async function readDescription() {
-  if (described.document !== undefined) return;
-  const back = holdFocus();
-  box.replaceChildren(el('p', { class: 'state', text: 'Loading…' }));
+  if (description !== undefined) return;
+  redraw(box, [state('Loading…')]);
   let isSilent = true;
   try {
     const reply = await fetch('/openapi.json', { credentials: 'omit' });
     isSilent = false;
     if (!reply.ok) throw new Error(`the service answered ${reply.status}`);
-    described.document = await reply.json();
-    setSilence(false);
-    box.replaceChildren(...drawReference());
+    description = await reply.json();
+    redraw(box, drawReference());
   } catch (error) {
-    setSilence(isSilent);
     const why = `The description could not be read: ${error.message}.`;
-    box.replaceChildren(problem(why), button('Try again', readDescription));
+    redraw(box, [problem(why, readDescription)]);
     announce(why);
   }
-  back(viewHeading());
+  setSilence(isSilent);
 }
 
 async function showReference() {
   await readDescription();
-  const wanted = trials.get(place().id);
+  const wanted = operations.get(address().id);
   if (wanted === undefined || wanted.trial.element.checkVisibility()) return;
   wanted.open();
-  byId(`operation-${place().id}`).scrollIntoView();
+  byId(`operation-${address().id}`).scrollIntoView();
 }
 
-const source = el(
-  'p',
-  { class: 'muted' },
-  'Read from ',
-  el('a', { href: '/openapi.json', text: '/openapi.json' }),
-  '.',
-);
+const link = el('a', { href: '/openapi.json', text: '/openapi.json' });
+const source = el('p', { class: 'muted' }, 'Read from ', link, '.');
 
 export const referenceView = { title: 'Reference', parts: [source, box], show: showReference };

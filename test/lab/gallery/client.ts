@@ -1,25 +1,21 @@
-/** A client on plain sockets, good unless it is told to be bad in one way: what the gallery is made of. */
+/** A client on plain sockets, good unless it is made bad in one way. */
 import { randomUUID } from 'node:crypto';
 import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** In which ways a client may be other than good. */
+/** What a client does otherwise than a good one. */
 export interface Manner {
-  /** How many it keeps open at most; `each`: a new one for every request, `left open`: which it does not close. */
-  connections?: number | 'each' | 'left open';
-  /** How long it waits when a refusal told so many ms; otherwise so long, and a little by chance where it has several. */
-  told?: (ms: number, status: number) => number;
-  /** Holds back what is of the same operation alone; otherwise all that it asks. */
+  /** The most connections that it has open; `each`: a new one for every request. By default one. */
+  connections?: number | 'each';
+  /** How long it waits for a Retry-After of so many ms. */
+  heeds?: (ms: number, status: number) => number;
+  /** It heeds a Retry-After in that operation alone; otherwise in all that it sends. */
   holds?: 'its operation';
-  /** How long it waits after that many failures in a row for which nothing was told. */
-  backoff?: (failures: number, before: number, status: number) => number;
-  /** Lets its connection go after an error. */
-  closesAfterErrors?: boolean;
-  /** What it does with a request that failed: gives it up, or insists on it even where that is hopeless. */
-  gives?: 'up' | 'up POSTs' | 'never up';
-  /** Forgets a POST that gets this status; 0: no reply. */
-  forgetsAt?: number;
-  /** Under which key it sends a POST; otherwise one key for each intention. */
+  /** How long it waits after so many failures in a row without Retry-After. */
+  backoff?: (failures: number) => number;
+  /** Whether it gives up a request that got this status; 0: no reply. */
+  givesUp?: (method: string, status: number) => boolean;
+  /** The Idempotency-Key of a POST; by default one for all its tries. */
   key?: 'none' | 'each try' | 'one for all';
 }
 
@@ -31,11 +27,13 @@ interface Answer {
   retryAfterMs: number | undefined;
 }
 
-const LEAST_MS = 60;
+const BASE_MS = 120;
 const SPREAD_MS = 3_000;
 const MAX_TRIES = 9;
-const INSISTS = 6;
 const LOST: Answer = { status: 0, json: undefined, next: undefined, retryAfterMs: undefined };
+
+export const fullJitter = (failures: number): number => Math.random() * BASE_MS * 2 ** failures;
+const halfJitter = (failures: number) => (0.5 + Math.random() / 2) * BASE_MS * 2 ** failures;
 
 export class GivenUp extends Error {}
 
@@ -43,21 +41,16 @@ export class GalleryClient {
   readonly #origin: string;
   readonly #key: string;
   readonly #manner: Manner;
-  #agent: Agent;
-  /** Until when it waits, by operation: what one request was told holds for others. */
+  readonly #agent: Agent;
+  /** Until when it waits, by operation, or for all under ''. */
   readonly #heldUntil = new Map<string, number>();
 
   constructor(origin: string, key: string, manner: Manner = {}) {
     this.#origin = origin;
     this.#key = key;
     this.#manner = manner;
-    this.#agent = this.#newAgent();
-  }
-
-  #newAgent(): Agent {
-    const { connections = 1 } = this.#manner;
-    if (connections === 'each') return new Agent();
-    return new Agent({ keepAlive: true, maxSockets: connections === 'left open' ? 1 : connections });
+    const { connections = 1 } = manner;
+    this.#agent = connections === 'each' ? new Agent() : new Agent({ keepAlive: true, maxSockets: connections });
   }
 
   close(): void {
@@ -66,30 +59,24 @@ export class GalleryClient {
 
   /** Until it is answered, or given up: then it throws. */
   async ask(method: string, path: string, body?: object): Promise<Answer> {
-    const { gives, forgetsAt, key, closesAfterErrors, holds, connections } = this.#manner;
-    const { told = (ms: number) => ms, backoff = fullJitter } = this.#manner;
-    const intention = key === 'one for all' ? 'the-only-one' : randomUUID();
+    const { key, holds, connections = 1 } = this.#manner;
+    const { heeds = (ms: number) => ms, backoff = halfJitter, givesUp = () => false } = this.#manner;
+    const ownKey = key === 'one for all' ? 'the-only-one' : randomUUID();
     const held = holds === undefined ? '' : `${method} ${path.split('?')[0]}`;
     const waitMs = () => (this.#heldUntil.get(held) ?? 0) - Date.now();
-    for (let tries = 1, waited = LEAST_MS; tries <= (gives === 'never up' ? INSISTS : MAX_TRIES); tries++) {
-      while (waitMs() > 0) {
-        await delay(waitMs() + (typeof connections === 'number' ? Math.random() * SPREAD_MS : 0));
-      }
-      const mark = key === 'each try' ? randomUUID() : intention;
-      const headers = method === 'POST' && key !== 'none' ? { 'idempotency-key': mark } : {};
-      if (connections === 'left open') this.#agent = this.#newAgent();
-      const answer = await this.#send(method, path, body, headers).catch(() => LOST);
-      const isRefused = answer.status >= 400 && answer.status < 500 && answer.status !== 429;
-      const isDone = answer.json !== undefined && (answer.status < 300 || (isRefused && gives !== 'never up'));
-      if (isDone) return answer;
-      if (closesAfterErrors) this.close();
-      const { retryAfterMs } = answer;
+    for (let tries = 1; tries <= MAX_TRIES; tries++) {
+      while (waitMs() > 0) await delay(waitMs() + (connections === 1 ? 0 : Math.random() * SPREAD_MS));
+      const headers = { 'idempotency-key': key === 'each try' ? randomUUID() : ownKey };
+      const hasKey = method === 'POST' && key !== 'none';
+      const answer = await this.#send(method, path, body, hasKey ? headers : {}).catch(() => LOST);
+      const { status, json, retryAfterMs } = answer;
+      if (json !== undefined && status < 500 && status !== 429) return answer;
       if (retryAfterMs !== undefined) {
-        const until = Date.now() + told(retryAfterMs, answer.status);
+        const until = Date.now() + heeds(retryAfterMs, status);
         this.#heldUntil.set(held, Math.max(this.#heldUntil.get(held) ?? 0, until));
       }
-      if (gives === 'up' || (method === 'POST' && (gives === 'up POSTs' || forgetsAt === answer.status))) break;
-      if (retryAfterMs === undefined) await delay((waited = backoff(tries, waited, answer.status)));
+      if (givesUp(method, status)) break;
+      if (retryAfterMs === undefined) await delay(backoff(tries));
     }
     throw new GivenUp(`${method} ${path}`);
   }
@@ -115,11 +102,9 @@ export class GalleryClient {
     });
   }
 
-  /** All pages by their Links, from the first or from one that was kept. */
-  async list(from = '/v1/pets?limit=10', pages = Number.POSITIVE_INFINITY): Promise<string | undefined> {
-    let next: string | undefined = from;
-    for (let n = 0; next !== undefined && n < pages; n++) ({ next } = await this.ask('GET', next));
-    return next;
+  /** All pages by their Links. */
+  async list(first = '/v1/pets?limit=10'): Promise<void> {
+    for (let next: string | undefined = first; next !== undefined; ) ({ next } = await this.ask('GET', next));
   }
 
   async add(name: string): Promise<number> {
@@ -132,7 +117,3 @@ export class GalleryClient {
     return this.ask('POST', '/v1/store/orders', { petId });
   }
 }
-
-const grown = (failures: number) => 2 * LEAST_MS * 2 ** failures;
-export const fullJitter = (failures: number): number => Math.random() * grown(failures);
-export const decorrelated = (_: number, before: number): number => LEAST_MS + Math.random() * (3 * before - LEAST_MS);

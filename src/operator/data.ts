@@ -1,0 +1,117 @@
+/** The work of `petstore verify`, `compact`, `backup`, `restore` and `export`. */
+import { randomBytes } from 'node:crypto';
+import { createReadStream, rmSync } from 'node:fs';
+import { link, open, stat, unlink } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { petJson } from '../shop/pets.ts';
+import type { Proof } from '../store/engine.ts';
+import { restoreInto } from '../store/file/store.ts';
+import type { PetStatus } from '../store/model.ts';
+import { visible } from '../text.ts';
+import type { Context, Sink, Streaming } from './command.ts';
+import { CommandError, EXIT } from './failures.ts';
+import { makePrivate } from './opening.ts';
+import { type Location, storeName } from './options.ts';
+import { inWords, note, printRaw, withProgress } from './output.ts';
+
+/** The file that stands for standard input and standard output. */
+export const STANDARD = '-';
+const PAGE_ANIMALS = 500;
+
+/** The proof of a store as it is printed. */
+const printed = ({ counts, digest }: Proof) => ({ ...counts, digest });
+
+export const verify = async ({ engine }: Context) => printed(await engine.verify());
+
+export const compact = async ({ engine }: Context) => ({ compacted: await engine.compact() });
+
+export async function* exportAnimals({ engine }: Context, { status }: { status?: PetStatus }): Streaming<void> {
+  for (let after = 0, isMore = true; isMore; ) {
+    const { items, more } = engine.store.read.pets.page({ after, limit: PAGE_ANIMALS, status });
+    if (items.length > 0) yield visible(`${items.map(petJson).join('\n')}\n`);
+    isMore = more;
+    after = items.at(-1)?.id ?? after;
+  }
+}
+
+export async function* backup(context: Context): Streaming<Proof> {
+  const proof = yield* context.engine.backup();
+  context.lastBackupAt = context.clock.wall();
+  return proof;
+}
+
+type Called = (values: object, sink: Sink) => Promise<Proof>;
+
+export async function writeBackup({ file, json }: { file: string; json: boolean }, call: Called) {
+  if (file !== STANDARD) return { ...printed(await writeNew(file, (sink) => call({}, sink))), writtenTo: file };
+  const proof = await call({}, async (chunk) => {
+    if (await printRaw(chunk)) return true;
+    throw new Error('the backup is not complete: its reader went away');
+  });
+  const result = { ...printed(proof), writtenTo: 'standard output' };
+  await note(json ? JSON.stringify(result, null, 2) : inWords(result));
+  return undefined;
+}
+
+/** Writes a new file, which gets its name only when it is complete and durable. */
+async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Promise<R> {
+  if (await stat(file).catch(() => undefined)) throw new Error(`${file} exists`);
+  const path = resolve(file);
+  // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
+  const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
+  const remove = () => rmSync(temporary, { force: true });
+  process.once('exit', remove);
+  try {
+    const output = await open(temporary, 'wx', 0o600);
+    const result = await write(async (chunk) => {
+      await output.writeFile(chunk);
+      return true;
+    });
+    await output.sync();
+    await output.close();
+    await link(temporary, path); // fails if another process has taken the name meanwhile
+    const directory = await open(dirname(path));
+    await directory.sync().finally(() => directory.close());
+    return result;
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (code === 'EEXIST') throw new Error(`${file} exists`);
+    if (syscall === 'fsync') await unlink(path).catch(() => {}); // its name may not be durable
+    throw code === undefined ? error : Object.assign(error as Error, { path: file });
+  } finally {
+    remove();
+    process.off('exit', remove);
+  }
+}
+
+export async function restore({ file, ...at }: Location & { file: string }) {
+  const { data, store } = at;
+  const proof = await withProgress('restoring', async (progress) => {
+    const bytes = readBackup(file, progress);
+    if (store === undefined) {
+      const proof = await restoreInto(data, bytes);
+      makePrivate(data);
+      return proof;
+    }
+    const { restoreIntoPostgres } = await import('../postgres/upkeep.ts');
+    return restoreIntoPostgres(store, bytes);
+  });
+  return { ...printed(proof), restoredTo: storeName(at) };
+}
+
+/** The beginning of every line of a backup. */
+const FIRST_BYTES = '{"crc":"';
+
+async function* readBackup(file: string, progress: (done: number, total: number) => void): AsyncGenerator<Uint8Array> {
+  const isStandard = file === STANDARD;
+  const size = isStandard ? 0 : (await stat(file)).size;
+  let bytes = 0;
+  for await (const chunk of isStandard ? process.stdin : createReadStream(file)) {
+    if (bytes === 0 && !FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length))) break;
+    yield chunk;
+    progress((bytes += chunk.length), size);
+  }
+  if (bytes > 0) return;
+  const name = isStandard ? 'standard input' : file;
+  throw new CommandError(EXIT.failed, `${name} is no backup of a store; nothing was restored`);
+}

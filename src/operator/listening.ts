@@ -1,0 +1,56 @@
+/** Listening on an address or a socket, and the address by which others reach it. */
+import { once } from 'node:events';
+import { type AddressInfo, BlockList, isIP, isIPv6, type Server } from 'node:net';
+import { onceAMinute, systemClock } from '../clock.ts';
+import type { Log } from '../store/engine.ts';
+
+const BACKLOG = 511;
+
+type Address = { host: string; port: number } | { path: string };
+
+/** `option`: by which another address can be chosen. */
+export async function listen(server: Server, at: Address, log: Log, option = '--port'): Promise<void> {
+  try {
+    await once(server.listen({ ...at, backlog: BACKLOG }), 'listening');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const where = 'path' in at ? at.path : hostAndPort(at.host, at.port);
+    if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
+    throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
+  }
+  // A later error is one connection that was not accepted, for want of memory or descriptors: no reason to end.
+  const mayLog = onceAMinute(systemClock.now);
+  server.on('error', (error) => mayLog() && log.error('a connection was not accepted', { error }));
+}
+
+/** Lets so many connections be open at once. The newest beyond them is closed without a reply, and logged. */
+export function letIn(server: Server, most: number, whose: 'metrics' | 'commands', log: Log): void {
+  server.maxConnections = most;
+  const mayLog = onceAMinute(systemClock.now);
+  server.on('drop', () => mayLog() && log.warn(`a connection for ${whose} was closed: ${most} others are open`));
+}
+
+/** The form in a URL: `[::1]:8080`. */
+const hostAndPort = (host: string, port: number): string => `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+
+/** The origin by which a program on this machine reaches the server. */
+export function originOf(server: Pick<Server, 'address'>): string {
+  const { address, port } = server.address() as AddressInfo;
+  return `http://${hostAndPort(reachable(address), port)}`;
+}
+
+/** No client can connect to a wildcard address: loopback stands in for it. */
+const reachable = (address: string): string =>
+  /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
+
+const LOOPBACK = new BlockList();
+LOOPBACK.addSubnet('127.0.0.0', 8);
+LOOPBACK.addAddress('::1', 'ipv6');
+/** `127.1` is a short form of an address, which the system takes. */
+const LOOPBACK_NAME = /^127(?:\.\d+)+$|^(?:.+\.)?localhost\.?$/i;
+
+/** Whether only this machine reaches a listener there. */
+export function isLoopback(host: string): boolean {
+  const version = isIP(host);
+  return version === 0 ? LOOPBACK_NAME.test(host) : LOOPBACK.check(host, version === 6 ? 'ipv6' : 'ipv4');
+}

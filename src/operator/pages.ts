@@ -1,0 +1,39 @@
+/** The console and the OpenAPI document, as pages of the service. */
+import { etagOf } from '../http/etag.ts';
+import { JSON_UTF_8 } from '../http/reply.ts';
+import type { Page } from '../service/pages.ts';
+import { CONSOLE_HEADERS, consolePage } from '../web/console.ts';
+import { openapiDocument } from '../web/openapi.ts';
+import { isLoopback } from './listening.ts';
+import type { ServeSettings } from './options.ts';
+import { PROGRAM } from './version.ts';
+
+/** `ownUrl`: the address of this server, for clients without a given one. */
+export function pagesOf(settings: ServeSettings, ownUrl: string): [path: string, page: Page][] {
+  const { environment, baseUrl, stagingBaseUrl, host, trustProxy, data, store, lab } = settings;
+  const isStaging = environment === 'staging';
+  const url = (isStaging ? stagingBaseUrl : baseUrl) ?? ownUrl;
+  const urls = isStaging ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
+  const isPublic = trustProxy > 0 || !isLoopback(host);
+  const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
+  const json = () => JSON.stringify(openapiDocument({ ...urls, environment, lab }));
+  return [
+    ['/', lazyPage('text/html; charset=utf-8', html, Object.entries(CONSOLE_HEADERS).flat())],
+    ['/openapi.json', lazyPage(JSON_UTF_8, json)],
+  ];
+}
+
+/** Made at the first request: a start does not wait for pages that few people open. */
+function lazyPage(type: string, make: () => string, headers: string[] = []): Page {
+  let body: string | undefined;
+  return {
+    type,
+    headers,
+    get body() {
+      return (body ??= make());
+    },
+    get etag() {
+      return etagOf(this.body);
+    },
+  };
+}

@@ -1,0 +1,165 @@
+/** Connections to the database. */
+import { setTimeout as wait } from 'node:timers/promises';
+import pg from 'pg';
+import type { Address } from './address.ts';
+import { checkServer, DatabaseError, failureOf, SERVER, type Server } from './errors.ts';
+
+const CONNECT_MAX_MS = 2_000;
+const CLOSE_MAX_MS = 1_000;
+/** Behind an attempt that failed, the next one waits. */
+const RETRY_MS = 100;
+
+/** READ COMMITTED, whatever the default is: a transaction that has waited for a lock must see what was committed. */
+const SETTINGS = {
+  synchronous_commit: 'on',
+  default_transaction_isolation: 'read\\ committed',
+  lock_timeout: '4s',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+};
+/** Requests are short; a replica that stands still in the middle of a transaction must not hold up the others. */
+const REQUESTS = { ...SETTINGS, statement_timeout: '5s', idle_in_transaction_session_timeout: '2s' };
+/** Commands read and write everything. */
+const COMMANDS = { ...SETTINGS, statement_timeout: '0', idle_in_transaction_session_timeout: '60s' };
+/** A database that does not answer for so long is given up: longer than any wait for a lock. */
+const SILENCE_MAX_MS = { takes: 6_000, batches: 6_000, commands: 60_000 };
+
+/** One with a name is prepared once on each connection. */
+export type Statement = string | pg.QueryConfig;
+// biome-ignore lint/suspicious/noExplicitAny: rows are as the statement says
+export type Row = Record<string, any>;
+export type Result = pg.QueryResult<Row>;
+
+/** An open connection. A transaction is on one session: when that is lost, it is not replaced in the middle. */
+export class Session {
+  readonly #client: pg.Client;
+  readonly server: Server;
+  #isUnconfirmed = false;
+
+  private constructor(client: pg.Client, server: Server) {
+    this.#client = client;
+    this.server = server;
+    client.on('notice', ({ code }) => {
+      if (code === '01000') this.#isUnconfirmed = true;
+    });
+  }
+
+  static async open(
+    { schema, ...address }: Address,
+    kind: keyof typeof SILENCE_MAX_MS,
+    onLost = () => {},
+  ): Promise<Session> {
+    const settings = { ...(kind === 'commands' ? COMMANDS : REQUESTS), search_path: schema };
+    const client = new pg.Client({
+      ...address,
+      application_name: `petstore ${kind}`,
+      options: Object.entries(settings)
+        .map(([name, value]) => `-c ${name}=${value}`)
+        .join(' '),
+      connectionTimeoutMillis: CONNECT_MAX_MS,
+      query_timeout: SILENCE_MAX_MS[kind],
+      keepAlive: true,
+      pipeline: true,
+    });
+    client.on('error', onLost).on('end', onLost);
+    try {
+      await client.connect();
+      const [server] = (await client.query<Server>(SERVER)).rows;
+      checkServer(server, schema);
+      return new Session(client, server);
+    } catch (error) {
+      client.end().catch(() => {});
+      throw failureOf(error as Error, false);
+    }
+  }
+
+  /** Sends all statements at once, and gives the result of each. If one fails, an open transaction is rolled back. */
+  async ask(...statements: Statement[]): Promise<Result[]> {
+    const all = await Promise.allSettled(statements.map((one) => this.#client.query<Row>(one as pg.QueryConfig)));
+    const failed = all.find((one) => one.status === 'rejected');
+    if (failed === undefined && !this.#isUnconfirmed) {
+      return all.map((one) => (one as PromiseFulfilledResult<Result>).value);
+    }
+    // A server that answers to this has undone what failed; an error alone may also come behind a commit.
+    const isAlive = await this.#client.query('ROLLBACK').then(
+      () => true,
+      () => false,
+    );
+    if (!isAlive || this.#isUnconfirmed) this.#drop();
+    if (failed) throw failureOf(failed.reason, !isAlive);
+    throw new DatabaseError('the wait for a standby was cancelled', { isLost: true });
+  }
+
+  /** If the work throws, an open transaction is rolled back. */
+  async orRollBack<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.ask('ROLLBACK').catch(() => {});
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const timer = setTimeout(() => this.#drop(), CLOSE_MAX_MS);
+    await this.#client.end().catch(() => {});
+    clearTimeout(timer);
+  }
+
+  #drop(): void {
+    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  }
+}
+
+/** For commands: a session of its own, for as long as the work takes. */
+export async function withSession<T>(address: Address, work: (session: Session) => Promise<T>): Promise<T> {
+  const session = await Session.open(address, 'commands');
+  try {
+    return await work(session);
+  } finally {
+    await session.close();
+  }
+}
+
+/** A session that is opened when it is needed, and anew when it was lost. */
+export class Connection {
+  readonly #address: Address;
+  readonly #kind: 'takes' | 'batches';
+  #session: Promise<Session> | undefined;
+  #mayOpenAt = 0;
+  #isClosed = false;
+
+  constructor(address: Address, kind: 'takes' | 'batches') {
+    this.#address = address;
+    this.#kind = kind;
+  }
+
+  /** Who asks while it is being opened waits for the same attempt. */
+  session(): Promise<Session> {
+    if (this.#session) return this.#session;
+    const forget = () => {
+      if (this.#session === opening) this.#session = undefined;
+    };
+    const opening = this.#open(forget).catch((error) => {
+      forget();
+      this.#mayOpenAt = performance.now() + RETRY_MS;
+      throw error;
+    });
+    this.#session = opening;
+    return opening;
+  }
+
+  async #open(onLost: () => void): Promise<Session> {
+    await wait(Math.max(0, this.#mayOpenAt - performance.now()));
+    if (this.#isClosed) throw new DatabaseError('the store is closed');
+    return Session.open(this.#address, this.#kind, onLost);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#session?.then(
+      (session) => session.close(),
+      () => {},
+    );
+  }
+}

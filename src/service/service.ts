@@ -1,0 +1,245 @@
+/**
+ * The way of a request, from its first byte to its reply: target, message, caller, limits, endpoint, body, handler. Each
+ * step returns, or throws a refusal; `#refusal` makes a reply of it. Refusals that come by the thousand (401, 429) are
+ * returned: a rejected promise costs more than the reply.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Server, ServerResponse } from 'node:http';
+import { Callers } from '../access/callers.ts';
+import type { Limiter } from '../access/limiter.ts';
+import type { Clock } from '../clock.ts';
+import type { Connection } from '../http/connection.ts';
+import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
+import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
+import { underConditions } from '../http/etag.ts';
+import { type About, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
+import type { Incoming } from '../http/request.ts';
+import { HttpServer } from '../http/server.ts';
+import { RowTexts } from '../shop/lists.ts';
+import { orderJson } from '../shop/orders.ts';
+import { petJson } from '../shop/pets.ts';
+import type { Shop } from '../shop/shop.ts';
+import type { Log } from '../store/engine.ts';
+import type { Environment, Store } from '../store/model.ts';
+import { Exchange, type Lab, type Summary } from './exchange.ts';
+import { Gate } from './gate.ts';
+import { corsHeaders, type Pages, pageEndpoints, preflight } from './pages.ts';
+import { ENDPOINTS, type Route, Router } from './routes.ts';
+
+export interface Settings {
+  readonly environment: Environment;
+  readonly categories: 'open' | 'known';
+  readonly corsOrigin?: string;
+  /** How many proxies in front are trusted to say where a request came from. */
+  readonly trustProxy: number;
+  /** Seconds for which a connection may stay unused. */
+  readonly keepAlive: number;
+  readonly maxConnections?: number;
+}
+
+interface Options {
+  readonly settings: Settings;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly pages: Pages;
+  readonly onReply?: (summary: Summary) => void;
+}
+
+/** What the service works on once it is open. */
+export interface Parts {
+  readonly store: Store;
+  readonly limiter: Limiter;
+  /** Whether requests can be served just now. */
+  readonly ready: () => boolean;
+  readonly lab?: Lab;
+}
+
+export class Service {
+  readonly server: Server;
+  readonly #options: Options;
+  readonly #http: HttpServer;
+  readonly #gate: Gate;
+  readonly #extra: string;
+  readonly #keepAlive: string;
+  readonly #idPrefix = `${randomBytes(9).toString('base64url')}-`;
+  #ids = 0;
+  #date = { second: 0, line: '' };
+  #router: Router;
+  #parts: (Parts & { readonly callers: Callers; readonly shop: Shop }) | undefined;
+
+  constructor(options: Options) {
+    this.#options = options;
+    const { clock, log, settings } = options;
+    this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
+    this.#extra = linesOf(corsHeaders(settings.corsOrigin));
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
+    this.#router = this.#routerFor();
+    this.#http = new HttpServer({
+      clock,
+      keepAliveSeconds: settings.keepAlive,
+      maxConnections: settings.maxConnections,
+      addressOf: settings.trustProxy === 0 ? (socket) => this.#gate.addressOf(socket) : undefined,
+      handle: (req, res, isLate) => this.#handle(req, res, isLate),
+      refusal: (connection, error) => this.#rawRefusal(connection, error),
+      onRefused: (refused) => log.warn('connections were refused; counts since the start', { ...refused }),
+    });
+    this.server = this.#http.server;
+  }
+
+  /** From now on requests under `/v1` are served. Until then they get a 503. */
+  open(parts: Parts): void {
+    const { clock, settings } = this.#options;
+    const { store, lab } = parts;
+    const callers = new Callers(store, settings.environment);
+    const { pets, orders } = store.read;
+    const texts = { pets: new RowTexts(pets, petJson), orders: new RowTexts(orders, orderJson) };
+    const shop = {
+      store,
+      callers,
+      clock,
+      categories: settings.categories,
+      texts,
+      replies: new Map(),
+      underWay: new Map(),
+    };
+    this.#router = this.#routerFor(lab);
+    this.#parts = { ...parts, callers, shop };
+  }
+
+  /** Accepts no new connections, finishes requests under way within `maxMs`, and refuses those that come meanwhile. */
+  drain(maxMs: number): Promise<void> {
+    return this.#http.drain(maxMs);
+  }
+
+  /** For the metrics. */
+  get counts() {
+    const { open, refused } = this.#http;
+    const { addresses, bans } = this.#gate;
+    return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
+  }
+
+  async #handle(req: Incoming, res: ServerResponse, isLate: boolean): Promise<void> {
+    const exchange = new Exchange(this.#newId(), req, res, req.waitsSince ?? this.#options.clock.now());
+    const reply = await this.#serve(exchange, isLate);
+    const sent = send(exchange.connection, req, res, reply, this.#about(exchange));
+    this.#report(exchange.connection, exchange.id, reply.status, exchange);
+    await sent;
+  }
+
+  async #serve(exchange: Exchange, isLate: boolean): Promise<Reply> {
+    const { req } = exchange;
+    try {
+      const route = this.#locate(exchange);
+      checkMessage(req);
+      const needsKey = route?.needsKey ?? isUnder('/v1', exchange.path);
+      if (req.method === 'OPTIONS' && route !== undefined) {
+        checkTargetAndExpect(req);
+        return preflight(route.allow, this.#options.settings.corsOrigin);
+      }
+      if (!needsKey && this.#parts === undefined && route === undefined) throw notNow('the service is starting');
+      if (!needsKey) return await this.#answer(exchange, route);
+      if (this.#parts === undefined || isLate) throw notNow(this.#unready() as string);
+      const { callers, limiter, lab } = this.#parts;
+      const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
+      if (decision instanceof ApiError) return errorReply(decision);
+      const refusal = this.#gate.refusal(decision);
+      const next = async () => (refusal === undefined ? this.#answer(exchange, route) : errorReply(refusal));
+      if (lab === undefined) return await next();
+      return await lab.around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
+    } catch (error) {
+      return this.#refusal(exchange, error);
+    }
+  }
+
+  #locate(exchange: Exchange): Route | undefined {
+    const target = originForm(exchange.req);
+    const cut = target.indexOf('?');
+    const path = cut === -1 ? target : target.slice(0, cut);
+    const route = this.#router.find(path);
+    exchange.path = path;
+    if (cut !== -1) exchange.query = target.slice(cut + 1);
+    exchange.param = path.slice(path.lastIndexOf('/') + 1);
+    exchange.endpoint = route?.endpoints.get(exchange.req.method as string);
+    return route;
+  }
+
+  async #answer(exchange: Exchange, route: Route | undefined): Promise<Reply> {
+    const { req, endpoint } = exchange;
+    checkTargetAndExpect(req);
+    if (route === undefined) throw nothingThere();
+    if (endpoint === undefined) throw methodNotAllowed(route.allow);
+    const isRead = endpoint.method === 'GET';
+    if (!isRead) exchange.body = await exchange.readBody();
+    const reply = await endpoint.handler(exchange, this.#parts?.shop as Shop);
+    return isRead && reply.etag !== undefined ? underConditions(req.headers, reply) : reply;
+  }
+
+  #routerFor(lab?: Lab): Router {
+    const pages = pageEndpoints(this.#options.pages, () => this.#unready());
+    return new Router([...pages, ...ENDPOINTS, ...(lab?.endpoints ?? [])]);
+  }
+
+  #unready(): string | undefined {
+    if (this.#http.isDraining) return 'the service is shutting down';
+    if (this.#parts === undefined) return 'the service is starting';
+    return this.#parts.ready() ? undefined : 'the service waits for its store';
+  }
+
+  #refusal({ id }: Exchange, error: unknown): Reply {
+    const known = asApiError(error);
+    if (known !== undefined) return errorReply(known);
+    this.#options.log.error('internal error', { requestId: id, error: (error as Error)?.stack ?? error });
+    return errorReply(new ApiError('internal_error', 'something went wrong here; the request id names it in the log'));
+  }
+
+  /** The whole reply to a request that could not be parsed. */
+  #rawRefusal(connection: Connection, error: ApiError): string {
+    const id = this.#newId();
+    const reply = errorReply(error);
+    const limits = this.#gate.limitsWithoutKey(connection.socket);
+    const about = { id, limits, extra: this.#extra, date: this.#dateLine(), keepAlive: '' };
+    this.#report(connection, id, reply.status);
+    return headOf(reply, about, true) + reply.body;
+  }
+
+  #about({ id, req, connection, limits, endpoint }: Exchange): About {
+    return {
+      id,
+      limits: limits ?? this.#gate.limitsWithoutKey(connection.socket, req),
+      extra: (endpoint?.headers ?? '') + this.#extra,
+      date: this.#dateLine(),
+      keepAlive: this.#keepAlive,
+    };
+  }
+
+  #dateLine(): string {
+    const second = Math.floor(this.#options.clock.wall() / 1_000);
+    if (second !== this.#date.second) {
+      this.#date = { second, line: `Date: ${new Date(1_000 * second).toUTCString()}\r\n` };
+    }
+    return this.#date.line;
+  }
+
+  #newId(): string {
+    return this.#idPrefix + this.#ids++;
+  }
+
+  #report({ socket }: Connection, requestId: string, status: number, exchange?: Exchange): void {
+    const { onReply, clock } = this.#options;
+    if (onReply === undefined) return;
+    const { req, endpoint, caller, receivedAt } = exchange ?? {};
+    onReply({
+      route: endpoint?.name ?? 'other',
+      method: req?.method,
+      target: req?.url,
+      address: () => this.#gate.addressOf(socket, req),
+      status,
+      ms: receivedAt === undefined ? 0 : clock.now() - receivedAt,
+      requestId,
+      keyId: caller?.id,
+    });
+  }
+}
+
+const isUnder = (root: string, path: string): boolean =>
+  path.startsWith(root) && (path.length === root.length || path[root.length] === '/');

@@ -1,0 +1,124 @@
+/** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
+
+import { Query } from '../http/query.ts';
+import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
+import { type Int64, parseInt64 } from '../json/int64.ts';
+import { BLOCK_ROWS, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 100;
+
+interface PageQuery<S extends string> {
+  readonly limit: number;
+  /** The last id seen. */
+  readonly after: Int64 | undefined;
+  readonly status: S | undefined;
+}
+
+/** Reads `limit`, `after` and, where the list can be filtered, `status`. Throws all faults at once. */
+export function readPageQuery<S extends string>(query: string, statuses: readonly S[] = []): PageQuery<S> {
+  if (query === '') return { limit: DEFAULT_LIMIT, after: undefined, status: undefined };
+  const parameters = new Query(query, statuses.length > 0 ? ['limit', 'status', 'after'] : ['limit', 'after']);
+  const limit = parameters.readLimit(MAX_LIMIT, DEFAULT_LIMIT);
+  const after = parameters.read('after', parseInt64, 'an id, a 64-bit integer');
+  const statusOf = (text: string) => statuses.find((one) => one === text);
+  const status = parameters.read('status', statusOf, `one of ${statuses.join(', ')}`);
+  parameters.end();
+  return { limit, after, status };
+}
+
+/** The id after which a page of ids 1, 2, 3, … begins. */
+export const firstAfter = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
+
+/** The inside of a JSON array, one character for each byte. `next`: the `after` of the next page. */
+interface PageText {
+  readonly text: string;
+  readonly next: Int64 | undefined;
+}
+
+export function textOf<R extends { id: Int64 }>({ items, more }: Page<R>, json: (row: R) => string): PageText {
+  return { text: asBytes(items.map(json).join(',')), next: more ? items[items.length - 1].id : undefined };
+}
+
+/**
+ * The ETag is the version of the table: a page changes only when a row does, and the same rows have the same version at
+ * every replica.
+ */
+export function pageReply(
+  path: string,
+  { limit, status }: PageQuery<string>,
+  { text, next }: PageText,
+  store: Store,
+  version: number,
+): Reply {
+  const filter = status === undefined ? '' : `&status=${status}`;
+  const link = next === undefined ? [] : ['Link', `<${path}?limit=${limit}${filter}&after=${next}>; rel="next"`];
+  return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${version}"`);
+}
+
+interface Block {
+  readonly version: number;
+  /** The JSON of each row, followed by a comma. One flat string, of which a page is a slice. */
+  readonly text: string;
+  /** Where the text of each id begins, and where the last ends; an id without a row has no text. */
+  readonly offsets: readonly number[];
+}
+
+/**
+ * The rows of a table as JSON, in blocks of `BLOCK_ROWS` ids. The text of a block is made when a page of it is first
+ * read, and made anew when one of its rows has changed.
+ */
+export class RowTexts<R extends Pet | Order> {
+  readonly #table: CountedTable<R>;
+  readonly #json: (row: R) => string;
+  readonly #blocks: (Block | undefined)[] = [];
+
+  constructor(table: CountedTable<R>, json: (row: R) => string) {
+    this.#table = table;
+    this.#json = json;
+  }
+
+  page(after: number, limit: number): PageText {
+    const { lastId } = this.#table;
+    let text = '';
+    let missing = limit;
+    let last = 0;
+    for (let id = after + 1; missing > 0 && id <= lastId; ) {
+      const number = Math.floor((id - 1) / BLOCK_ROWS);
+      const { text: all, offsets } = this.#block(number);
+      const start = (id - 1) % BLOCK_ROWS;
+      let end = start;
+      for (; end < BLOCK_ROWS && missing > 0; end++) {
+        if (offsets[end + 1] === offsets[end]) continue;
+        missing--;
+        last = number * BLOCK_ROWS + end + 1;
+      }
+      text += all.slice(offsets[start], offsets[end]);
+      id = number * BLOCK_ROWS + end + 1;
+    }
+    return { text: text.slice(0, -1), next: missing === 0 && this.#hasMore(last) ? last : undefined };
+  }
+
+  #hasMore(last: number): boolean {
+    const table = this.#table;
+    if (last >= table.lastId) return false;
+    return table.get(last + 1) !== undefined || table.page({ after: last, limit: 1 }).items.length > 0;
+  }
+
+  #block(number: number): Block {
+    const version = this.#table.blockVersion(number);
+    const known = this.#blocks[number];
+    return known?.version === version ? known : (this.#blocks[number] = this.#make(number, version));
+  }
+
+  #make(number: number, version: number): Block {
+    const offsets = [0];
+    let text = '';
+    for (let id = number * BLOCK_ROWS + 1; id <= (number + 1) * BLOCK_ROWS; id++) {
+      const row = this.#table.get(id);
+      if (row !== undefined) text += `${asBytes(this.#json(row))},`;
+      offsets.push(text.length);
+    }
+    return { version, text: Buffer.from(text, 'latin1').toString('latin1'), offsets };
+  }
+}

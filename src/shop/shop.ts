@@ -1,0 +1,54 @@
+/** What handlers are given, and the ways of reading and writing that they share. */
+import type { Callers } from '../access/callers.ts';
+import type { Clock } from '../clock.ts';
+import type { Reply } from '../http/reply.ts';
+import type { Headers } from '../http/request.ts';
+import { parseInt64 } from '../json/int64.ts';
+import type { ApiKey, Order, Pet, Store, Transaction } from '../store/model.ts';
+import type { RowTexts } from './lists.ts';
+
+export interface Shop {
+  readonly store: Store;
+  readonly callers: Callers;
+  readonly clock: Clock;
+  /** With `known`, an animal's category must exist. */
+  readonly categories: 'open' | 'known';
+  /** The rows of lists as JSON. */
+  readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
+  /** Replies to requests for one animal. A row never changes, so neither does its reply. */
+  readonly replies: Map<Pet, Reply>;
+  /** Requests under way with an Idempotency-Key: the ids of their replays, by caller. */
+  readonly underWay: Map<number, Set<string>>;
+}
+
+/** One request, as its handler sees it. */
+export interface Call {
+  readonly caller: ApiKey;
+  /** The last segment of the path. */
+  readonly param: string;
+  /** The text after `?`, as it was sent. */
+  readonly query: string;
+  readonly headers: Headers;
+  /** As it was sent; empty for a GET. */
+  readonly body: Uint8Array;
+  /** How far the lab has let time pass for this key. */
+  readonly aheadMs: number;
+}
+
+export type Handler = (call: Call, shop: Shop) => Reply | Promise<Reply>;
+
+/** Like `Store.write`. The caller's key is checked again: it may have been revoked while the body came. */
+export function write<T>({ store, callers }: Shop, call: Call, work: (tx: Transaction) => T): Promise<T> {
+  const { authorization } = call.headers;
+  const { id } = call.caller;
+  return store.write((tx) => {
+    callers.check(authorization, tx.keys.get(id));
+    return work(tx);
+  });
+}
+
+/** The id in a path; 0 (never an id) unless the text is an integer from 1 to 2^53 − 1. */
+export function idParam(text: string): number {
+  const id = parseInt64(text);
+  return typeof id === 'number' && id > 0 ? id : 0;
+}

@@ -1,0 +1,82 @@
+/** The file that takes the place of another: written under a temporary name, read back, and then given its name. */
+import type { Snapshot } from '../tables.ts';
+import type { Directory } from './directory.ts';
+import { isMissing, piecesOf } from './disk.ts';
+import { type Header, type LogTarget, readLog, snapshotLines } from './log-format.ts';
+
+const NOWHERE: LogTarget = { begin: () => {}, load: () => {}, apply: () => {} };
+
+export class NextFile {
+  readonly fd: number;
+  length = 0;
+  readonly #directory: Directory;
+  readonly #header: Header;
+
+  /** Writes the snapshot line by line, so that requests are served between two of them. The signal ends it. */
+  static async write(
+    directory: Directory,
+    header: Header,
+    snapshot: Snapshot,
+    signal?: AbortSignal,
+  ): Promise<NextFile> {
+    const path = temporary(directory, header);
+    await directory.disk.unlink(path).catch((error) => {
+      if (!isMissing(error)) throw error;
+    });
+    const next = new NextFile(directory, header, await directory.disk.create(path));
+    try {
+      for (const line of snapshotLines(header, snapshot)) {
+        signal?.throwIfAborted();
+        await next.#append(line);
+      }
+      return next;
+    } catch (error) {
+      await next.discard();
+      throw error;
+    }
+  }
+
+  private constructor(directory: Directory, header: Header, fd: number) {
+    [this.#directory, this.#header, this.fd] = [directory, header, fd];
+  }
+
+  /** Copies batches from the file before. Returns where they end. */
+  async copy(fd: number, from: number, to: number): Promise<number> {
+    for await (const piece of piecesOf(this.#directory.disk, fd, from, to)) await this.#append(piece);
+    return to;
+  }
+
+  sync(): Promise<void> {
+    return this.#directory.disk.sync(this.fd);
+  }
+
+  /** Throws if what was written is not what is read. */
+  async readBack(): Promise<void> {
+    const { disk } = this.#directory;
+    const { length } = await readLog(
+      temporary(this.#directory, this.#header),
+      piecesOf(disk, this.fd, 0, this.length),
+      NOWHERE,
+    );
+    if (length !== this.length) throw new Error('the new file is not read as it was written');
+  }
+
+  /** Makes it durable and the file that counts. If this fails, either file may come back after a crash. */
+  async finish(): Promise<void> {
+    const { store, file } = this.#header;
+    await this.#directory.disk.rename(temporary(this.#directory, this.#header), this.#directory.pathOf(file));
+    await this.#directory.settle({ store, file });
+  }
+
+  async discard(): Promise<void> {
+    this.#directory.disk.close(this.fd);
+    await this.#directory.disk.unlink(temporary(this.#directory, this.#header)).catch(() => {});
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    await this.#directory.disk.write(this.fd, bytes, this.length);
+    this.length += bytes.length;
+  }
+}
+
+const temporary = (directory: Directory, { file }: Header): string => `${directory.pathOf(file)}.tmp`;

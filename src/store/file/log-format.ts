@@ -1,0 +1,270 @@
+/**
+ * The format of the store's file, and of a backup: JSON lines, to be read with less and jq. A line is
+ * `{"crc":"1a2b3c4d",` and the rest of an object; `crc` is the CRC-32 of all bytes after its comma up to the line feed.
+ *
+ *     {"crc":…,"petstore":"store","format":4,"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
+ *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
+ *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of all these lines
+ *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
+ *
+ * Then one line for each batch of transactions: tables are cleared first, then rows are put as they now are, then the
+ * `gone` are removed. The file gets its name when its first lines up to the digest are durable; each later line is
+ * written only after the one before it is durable. So a crash leaves at most one bad line, the last: it lacks its line
+ * feed, or sectors of it were never written and read as zeros, which no JSON text holds. Such a line was not
+ * acknowledged, and is dropped. Any other bad line is damage.
+ */
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import type { Proof } from '../engine.ts';
+import { DamagedError, VersionError } from '../errors.ts';
+import { COUNTED, type Counted, type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import type { Changes, Snapshot, TableChanges } from '../tables.ts';
+
+const FORMAT = 4;
+/** A line of rows ends with the first of these. */
+const ROWS_PER_LINE = 1_000;
+const UNITS_PER_LINE = 256 * 1024;
+export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+const LINE_FEED = 10;
+const SECTOR_BYTES = 512;
+/** The length of `{"crc":"1a2b3c4d",` */
+const CRC_BYTES = 18;
+
+export interface Header {
+  /** The store's id. */
+  readonly store: string;
+  /** The number in the file's name; 0: a backup. */
+  readonly file: number;
+  /** The last batch before the rows that follow, and its moment. */
+  readonly batch: number;
+  readonly at: number;
+  /** The highest ids that were ever given: their rows may be gone. */
+  readonly lastIds: Readonly<Record<Counted, number>>;
+}
+
+/** The start of each line; `body`: the rest of its object. */
+const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
+export const sealed = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
+
+/** The object in a line without its line feed; undefined if it is not as it was written. */
+export function unsealed(line: Buffer): Record<string, unknown> | undefined {
+  const body = line.subarray(CRC_BYTES);
+  if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
+  return JSON.parse(`{${body.toString('utf8')}`);
+}
+
+/** A header and all rows, line by line. Returns what they are proved by. */
+export function* snapshotLines(header: Header, { rows }: Snapshot): Generator<Buffer, Proof> {
+  const { store, file, batch, at, lastIds } = header;
+  yield sealed(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
+  const counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, rows[name].length])) as Proof['counts'];
+  const hash = createHash('sha256');
+  for (const name of TABLE_NAMES) {
+    for (const texts of textsOf(rows[name], schemaOf(name).json)) {
+      const line = sealed(`"table":"${name}","rows":[${texts}]}`);
+      hash.update(line);
+      yield line;
+    }
+  }
+  const proof = { counts, digest: hash.digest('hex') };
+  yield sealed(JSON.stringify(proof).slice(1));
+  return proof;
+}
+
+/** Rows as JSON, in lists for one line each. */
+function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
+  let [texts, units]: [string[], number] = [[], 0];
+  for (const row of rows) {
+    const text = json(row);
+    texts.push(text);
+    units += text.length;
+    if (texts.length < ROWS_PER_LINE && units < UNITS_PER_LINE) continue;
+    yield texts;
+    [texts, units] = [[], 0];
+  }
+  if (texts.length > 0) yield texts;
+}
+
+export function batchLine(batch: number, at: number, changes: Changes): Buffer {
+  let body = `"batch":${batch},"at":${at}`;
+  const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
+  if (clears.length > 0) body += `,"clear":[${clears}]`;
+  const gone: string[] = [];
+  for (const { name, rows, texts, gone: ids } of changes) {
+    const schema = schemaOf(name);
+    if (rows.length > 0) body += `,"${name}":[${texts ?? rows.map(schema.json)}]`;
+    if (ids.length > 0) gone.push(`"${name}":[${ids.map((id) => schema.columns.id.json(id as never))}]`);
+  }
+  if (gone.length > 0) body += `,"gone":{${gone}}`;
+  return sealed(`${body}}`);
+}
+
+/** What a line with a batch changes. */
+export function changesIn(line: Record<string, unknown>): Changes {
+  const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
+  for (const name of [...list(clear), ...Object.keys(gone as object), ...Object.keys(tables)]) tableNamed(name);
+  return TABLE_NAMES.map((name): TableChanges => {
+    const ids = list((gone as Record<string, unknown>)[name] ?? []);
+    return {
+      name,
+      clears: list(clear).includes(name),
+      rows: list(tables[name] ?? []).map(schemaOf(name).adopt),
+      gone: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
+    };
+  }).filter(({ clears, rows, gone }) => clears || rows.length > 0 || gone.length > 0);
+}
+
+/** Where lines are read to: `Tables`, or nothing at all. */
+export interface LogTarget {
+  begin(lastIds: Header['lastIds']): void;
+  load(name: TableName, rows: readonly Row[], bytes: number, batch: number): void;
+  apply(changes: Changes, batch: number): void;
+}
+
+export interface LogFile {
+  readonly header: Header;
+  readonly proof: Proof;
+  /** The last batch, and its moment. */
+  readonly batch: number;
+  readonly at: number;
+  /** Where the last good line begins and ends. */
+  readonly lastLine: number;
+  readonly length: number;
+  /** The bytes behind it, which a crash left. */
+  readonly tornBytes: number;
+}
+
+/** Reads a file front to back. Throws a DamagedError if it is not as it was written, with the offset and the advice. */
+export async function readLog(
+  file: string,
+  pieces: AsyncIterable<Uint8Array>,
+  target: LogTarget,
+  advice?: string,
+): Promise<LogFile> {
+  const lines = new LineReader(target);
+  let [lastLine, length, isBad] = [0, 0, false];
+  let rest: Buffer = Buffer.alloc(0);
+  const damaged = (what: string) => new DamagedError(`${file}, offset ${length}`, what, advice);
+  for await (const piece of pieces) {
+    rest = Buffer.concat([rest, piece]);
+    let from = 0;
+    for (let end = rest.indexOf(LINE_FEED); end !== -1 && !isBad; end = rest.indexOf(LINE_FEED, from)) {
+      try {
+        isBad = !lines.take(rest.subarray(from, end + 1));
+      } catch (error) {
+        const { message } = error as Error;
+        throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
+      }
+      if (isBad) break; // it may be the torn end, which is judged when all is read
+      lastLine = length;
+      length += end + 1 - from;
+      from = end + 1;
+    }
+    rest = rest.subarray(from);
+    if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
+  }
+  const { header, proof, batch, at } = lines;
+  if (header === undefined) throw damaged('it does not begin with the header of a store');
+  if (proof === undefined) throw damaged('its first lines are not complete');
+  if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
+  return { header, proof, batch, at, lastLine, length, tornBytes: rest.length };
+}
+
+/** Takes the lines of a file, one after the other, and throws if one does not belong where it stands. */
+class LineReader {
+  header: Header | undefined;
+  proof: Proof | undefined;
+  batch = 0;
+  at = 0;
+  readonly #target: LogTarget;
+  readonly #hash = createHash('sha256');
+  readonly #counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, 0])) as Record<TableName, number>;
+
+  constructor(target: LogTarget) {
+    this.#target = target;
+  }
+
+  /** False if the line is not as it was written. */
+  take(bytes: Buffer): boolean {
+    const line = unsealed(bytes.subarray(0, -1));
+    if (line === undefined) return false;
+    if (this.header === undefined) this.#begin(line);
+    else if (this.proof !== undefined) this.#apply(line);
+    else if ('digest' in line) this.#end(line);
+    else this.#load(line, bytes);
+    return true;
+  }
+
+  #begin(line: Record<string, unknown>): void {
+    const { petstore, format, version = format, store, file, batch, at, lastIds } = line;
+    if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
+    if (version !== FORMAT) {
+      const age = Number(version) > FORMAT ? 'a newer' : 'an older';
+      throw new VersionError(`the store was written by ${age} version of petstore, in format ${version}`);
+    }
+    const last = Object.fromEntries(COUNTED.map((name) => [name, count((lastIds as Header['lastIds'])?.[name])]));
+    if (typeof store !== 'string') throw new Error('the header names no store');
+    this.header = { store, file: count(file), batch: count(batch), at: count(at), lastIds: last as Header['lastIds'] };
+    [this.batch, this.at] = [this.header.batch, this.header.at];
+    this.#target.begin(this.header.lastIds);
+  }
+
+  #load({ table, rows }: Record<string, unknown>, bytes: Buffer): void {
+    const name = tableNamed(table);
+    const read = list(rows).map(schemaOf(name).adopt);
+    this.#hash.update(bytes);
+    this.#counts[name] += read.length;
+    this.#target.load(name, read, bytes.length, this.batch);
+  }
+
+  #end({ counts, digest }: Record<string, unknown>): void {
+    if (digest !== this.#hash.digest('hex')) throw new Error('the lines before it are not those that were written');
+    for (const name of TABLE_NAMES) {
+      if ((counts as Proof['counts'])?.[name] !== this.#counts[name]) throw new Error(`there are other ${name}`);
+    }
+    this.proof = { counts: this.#counts, digest };
+  }
+
+  #apply(line: Record<string, unknown>): void {
+    const { batch, at } = line;
+    if (batch !== this.batch + 1) throw new Error(`batch ${batch} stands where ${this.batch + 1} belongs`);
+    this.#target.apply(changesIn(line), batch);
+    [this.batch, this.at] = [batch, count(at)];
+  }
+}
+
+function tableNamed(name: unknown): TableName {
+  if (!TABLE_NAMES.includes(name as TableName)) throw new Error('it names a table that is unknown');
+  return name as TableName;
+}
+
+function list(value: unknown): unknown[] {
+  if (!Array.isArray(value)) throw new Error('it has something else where a list belongs');
+  return value;
+}
+
+function count(value: unknown): number {
+  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error('it has a number that is none of ours');
+  return value as number;
+}
+
+/** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */
+function isTorn(rest: Buffer, offset: number): boolean {
+  const end = rest.indexOf(LINE_FEED);
+  if (end !== -1) return isPartlyUnwritten(rest, offset) && rest.subarray(end + 1).every((byte) => byte === 0);
+  // A complete line with another byte in place of its line feed was changed, not cut off.
+  return unsealed(rest.subarray(0, -1)) === undefined || isPartlyUnwritten(rest, offset);
+}
+
+/** True if there is a zero, and each zero is in a sector whose part behind `offset` is all zeros. */
+function isPartlyUnwritten(rest: Buffer, offset: number): boolean {
+  let at = rest.indexOf(0);
+  if (at === -1) return false;
+  while (at !== -1) {
+    const sector = Math.floor((offset + at) / SECTOR_BYTES) * SECTOR_BYTES - offset;
+    const end = sector + SECTOR_BYTES;
+    if (rest.subarray(Math.max(0, sector), end).some((byte) => byte !== 0)) return false;
+    at = rest.indexOf(0, end);
+  }
+  return true;
+}

@@ -1,0 +1,239 @@
+/** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
+import { type ApiKey, BLOCK_ROWS, type Id, type Page, type Row, type Usage } from './model.ts';
+
+/** What one kind of table has to do. `put` and `delete` return the row that was there before. */
+export interface RowMap<R extends Row> {
+  readonly size: number;
+  get(id: Id): R | undefined;
+  put(row: R): R | undefined;
+  delete(id: Id): R | undefined;
+  clear(): void;
+  /** All rows, in the order in which they are written to a file. */
+  list(): R[];
+}
+
+/** How many rows have each status. */
+type StatusCounts = Record<string, number>;
+
+interface Block<R> {
+  readonly rows: (R | undefined)[];
+  size: number;
+  version: number;
+  readonly counts: StatusCounts;
+}
+
+/** A page of a rare status skips blocks without it, and so many blocks together if none of them has it. */
+const REGION_BLOCKS = 64;
+
+const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
+const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
+const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
+
+/** Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. */
+export class CountedRows<R extends Row & { readonly id: number }> implements RowMap<R> {
+  size = 0;
+  version = 0;
+  /** The highest id that was ever given. */
+  lastId = 0;
+  #blocks: (Block<R> | undefined)[] = [];
+  #regions: StatusCounts[] = [];
+  #changes = 0;
+
+  get(id: Id): R | undefined {
+    return this.#blocks[blockOf(id as number)]?.rows[((id as number) - 1) % BLOCK_ROWS];
+  }
+
+  put(row: R): R | undefined {
+    this.lastId = Math.max(this.lastId, row.id);
+    const number = blockOf(row.id);
+    while (this.#blocks.length <= number) this.#blocks.push(undefined);
+    while (this.#regions.length <= regionOf(number)) this.#regions.push({});
+    const block = (this.#blocks[number] ??= { rows: [], size: 0, version: 0, counts: {} });
+    const at = (row.id - 1) % BLOCK_ROWS;
+    while (block.rows.length < at) block.rows.push(undefined);
+    const before = block.rows[at];
+    block.rows[at] = row;
+    this.#count(block, before, -1);
+    this.#count(block, row, 1);
+    return before;
+  }
+
+  delete(id: Id): R | undefined {
+    this.lastId = Math.max(this.lastId, id as number);
+    const before = this.get(id);
+    if (before === undefined) return undefined;
+    const number = blockOf(before.id);
+    const block = this.#blocks[number]!;
+    block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
+    this.#count(block, before, -1);
+    if (block.size === 0) this.#blocks[number] = undefined;
+    return before;
+  }
+
+  clear(): void {
+    [this.#blocks, this.#regions, this.size, this.lastId] = [[], [], 0, 0];
+  }
+
+  blockVersion(block: number): number {
+    return this.#blocks[block]?.version ?? 0;
+  }
+
+  page({ after = 0, limit, status }: { after?: number; limit: number; status?: string }): Page<R> {
+    const items: R[] = [];
+    const first = Math.max(0, after) + 1;
+    for (let number = blockOf(first); number < this.#blocks.length; number++) {
+      if (status !== undefined && !this.#regions[regionOf(number)][status]) {
+        number = (regionOf(number) + 1) * REGION_BLOCKS - 1; // the last of its region
+        continue;
+      }
+      const block = this.#blocks[number];
+      if (block === undefined || (status !== undefined && !block.counts[status])) continue;
+      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.rows.length; at++) {
+        const row = block.rows[at];
+        if (row === undefined || (status !== undefined && statusOf(row) !== status)) continue;
+        if (items.length === limit) return { items, more: true };
+        items.push(row);
+      }
+    }
+    return { items, more: false };
+  }
+
+  all(): Iterable<R> {
+    return this.list();
+  }
+
+  list(): R[] {
+    const rows: R[] = [];
+    for (const block of this.#blocks) {
+      for (const row of block?.rows ?? []) if (row !== undefined) rows.push(row);
+    }
+    return rows;
+  }
+
+  #count(block: Block<R>, row: R | undefined, by: 1 | -1): void {
+    // Never the same number twice, though a block may be removed and made again.
+    block.version = ++this.#changes;
+    if (row === undefined) return;
+    this.size += by;
+    block.size += by;
+    const status = statusOf(row);
+    for (const counts of [block.counts, this.#regions[regionOf(blockOf(row.id))]]) {
+      counts[status] = (counts[status] ?? 0) + by;
+    }
+  }
+}
+
+/** API keys, which are also found by the digests of their secrets. */
+export class KeyRows extends CountedRows<ApiKey> {
+  readonly #byDigest = new Map<string, ApiKey>();
+
+  find(digest: string): ApiKey | undefined {
+    return this.#byDigest.get(digest);
+  }
+
+  override put(key: ApiKey): ApiKey | undefined {
+    const before = super.put(key);
+    this.#forget(before);
+    for (const { digest } of key.secrets) this.#byDigest.set(digest, key);
+    return before;
+  }
+
+  override delete(id: Id): ApiKey | undefined {
+    const before = super.delete(id);
+    this.#forget(before);
+    return before;
+  }
+
+  override clear(): void {
+    super.clear();
+    this.#byDigest.clear();
+  }
+
+  #forget(key: ApiKey | undefined): void {
+    for (const { digest } of key?.secrets ?? []) this.#byDigest.delete(digest);
+  }
+}
+
+/** Rows with chosen ids, in the order of these. Numbers and bigints compare by value. */
+export class SortedRows<R extends Row> implements RowMap<R> {
+  version = 0;
+  #rows: R[] = [];
+
+  get size(): number {
+    return this.#rows.length;
+  }
+
+  get(id: Id): R | undefined {
+    const found = this.#rows[this.#positionOf(id)];
+    return found?.id === id ? found : undefined;
+  }
+
+  put(row: R): R | undefined {
+    const before = this.get(row.id);
+    this.#rows.splice(this.#positionOf(row.id), before ? 1 : 0, row);
+    return before;
+  }
+
+  delete(id: Id): R | undefined {
+    const before = this.get(id);
+    if (before) this.#rows.splice(this.#positionOf(id), 1);
+    return before;
+  }
+
+  clear(): void {
+    this.#rows = [];
+  }
+
+  page({ after, limit }: { after?: Id; limit: number }): Page<R> {
+    const from = after === undefined ? 0 : this.#positionOf(after) + (this.get(after) ? 1 : 0);
+    return { items: this.#rows.slice(from, from + limit), more: from + limit < this.size };
+  }
+
+  list(): R[] {
+    return this.#rows.slice();
+  }
+
+  /** Where the row with this id is, or would be: binary search. */
+  #positionOf(id: Id): number {
+    let [low, high] = [0, this.#rows.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#rows[middle].id < id) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
+
+/** Usage by key. */
+export class UsageRows implements RowMap<Usage> {
+  readonly #rows = new Map<Id, Usage>();
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  get(id: Id): Usage | undefined {
+    return this.#rows.get(id);
+  }
+
+  put(row: Usage): Usage | undefined {
+    const before = this.#rows.get(row.id);
+    this.#rows.set(row.id, row);
+    return before;
+  }
+
+  delete(id: Id): Usage | undefined {
+    const before = this.#rows.get(id);
+    this.#rows.delete(id);
+    return before;
+  }
+
+  clear(): void {
+    this.#rows.clear();
+  }
+
+  list(): Usage[] {
+    return [...this.#rows.values()].sort((a, b) => a.id - b.id);
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Group commit, for both engines. Transactions wait, and those that wait become one batch, which is durable together.
+ * They run one after the other, each on the rows that those before it will leave. One that throws leaves nothing, and
+ * disturbs no other.
+ */
+import type { Clock } from '../clock.ts';
+import { type Reads, type Store, StoreError, type Transaction } from './model.ts';
+import type { Changes, Tables } from './tables.ts';
+import { Draft } from './transaction.ts';
+
+/** The most transactions that wait. Further ones are refused. */
+const MAX_WAITING = 4_096;
+/** A batch is gathered for so many turns of the event loop at most, and until there are so many transactions. */
+const MAX_GATHERING_TURNS = 5;
+const ENOUGH = 64;
+/** A batch with so much in it takes no more transactions. */
+const FULL_BATCH_BYTES = 4 * 1024 * 1024;
+/** A line of the log is shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
+export const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
+
+/**
+ * Makes one batch durable, and applies it to the tables. `decide` runs the transactions that wait, and returns what
+ * they change: it is called once, on tables that are up to date, or not at all. Rejects with a StoreError.
+ */
+export type Commit = (decide: () => Changes) => Promise<void>;
+
+interface Waiting {
+  work(tx: Transaction): unknown;
+  resolve(result: unknown): void;
+  reject(error: unknown): void;
+  /** Ends it as it has run. Undefined: it has not run. */
+  settle?(): void;
+  /** True if it has changed something, or has seen what another of its batch has changed. */
+  restsOnBatch?: boolean;
+  isRefused?: boolean;
+}
+
+export interface StoreOptions {
+  readonly id: string;
+  readonly tables: Tables;
+  readonly commit: Commit;
+  now(): number;
+  readonly maxBytes?: number;
+}
+
+export class GroupCommitStore implements Store {
+  readonly id: string;
+  readonly read: Reads;
+  readonly now: () => number;
+  readonly #tables: Tables;
+  readonly #commit: Commit;
+  readonly #maxBytes: number;
+  #waiting: Waiting[] = [];
+  #committing: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor({ id, tables, commit, now, maxBytes = Number.POSITIVE_INFINITY }: StoreOptions) {
+    [this.id, this.read, this.now] = [id, tables, now];
+    [this.#tables, this.#commit, this.#maxBytes] = [tables, commit, maxBytes];
+  }
+
+  write<T>(work: (tx: Transaction) => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.#isClosed) return reject(new StoreError('closed', 'the store is closed'));
+      if (this.#waiting.length >= MAX_WAITING) return reject(new StoreError('busy', 'too many writes are waiting'));
+      this.#waiting.push({ work, resolve: resolve as Waiting['resolve'], reject });
+      this.#committing ??= this.#commitAll();
+    });
+  }
+
+  /** Resolves when all that was accepted has ended. No more is accepted. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#committing;
+  }
+
+  async #commitAll(): Promise<void> {
+    for (;;) {
+      await this.#gather();
+      if (this.#waiting.length === 0) break;
+      const batch: Waiting[] = [];
+      try {
+        await this.#commit(() => this.#decide(batch));
+        for (const { settle } of batch) settle!();
+      } catch (error) {
+        if (batch.length === 0) batch.push(...this.#waiting.splice(0));
+        for (const waiting of batch) fail(waiting, error as StoreError);
+      }
+    }
+    this.#committing = undefined;
+  }
+
+  /** Clients that were answered together write again within a few turns: one batch for them all, and not two. */
+  async #gather(): Promise<void> {
+    let before = -1;
+    for (let turn = 0; turn < MAX_GATHERING_TURNS; turn++) {
+      if (this.#waiting.length <= before || this.#waiting.length >= ENOUGH) return;
+      before = this.#waiting.length;
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  #decide(batch: Waiting[]): Changes {
+    const draft = new Draft(this.#tables);
+    const admit = (bytes: number, addedBytes: number): void => {
+      if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
+      const isFull = addedBytes > 0 && this.#tables.bytes + draft.addedBytes > this.#maxBytes;
+      if (isFull) throw new StoreError('full', fullText(this.#maxBytes));
+    };
+    for (const waiting of this.#waiting) {
+      if (draft.bytes >= FULL_BATCH_BYTES) break;
+      batch.push(waiting);
+      const { count } = draft;
+      const { work, resolve, reject } = waiting;
+      try {
+        const result = draft.run(work, admit);
+        waiting.settle = () => resolve(result);
+      } catch (error) {
+        waiting.settle = () => reject(error);
+        waiting.isRefused = true;
+      }
+      waiting.restsOnBatch = count > 0 || draft.count > 0;
+    }
+    this.#waiting.splice(0, batch.length);
+    return draft.changes;
+  }
+}
+
+/** Store time: the wall clock as it is now, but never before a moment; monotonic from here on. */
+export function storeTime(clock: Clock, notBefore = 0): () => number {
+  const offset = Math.max(clock.wall(), notBefore) - clock.now();
+  return () => Math.max(notBefore, Math.floor(clock.now() + offset));
+}
+
+const fullText = (maxBytes: number): string =>
+  `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`;
+
+/** What a transaction found out from others of its batch must not be told: they may be lost. */
+function fail({ settle, restsOnBatch, isRefused, reject }: Waiting, error: StoreError): void {
+  if (settle && !restsOnBatch) settle();
+  else if (settle && isRefused)
+    reject(new StoreError('unavailable', `a write that this one rests on may be lost: ${error.message}`));
+  else reject(error);
+}

@@ -1,0 +1,203 @@
+/** What the lab records of requests over real sockets: which came before a reply, on which connection, with what body. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import net from 'node:net';
+import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Decision } from '../../src/access/limiter.ts';
+import { REX, startLab, until } from './service.ts';
+
+const SECONDS = 2;
+
+/** One connection, on which requests are written as bytes, and replies are awaited by their number. */
+class Line {
+  readonly socket: net.Socket;
+  #text = '';
+
+  constructor(port: number) {
+    this.socket = net.connect(port, '127.0.0.1').setEncoding('latin1');
+    this.socket.on('data', (part) => (this.#text += part));
+  }
+
+  /** The statuses of all replies so far, once there are so many. */
+  async statuses(count: number): Promise<number[]> {
+    for (;;) {
+      const found = [...this.#text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
+      if (found.length >= count && /[\]}]$/.test(this.#text)) return found;
+      await once(this.socket, 'data');
+    }
+  }
+}
+
+const refusing = { kind: 'status', status: 429, operation: 'createPet', seconds: SECONDS };
+
+test('twelve equal POSTs without a key, of which a 429 refuses some: each connection was opened before', async (t) => {
+  const { clock, service, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
+  await must('POST /lab/faults', { ...refusing, skip: 1, times: 3 });
+  const open = () => new Promise<number>((resolve) => service.server.getConnections((_, count) => resolve(count)));
+  const before = await open();
+  const lines = Array.from({ length: 12 }, () => new Line(port));
+  await Promise.all(lines.map(({ socket }) => once(socket, 'connect')));
+  while ((await open()) < before + lines.length) await turn(); // until all are accepted
+  const refused: Line[] = [];
+  for (const line of lines) {
+    clock.advance(1); // each arrives once the one before it has been answered
+    line.socket.write(bytes('POST /v1/pets', REX));
+    if ((await line.statuses(1))[0] === 429) refused.push(line);
+  }
+  assert.equal(refused.length, 3);
+  clock.advance(1_000 * SECONDS);
+  for (const line of refused) {
+    line.socket.write(bytes('POST /v1/pets', REX));
+    assert.deepEqual(await line.statuses(2), [429, 201]);
+  }
+  for (const line of lines) line.socket.destroy();
+  const { verdict, why } = await check('retry_after');
+  assert.equal(verdict, 'pass', why);
+  assert.equal((await check('finished')).verdict, 'pass');
+});
+
+test('a retry at once, on a connection that is opened for it, is early', async (t) => {
+  const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
+  await must('POST /lab/faults', refusing);
+  for (const status of [429, 201]) {
+    const line = new Line(port);
+    line.socket.write(bytes('POST /v1/pets', REX));
+    assert.deepEqual(await line.statuses(1), [status]);
+    line.socket.destroy();
+    clock.advance(5);
+  }
+  assert.equal((await check('retry_after')).verdict, 'fail');
+});
+
+test('a pipelined request arrived before the replies in front of it, though it is served after them', async (t) => {
+  const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
+  await must('POST /lab/faults', { kind: 'unavailable', operation: 'createPet', seconds: SECONDS });
+  await must('POST /lab/faults', { kind: 'delay', operation: 'createPet', ms: 20 });
+  const line = new Line(port);
+  const add = (name: string) => bytes('POST /v1/pets', { ...REX, name }, `Idempotency-Key: ${name.toLowerCase()}\r\n`);
+  line.socket.write(['Ann', 'Bob', 'Cid', 'Dan'].map(add).join(''));
+  const moves = setInterval(() => clock.advance(60), 5);
+  assert.deepEqual(await line.statuses(4), [503, 201, 201, 201]);
+  clearInterval(moves);
+  clock.advance(1_000 * SECONDS);
+  line.socket.write(add('Ann'));
+  assert.equal((await line.statuses(5))[4], 201);
+  const { verdict, why } = await check('retry_after');
+  assert.equal(verdict, 'pass', why);
+  const [, , cid, dan] = (await must('GET /lab/requests')).json.reverse().map(({ ms }: { ms: number }) => ms);
+  assert.ok(cid > 0 && dan > 0, 'measured from their arrival');
+  line.socket.destroy();
+});
+
+test('on a connection that pipelines, what comes after there was time to read the refusal is early', async (t) => {
+  const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
+  await must('POST /lab/faults', { kind: 'unavailable', operation: 'createPet', seconds: SECONDS });
+  const line = new Line(port);
+  const add = (name: string) => bytes('POST /v1/pets', { ...REX, name });
+  line.socket.write(add('Ann') + add('Bob'));
+  await line.statuses(2);
+  clock.advance(50);
+  line.socket.write(add('Cid'));
+  await line.statuses(3);
+  assert.equal((await check('retry_after')).verdict, 'unseen', 'it may have been sent before');
+  clock.advance(100);
+  line.socket.write(add('Dan'));
+  await line.statuses(4);
+  assert.equal((await check('retry_after')).verdict, 'fail');
+  line.socket.destroy();
+});
+
+test('of requests that are decided together, the one is named that began a ban', async (t) => {
+  const { limiter, must, ask, check } = await startLab(t, { perMinute: 4, perDay: 1_000, banAfter: 2 });
+  const take = limiter.take.bind(limiter);
+  const waiting: (() => void)[] = [];
+  // As PostgreSQL does: it decides together on all that came meanwhile.
+  limiter.take = (key) => new Promise((resolve) => waiting.push(() => resolve(take(key) as Decision)));
+  const sent = Array.from({ length: 7 }, () => ask('GET /v1/pets'));
+  while (waiting.length < 7) await turn();
+  for (const decide of waiting) decide();
+  limiter.take = take;
+  const replies = await Promise.all(sent);
+  const codes = replies.map(({ json }) => json.code ?? 'ok').sort();
+  assert.deepEqual(codes, ['key_banned', 'key_banned', 'ok', 'ok', 'ok', 'ok', 'rate_limited']);
+  const requests = (await must('GET /lab/requests')).json; // the newest first: two banned, the second brought the ban
+  assert.deepEqual((await check('ban')).requestIds, [requests[1].requestId]);
+});
+
+test('a connection that the service ends for an Upgrade does not count against its client', async (t) => {
+  const { port, key, check, must } = await startLab(t);
+  const sendTwelve = async (more: Record<string, string>) => {
+    for (let n = 0; n < 12; n++) {
+      const headers = { authorization: `Bearer ${key}`, ...more };
+      const sent = request({ port, path: `/v1/pets?limit=${n + 1}`, headers, agent: false }).end();
+      const [reply] = await once(sent, 'response');
+      await once(reply.resume(), 'end');
+    }
+  };
+  await sendTwelve({ connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAEAAEAAAAIAAAAB' });
+  assert.equal((await check('reuse')).verdict, 'unseen', JSON.stringify(await check('reuse')));
+  await must('POST /lab/reset', { only: 'key' });
+  await sendTwelve({ connection: 'close' });
+  assert.equal((await check('reuse')).verdict, 'fail');
+  await must('POST /lab/reset', { only: 'key' });
+  await sendTwelve({ connection: 'Upgrade, close', upgrade: 'h2c' });
+  assert.equal((await check('reuse')).verdict, 'fail');
+});
+
+test('a connection that a request for the lab opened is not new', async (t) => {
+  const { port, bytes, must, check } = await startLab(t);
+  await must('GET /v1/pets');
+  const line = new Line(port);
+  line.socket.write(bytes('GET /lab/clock'));
+  await line.statuses(1);
+  line.socket.write(bytes('GET /v1/pets'));
+  await line.statuses(2);
+  line.socket.destroy();
+  assert.equal((await check('reuse')).verdict, 'pass');
+});
+
+test('the body of a POST that the limits refuse is read, so that its retry is recognised', async (t) => {
+  const { clock, ask, must, check } = await startLab(t, { perMinute: 1, perDay: 1_000 });
+  const add = (name: string) => ask('POST /v1/pets', { ...REX, name });
+  await must('GET /v1/pets');
+  await must('POST /lab/faults', { kind: 'drop_before' }); // which no refused request uses up
+  assert.deepEqual([(await add('A')).status, (await add('B')).status], [429, 429]);
+  await must('DELETE /lab/faults');
+  for (const name of ['A', 'B']) {
+    clock.advance(61_000);
+    assert.equal((await add(name)).status, 201);
+  }
+  clock.advance(30_000);
+  assert.deepEqual([(await check('finished')).verdict, (await check('finished')).count], ['pass', 0]);
+  clock.advance(31_000);
+  assert.deepEqual([(await add('C')).status, (await add('D')).status], [201, 429]);
+  clock.advance(61_000);
+  assert.equal((await add('E')).status, 201);
+  clock.advance(30_000);
+  assert.equal((await check('finished')).count, 1, 'D never came again');
+});
+
+test('a POST with Expect: 100-continue is refused without its body, and is not judged', async (t) => {
+  const { clock, port, bytes, must, check } = await startLab(t, { perMinute: 1, perDay: 1_000 });
+  await must('GET /v1/pets');
+  const [head] = bytes('POST /v1/pets', REX, 'Expect: 100-continue\r\n').split('\r\n\r\n');
+  const line = new Line(port);
+  line.socket.write(`${head}\r\n\r\n`);
+  assert.deepEqual(await line.statuses(1), [429]);
+  line.socket.destroy();
+  clock.advance(91_000);
+  assert.equal((await check('finished')).verdict, 'unseen');
+});
+
+test('a POST whose body breaks off before its refusal does no harm, and is not judged', async (t) => {
+  const { clock, port, bytes, must, check, recorded } = await startLab(t, { perMinute: 1, perDay: 1_000 });
+  await must('GET /v1/pets');
+  const socket = net.connect(port, '127.0.0.1');
+  socket.write(bytes('POST /v1/pets', REX).slice(0, -5), () => socket.end());
+  await once(socket.resume(), 'close');
+  await until(async () => (await recorded()).length === 2);
+  clock.advance(91_000);
+  assert.equal((await check('finished')).verdict, 'unseen');
+});

@@ -1,0 +1,180 @@
+/** The store as a whole: verify, compact, backup, restore, and what a damaged one comes to. */
+import assert from 'node:assert/strict';
+import { chown, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { injected, whyNoStrace } from '../program.ts';
+import { ANIMAL, isRoot, NOBODY, workplace } from './workplace.ts';
+
+const STORE_FILE = 'data/store-000001.jsonl';
+/** A reader that is gone before anything is written: its end of the pipe is closed. */
+const UNREAD = 'exec > >(exec true); wait $!';
+
+interface Proof {
+  pets: number;
+  orders: number;
+  keys: number;
+  digest: string;
+}
+
+test('the drill: backups under load, a compaction, a kill, a restore elsewhere, equal digests', async (t) => {
+  const { at, json, done, serve, headers: headersOf } = await workplace(t);
+  const proof = async (line: string) => {
+    const { pets, orders, keys, digest } = await json<Proof>(line);
+    return { pets, orders, keys, digest };
+  };
+  const server = await serve();
+  const headers = await headersOf();
+  const post = (what: string, body: object) =>
+    fetch(`${server.url}/${what}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  await fetch(`${server.url}/categories/7`, { method: 'PUT', headers, body: '{"name":"Seven"}' });
+
+  let isOver = false;
+  let last = 0;
+  const load = Array.from({ length: 8 }, async () => {
+    while (!isOver) {
+      const reply = await post('pets', { name: 'under load', categoryId: 7 });
+      assert.equal(reply.status, 201);
+      const { id } = (await reply.json()) as { id: number };
+      last = Math.max(last, id);
+      if (id % 10 === 0) assert.equal((await post('store/orders', { petId: id })).status, 201);
+    }
+  });
+  /** The load goes on: between two commands something is written. */
+  const more = async () => {
+    const enough = last + 20;
+    while (last < enough) await Promise.race([wait(5), ...load]);
+  };
+  await more();
+  const first = await proof('backup first.backup');
+  await more();
+  const verified = await proof('verify');
+  await done('compact');
+  await more();
+  const second = await proof('backup second.backup');
+  isOver = true;
+  await Promise.all(load);
+  const pets = [first, verified, second].map((one) => one.pets);
+  assert.ok(pets[0] > 0 && pets[1] > pets[0] && pets[2] > pets[1] && second.orders > 0, String(pets));
+  assert.equal((await stat(at('first.backup'))).mode & 0o777, 0o600);
+  await server.kill();
+
+  for (const [name, expected] of Object.entries({ first, second })) {
+    assert.deepEqual(await proof(`restore ${name}.backup --data ${name}`), expected);
+    assert.deepEqual(await proof(`verify --data ${name}`), expected);
+    const next = await serve(`--data ${name}`);
+    const reply = await fetch(`${next.url}/pets?limit=1`, { headers });
+    assert.deepEqual([reply.status, (await reply.text()).includes('"id":1,')], [200, true], 'keys come with it');
+    assert.equal((await next.stop()).exit, 0);
+  }
+  assert.equal((await proof('verify')).pets, last, 'the kill lost nothing that was acknowledged');
+});
+
+test('a backup goes through a pipe, both ways, with and without a server; no file is called -', async (t) => {
+  const { cwd, at, run, done, json, serve } = await workplace(t);
+  await done('keys create --plan free');
+  const { digest } = await json<Proof>('verify');
+  for (const line of ['backup -', 'backup - --json']) {
+    const { exit, stdout, stderr } = await run(line);
+    assert.equal(exit, 0, stderr);
+    assert.ok(stderr.includes(digest), 'the proof is on stderr');
+    await writeFile(at('piped'), stdout);
+    await done(`restore piped --data of${line.length}`);
+    const restored = await run(`restore - --data by${line.length}`, { input: stdout });
+    assert.equal(restored.exit, 0, restored.stderr);
+    assert.ok(restored.stdout.includes(digest));
+    const cut = await run('restore - --data cut', { input: stdout.slice(0, -30) });
+    assert.deepEqual([cut.exit, cut.stdout], [3, ''], cut.stderr);
+    if (line === 'backup -') await serve();
+  }
+  assert.ok((await readdir(cwd)).every((name) => name !== '-'));
+});
+
+test('what is no backup is called that; a store that is not empty is not restored over', async (t) => {
+  const { at, run, done } = await workplace(t);
+  await done('keys create --plan free');
+  await done('backup b');
+  await writeFile(at('text'), 'Dear reader,\n');
+  await writeFile(at('empty'), '');
+  for (const [file, reason] of [
+    ['text', /^text is no backup of a store; nothing was restored\n$/],
+    ['empty', /^empty is no backup of a store; nothing was restored\n$/],
+    ['in/b', /^in\/b: no such file or directory\n$/],
+  ] as const) {
+    const { exit, stdout, stderr } = await run(`restore ${file} --data new`);
+    assert.deepEqual([exit, stdout], [1, ''], file);
+    assert.match(stderr, reason);
+  }
+  assert.match((await run('restore - --data new', { input: 'x' })).stderr, /^standard input is no backup of a store/);
+  const { exit, stderr } = await run('restore b');
+  assert.deepEqual([exit, /data/.test(stderr)], [1, true], stderr);
+  if (isRoot) await chown(at('b'), NOBODY, NOBODY); // of another user
+  await mkdir(at('there'), { mode: 0o755 });
+  for (const data of ['new', 'there']) {
+    await done(`restore b --data ${data}`);
+    for (const name of ['.', ...(await readdir(at(data)))])
+      assert.equal((await stat(at(`${data}/${name}`))).mode & 0o777, name === '.' ? 0o700 : 0o600, name);
+  }
+});
+
+test('damage is refused with exit 3 by every command that reads, with file and offset', async (t) => {
+  const { at, run, done } = await workplace(t);
+  await writeFile(at('in'), `${ANIMAL}{"name":"n2","categoryId":1}\n`);
+  await done('import in');
+  await done('backup b');
+  await done('keys create --plan pro');
+  const damaged = (await readFile(at(STORE_FILE), 'utf8')).replace('"n2"', '"N2"');
+  await writeFile(at(STORE_FILE), damaged);
+  for (const line of ['serve --port 0', 'verify', 'keys list', 'export', 'backup c', 'compact']) {
+    const { exit, stdout, stderr } = await run(line);
+    assert.deepEqual([exit, stdout], [3, ''], `${line}: ${stderr}`);
+    assert.match(stderr, /store-000001\.jsonl\b.*\boffset \d+/, line);
+    assert.equal(stderr.trimEnd().split('\n').length, 1, stderr);
+  }
+  assert.equal(await readFile(at(STORE_FILE), 'utf8'), damaged, 'nothing was changed');
+  const backup = await readFile(at('b'), 'utf8');
+  for (const bad of [backup.replace('Rex', 'Max'), backup.slice(0, -20)]) {
+    await writeFile(at('bad'), bad);
+    const { exit, stderr } = await run('restore bad --data new');
+    assert.equal(exit, 3, stderr);
+    assert.match((await run('verify --data new')).stderr, /^there is no store in new\n$/);
+  }
+  await done('restore b --data new');
+});
+
+test('a backup that is refused, fails or is interrupted leaves no file', {
+  skip: whyNoStrace() ?? false,
+}, async (t) => {
+  const { cwd, at, run, done } = await workplace(t);
+  await done('keys create --plan free');
+  await writeFile(at('there'), 'x');
+  assert.equal((await run('backup there')).stderr, 'there exists\n');
+  assert.match((await run('backup none/b')).stderr, /^none\/b: no such file or directory\n$/);
+  for (const fault of ['fsync:error=EIO', 'link:error=EIO', 'fsync:signal=SIGINT', 'fsync:signal=SIGTERM']) {
+    const ran = await injected(`${fault}:when=1`, ['backup', 'b'], { cwd });
+    assert.deepEqual([ran.exit, ran.stdout], [1, ''], `${fault}: ${ran.stderr}`);
+    assert.match(ran.stderr, /signal/.test(fault) ? /^petstore backup was interrupted\n$/ : /^b: i\/o error\n$/, fault);
+    assert.deepEqual((await readdir(cwd)).sort(), ['data', 'there', 'trace'], fault);
+  }
+});
+
+test('output that nobody takes ends an export and fails a backup; no room on standard output is a failure', async (t) => {
+  const { after, animals, done, spawn } = await workplace(t);
+  await animals(20_000);
+  await done('import in');
+  const { child, ended, stderr } = await spawn('export');
+  child.stdout!.once('data', () => child.stdout!.destroy());
+  assert.deepEqual([...(await ended), stderr()], [0, null, '']);
+  const unread = await after(UNREAD, 'backup -');
+  assert.deepEqual([unread.exit, unread.stderr], [1, 'the backup is not complete: its reader went away\n']);
+  const lost = await after(UNREAD, 'keys create --plan free');
+  assert.deepEqual([lost.exit, lost.stderr], [1, 'keys create was done (k1), but nobody read the result\n']);
+  const full = await open('/dev/full', 'w');
+  t.after(() => full.close());
+  for (const line of ['export', '--help', 'version', 'backup b', 'backup -', 'keys rotate k1']) {
+    const { ended, stderr } = await spawn(line, ['ignore', full.fd, 'pipe']);
+    assert.deepEqual(await ended, [1, null], line);
+    const done = line === 'keys rotate k1' ? 'keys rotate was done \\(k1\\), but ' : '';
+    assert.match(stderr(), new RegExp(`^${done}standard output: .*no space left on device`), line);
+  }
+});

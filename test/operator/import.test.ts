@@ -1,0 +1,165 @@
+/** Animals in and out: import, export, and a seed. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { command, injected, whyNoStrace } from '../program.ts';
+import { missing, workplace } from './workplace.ts';
+
+const LINES = [
+  '{"name":"Rex","categoryId":9007199254740993}',
+  '',
+  '{"id":77,"name":"Bo \\u00e9 \\"x\\"","categoryId":-9223372036854775808,"status":"sold"}',
+  '{"status":"pending","categoryId":1e2,"name":"🐕"}',
+].join('\r\n');
+
+const EXPORTED = [
+  '{"id":1,"name":"Rex","categoryId":9007199254740993,"status":"available"}\n',
+  '{"id":2,"name":"Bo é \\"x\\"","categoryId":-9223372036854775808,"status":"sold"}\n',
+  '{"id":3,"name":"🐕","categoryId":100,"status":"pending"}\n',
+].join('');
+
+test('what was imported is exported, and imported again, on the store itself and through a server', async (t) => {
+  const { at, run, done, json, serve } = await workplace(t);
+  await writeFile(at('in'), LINES);
+  await writeFile(at('out'), EXPORTED);
+  const all = EXPORTED + EXPORTED.replace(/"id":(\d)/g, (_, id) => `"id":${Number(id) + 3}`);
+  const { exit, stdout, stderr } = await run('import in');
+  assert.deepEqual([exit, stdout, stderr], [0, '3 animals imported, ids 1 to 3\n', '']);
+  assert.equal(await done('export'), EXPORTED);
+  const server = await serve('--first-key free');
+  assert.equal(await done('export --status sold'), `${EXPORTED.split('\n')[1]}\n`);
+  const counts = { added: 3, already: 0, firstId: 4, lastId: 6, skipped: 0, badLines: [] };
+  assert.deepEqual(await json('import out'), counts);
+  assert.equal(await done('export'), all);
+  const reply = await fetch(`${server.url}/pets`, { headers: { authorization: `Bearer ${server.key}` } });
+  assert.equal(await reply.text(), `[${all.trimEnd().replaceAll('\n', ',')}]`);
+  const { stdout: piped } = await run('import - --json', { input: LINES });
+  assert.deepEqual(JSON.parse(piped), { ...counts, added: 0, already: 3, firstId: 1, lastId: 3 }, 'nothing twice');
+});
+
+const NAME_RULE = 'name must be text of 1 to 255 characters, not only white space, without U+0000';
+const BAD = [
+  ['{"name":"","categoryId":1}', NAME_RULE],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, NAME_RULE],
+  ['{"name":"\\u0085\\u3000","categoryId":1}', NAME_RULE],
+  ['{"name":"a\\u0000","categoryId":1}', NAME_RULE],
+  ['{"name":"a","categoryId":1.5}', 'categoryId must be a 64-bit integer'],
+  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be a 64-bit integer'],
+  ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be a 64-bit integer; status must be'],
+  ['{"eyes":2,"legs":4}', 'name is missing; categoryId is missing; eyes is unknown; legs is unknown'],
+  ['[1]', 'must be a JSON object'],
+  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '"__proto__" is unknown'],
+  ['{"name":"a","name":"b","categoryId":1}', 'name'],
+  ['{"name":"a","categoryId":1', ''],
+  [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'longer than 65536 bytes'],
+];
+
+test('all bad lines are reported by number and reason; nothing is added unless they are to be skipped', async (t) => {
+  const { at, run } = await workplace(t);
+  const many = 1_234;
+  const bad = [...BAD.map(([line]) => line), ...Array(many - BAD.length).fill('no')];
+  await writeFile(at('in'), [...bad, '{"name":"\\ufeff","categoryId":1}'].join('\n'));
+  const refused = await run('import in --json');
+  assert.deepEqual([refused.exit, refused.stdout, existsSync(at('data'))], [1, '', false]);
+  const reported = refused.stderr.split('\n');
+  for (const [at, line] of bad.entries()) {
+    const reason = BAD[at]?.[1] ?? 'not JSON; import takes JSON lines such as {';
+    assert.ok(reported[at].startsWith(`line ${at + 1}: `) && reported[at].includes(reason), `${line}: ${reported[at]}`);
+  }
+  const end = ['nothing was imported: 1,234 bad lines; --skip-bad imports the other one', ''];
+  assert.deepEqual(reported.slice(many), end);
+  assert.equal((await run('import in --skip-bad')).stdout, '1 animal imported, id 1; 1,234 lines skipped\n');
+  const skipped = await run('import in --json --skip-bad');
+  assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
+  const { badLines, ...counts } = JSON.parse(skipped.stdout);
+  assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: many });
+  assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, NAME_RULE]);
+});
+
+test('a seed that is not what it should be is refused with the place of its faults, and nothing is added', async (t) => {
+  const { at, run, done } = await workplace(t);
+  const many = `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`;
+  for (const [text, why] of [
+    ['{', /^seed seed: .*column 2/],
+    ['{"pets":[1,{"name":"a"}]}', /^seed seed: pets\.0 must be a JSON object; pets\.1\.categoryId is missing$/],
+    ['{"categories":1,"pets":null}', /: categories must be a JSON array; pets must be a JSON array$/],
+    ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', /categories\.0\.id must be a 64-bit integer; zoo is unknown$/],
+    [many, /: pets\.0\.name .*; pets\.9\.categoryId [^;]+; and \S+ more/],
+    ['{}'.padEnd(1_048_577), /longer than 1048576 bytes; petstore import takes more$/],
+  ] as const) {
+    await writeFile(at('seed'), text);
+    const { exit, stdout, stderr } = await run('serve --port 0 --seed seed');
+    assert.deepEqual([exit, stdout], [1, '']);
+    assert.match(JSON.parse(stderr).message, why);
+  }
+  assert.match(await done('verify'), /^pets +0$/m);
+});
+
+test('an import that is killed at any write or sync is completed by the same command', {
+  skip: whyNoStrace() ?? false,
+  timeout: 600_000,
+}, async (t) => {
+  const { animals } = await workplace(t);
+  await animals(0);
+  let cases = 0;
+  for (const call of ['pwrite64', 'fdatasync']) {
+    for (let n = 1; ; n++) {
+      const { cwd, animals, json, done } = await workplace(t);
+      await animals(1_500);
+      const ran = await injected(`${call}:signal=SIGKILL:when=${n}`, ['import', 'in'], { cwd });
+      if (!ran.wasHit) break;
+      cases++;
+      const { added, already } = await json<{ added: number; already: number }>('import in');
+      assert.equal(added + already, 1_500, `${call} ${n}`);
+      assert.match(await done('verify'), /^pets +1,500$/m, `nothing twice: ${call} ${n}`);
+    }
+  }
+  t.diagnostic(`${cases} kills`);
+  assert.ok(cases >= 6, String(cases));
+});
+
+test('on a terminal an import draws a bar and takes it away again', { skip: missing('script') }, async (t) => {
+  const { cwd, animals } = await workplace(t);
+  await animals(40_000);
+  const words = [...(await command()), 'import', 'in'].map((word) => `'${word}'`).join(' ');
+  const { stdout, status } = spawnSync('script', ['-qec', words, '/dev/null'], { cwd, encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
+  assert.match(stdout, /\rchecking in \[#+\.+\] +\d+ %/);
+  assert.match(stdout, /\rimporting \[\.+\] +0 %/);
+  assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
+});
+
+test('no control character of others reaches a terminal: names, members, files, in words and as JSON', async (t) => {
+  const { at, run, done } = await workplace(t);
+  const unsafe = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+  const nasty = [
+    '\x1b[2J',
+    '\x9b31m',
+    '\u202eexe.',
+    '\u2028',
+    '\x7f',
+    '\u0085',
+    '\u2066',
+    'a\rb',
+    '\ufeff',
+    'x\u200ey',
+  ];
+  const lines = nasty.map((text) => JSON.stringify({ name: `n${text}`, categoryId: 1 }));
+  await writeFile(at('good'), lines.join('\n'));
+  await done('import good');
+  const exported = await done('export');
+  assert.doesNotMatch(exported, unsafe);
+  const names = exported.trimEnd().split('\n').map((line) => JSON.parse(line).name); // biome-ignore format: one way
+  assert.deepEqual(names, nasty.map((text) => `n${text}`)); // biome-ignore format: one way
+  const bad = nasty.map((text) => `{"name":"a","categoryId":1,${JSON.stringify(`\n${text}`)}:1}`).join('\n');
+  await writeFile(at('bad'), bad);
+  await writeFile(at('bad\x1b[31m'), 'x');
+  for (const line of ['import bad', 'import bad --json', 'import bad\x1b[31m', 'verify\x9b', 'verify --da\x1bta x']) {
+    const { exit, stdout, stderr } = await run(line);
+    assert.notEqual(exit, 0, line);
+    assert.doesNotMatch(stdout + stderr, unsafe, line);
+    if (line === 'import bad') assert.equal(stderr.split('\n').length, nasty.length + 2, 'a line each, and the last');
+  }
+});

@@ -1,0 +1,168 @@
+/** Metrics, the alerts on them, and the dashboard, held against a server that runs. */
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { test } from 'node:test';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { Metrics } from '../../src/operator/metrics.ts';
+import type { Serving } from '../program.ts';
+import { logged, missing, withStore, workplace } from './workplace.ts';
+
+const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
+const doc = (name: string) => readFileSync(pathOf(name), 'utf8');
+const addressOf = (server: Serving) => logged(server, 'listening', 'metrics');
+/** Of a metric without labels. */
+const valueIn = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+
+test('the metrics tell what happened, in a form that Prometheus accepts, on a listener of their own', async (t) => {
+  const { run, json, serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0 --ban-after 2');
+  const address = await addressOf(server);
+  const { key } = await json<{ key: string }>('keys create --plan enterprise --per-minute 3 --per-day 100');
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+  const send = async (options = {}) => (await fetch(`${server.url}/pets`, { headers, ...options })).status;
+  for (const [status, body] of [[201, '{"name":"Rex","categoryId":1}'], [400, '{}'], [200], [429], [429]])
+    assert.equal(await send(body ? { method: 'POST', body } : {}), status);
+  await fetch(`${server.url}/secret-path-of-a-client`);
+
+  const reply = await fetch(address);
+  assert.equal(reply.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8');
+  const text = await reply.text();
+  for (const [name, expected] of Object.entries({
+    'petstore_requests_total{route="createPet",status="201"}': 1,
+    'petstore_requests_total{route="createPet",status="400"}': 1,
+    'petstore_requests_total{route="listPets",status="200"}': 1,
+    'petstore_requests_total{route="listPets",status="429"}': 2,
+    'petstore_requests_total{route="other",status="401"}': 1,
+    'petstore_request_duration_seconds_count{route="listPets"}': 3,
+    'petstore_request_duration_seconds_bucket{route="listPets",le="+Inf"}': 3,
+    petstore_requests_counted_together_total: 0,
+    petstore_bans_total: 1,
+    petstore_animals: 1,
+    petstore_keys: 1,
+  }))
+    assert.ok(text.includes(`\n${name} ${expected}\n`), `${name} is not ${expected} in\n${text}`);
+  const { version, commit, runtime } = await json<Record<string, string>>('version');
+  const labels = `version="${version}",commit="${commit}",runtime="${runtime}"`;
+  assert.ok(text.includes(`\npetstore_build_info{${labels}} 1\n`));
+  assert.match(text, /\npetstore_log_batch_duration_seconds_sum \S*[1-9]/);
+  const cpu = valueIn(text, 'process_cpu_seconds_total');
+  assert.ok(cpu > 0.01 && cpu < 100, `${cpu} s`);
+  assert.ok(Math.abs(Date.now() / 1_000 - valueIn(text, 'process_start_time_seconds')) < 600);
+  assert.ok(!text.includes('secret-path'), 'what a client chose is no label');
+  const { error, status, output } = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
+  if (error) t.diagnostic('not checked with promtool, which is not on this machine (Debian: prometheus)');
+  else assert.deepEqual([status, output.join('')], [0, '']);
+
+  for (const [where, method, status] of [
+    [address, 'HEAD', 200],
+    [address, 'POST', 404],
+    [new URL('/v1/pets', address), 'GET', 404],
+    [new URL('/metrics', server.url), 'GET', 404],
+  ] as const)
+    assert.equal((await fetch(where, { method })).status, status, `${method} ${where}`);
+  const { host, port } = new URL(address);
+  const rebound = connect(Number(port), '127.0.0.1').setEncoding('latin1');
+  rebound.write('GET /metrics HTTP/1.1\r\nHost: evil.example\r\n\r\n');
+  assert.match(String((await once(rebound, 'data'))[0]), /^HTTP\/1\.1 421 /, 'a web page of another site');
+  rebound.destroy();
+  const taken = await run(`serve --port 0 --data other --metrics ${host}`);
+  assert.deepEqual(
+    [taken.exit, taken.stderr.includes(`${host} is in use by another program: choose another with --metrics`)],
+    [1, true],
+  );
+});
+
+test('the metrics tell of connections, the file, compactions and the newest backup', async (t) => {
+  const { run, done, serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0 --max-store-mb 7');
+  const address = await addressOf(server);
+  const scrape = async () => (await fetch(address)).text();
+  const before = await scrape();
+  for (const name of ['open_connections', 'compactions_total', 'last_backup_timestamp_seconds'])
+    assert.equal(valueIn(before, `petstore_${name}`), 0, name);
+  assert.equal(valueIn(before, 'petstore_store_max_bytes'), 7 * 2 ** 20);
+  assert.ok(valueIn(before, 'petstore_store_file_bytes') > 0);
+  const sockets = Array.from({ length: 3 }, () => connect(Number(new URL(server.url).port), '127.0.0.1'));
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  while (valueIn(await scrape(), 'petstore_open_connections') < 3) await wait(10); // accepted by the kernel, soon by us
+  for (const socket of sockets) socket.destroy();
+  await done('keys create --plan free');
+  await done('compact');
+  const began = Date.now() / 1_000;
+  await done('backup one');
+  const after = await scrape();
+  assert.equal(valueIn(after, 'petstore_compactions_total'), 1);
+  const backup = valueIn(after, 'petstore_last_backup_timestamp_seconds');
+  assert.ok(backup >= began - 0.001 && backup <= Date.now() / 1_000, String(backup));
+  assert.equal((await run('backup one')).exit, 1, 'it exists');
+  assert.equal(valueIn(await scrape(), 'petstore_last_backup_timestamp_seconds'), backup, 'one that failed is none');
+});
+
+test('a delay of the event loop is told once', async (t) => {
+  const { at } = await workplace(t);
+  await withStore(at('data'), async ({ engine }) => {
+    const metrics = new Metrics();
+    const sources = { engine, connections: 0, refused: { maximum: 0, address: 0 }, sharedAllowance: 0, bans: 0 };
+    const delay = () => valueIn(metrics.text(sources), 'petstore_event_loop_delay_max_seconds');
+    const looked = () => wait(30); // Node looks at the loop every 10 ms, and counts from its first look on
+    await looked();
+    for (const began = performance.now(); performance.now() - began < 500; );
+    await looked();
+    assert.ok(delay() > 0.4);
+    assert.ok(delay() < 0.4);
+  });
+});
+
+test('a scraper has one request at a time, and five seconds to send it; others are served meanwhile', async (t) => {
+  const { serve } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0');
+  const address = new URL(await addressOf(server));
+  const request = 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+  /** How many replies come until the connection ends, and after how long. */
+  const send = async (bytes: string) => {
+    const began = performance.now();
+    const socket = connect(Number(address.port), '127.0.0.1').setEncoding('latin1');
+    socket.on('error', () => {}).write(bytes);
+    let text = '';
+    socket.on('data', (more) => (text += more));
+    await once(socket, 'close');
+    return { replies: text.match(/^HTTP\/1\.1 200/gm)?.length ?? 0, ms: performance.now() - began };
+  };
+  const slow = Array.from({ length: 15 }, () => send(request.slice(0, -2)));
+  const { replies } = await send(request.repeat(65_536 / request.length));
+  assert.ok(replies <= 1, `${replies} replies to requests that were sent at once`);
+  assert.equal((await fetch(address)).status, 200);
+  for (const { ms } of await Promise.all(slow)) assert.ok(ms > 4_500 && ms < 40_000, `${ms} ms`);
+});
+
+const rules = doc('prometheus-rules.yaml');
+const namesIn = (text: string) => new Set(text.match(/\b(?:petstore|process)_\w+\b/g));
+
+test('each alert fires where it should and only there', { skip: missing('promtool') }, () => {
+  const tests = ['prometheus-rules.test.yaml', 'prometheus-rules.backup.test.yaml'];
+  const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', ...tests.map(pathOf)], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stdout + stderr);
+  const alerts = [...rules.matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+  const cases = tests.map(doc).join('');
+  assert.ok(alerts.length > 10);
+  for (const alert of alerts) {
+    assert.match(cases, new RegExp(`alertname: ${alert}\\n +exp_alerts: \\[\\]`), `${alert} where it is silent`);
+    assert.match(cases, new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n +- `), `${alert} where it fires`);
+  }
+});
+
+test('every metric of the rules and of the dashboard is one of the server, or of one on PostgreSQL', async (t) => {
+  const { serve, headers: headersOf } = await workplace(t);
+  const server = await serve('--metrics 127.0.0.1:0');
+  await fetch(`${server.url}/pets`, { headers: await headersOf() });
+  const text = await (await fetch(await addressOf(server))).text();
+  const suffixed = [...namesIn(text)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
+  const known = new Set([...namesIn(text), ...suffixed, 'petstore_postgres_up']);
+  for (const name of [...namesIn(rules), ...namesIn(doc('grafana-dashboard.json'))]) assert.ok(known.has(name), name);
+});

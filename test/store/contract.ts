@@ -1,0 +1,333 @@
+/** What every engine promises of a store. Both engines run it. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Engine, EngineOptions, Proof } from '../../src/store/engine.ts';
+import { type Id, REPLAY_LASTS_MS, type Row, type StoreError, type TableName } from '../../src/store/model.ts';
+import { below, oneOf, type Random, seeded } from '../random.ts';
+import { INT64S, newKey, newReplay, PlainStore, randomWork, STATUSES } from './plain-model.ts';
+
+/** Where one store is, over restarts. */
+export interface Place {
+  open(options?: Partial<EngineOptions>): Promise<Engine>;
+  restore(lines: AsyncIterable<Uint8Array>): Promise<Proof>;
+}
+
+export interface EngineUnderTest {
+  readonly name: string;
+  /** True if several engines can be open at one place. */
+  readonly hasReplicas: boolean;
+  newPlace(): Place | Promise<Place>;
+}
+
+const SEED = Number(process.env.STORE_SEED ?? 1 + Math.floor(Math.random() * 1e6));
+const ROUNDS = 6;
+const WORKS = 80;
+const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
+
+/** What a function gives, or the message with which it fails. */
+async function outcome<T>(run: () => T | Promise<T>): Promise<T | string> {
+  try {
+    return await run();
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+/** Keeps all pieces of a backup, and returns them with its proof. */
+export async function backedUp(engine: Engine): Promise<{ pieces: Uint8Array[]; proof: Proof }> {
+  const lines = engine.backup();
+  const pieces: Uint8Array[] = [];
+  for (;;) {
+    const { done, value } = await lines.next();
+    if (done) return { pieces, proof: value };
+    pieces.push(value);
+  }
+}
+
+export async function* streamed(pieces: Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}
+
+export function storeContract(under: EngineUnderTest): void {
+  const { name, hasReplicas } = under;
+
+  /** Engines at one place: two where that can be. */
+  async function openBoth(place: Place): Promise<Engine[]> {
+    const one = await place.open();
+    return hasReplicas ? [one, await place.open()] : [one];
+  }
+  const closeAll = async (engines: Engine[]) => {
+    for (const engine of engines) await engine.close();
+  };
+
+  describe(`a store on ${name}`, () => {
+    test('does what a plain model does, transaction by transaction and over restarts', async (t) => {
+      t.diagnostic(`STORE_SEED=${SEED}`);
+      const random = seeded(SEED);
+      const place = await under.newPlace();
+      const plain = new PlainStore();
+      for (let round = 0; round < ROUNDS; round++) {
+        const engine = await place.open();
+        const { store } = engine;
+        compareReads(engine, plain, random);
+        for (let n = 0; n < WORKS; n++) {
+          const work = randomWork(below(random, 2 ** 31), store.now());
+          assert.deepEqual(await outcome(() => store.write(work)), await outcome(() => plain.write(work)));
+          compareReads(engine, plain, random);
+        }
+        await engine.close();
+      }
+    });
+
+    test('gives ids without gaps and doubles to concurrent writers, and none for what is refused', async () => {
+      const place = await under.newPlace();
+      const engines = await openBoth(place);
+      const refused = new Error('refused');
+      const writer = async (number: number) => {
+        const ids: number[] = [];
+        for (let n = 0; n < 40; n++) {
+          const write = engines[number % engines.length].store.write((tx) => {
+            const { id } = tx.pets.add(rex);
+            if (n % 4 === 3) throw refused;
+            return id;
+          });
+          const id = await write.catch((error) => assert.equal(error, refused));
+          if (id !== undefined) ids.push(id);
+        }
+        return ids;
+      };
+      const ids = (await Promise.all(Array.from({ length: 16 }, (_, number) => writer(number)))).flat();
+      assert.deepEqual(
+        ids.sort((a, b) => a - b),
+        Array.from(ids, (_, at) => at + 1),
+      );
+      await closeAll(engines);
+    });
+
+    test('orders an animal once, and makes one thing of one Idempotency-Key, over a restart as well', async () => {
+      const place = await under.newPlace();
+      for (let run = 0; run < 2; run++) {
+        const engines = await openBoth(place);
+        const order = (number: number) =>
+          engines[number % engines.length].store.write((tx) => {
+            const first = tx.replays.get('placeOrder k1 once');
+            if (first) return first.body;
+            const pet = tx.pets.get(1) ?? tx.pets.add(rex);
+            assert.equal(pet.status, 'available');
+            tx.pets.put({ ...pet, status: 'pending' });
+            const { id } = tx.orders.add({ petId: pet.id, status: 'placed', placedAt: 1 });
+            tx.replays.put(newReplay('placeOrder k1 once', 1, engines[0].store.now(), `order ${id}`));
+            return `order ${id}`;
+          });
+        const bodies = await Promise.all(Array.from({ length: 20 }, (_, number) => order(number)));
+        assert.deepEqual(new Set(bodies), new Set(['order 1']));
+        assert.equal(engines[0].store.read.orders.size, 1);
+        await closeAll(engines);
+      }
+    });
+
+    test('shows what was acknowledged to every later reader, and nothing before', async () => {
+      const engine = await (await under.newPlace()).open();
+      const { store } = engine;
+      for (let n = 1; n <= 20; n++) {
+        const write = store.write((tx) => tx.pets.add(rex));
+        assert.equal(store.read.pets.get(n), undefined);
+        const pet = await write;
+        assert.deepEqual(store.read.pets.get(n), pet);
+        assert.equal(store.read.pets.size, n);
+      }
+      const [version, block] = [store.read.pets.version, store.read.pets.blockVersion(0)];
+      await store.write((tx) => tx.categories.put({ id: 1, name: 'cats' }));
+      assert.deepEqual([store.read.pets.version, store.read.pets.blockVersion(0)], [version, block]);
+      await store.write((tx) => tx.pets.put({ id: 1, ...rex, status: 'sold' }));
+      assert.notEqual(store.read.pets.version, version);
+      assert.notEqual(store.read.pets.blockVersion(0), block);
+      await engine.close();
+    });
+
+    test('keeps 64-bit integers exact, and finds keys by the digests that they have now', async () => {
+      const place = await under.newPlace();
+      let engine = await place.open();
+      for (const id of INT64S) {
+        await engine.store.write((tx) => tx.categories.put({ id, name: String(id) }));
+        await engine.store.write((tx) => tx.pets.add({ ...rex, categoryId: id }));
+      }
+      const key = await engine.store.write((tx) => tx.keys.add(newKey('first')));
+      await engine.store.write((tx) => tx.keys.put({ ...tx.keys.get(key.id)!, secrets: [{ digest: 'second' }] }));
+      for (let run = 0; run < 2; run++) {
+        const { read } = engine.store;
+        assert.deepEqual(
+          read.categories.page({ limit: 99 }).items.map(({ id }) => id),
+          [...INT64S].sort((a, b) => (a < b ? -1 : 1)),
+        );
+        for (const [at, id] of INT64S.entries()) assert.equal(read.pets.get(at + 1)?.categoryId, id);
+        assert.equal(read.keys.find('second')?.id, key.id);
+        assert.equal(read.keys.find('first'), undefined);
+        await engine.close();
+        engine = await place.open();
+      }
+      await engine.close();
+    });
+
+    test('never gives an id again, whatever was removed; after clear() they begin at 1', async () => {
+      const place = await under.newPlace();
+      let engine = await place.open();
+      await engine.store.write((tx) => [tx.pets.add(rex), tx.pets.add(rex), tx.pets.add(rex), tx.pets.add(rex)]);
+      await engine.store.write((tx) => [2, 4].forEach((id) => void tx.pets.delete(id)));
+      await engine.store.write((tx) => {
+        const { id } = tx.pets.add(rex);
+        tx.pets.delete(id);
+        assert.equal(tx.pets.get(id), undefined);
+      });
+      for (const compacts of [false, true]) {
+        if (compacts) await engine.compact();
+        await engine.close();
+        engine = await place.open();
+        const { pets } = engine.store.read;
+        assert.deepEqual([pets.size, pets.lastId, pets.get(2), pets.get(4)], [2, 5, undefined, undefined]);
+        assert.deepEqual(pets.page({ after: 1, limit: 9 }), { items: [{ id: 3, ...rex }], more: false });
+      }
+      assert.equal((await engine.store.write((tx) => tx.pets.add(rex))).id, 6);
+      const ids = await engine.store.write((tx) => {
+        tx.pets.clear();
+        const first = tx.pets.add(rex).id;
+        assert.equal(tx.pets.get(3), undefined);
+        return [first, tx.pets.add(rex).id];
+      });
+      assert.deepEqual(ids, [1, 2]);
+      await engine.close();
+      engine = await place.open();
+      assert.deepEqual([engine.store.read.pets.size, engine.store.read.pets.lastId], [2, 2]);
+      await engine.close();
+    });
+
+    test('refuses rows that no start would accept, and leaves nothing of a transaction that throws', async () => {
+      const engine = await (await under.newPlace()).open();
+      const { store } = engine;
+      await store.write((tx) => tx.pets.add(rex));
+      const bad = [
+        { name: 'a\u0000b' },
+        { name: '\ud800' },
+        { name: 'x'.repeat(511) },
+        { name: undefined },
+        { categoryId: 5n },
+        { categoryId: 2n ** 63n },
+        { categoryId: 1.5 },
+        { status: 'lost' },
+        { color: 'red' },
+      ];
+      for (const wrong of bad) {
+        const add = store.write((tx) => {
+          tx.pets.put({ id: 1, ...rex, name: 'changed' });
+          tx.categories.put({ id: 7, name: 'new' });
+          tx.pets.delete(1);
+          tx.pets.clear();
+          tx.pets.add({ ...rex, ...wrong } as never);
+        });
+        await assert.rejects(add, /^Error: pets/, JSON.stringify(Object.keys(wrong)));
+      }
+      await assert.rejects(
+        store.write((tx) => tx.pets.put({ id: 2, ...rex })),
+        /only add gives an id/,
+      );
+      await assert.rejects(
+        store.write(async () => {}),
+        /must be synchronous/,
+      );
+      const tx = await store.write((tx) => tx);
+      assert.throws(() => tx.categories.put({ id: 1, name: 'late' }), /has ended/);
+      assert.deepEqual(store.read.pets.page({ limit: 9 }).items, [{ id: 1, ...rex }]);
+      assert.equal(store.read.categories.size, 0);
+      assert.equal((await store.write((tx) => tx.pets.add(rex))).id, 2);
+      await engine.close();
+    });
+
+    test('counts replays for 24 hours, by key', async () => {
+      const place = await under.newPlace();
+      let engine = await place.open();
+      const now = engine.store.now();
+      const old = newReplay('addPet k1 old', 1, now - REPLAY_LASTS_MS);
+      const live = newReplay('addPet k1 live', 1, now - REPLAY_LASTS_MS + 3_600_000);
+      await engine.store.write((tx) =>
+        [old, live, newReplay('addPet k2 x', 2, now)].forEach(tx.replays.put, tx.replays),
+      );
+      for (let run = 0; run < 2; run++) {
+        const { replays } = engine.store.read;
+        assert.equal(replays.get(old.id), undefined);
+        assert.deepEqual(replays.get(live.id), live);
+        const ofKey = replays.ofKey(1);
+        assert.deepEqual([ofKey.size, ofKey.oldest, [...ofKey]], [1, live, [live]]);
+        assert.deepEqual([...replays.ofKey(3)], []);
+        await engine.close();
+        engine = await place.open();
+      }
+      await engine.close();
+    });
+
+    test('closes with all that was accepted durable, and takes nothing more', async () => {
+      const place = await under.newPlace();
+      const engine = await place.open();
+      const writes = Array.from({ length: 50 }, () => engine.store.write((tx) => tx.pets.add(rex)));
+      await engine.close();
+      await assert.rejects(
+        engine.store.write((tx) => tx.pets.add(rex)),
+        ({ failure }: StoreError) => failure === 'closed',
+      );
+      await Promise.all(writes);
+      const again = await place.open();
+      assert.equal(again.store.read.pets.size, 50);
+      await again.close();
+    });
+
+    test('moves by a backup, with the same digest, and restores nothing onto what is not empty', async () => {
+      const place = await under.newPlace();
+      const engine = await place.open();
+      const random = seeded(SEED);
+      for (let n = 0; n < WORKS; n++) {
+        await engine.store.write(randomWork(below(random, 2 ** 31), engine.store.now())).catch(() => {});
+      }
+      await engine.store.write((tx) => tx.pets.delete(tx.pets.add(rex).id));
+      const { pieces, proof } = await backedUp(engine);
+      assert.deepEqual(await engine.verify(), proof);
+      const { lastId } = engine.store.read.pets;
+      await engine.close();
+      await assert.rejects(place.restore(streamed(pieces)), /not empty/);
+
+      const other = await under.newPlace();
+      const cut = [...pieces.slice(0, -1), pieces[pieces.length - 1].subarray(0, -9)];
+      await assert.rejects(other.restore(streamed(cut)), /damaged data/);
+      await assert.rejects(other.restore(streamed([Buffer.from('a picture')])), /it is no backup/i);
+      assert.deepEqual(await other.restore(streamed(pieces)), proof);
+      const moved = await other.open();
+      assert.deepEqual((await backedUp(moved)).proof, proof);
+      assert.equal((await moved.store.write((tx) => tx.pets.add(rex))).id, lastId + 1);
+      assert.notEqual(moved.store.id, engine.store.id);
+      await moved.close();
+    });
+  });
+}
+
+function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Random): void {
+  const row = (name: TableName, id: Id): Row | undefined => plain.tables[name].get(id);
+  const [id, limit, big] = [1 + below(random, 30), 1 + below(random, 10), oneOf(random, INT64S)];
+  const status = oneOf(random, [...STATUSES, undefined]);
+  assert.deepEqual(read.pets.get(id), row('pets', id));
+  assert.deepEqual(read.orders.get(id), row('orders', id));
+  assert.deepEqual(read.categories.get(big), row('categories', big));
+  assert.deepEqual(read.keys.get(id), row('keys', id));
+  const replay = `addPet k${1 + (id % 3)} once-${id}`;
+  assert.deepEqual(read.replays.get(replay), row('replays', replay));
+  assert.deepEqual(read.pets.page({ after: id, limit, status }), plain.page('pets', id, limit, status));
+  assert.deepEqual(read.orders.page({ limit }), plain.page('orders', undefined, limit));
+  const after = random() < 0.5 ? big : undefined;
+  assert.deepEqual(read.categories.page({ after, limit }), plain.page('categories', after, limit));
+  assert.deepEqual([...read.keys.all()], plain.page('keys', undefined, Number.POSITIVE_INFINITY).items);
+  for (const name of ['pets', 'orders', 'keys'] as const) assert.equal(read[name].lastId, plain.lastIds[name]);
+  for (const name of ['pets', 'orders', 'keys', 'categories', 'replays'] as const) {
+    assert.equal(read[name].size, plain.tables[name].size, name);
+  }
+  const keyId = 1 + below(random, 3);
+  const ofKey = [...plain.tables.replays.values()].filter((replay) => (replay as { keyId: number }).keyId === keyId);
+  const sorted = (rows: Iterable<Row>) => [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
+  assert.deepEqual(sorted(read.replays.ofKey(keyId)), sorted(ofKey));
+}

@@ -1,0 +1,180 @@
+/** What may stand in a data directory: the store, and nothing that could be taken for it. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../src/clock.ts';
+import { DamagedError, InUseError, VersionError } from '../../src/store/errors.ts';
+import { realDisk } from '../../src/store/file/disk.ts';
+import { sealed } from '../../src/store/file/log-format.ts';
+import { openFileStore } from '../../src/store/file/store.ts';
+import { quiet } from '../faults/life.ts';
+
+const options = { clock: systemClock, log: quiet };
+const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
+
+/** A directory that goes with the test. */
+function temporary(t: TestContext): string {
+  const dir = fs.mkdtempSync(join(tmpdir(), 'petstore-directory-'));
+  t.after(() => fs.rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** A closed store that was compacted once. */
+async function newStore(dir: string): Promise<string> {
+  const engine = await openFileStore(dir, options);
+  await engine.store.write((tx) => tx.pets.add(rex));
+  await engine.compact();
+  await engine.close();
+  return join(dir, 'store-000002.jsonl');
+}
+
+/** Refused by who writes and by who reads, with these words, and nothing has changed. */
+async function refused(dir: string, what: RegExp, kind: new (...words: never[]) => Error = Error): Promise<void> {
+  const before = fs.readdirSync(dir).sort();
+  for (const readOnly of [false, true]) {
+    await assert.rejects(openFileStore(dir, { ...options, readOnly }), (error: Error) => {
+      assert.ok(error instanceof kind, error.stack);
+      assert.match(error.message, what);
+      return true;
+    });
+  }
+  assert.deepEqual(fs.readdirSync(dir).sort(), before);
+}
+
+test('a new store is for its owner alone, also several levels deep; a reader makes none', async (t) => {
+  const dir = join(temporary(t), 'a', 'b');
+  await assert.rejects(openFileStore(dir, { ...options, readOnly: true }), /there is no store/);
+  await assert.rejects(openFileStore(dir, { ...options, mustExist: true }), /there is no store/);
+  assert.ok(!fs.existsSync(dir));
+  const file = await newStore(dir);
+  const mode = (path: string) => fs.statSync(path).mode & 0o777;
+  assert.deepEqual(
+    [mode(join(dir, '..')), mode(dir), mode(file), mode(join(dir, 'LOCK'))],
+    [0o700, 0o700, 0o600, 0o600],
+  );
+});
+
+test('a missing, an empty, a cut or a foreign file is refused by name, and so is what is no file', async (t) => {
+  const [dir, other] = [temporary(t), temporary(t)];
+  const file = await newStore(dir);
+  const bytes = fs.readFileSync(file);
+  const foreign = fs.readFileSync(await newStore(other));
+  const cases: [what: RegExp, make: () => void][] = [
+    [/the file is missing/, () => {}],
+    [/does not begin with the header/, () => fs.writeFileSync(file, '')],
+    [/does not begin with the header/, () => fs.writeFileSync(file, bytes.subarray(0, 40))],
+    [/first lines are not complete/, () => fs.writeFileSync(file, bytes.subarray(0, bytes.indexOf('\n') + 9))],
+    [/does not begin with the header/, () => fs.writeFileSync(file, bytes.subarray(bytes.indexOf('\n') + 1))],
+    [/of another store/, () => fs.writeFileSync(file, foreign)],
+    [/is not a file/, () => execFileSync('mkfifo', [file])],
+    [/is not a file/, () => fs.mkdirSync(file)],
+    [/is a link/, () => fs.symlinkSync(join(dir, 'nowhere'), file)],
+    [/can be written by other users/, () => fs.writeFileSync(file, bytes) ?? fs.chmodSync(file, 0o666)],
+  ];
+  for (const [what, make] of cases) {
+    fs.rmSync(file, { recursive: true });
+    make();
+    await refused(dir, what);
+    await refused(dir, new RegExp(file));
+    fs.rmSync(file, { recursive: true, force: true });
+    fs.writeFileSync(file, bytes, { mode: 0o600 });
+  }
+  const engine = await openFileStore(dir, options);
+  assert.equal(engine.store.read.pets.size, 1);
+  await engine.close();
+});
+
+test('a file that the program has not named is refused; one that a crash has left is removed', async (t) => {
+  const dir = temporary(t);
+  const file = await newStore(dir);
+  for (const name of ['store-000009.jsonl', 'store-7.jsonl', 'store-000002.jsonl.bak']) {
+    const strange = join(dir, name);
+    fs.copyFileSync(file, strange);
+    await refused(dir, new RegExp(name), DamagedError);
+    fs.rmSync(strange);
+  }
+  for (const name of ['store-000001.jsonl', 'store-000003.jsonl', 'store-000003.jsonl.tmp']) {
+    fs.copyFileSync(file, join(dir, name));
+  }
+  await (await openFileStore(dir, options)).close();
+  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000002.jsonl']);
+});
+
+test('a renamed file is told as such, and LOCK that was lost or destroyed keeps nobody from the store', async (t) => {
+  const dir = temporary(t);
+  const file = await newStore(dir);
+  const lock = join(dir, 'LOCK');
+  for (const ruin of [
+    () => fs.rmSync(lock),
+    () => fs.truncateSync(lock),
+    () => fs.writeFileSync(lock, 'x'.repeat(512)),
+  ]) {
+    ruin();
+    const engine = await openFileStore(dir, options);
+    assert.equal(engine.store.read.pets.size, 1);
+    await engine.close();
+  }
+  fs.truncateSync(lock);
+  fs.renameSync(file, join(dir, 'store-000005.jsonl'));
+  await refused(dir, /says that it is store-000002/, DamagedError);
+});
+
+test('what another version wrote is no damage, and stays', async (t) => {
+  for (const [members, what] of [
+    [{ format: 5 }, /a newer version of petstore, in format 5/],
+    [{ version: 3 }, /an older version of petstore, in format 3/],
+  ] as const) {
+    const dir = temporary(t);
+    const file = join(dir, 'store-000001.jsonl');
+    fs.writeFileSync(file, sealed(JSON.stringify({ petstore: 'store', ...members }).slice(1)), { mode: 0o600 });
+    fs.appendFileSync(file, sealed('"horses":[]}'));
+    await assert.rejects(openFileStore(dir, options), (error: Error) => {
+      assert.ok(error instanceof VersionError);
+      assert.match(error.message, what);
+      return error.message.includes(file);
+    });
+  }
+});
+
+test('a directory with other things in it, or that others can write, is refused and not changed', async (t) => {
+  const dir = temporary(t);
+  fs.writeFileSync(join(dir, 'thesis.tex'), '');
+  await assert.rejects(openFileStore(dir, options), /holds no store, but "thesis.tex"/);
+  assert.deepEqual(fs.readdirSync(dir), ['thesis.tex']);
+  fs.rmSync(join(dir, 'thesis.tex'));
+  fs.writeFileSync(join(dir, 'seed.json'), ''); // beside which a store may stand
+  fs.chmodSync(dir, 0o777);
+  await assert.rejects(openFileStore(dir, options), /can be written by other users.*chmod 700/);
+  fs.chmodSync(dir, 0o700);
+  await newStore(dir);
+  await assert.rejects(openFileStore('/proc/petstore', options), /ENOENT|EACCES|EPERM/);
+  await assert.rejects(openFileStore(join(dir, 'LOCK'), options), /ENOTDIR|not a directory/);
+});
+
+test('one process has the store open to write; readers come and go', async (t) => {
+  const dir = temporary(t);
+  const engine = await openFileStore(dir, options);
+  await assert.rejects(openFileStore(dir, options), InUseError);
+  await (await openFileStore(dir, { ...options, readOnly: true })).close();
+  await engine.close();
+  await (await openFileStore(dir, options)).close();
+});
+
+test('where there is no flock, that is told, and a socket that answers still keeps others out', async (t) => {
+  const dir = temporary(t);
+  await newStore(dir);
+  const disk = { ...realDisk, lock: (path: string) => ({ ...realDisk.lock(path), state: 'none' as const }) };
+  const said: string[] = [];
+  const log = { ...quiet, warn: (message: string) => void said.push(message) };
+  await (await openFileStore(dir, { ...options, log }, { disk })).close();
+  assert.match(said.join(), /flock does not work here/);
+  const server = createServer().listen(join(dir, 'admin.sock'));
+  await new Promise((resolve) => server.once('listening', resolve));
+  fs.chmodSync(join(dir, 'admin.sock'), 0o600);
+  await assert.rejects(openFileStore(dir, options, { disk }), InUseError);
+  server.close();
+});

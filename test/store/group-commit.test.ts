@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { StoreError, type Transaction } from '../../src/store/model.ts';
+import type { Changes } from '../../src/store/tables.ts';
+import { SetClock } from '../clock.ts';
+import { memoryStore } from './memory-store.ts';
+
+const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
+const add = (tx: Transaction) => tx.pets.add(rex).id;
+
+/** Batches that become durable when the test says so. */
+function heldBatches() {
+  const batches: { changes: Changes; release(error?: Error): void }[] = [];
+  const onBatch = (changes: Changes) =>
+    new Promise<void>((resolve, reject) => {
+      batches.push({ changes, release: (error) => (error ? reject(error) : resolve()) });
+    });
+  const next = async () => {
+    while (batches.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    return batches.shift()!;
+  };
+  return { onBatch, next };
+}
+
+/** How many works were in each batch. */
+const added = (changes: Changes) => changes.reduce((sum, { rows }) => sum + rows.length, 0);
+
+test('transactions that wait become one batch; those that come meanwhile the next', async () => {
+  const { onBatch, next } = heldBatches();
+  const store = memoryStore({ onBatch });
+  const first = [1, 2, 3].map(() => store.write(add));
+  const one = await next();
+  const second = [4, 5].map(() => store.write(add));
+  assert.equal(added(one.changes), 3);
+  assert.equal(store.read.pets.size, 0);
+  one.release();
+  assert.deepEqual(await Promise.all(first), [1, 2, 3]);
+  assert.equal(store.read.pets.size, 3);
+  const two = await next();
+  assert.equal(added(two.changes), 2);
+  two.release();
+  assert.deepEqual(await Promise.all(second), [4, 5]);
+});
+
+test('a batch is gathered while each turn of the event loop brings more', async () => {
+  const { onBatch, next } = heldBatches();
+  const store = memoryStore({ onBatch });
+  const writes: Promise<number>[] = [];
+  const writeInTurn = (turn: number) => {
+    if (turn < 4) setImmediate(writeInTurn, turn + 1); // before that of the store
+    writes.push(store.write(add));
+  };
+  writeInTurn(1);
+  const { changes, release } = await next();
+  assert.equal(added(changes), 4);
+  release();
+  await Promise.all(writes);
+});
+
+test('a transaction sees those before it in its batch, and what one that threw did is gone', async () => {
+  const store = memoryStore();
+  const refused = new Error('refused');
+  const ends = await Promise.allSettled([
+    store.write(add),
+    store.write((tx) => {
+      tx.pets.put({ id: 1, ...rex, name: 'Changed' });
+      tx.pets.delete(1);
+      tx.pets.clear();
+      add(tx);
+      tx.pets.put({ id: 1, ...rex, name: 'Other' });
+      tx.categories.put({ id: 1, name: 'cats' });
+      throw refused;
+    }),
+    store.write((tx) => [tx.pets.get(1)?.name, tx.categories.get(1), add(tx)]),
+  ]);
+  assert.deepEqual(
+    ends.map((end) => (end.status === 'fulfilled' ? end.value : end.reason)),
+    [1, refused, ['Rex', undefined, 2]],
+  );
+});
+
+test('what rests on a batch that failed fails with it; what does not is answered', async () => {
+  for (const failure of ['unknown', 'full'] as const) {
+    const { onBatch, next } = heldBatches();
+    const store = memoryStore({ onBatch });
+    const refuse = () => {
+      throw new Error('refused');
+    };
+    const ends = Promise.allSettled([
+      store.write((tx) => tx.pets.get(1)),
+      store.write(refuse),
+      store.write(add),
+      store.write((tx) => tx.pets.get(1)),
+      store.write(refuse),
+    ]);
+    (await next()).release(new StoreError(failure, 'a disk'));
+    const outcomes = (await ends).map((end) =>
+      end.status === 'fulfilled'
+        ? end.value
+        : end.reason instanceof StoreError
+          ? end.reason.failure
+          : end.reason.message,
+    );
+    assert.deepEqual(outcomes, [undefined, 'refused', failure, failure, 'unavailable']);
+    assert.equal(store.read.pets.size, 0);
+    const later = store.write(add);
+    (await next()).release();
+    assert.equal(await later, 1);
+  }
+});
+
+test('4,096 transactions wait at most; more are refused as busy', async () => {
+  const { onBatch, next } = heldBatches();
+  const store = memoryStore({ onBatch });
+  const first = store.write(add);
+  const batch = await next();
+  const waiting = Array.from({ length: 4_096 }, () => store.write(add));
+  await assert.rejects(store.write(add), { failure: 'busy' });
+  batch.release();
+  await first;
+  for (let done = 0; done < 4_096; ) {
+    const { changes, release } = await next();
+    done += added(changes);
+    release();
+  }
+  assert.equal((await Promise.all(waiting)).at(-1), 4_097);
+});
+
+test('a transaction that adds rows beyond the maximum is refused as full; others are not', async () => {
+  const store = memoryStore({ maxBytes: 400 });
+  const ids: number[] = [];
+  let refusals = 0;
+  for (let n = 0; n < 9; n++)
+    await store.write(add).then(
+      (id) => ids.push(id),
+      ({ failure }) => (refusals += failure === 'full' ? 1 : 0),
+    );
+  assert.ok(ids.length > 3 && ids.length + refusals === 9, `${ids.length} added, ${refusals} refused`);
+  await store.write((tx) => tx.pets.put({ id: 1, ...rex, status: 'sold' }));
+  await store.write((tx) => tx.pets.delete(2));
+  assert.equal(await store.write(add), ids.length + 1);
+  await assert.rejects(store.write(add), { failure: 'full' });
+});
+
+test('a transaction that no line of the log could hold is refused, and leaves nothing', async () => {
+  const store = memoryStore();
+  const body = 'x'.repeat(65_000);
+  const huge = store.write((tx) => {
+    for (let n = 0; n < 400; n++)
+      tx.replays.put({ id: `${n}`, keyId: 1, digest: '', status: 201, body, location: '', at: 1 });
+  });
+  await assert.rejects(huge, /too large/);
+  assert.equal(store.read.replays.size, 0);
+});
+
+test('replays that have ended leave memory; a key is asked for its own', async () => {
+  const clock = new SetClock();
+  const store = memoryStore({ clock });
+  const put = (id: string, keyId: number) =>
+    store.write((tx) =>
+      tx.replays.put({ id, keyId, digest: '', status: 201, body: '', location: '', at: store.now() }),
+    );
+  for (const id of ['a', 'b', 'c']) await put(id, 1);
+  clock.advance(3_600_000);
+  await put('d', 2);
+  clock.advance(23 * 3_600_000);
+  assert.deepEqual([store.read.replays.get('a'), store.read.replays.ofKey(1).size], [undefined, 0]);
+  await put('e', 3);
+  assert.equal(store.read.replays.size, 2);
+  assert.equal(store.read.replays.ofKey(2).oldest?.id, 'd');
+});

@@ -1,0 +1,313 @@
+/** The engine on a file where things go wrong, or slowly, on a simulated disk. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { EngineOptions } from '../../src/store/engine.ts';
+import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
+import type { StoreError } from '../../src/store/model.ts';
+import type { Tables } from '../../src/store/tables.ts';
+import { SetClock } from '../clock.ts';
+import { contentOf, contentOn, quiet } from '../faults/life.ts';
+import { codeError, DIR, SimDisk } from '../faults/sim-disk.ts';
+import { below, seeded } from '../random.ts';
+import { backedUp, streamed } from './contract.ts';
+import { newReplay, randomWork } from './plain-model.ts';
+
+const FILE = 'store-000001.jsonl';
+const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
+
+async function opened(disk = new SimDisk(), options: Partial<EngineOptions> = {}, minCompactionBytes?: number) {
+  const fatal: Error[] = [];
+  const said: string[] = [];
+  const say = (message: string) => void said.push(message);
+  const log = { info: say, warn: say, error: say };
+  const all = { clock: new SetClock(), log, onFatal: (error: Error) => fatal.push(error), ...options };
+  const engine = await openFileStore(DIR, all, { disk, minCompactionBytes });
+  const add = (name = 'Rex') => engine.store.write((tx) => tx.pets.add({ ...rex, name }));
+  return { disk, engine, add, fatal, said };
+}
+
+test('a sync, a write or a cut that fails ends it: unknown, told once, and nothing is taken any more', async () => {
+  for (const call of ['sync store', 'write store', 'truncate']) {
+    const { disk, engine, add, fatal } = await opened();
+    await add();
+    if (call === 'truncate') disk.room = 10;
+    disk.onCall = (now) => {
+      if (now === call) throw codeError('EIO');
+    };
+    const ends = await Promise.allSettled([
+      add('lost'),
+      engine.store.write(() => {
+        throw new Error('refused');
+      }),
+    ]);
+    const failures = ends.map((end) => end.status === 'rejected' && (end.reason as StoreError).failure);
+    assert.deepEqual(failures, ['unknown', 'unavailable'], call);
+    assert.equal(fatal.length, 1);
+    assert.equal(engine.ready(), false);
+    disk.onCall = () => {};
+    await assert.rejects(add('later'), { failure: 'closed' });
+    assert.deepEqual(engine.store.read.pets.page({ limit: 9 }).items, [{ id: 1, ...rex }]);
+    await engine.close();
+  }
+});
+
+test('a full disk, at whatever byte: what does not fit is refused, reads go on, and with room so do writes', async () => {
+  const dry = await opened();
+  const start = dry.disk.bytes(FILE).length;
+  for (let n = 0; n < 5; n++) await dry.add(`animal ${n}`);
+  const length = dry.disk.bytes(FILE).length;
+  await dry.engine.close();
+  for (let room = 0; room <= length - start; room++) {
+    const { disk, engine, add, fatal } = await opened();
+    disk.room = room;
+    const names: string[] = [];
+    for (let n = 0; n < 5; n++) {
+      const refused = ({ failure }: StoreError) => void assert.equal(failure, 'full');
+      await add(`animal ${n}`).then(({ name }) => names.push(name), refused);
+    }
+    const { read } = engine.store;
+    assert.deepEqual(
+      read.pets.page({ limit: 9 }).items.map(({ name }) => name),
+      names,
+    );
+    assert.equal(await contentOn(disk.afterPowerFailure(seeded(room))), contentOf(read as Tables));
+    disk.room = 1_000;
+    assert.equal((await add('late')).id, names.length + 1);
+    assert.deepEqual(fatal, []);
+    await engine.close();
+  }
+});
+
+test('while a sync takes long, reads go on and writes form one batch', async () => {
+  const { disk, engine, add } = await opened();
+  let release = () => {};
+  disk.onCall = (call) => (call === 'sync store' ? new Promise((resolve) => (release = resolve)) : undefined);
+  const first = add();
+  while (disk.bytes(FILE).indexOf('Rex') === -1) await new Promise((resolve) => setImmediate(resolve));
+  const others = Array.from({ length: 1_000 }, () => add());
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(engine.store.read.pets.size, 0);
+  release();
+  await first;
+  disk.onCall = () => {};
+  await Promise.all(others);
+  assert.equal(
+    disk
+      .bytes(FILE)
+      .toString()
+      .match(/"batch":\d+,"at"/g)!.length,
+    3,
+  ); // and that of the header
+  await engine.close();
+});
+
+test('a file is complete after each of many compactions, however calls and batches interleave', async () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const { disk, engine } = await opened();
+    const random = seeded(seed);
+    disk.slowness = random;
+    let isOver = false;
+    const writer = async () => {
+      for (let n = 0; n < 12; n++) {
+        await engine.store.write(randomWork(below(random, 2 ** 31), engine.store.now())).catch(() => {});
+      }
+    };
+    const compactor = async () => {
+      while (!isOver) {
+        await engine.compact();
+        await contentOn(disk.copy());
+      }
+    };
+    const compacting = compactor();
+    await Promise.all([writer(), writer(), writer()]);
+    isOver = true;
+    await compacting;
+    await engine.close();
+    assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables), `seed ${seed}`);
+  }
+});
+
+test('a file that has grown is compacted by itself, a restart in between or not', async () => {
+  const disk = new SimDisk();
+  for (let run = 0; run < 4; run++) {
+    const { engine, add } = await opened(disk, {}, 10_000);
+    if (run === 0) await add();
+    for (let n = 0; n < 40; n++) await engine.store.write((tx) => tx.pets.put({ id: 1, ...rex, name: `${run} ${n}` }));
+    await engine.close();
+  }
+  assert.ok(!disk.list().includes(FILE));
+  assert.ok(disk.bytes(disk.list().find((name) => name.endsWith('.jsonl'))!).length < 20_000);
+});
+
+test('a compaction that finds no room changes nothing, and says so once; a close gives it up', async () => {
+  const { disk, engine, add, said, fatal } = await opened(undefined, {}, 2_000);
+  await add();
+  const grow = () => engine.store.write((tx) => tx.pets.put({ id: 1, ...rex, name: 'x'.repeat(500) }));
+  disk.onCall = (call) => {
+    if (call === 'write new') throw codeError('ENOSPC');
+  };
+  for (let n = 0; n < 8; n++) await grow();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.deepEqual([said.length, fatal], [1, []]);
+  assert.match(said[0], /could not be compacted/);
+  assert.deepEqual(
+    disk.list().filter((name) => name !== 'LOCK'),
+    [FILE],
+  );
+  let closing: Promise<void> | undefined;
+  disk.onCall = (call) => {
+    if (call === 'write new') closing ??= engine.close();
+  };
+  await assert.rejects(engine.compact(), /being closed/);
+  await closing;
+  assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables));
+});
+
+test('a new file is read back before it counts', async () => {
+  const { disk, engine, add } = await opened();
+  await add('Ada');
+  const { write } = disk;
+  disk.write = function (fd, bytes, position) {
+    const spoilt = Buffer.from(bytes);
+    if (spoilt.includes('"table":"pets"')) spoilt[spoilt.indexOf('Ada')] ^= 1;
+    return write.call(this, fd, spoilt, position);
+  };
+  await assert.rejects(engine.compact(), /damaged/);
+  disk.write = write;
+  await add();
+  await engine.close();
+  assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables));
+});
+
+test('a compacted file whose name may not be durable ends it', async () => {
+  for (const call of ['rename', 'sync directory', 'sync LOCK']) {
+    const { disk, engine, add, fatal } = await opened();
+    await add();
+    disk.onCall = (now) => {
+      if (now === call) throw codeError('EIO');
+    };
+    await assert.rejects(engine.compact(), { failure: 'unknown' });
+    assert.equal(fatal.length, 1);
+    await assert.rejects(add(), { failure: 'closed' });
+    disk.onCall = () => {};
+    await engine.close();
+    assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables));
+  }
+});
+
+test('verify and backup are as of one moment, while the store is written and compacted', async () => {
+  const { disk, engine, add } = await opened();
+  disk.slowness = seeded(1);
+  let isOver = false;
+  const loop = async (run: () => Promise<unknown>) => {
+    while (!isOver) await run();
+  };
+  const others = [loop(add), loop(() => engine.compact())];
+  for (let n = 0; n < 30; n++) {
+    assert.ok((await engine.verify()).counts.pets <= engine.store.read.pets.size);
+    const { size } = engine.store.read.pets;
+    const { proof, pieces } = await backedUp(engine);
+    assert.equal(proof.counts.pets, size);
+    assert.equal(
+      Buffer.concat(pieces)
+        .toString()
+        .match(/"name":"Rex"/g)?.length ?? 0,
+      size,
+    );
+  }
+  isOver = true;
+  await Promise.all(others);
+  await engine.close();
+});
+
+test('the share of the maximum that is reached is told, and in the metrics', async () => {
+  const { engine, add, said } = await opened(undefined, { maxBytes: 1_000 });
+  while (
+    await add().then(
+      () => true,
+      () => false,
+    )
+  );
+  assert.deepEqual(
+    said.map((message) => /\d+ %/.exec(message)?.[0]),
+    ['80 %', '95 %'],
+  );
+  const metrics = new Map(engine.metrics().map(({ name, value }) => [name, value]));
+  assert.equal(metrics.get('petstore_store_max_bytes'), 1_000);
+  assert.ok(metrics.get('petstore_store_bytes')! > 900);
+  assert.ok(metrics.get('petstore_store_file_bytes')! > 1_000);
+  const before = metrics.get('petstore_store_bytes')!;
+  await engine.compact();
+  const after = engine.metrics().find(({ name }) => name === 'petstore_store_bytes')!.value;
+  assert.ok(Math.abs(after - before) < 50);
+  await engine.close();
+});
+
+test('rows of any size fit into the lines of a compacted file', async () => {
+  const { disk, engine } = await opened();
+  const body = '\u0001'.repeat(60_000); // six times as long in JSON
+  for (let n = 0; n < 200; n++) {
+    await engine.store.write((tx) => tx.replays.put(newReplay(`addPet k1 ${n}`, 1, engine.store.now(), body)));
+  }
+  await engine.compact();
+  await engine.close();
+  assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables));
+});
+
+test('store time goes on from the last row, whatever the clock of the machine says', async () => {
+  const disk = new SimDisk();
+  const clock = new SetClock(Date.UTC(2030, 0, 1));
+  const first = await opened(disk, { clock });
+  clock.advance(5_000);
+  await first.add();
+  clock.setWall(0);
+  assert.equal(first.engine.store.now(), Date.UTC(2030, 0, 1) + 5_000);
+  await first.engine.close();
+  const second = await opened(disk, { clock: new SetClock(Date.UTC(2029, 0, 1)) });
+  assert.equal(second.engine.store.now(), Date.UTC(2030, 0, 1) + 5_000);
+  await second.engine.close();
+  const third = await opened(disk, { clock: new SetClock(Date.UTC(2031, 0, 1)) });
+  assert.equal(third.engine.store.now(), Date.UTC(2031, 0, 1));
+  await third.engine.close();
+});
+
+test('a copy of the file restores as a backup does: with its last batches, and no id given again', async () => {
+  const { disk, engine, add } = await opened();
+  await add('stays');
+  await engine.store.write((tx) => tx.pets.delete(tx.pets.add(rex).id));
+  const copy = disk.bytes(FILE);
+  const { proof } = await backedUp(engine);
+  await engine.close();
+  const target = new SimDisk();
+  assert.deepEqual(await restoreInto(DIR, streamed([copy]), target), proof);
+  const restored = await opened(target);
+  assert.equal(restored.engine.store.read.pets.get(1)?.name, 'stays');
+  assert.equal((await restored.add()).id, 3);
+  await restored.engine.close();
+});
+
+test('a reader sees the store, and writes nothing', async () => {
+  const { disk, engine, add } = await opened();
+  await add();
+  disk.onCall = (call) => assert.fail(`${call} by a reader`);
+  const reader = await opened(disk, { readOnly: true });
+  assert.equal(reader.engine.store.read.pets.size, 1);
+  assert.deepEqual((await backedUp(reader.engine)).proof, await engine.verify());
+  await assert.rejects(reader.add(), { failure: 'closed' });
+  await reader.engine.close();
+  disk.onCall = () => {};
+  await engine.close();
+});
+
+test('every log line is quiet unless something happened', async () => {
+  const { disk, engine, add, said } = await opened();
+  await add();
+  await engine.close();
+  const again = await opened(disk);
+  assert.deepEqual([...said, ...again.said], []);
+  await again.engine.close();
+  disk.put(FILE, Buffer.concat([disk.bytes(FILE), Buffer.from('{"crc":"12')]));
+  const torn = await opened(disk, { log: { ...quiet, warn: (message) => said.push(message) } });
+  assert.match(said[0], /a crash left 10 bytes/);
+  await torn.engine.close();
+});

@@ -1,0 +1,29 @@
+/** A store in memory alone, for tests of what stands on it: the same transactions, and nothing on a disk. */
+import { type Clock, systemClock } from '../../src/clock.ts';
+import { GroupCommitStore, storeTime } from '../../src/store/store.ts';
+import { type Changes, Tables } from '../../src/store/tables.ts';
+
+export interface MemoryStoreOptions {
+  readonly clock?: Clock;
+  readonly maxBytes?: number;
+  /** Called with each batch before it is applied: it may take its time, or throw a StoreError. */
+  readonly onBatch?: (changes: Changes) => void | Promise<void>;
+}
+
+export function memoryStore({ clock = systemClock, maxBytes, onBatch }: MemoryStoreOptions = {}): GroupCommitStore {
+  const now = storeTime(clock);
+  const tables = new Tables(now);
+  let batch = 0;
+  return new GroupCommitStore({
+    id: 'memory',
+    tables,
+    now,
+    maxBytes,
+    async commit(decide) {
+      const changes = decide();
+      if (changes.length === 0) return;
+      await onBatch?.(changes);
+      tables.apply(changes, ++batch);
+    },
+  });
+}

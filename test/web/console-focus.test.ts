@@ -1,0 +1,186 @@
+/** The console under a hurried hand and for who does not see it: one press does one thing, and the focus stays. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { PHONE, skip, stage, type Watched } from './browser.ts';
+
+const live = stage();
+const WIDE = { width: 1280, height: 860 };
+/** 1280 by 1024 pixels at 400 %. */
+const ENLARGED = { width: 320, height: 256 };
+/** Repeats of a key that is held down for half a second. */
+const HELD = 12;
+/** Between two keys: the reply to a request comes among them. */
+const TYPED_MS = 75;
+/** More than the page keeps. */
+const MANY_REQUESTS = 21;
+type Pet = { id: number; status: string };
+
+describe('the console in a hurry', { skip }, () => {
+  let ui: Watched;
+  let page: Page;
+  const sent = (method: string) => ui.exchanges().filter({ hasText: `${method} ` }).count(); // biome-ignore format: short
+  const statusOf = async (id: number) => (await live.send<Pet[]>(`GET /v1/pets?limit=1&after=${id - 1}`))[0].status;
+  const hold = async () => {
+    for (let i = 0; i < HELD; i++) {
+      await page.keyboard.down('Enter'); // all but the first are repeats
+      await new Promise((resolve) => setTimeout(resolve, 30));
+    }
+    await page.keyboard.up('Enter');
+  };
+  before(async () => {
+    ui = await live.enter();
+    page = ui.page;
+  });
+  after(() => ui?.close());
+
+  it('places one order while Enter is held on "Order", and asks before it goes on', async () => {
+    await ui.button('Order Bello').focus();
+    await hold();
+    await ui.see(ui.rowOf('Bello'), /pending[\s\S]*Deliver[\s\S]*Cancel/);
+    assert.deepEqual([await sent('POST'), await sent('PATCH')], [1, 0]);
+    await hold(); // on Deliver, which has the focus now
+    await ui.see(ui.rowOf('Bello'), /No[\s\S]*Yes, deliver/);
+    await ui.focusComesTo(/^Deliver order 1 for Bello\? No$/);
+    await page.keyboard.press('Escape');
+    await ui.focusComesTo(/^Deliver order 1/);
+    assert.equal(await sent('PATCH'), 0);
+    assert.equal(await statusOf(1), 'pending');
+  });
+
+  it('does nothing at the second click of two, wherever it lands', async () => {
+    await ui.button('Order Mimi').dblclick();
+    await ui.see(ui.rowOf('Mimi'), 'pending');
+    assert.deepEqual([await sent('POST'), await sent('PATCH')], [2, 0]);
+    await ui.button('Cancel order 2 for Mimi').dblclick({ delay: 20 });
+    await ui.press(/No$/, ui.rowOf('Mimi'));
+    assert.equal(await statusOf(2), 'pending');
+    const form = await ui.drawer('Add an animal');
+    await form.getByLabel('Category', { exact: true }).selectOption('1');
+    await form.getByLabel('Name').fill('Once');
+    await ui.button('Add', form).dblclick();
+    await ui.see(form.locator('.note'), 'Once was added');
+    assert.equal(await sent('POST'), 3);
+  });
+
+  for (const [where, size, name, next] of [
+    ['wide', WIDE, 'Pip', 'Berta'],
+    ['on a phone', PHONE, 'Berta', 'Waldi'],
+  ] as const) {
+    it(`shows in the row what came of it, in sight, and moves no row: ${where}`, async () => {
+      await page.setViewportSize(size);
+      await page.reload();
+      const row = ui.rowOf(name);
+      await ui.see(row, /Small rodents|Farm animals/); // drawn again with the names
+      await row.scrollIntoViewIfNeeded();
+      const tops = async () => [(await row.boundingBox())?.y, (await ui.rowOf(next).boundingBox())?.y];
+      const before = await tops();
+      await ui.press(`Order ${name}`, row);
+      await ui.see(row.locator('.result'), /^Order \d+ was placed\.$/);
+      assert.deepEqual(await tops(), before);
+      const { x, y, width, height } = (await row.locator('.result').boundingBox())!;
+      assert.ok(x >= 0 && y >= 0 && x + width <= size.width && y + height <= size.height, 'in sight');
+      assert.match((await ui.at('#live').textContent()) ?? '', /^Order \d+ was placed\.$/);
+      await ui.isAccessible(`a row with a result, ${where}`);
+    });
+  }
+
+  it('removes messages with the page on which they were shown, and shows what came of an order on the next', async () => {
+    await page.reload();
+    const form = await ui.drawer('Add an animal');
+    await ui.press('Add', form);
+    await ui.see(form.locator('.field-error').nth(1), 'missing');
+    const release = await ui.hold('**/v1/store/orders');
+    await ui.press('Order Shelldon');
+    await ui.press('Next page', '#animals');
+    await ui.see('#animals .position', 'Ids 21');
+    await ui.see(form.locator('.field-error').nth(1), /^$/);
+    release();
+    await ui.see('#animals > .list > .note', /^Order \d+ was placed\.$/);
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Shelldon'), 'pending');
+    assert.equal(await ui.at('#animals > .list > .note').textContent(), '');
+  });
+
+  it('leaves the focus on the button that turns the page, or on the other one at the end', async () => {
+    await ui.go('animals?limit=10');
+    await ui.see('#animals .position', 'Ids 1 to 10');
+    await ui.button('Next page', '#animals').press('Enter');
+    await ui.see('#animals .position', 'Ids 11 to 20');
+    await ui.focusComesTo('Next page');
+    await ui.go('animals');
+    await ui.see('#animals .position', 'Ids 1 to 20');
+    await ui.button('Next page', '#animals').press('Enter');
+    await ui.see('#animals .position', 'Ids 21 to');
+    await ui.focusComesTo('Previous page');
+    await ui.view('Animals');
+  });
+
+  it('takes the focus from nobody who types while a request is under way, and no word that was typed', async () => {
+    const form = page.getByRole('form', { name: 'Add an animal' });
+    const ordered = await ui.hold('**/v1/store/orders');
+    await ui.press('Order Flocke');
+    await form.getByLabel('Name').focus();
+    await page.keyboard.type('One who ');
+    ordered();
+    await page.keyboard.type('types on', { delay: TYPED_MS });
+    await ui.see(ui.rowOf('Flocke'), 'was placed');
+    assert.equal(await form.getByLabel('Name').inputValue(), 'One who types on');
+    const added = await ui.hold('**/v1/pets');
+    await form.getByLabel('Category', { exact: true }).selectOption('1');
+    await form.getByLabel('Name').press('Enter');
+    await form.getByLabel('Name').fill('The next one');
+    added();
+    await ui.see(form.locator('.note'), 'One who types on was added');
+    assert.equal(await form.getByLabel('Name').inputValue(), 'The next one');
+  });
+
+  it('keeps a sentence in its order around any name', async () => {
+    const form = page.getByRole('form', { name: 'Add an animal' });
+    await ui.send(form, { Name: '\u2067\u202erex' }, 'Add');
+    await ui.see(form.locator('.note'), /^rex was added as animal \d+\./);
+    assert.equal(await form.locator('.note bdi').textContent(), 'rex');
+  });
+
+  it('keeps the focus on the requests when the oldest is removed, and its gauges in place', async () => {
+    await page.evaluate('gaugeBefore = document.querySelector("#gauges > div"), 0');
+    for (let i = 0; i < MANY_REQUESTS; i++) {
+      const done = page.waitForResponse('**/v1/pets?*');
+      await ui.press('Reload', '#animals');
+      await done;
+    }
+    await ui.exchanges().last().locator('summary').focus();
+    await ui.button('Reload', '#animals').evaluate('(button) => button.click()'); // as a late reply would add one
+    await ui.at('#exchange-list > li:last-child summary:focus').waitFor();
+    assert.equal(await page.evaluate('gaugeBefore.isConnected'), true);
+  });
+
+  it('shows what has the focus, and needs no scrolling sideways, at 400 %', async () => {
+    await page.setViewportSize(ENLARGED);
+    for (const view of ['Animals', 'Orders', 'Categories', 'Reference']) {
+      await ui.view(view);
+      await ui.see('main h2:visible', view);
+      await page.evaluate('new Promise(requestAnimationFrame)');
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), ENLARGED.width, view);
+    }
+    await page.route('**/v1/**', (route) => route.abort());
+    await ui.view('Animals');
+    await ui.press('Reload', '#animals');
+    await ui.see('#banner', 'does not answer');
+    await page.evaluate('document.activeElement.blur(), scrollTo(0, 0)');
+    const hidden: string[] = [];
+    for (let i = 0; i < 40; i++) {
+      await page.keyboard.press('Tab');
+      const isSeen = await page.evaluate(`(() => {
+        const one = document.activeElement;
+        const { x, y, width, height } = one.getBoundingClientRect();
+        const top = document.elementFromPoint(x + Math.min(width, innerWidth) / 2, y + Math.min(height, 40) / 2);
+        return top !== null && (one.contains(top) || top.contains(one));
+      })()`);
+      if (!isSeen) hidden.push(await ui.focusedName());
+    }
+    assert.deepEqual(hidden, []);
+    await page.unroute('**/v1/**');
+    ui.forgive(/net::ERR_FAILED/);
+  });
+});

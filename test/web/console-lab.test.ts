@@ -1,0 +1,154 @@
+/** The lab on the console. */
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { skip, stage, type Watched } from './browser.ts';
+
+const live = stage('--lab', '--environment', 'staging');
+const METHOD = /^(?:get|post|put|patch|delete)$/;
+type Document = { paths: Record<string, Record<string, { operationId: string; tags: string[] }>> };
+
+describe('the lab on the console', { skip }, () => {
+  let ui: Watched;
+  const part = (name: string) => ui.page.getByRole('region', { name, exact: true });
+  const operations = async () => {
+    const { paths } = await live.send<Document>('GET /openapi.json');
+    const all = Object.values(paths).flatMap((item) => Object.entries(item));
+    return all.filter(([method]) => METHOD.test(method)).map(([, operation]) => operation);
+  };
+  before(async () => {
+    ui = await live.enter();
+    await ui.view('Lab');
+  });
+  after(() => ui?.close());
+
+  it('lets time pass, one day at a double click, and forgets what it knew of the limits', async () => {
+    await ui.see(part('Clock'), 'not at all ahead');
+    await ui.press('Advance', part('Clock'));
+    await ui.see(part('Clock'), /1 m 30 s ahead/);
+    await ui.see('#gauges', 'Shown with the first reply');
+    await ui.button('+ 24h', part('Clock')).dblclick({ delay: 20 });
+    await ui.see(part('Clock'), '24h passed.');
+    await ui.press('Reload', '#lab');
+    await ui.see(part('Clock'), /1 d 1 m 30 s ahead/);
+    await ui.send(part('Clock'), { By: '-5' }, 'Advance');
+    await ui.see(part('Clock').locator('.field-error'), 'must be a time');
+  });
+
+  it('injects faults, says what is wrong with one, and removes them', async () => {
+    await ui.see(part('Faults'), 'No faults wait');
+    await part('Faults').locator('summary').click();
+    const form = part('Faults').getByRole('form');
+    await form.getByLabel('Kind').selectOption('delay');
+    await ui.send(form, { Milliseconds: '99999' }, 'Inject');
+    await ui.see(form.locator('.field-error'), '30000');
+    const names = await form.getByLabel('Operation').locator('option').allTextContents();
+    const served = (await operations()).filter(({ tags }) => tags[0] !== 'lab').map(({ operationId }) => operationId);
+    assert.deepEqual(names.slice(1).sort(), served.sort());
+    await form.getByLabel('Operation').selectOption('createOrder');
+    await ui.send(form, { Milliseconds: '500' }, 'Inject');
+    await ui.see(part('Faults').locator('tbody'), /delay 500 ms\s+createOrder, 1 ×/);
+    await ui.press(/^Remove fault \d+$/, part('Faults'));
+    await ui.see(part('Faults'), 'No faults wait');
+    await form.getByLabel('Kind').selectOption('status');
+    assert.equal(await form.getByLabel('Milliseconds').isVisible(), false);
+    await form.getByLabel('Status').selectOption('429');
+    await ui.send(form, { 'Retry-After': '7', Times: '2' }, 'Inject');
+    await ui.see(part('Faults').locator('tbody'), /status 429, Retry-After: 7\s+createOrder, 2 ×/);
+    await ui.press('Remove all', form);
+    await ui.see(part('Faults'), 'No faults wait');
+  });
+
+  it('shows the record and the grade as they change, arms the drill, and starts again', async () => {
+    const shown = await ui.exchanges().count();
+    await live.send('POST /v1/pets', { name: 'Rex', categoryId: 1 });
+    for (const _ of [1, 2, 3]) await live.send('GET /v1/pets/1');
+    // It refreshes while it is in view, without filling the list of requests.
+    await ui.see(part('Record'), /200\s+GET \/v1\/pets\/1[\s\S]*# \d+[\s\S]*201\s+POST \/v1\/pets/);
+    assert.equal(await ui.exchanges().count(), shown);
+    await ui.see(part('Grade'), /\d+ % of all weight was seen[\s\S]*warn\s+deprecated/);
+    await ui.see(part('Grade').locator('.missing'), 'idempotency');
+    const link = part('Grade').locator('.request-link').first();
+    const id = await link.textContent();
+    await link.click();
+    assert.equal(await ui.page.evaluate('document.activeElement.id'), `request-${id}`);
+    await ui.isAccessible('lab');
+    await ui.press('Arm the drill', part('Grade'));
+    await ui.see(part('Grade').locator('.script'), 'GET /v1/pets');
+    await ui.press('Reset …', part('Grade'));
+    await ui.press('The whole shop, for everybody', part('Grade'));
+    await ui.see(part('Grade'), 'as the seed makes them');
+    await ui.see(part('Record'), 'This key has sent nothing yet');
+    await ui.see(part('Faults'), 'No faults wait');
+  });
+
+  it('keeps the focus, also where its timer draws anew, and asks before a reset until Escape', async () => {
+    for (const operation of ['listPets', 'listOrders'])
+      await live.send('POST /lab/faults', { kind: 'delay', ms: 1, operation });
+    await ui.press('Reload', '#lab');
+    await ui.see(part('Faults').locator('tbody'), 'listOrders');
+    await ui
+      .button(/^Remove fault/, part('Faults'))
+      .last()
+      .focus();
+    const last = await ui.focusedName();
+    await live.send('GET /v1/pets'); // uses up the first
+    await ui.see(part('Faults').locator('tbody'), /^(?![\s\S]*listPets)/);
+    await ui.focusComesTo(last);
+    await ui.page.keyboard.press('Enter');
+    await ui.see(part('Faults'), 'No faults wait');
+    await ui.focusComesTo('Faults');
+    await ui.button('Reset …', '#lab').press('Enter');
+    await ui.focusComesTo('Cancel');
+    await ui.page.keyboard.press('Escape');
+    await ui.focusComesTo('Reset …');
+    assert.equal(await ui.button('This key alone').isVisible(), false);
+    await ui.page.keyboard.press('Enter');
+    await ui.button('This key alone').press('Enter');
+    await ui.see(part('Grade'), 'Limits, clock, faults and record of this key start again.');
+    await ui.focusComesTo('Reset …');
+  });
+
+  it('forgets the animals and orders that it showed when the shop is reset from the reference', async () => {
+    await ui.view('Animals');
+    await ui.press('Order Bello');
+    await ui.see(ui.rowOf('Bello'), 'Order 1 was placed.');
+    await ui.go('reference/resetLab');
+    await ui.at('#operation-resetLab').getByLabel('Body, as JSON').fill(''); // the example resets the key alone
+    await ui.press('Send', '#operation-resetLab');
+    await ui.see('#operation-resetLab .reply', /HTTP\/1\.1 204 /);
+    await live.send('POST /v1/store/orders', { petId: 5 }); // it is order 1 now
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Blub'), 'pending');
+    await ui.see(ui.rowOf('Bello'), /^1\s+Bello\s+Dogs 1\s+available\s+Order\s*Edit$/);
+  });
+
+  it('has the operations of the lab in the reference, to read and to try', async () => {
+    await ui.view('Reference');
+    await ui.at('.operation').first().waitFor();
+    const described = await operations();
+    assert.equal(await ui.at('.operation').count(), described.length);
+    for (const { operationId } of described.filter(({ tags }) => tags[0] === 'lab')) {
+      const card = ui.at(`#operation-${operationId}`);
+      if ((await card.getAttribute('open')) === null) await card.locator('summary').first().click();
+      await card.getByRole('heading', { name: 'Replies' }).waitFor();
+    }
+    await ui.press('Send', '#operation-describeLab');
+    await ui.see('#operation-describeLab .reply', /HTTP\/1\.1 200 /);
+  });
+
+  it('can be used during a wait, ends it by letting time pass, and takes no more of a key that is refused', async () => {
+    const { id, key } = await live.makeKey(2, 2);
+    for (const _ of [1, 2]) await live.send('GET /v1/pets', undefined, key);
+    await ui.view('Animals');
+    await ui.useKey(key);
+    await ui.see('#banner', '429');
+    await ui.view('Lab');
+    await live.send('POST /lab/faults', { kind: 'delay' }, key);
+    await ui.press(/^Remove fault/, '#lab');
+    await ui.see(part('Faults'), 'No faults wait');
+    await ui.press('+ 24h', part('Clock'));
+    await ui.at('#banner').waitFor({ state: 'hidden' });
+    await live.operate('keys', 'revoke', id);
+    await ui.see('#key', /Refused[\s\S]*revoked/);
+  });
+});
