@@ -3,7 +3,7 @@ import type { Limiter } from '../access/limiter.ts';
 import { METHODS } from '../http/edges.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
-import { createPet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
+import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
 import type { Handler } from '../shop/shop.ts';
 
 export interface Endpoint {
@@ -36,6 +36,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
   row('createPet', 'POST', '/v1/pets', 'stable', createPet),
   row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
   row('updatePet', 'PATCH', '/v1/pets/{petId}', 'experimental', updatePet),
+  row('deletePet', 'DELETE', '/v1/pets/{petId}', 'experimental', deletePet),
   row('listCategories', 'GET', '/v1/categories', 'experimental', listCategories),
   row('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
   row('listOrders', 'GET', '/v1/store/orders', 'experimental', listOrders),

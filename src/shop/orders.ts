@@ -6,12 +6,13 @@ import type { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
-import { ORDER_STATUSES, type Order, type Pet } from '../store/model.ts';
+import { ORDER_STATUSES, type Order, type Pet, type Reads, type Transaction } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
 import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
+const SCAN_ROWS = 1_000;
 
 export function orderJson({ id, petId, status, placedAt }: Order): string {
   return `{"id":${id},"petId":${petId},"status":"${status}","placedAt":"${new Date(placedAt).toISOString()}"}`;
@@ -73,6 +74,22 @@ export async function updateOrder(call: Call, shop: Shop): Promise<Reply> {
     return changed;
   });
   return writtenReply(200, orderJson(closed));
+}
+
+/** Only a pending animal can have a placed order: among the durable ones, or those of the same batch behind them. */
+export function hasPlacedOrder(tx: Transaction, pet: Pet, orders: Reads['orders']): boolean {
+  if (pet.status !== 'pending') return false;
+  const isIts = (order: Order | undefined) => order?.petId === pet.id && order.status === 'placed';
+  for (let id = orders.lastId + 1, order = tx.orders.get(id); order !== undefined; order = tx.orders.get(++id)) {
+    if (isIts(order)) return true;
+  }
+  for (let after = 0, more = true; more; ) {
+    const page = orders.page({ after, limit: SCAN_ROWS, status: 'placed' });
+    if (page.items.some((order) => order.petId === pet.id && isIts(tx.orders.get(order.id)))) return true;
+    more = page.more;
+    after = page.items.at(-1)?.id ?? 0;
+  }
+  return false;
 }
 
 const noAnimal = (id: Int64) => `petId: there is no animal ${id}`;

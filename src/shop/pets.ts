@@ -2,13 +2,14 @@
 import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, taggedReply, writtenReply } from '../http/etag.ts';
 import { refuseParameters } from '../http/query.ts';
-import { linesOf, type Reply } from '../http/reply.ts';
+import { linesOf, Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, type Transaction } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
 import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
+import { hasPlacedOrder } from './orders.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -92,6 +93,22 @@ export async function updatePet(call: Call, shop: Shop): Promise<Reply> {
     return changed;
   });
   return writtenReply(200, petJson(updated));
+}
+
+/** The id is never given again, and closed orders keep it. */
+export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
+  refuseParameters(call.query);
+  const mustHold = preconditionOf(call.headers);
+  await write(shop, call, (tx) => {
+    const pet = tx.pets.get(idParam(call.param));
+    if (pet === undefined) throw notFound('animal');
+    mustHold(etagOf(petJson(pet)));
+    if (hasPlacedOrder(tx, pet, shop.store.read.orders)) {
+      throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: close that first`);
+    }
+    tx.pets.delete(pet.id);
+  });
+  return new Reply(204, []);
 }
 
 /** If only the category is unknown, the write refuses it: the category may be made meanwhile. */
