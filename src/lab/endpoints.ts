@@ -70,7 +70,6 @@ export function labEndpoints(lab: Lab, now: () => number): Endpoint[] {
     name: 'lab',
     method,
     path,
-    stability: 'experimental',
     limiter,
     handler({ caller: key, query, param, body: bytes }: Call) {
       const body = bytes.length === 0 ? undefined : readJson(bytes);

@@ -20,7 +20,7 @@ const READY = jsonReply(200, '{"status":"ready"}');
 /** `unready`: why the service is not ready; undefined: it is. */
 export function pageEndpoints(pages: Pages, unready: () => string | undefined): Endpoint[] {
   const row = (path: string, reply: () => Reply): Endpoint => {
-    return { name: 'other', method: 'GET', path, stability: 'stable', handler: reply, isOpen: true };
+    return { name: 'other', method: 'GET', path, handler: reply, isOpen: true };
   };
   const rows = [...pages].map(([path, page]) => {
     let reply: Reply | undefined;

@@ -12,7 +12,6 @@ export interface Endpoint {
   readonly method: Exclude<(typeof METHODS)[number], 'HEAD'>;
   /** Only the last segment can be a parameter. */
   readonly path: string;
-  readonly stability: 'stable' | 'deprecated' | 'experimental';
   readonly handler: Handler;
   /** Headers of every reply, refusals too, as lines. */
   readonly headers?: string;
@@ -22,27 +21,26 @@ export interface Endpoint {
   readonly isOpen?: boolean;
 }
 
-const row = (
-  name: string,
-  method: Endpoint['method'],
-  path: string,
-  stability: Endpoint['stability'],
-  handler: Handler,
-  headers?: string,
-): Endpoint => ({ name, method, path, stability, handler, headers });
+const row = (name: string, method: Endpoint['method'], path: string, handler: Handler, headers?: string): Endpoint => ({
+  name,
+  method,
+  path,
+  handler,
+  headers,
+});
 
 export const ENDPOINTS: readonly Endpoint[] = [
-  row('listPets', 'GET', '/v1/pets', 'stable', listPets),
-  row('createPet', 'POST', '/v1/pets', 'stable', createPet),
-  row('getPet', 'GET', '/v1/pets/{petId}', 'deprecated', getPet, GET_PET_HEADERS),
-  row('updatePet', 'PATCH', '/v1/pets/{petId}', 'experimental', updatePet),
-  row('deletePet', 'DELETE', '/v1/pets/{petId}', 'experimental', deletePet),
-  row('listCategories', 'GET', '/v1/categories', 'experimental', listCategories),
-  row('putCategory', 'PUT', '/v1/categories/{categoryId}', 'experimental', putCategory),
-  row('listOrders', 'GET', '/v1/store/orders', 'experimental', listOrders),
-  row('getOrder', 'GET', '/v1/store/orders/{orderId}', 'experimental', getOrder),
-  row('createOrder', 'POST', '/v1/store/orders', 'experimental', createOrder),
-  row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', 'experimental', updateOrder),
+  row('listPets', 'GET', '/v1/pets', listPets),
+  row('createPet', 'POST', '/v1/pets', createPet),
+  row('getPet', 'GET', '/v1/pets/{petId}', getPet, GET_PET_HEADERS),
+  row('updatePet', 'PATCH', '/v1/pets/{petId}', updatePet),
+  row('deletePet', 'DELETE', '/v1/pets/{petId}', deletePet),
+  row('listCategories', 'GET', '/v1/categories', listCategories),
+  row('putCategory', 'PUT', '/v1/categories/{categoryId}', putCategory),
+  row('listOrders', 'GET', '/v1/store/orders', listOrders),
+  row('getOrder', 'GET', '/v1/store/orders/{orderId}', getOrder),
+  row('createOrder', 'POST', '/v1/store/orders', createOrder),
+  row('updateOrder', 'PATCH', '/v1/store/orders/{orderId}', updateOrder),
 ];
 
 /** The endpoints at one path, by method. HEAD has the endpoint of GET. */
