@@ -1,8 +1,7 @@
 /** Authentication: from the `Authorization` header to the key, or to the reason why it is refused. */
 import { ApiError } from '../http/errors.ts';
 import type { ApiKey, Environment, Store } from '../store/model.ts';
-import { environmentOf, KEY_PREFIX } from './key-form.ts';
-import { digestOf } from './keys.ts';
+import { digestOf, environmentOf, KEY_PREFIX } from './keys.ts';
 
 const MAX_KNOWN_HEADERS = 10_000;
 /** A header with a key has 51 characters. With more blanks it may be longer: it then works, but is not cached. */

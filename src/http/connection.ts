@@ -4,7 +4,7 @@ import type { Incoming } from './request.ts';
 
 /** The most requests that wait behind the one under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
-/** How long, and how far, a connection is read behind its last reply, so that the client sees it and not a reset. */
+/** After the last reply the input is read and dropped so long, and so far, that the client gets the reply and no reset. */
 const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
 /** A client that has not read its replies for this long is ended. */

@@ -1,5 +1,5 @@
 /**
- * The way of a request, from its first byte to its reply: target, message, caller, limits, endpoint, body, handler. Each
+ * The life of a request, from its parsed head to its reply: target, message, caller, limits, endpoint, body, handler. Each
  * step returns, or throws a refusal; `#refusal` makes a reply of it. Refusals that come by the thousand (401, 429) are
  * returned: a rejected promise costs more than the reply.
  */

@@ -22,8 +22,8 @@ export const created = (json: string, location: string): Created => ({ status: 2
 const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
 
 /**
- * Makes a thing in a transaction, and puts its reply in the same one; or replies as at first, if the caller has sent the
- * key before with the same `content`. While the first request is under way, others are refused at once.
+ * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content` gets the stored
+ * reply again. While the first request is under way, others are refused at once.
  */
 export async function once(
   shop: Shop,
