@@ -19,6 +19,7 @@ export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 export const JSON_TYPE = 'application/json';
 
 const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE'];
+const NOTHING = new Uint8Array(0);
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
@@ -67,6 +68,7 @@ export function checkTargetAndExpect(req: Incoming): void {
 
 /** The whole body, as bytes. Throws if the headers show that it cannot be taken. */
 export async function readBody(req: Incoming, res: ServerResponse): Promise<Uint8Array> {
+  if (WITHOUT_BODY.includes(req.method as string)) return NOTHING;
   const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
   if (encoding !== undefined) {
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';

@@ -7,7 +7,7 @@ import { jsonReply, Reply } from '../http/reply.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
 import { ENDPOINTS, type Endpoint } from '../service/routes.ts';
-import type { Call } from '../shop/shop.ts';
+import { type Call, idParam } from '../shop/shop.ts';
 import type { ApiKey } from '../store/model.ts';
 import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';
@@ -144,7 +144,7 @@ function disarmAll({ state }: LabCall): Reply {
 }
 
 function disarmOne({ state, param }: LabCall): Reply {
-  if (!state.faults.disarm(Number(param))) throw nothingThere();
+  if (!state.faults.disarm(idParam(param))) throw nothingThere();
   return NO_CONTENT;
 }
 

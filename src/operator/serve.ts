@@ -18,7 +18,7 @@ import { openSocket } from './socket-server.ts';
 import { VERSION } from './version.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
-const MAX_DRAIN_MS = 8_000;
+const MAX_DRAIN_MS = 7_000;
 /** After the disk failed: time for the replies that say so. */
 const MAX_LAST_REPLIES_MS = 1_000;
 

@@ -365,6 +365,7 @@ const changes: Row[] = [
   unmet('DELETE /v1/pets/2', like('"other"')),
   no('DELETE /v1/pets/2?x=1', 'invalid_parameter'),
   no('DELETE /v1/pets/2', 'bad_request', { text: '{}', says: 'a DELETE request has no body' }),
+  no('DELETE /v1/pets/999', 'not_found', { ...sent('content-type', 'text/plain'), json: NO_ANIMAL }),
   remove(2, { ...like('ETAG'), has: { 'content-type': null, etag: null, deprecation: null } }),
   no('/v1/pets/2', 'not_found', { json: NO_ANIMAL }),
   ...words('2 999 x').map((id) => no(`DELETE /v1/pets/${id}`, 'not_found', { json: NO_ANIMAL })),
