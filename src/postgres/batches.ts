@@ -5,13 +5,13 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { batchLine } from '../store/file/log-format.ts';
-import { COUNTED, type Counted, StoreError } from '../store/model.ts';
+import { COUNTED, type Counted, StoreError, schemaOf, TABLE_NAMES } from '../store/model.ts';
 import type { Commit } from '../store/store.ts';
 import type { Changes } from '../store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';
-import { damaged, deleteSql, newId, putSql, rowsJson } from './tables.ts';
+import { damaged, deleteRows, newId, putRows } from './tables.ts';
 
 const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
@@ -61,9 +61,7 @@ export class Batches {
     const [, { rows }, tail] = await session.ask('BEGIN', LOCK, this.#replica.tail);
     await this.#replica.follow(session, from, tail);
     if (rows[0]?.id === this.#replica.at.id) return;
-    const error = damaged('the head is not the last batch');
-    this.#replica.fail(error);
-    throw error;
+    throw this.#replica.fail(damaged('the head is not the last batch'));
   }
 
   /**
@@ -90,38 +88,26 @@ export class Batches {
 
   #statements(batch: number, id: string, changes: Changes): Statement[] {
     const { tables } = this.#replica;
-    const clears = changes.filter((one) => one.clears).map(({ name }) => `DELETE FROM ${name}`);
-    const values: unknown[] = [batch, id, batchLine(batch, this.#now(), changes).toString().slice(0, -1)];
-    const parts = ['h AS (INSERT INTO changes (batch, id, rows) VALUES ($1, $2, $3))'];
-    const lastIds = { ...tables.lastIds };
-    const { pets, orders, categories, keys } = tables;
-    const versions = { pets: pets.version, orders: orders.version, categories: categories.version, keys: keys.version };
+    const { lastIds } = tables;
+    const versions = Object.fromEntries(TABLE_NAMES.map((name) => [name, tables.of(name).version]));
+    const statements: Statement[] = [];
     for (const { name, clears, rows, texts, gone } of changes) {
-      if (rows.length > 0) {
-        const at = values.push(texts ? `[${texts}]` : rowsJson(name, rows));
-        parts.push(`p${at} AS (${putSql(name, at)})`);
-      }
-      if (gone.length > 0) {
-        const at = values.push(gone.map(String));
-        parts.push(`g${at} AS (${deleteSql(name, at)})`);
-      }
+      if (clears) statements.push(`DELETE FROM ${name}`);
+      if (rows.length > 0) statements.push(putRows(name, texts ?? rows.map(schemaOf(name).json)));
+      if (gone.length > 0) statements.push(deleteRows(name, gone));
       const ids = [...rows.map((row) => row.id), ...gone] as number[];
       if (name in lastIds) lastIds[name as Counted] = highest([clears ? 0 : lastIds[name as Counted], ...ids]);
-      if (name in versions) versions[name as keyof typeof versions] = batch;
+      versions[name] = batch;
     }
-    const counters = COUNTED.map((name) => `${name} = $${values.push(lastIds[name])}`);
-    const text = `WITH ${parts.join(', ')}
-      UPDATE head SET batch = $1, id = $2, versions = $${values.push(versions)}, ${counters} WHERE one = 1`;
-    return [...clears, { name: nameOf(text), text, values }];
+    const line = batchLine(batch, this.#now(), changes).toString().slice(0, -1);
+    const counters = COUNTED.map((name, at) => `${name} = $${at + 4}`);
+    const head = `UPDATE head SET batch = $1, id = $2, versions = $3, ${counters}`;
+    return [
+      ...statements,
+      { name: 'changes', text: 'INSERT INTO changes (batch, id, rows) VALUES ($1, $2, $3)', values: [batch, id, line] },
+      { name: 'head', text: head, values: [batch, id, versions, ...COUNTED.map((name) => lastIds[name])] },
+    ];
   }
 }
 
 const highest = (ids: number[]): number => ids.reduce((max, id) => Math.max(max, id));
-
-/** PostgreSQL cuts names at 63 bytes. There are as many texts as combinations of tables that change together. */
-const names = new Map<string, string>();
-function nameOf(text: string): string {
-  const name = names.get(text) ?? `b${names.size}`;
-  names.set(text, name);
-  return name;
-}

@@ -2,9 +2,8 @@
  * The rows as they will be when a batch is durable: what its transactions have put, over the tables. It is the `tx` of
  * each of them, one after the other.
  */
-
-import type { ApiKey, Order, Pet, Replay, Usage } from './model.ts';
-import { type Category, type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import type { ApiKey, Category, Id, Order, Pet, Replay, Row, TableName, Transaction, Usage } from './model.ts';
+import { schemaOf, TABLE_NAMES } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
 import type { Changes, Tables } from './tables.ts';
 
@@ -81,33 +80,31 @@ class DraftTable<R extends Row> {
     if (table instanceof CountedRows) this.#lastId = table.lastId;
   }
 
-  get(id: R['id']): R | undefined {
-    this.#mustBeOpen();
-    return this.#get(id);
+  get(id: Id): R | undefined {
+    const put = this.#changed.get(id);
+    if (put !== undefined) return put.row;
+    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
   }
 
   put(given: R): void {
-    this.#mustBeOpen();
-    const row = this.#checked(given);
-    if (this.#lastId !== undefined && this.#get(row.id) === undefined) {
+    const row = this.#checked({ ...given });
+    if (this.#lastId !== undefined && this.get(row.id) === undefined) {
       throw new Error(`${this.#name} ${row.id}: only add gives an id`);
     }
     this.#set(row.id, row);
   }
 
   add(given: Omit<R, 'id'>): R {
-    this.#mustBeOpen();
     const before = this.#lastId!;
     const row = this.#checked({ ...given, id: before + 1 } as unknown as R);
+    this.#set(row.id, row);
     this.#lastId = before + 1;
     this.#draft.onRollback(() => (this.#lastId = before));
-    this.#set(row.id, row);
     return row;
   }
 
   delete(id: R['id']): void {
-    this.#mustBeOpen();
-    if (this.#get(id) !== undefined) this.#set(id, undefined);
+    if (this.get(id) !== undefined) this.#set(id, undefined);
   }
 
   clear(): void {
@@ -131,13 +128,8 @@ class DraftTable<R extends Row> {
     return { name: this.#name, clears: this.#clears, rows, texts, gone };
   }
 
-  #get(id: Id): R | undefined {
-    const put = this.#changed.get(id);
-    if (put !== undefined) return put.row;
-    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
-  }
-
   #set(id: Id, row: R | undefined): void {
+    this.#mustBeOpen();
     this.#draft.count++;
     const [changed, was, before] = [this.#changed, this.#changed.has(id), this.#changed.get(id)];
     this.#draft.onRollback(() => (was ? changed.set(id, before) : changed.delete(id)));
@@ -148,7 +140,7 @@ class DraftTable<R extends Row> {
     const text = schemaOf(this.#name).json(row);
     const bytes = Buffer.byteLength(text) + 1;
     this.#draft.bytes += bytes;
-    if (this.#get(id) === undefined) this.#draft.addedBytes += bytes;
+    if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
     changed.set(id, { row, text });
   }
 

@@ -34,7 +34,7 @@ async function outcome<T>(run: () => T | Promise<T>): Promise<T | string> {
 }
 
 /** Keeps all pieces of a backup, and returns them with its proof. */
-export async function backedUp(engine: Engine): Promise<{ pieces: Uint8Array[]; proof: Proof }> {
+export async function backedUp(engine: Pick<Engine, 'backup'>): Promise<{ pieces: Uint8Array[]; proof: Proof }> {
   const lines = engine.backup();
   const pieces: Uint8Array[] = [];
   for (;;) {
@@ -256,8 +256,8 @@ export function storeContract(under: EngineUnderTest): void {
         assert.equal(replays.get(old.id), undefined);
         assert.deepEqual(replays.get(live.id), live);
         const ofKey = replays.ofKey(1);
-        assert.deepEqual([ofKey.size, ofKey.oldest, [...ofKey]], [1, live, [live]]);
-        assert.deepEqual([...replays.ofKey(3)], []);
+        assert.deepEqual([...ofKey.values()], [live]);
+        assert.deepEqual(replays.ofKey(3).size, 0);
         await engine.close();
         engine = await place.open();
       }
@@ -329,5 +329,5 @@ function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Ra
   const keyId = 1 + below(random, 3);
   const ofKey = [...plain.tables.replays.values()].filter((replay) => (replay as { keyId: number }).keyId === keyId);
   const sorted = (rows: Iterable<Row>) => [...rows].sort((a, b) => (a.id < b.id ? -1 : 1));
-  assert.deepEqual(sorted(read.replays.ofKey(keyId)), sorted(ofKey));
+  assert.deepEqual(sorted(read.replays.ofKey(keyId).values()), sorted(ofKey));
 }
