@@ -17,7 +17,7 @@ const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
 
 const LOCK = { name: 'lock', text: 'SELECT batch, id FROM head WHERE one = 1 FOR UPDATE' };
-const KEPT = 'SELECT 1 FROM changes WHERE batch = $1 AND id = $2';
+const COMMITTED = 'SELECT 1 FROM changes WHERE batch = $1 AND id = $2';
 /** Its commit waits for the standby, which a commit before may not have done. */
 const CONFIRM = 'UPDATE head SET batch = batch';
 
@@ -38,17 +38,17 @@ export class Batches {
     await session.orRollBack(async () => {
       await this.#begin(session);
       const changes = decide();
-      if (changes.length === 0) return void (await session.ask('ROLLBACK').catch(() => {}));
+      if (changes.length === 0) return void (await session.query('ROLLBACK').catch(() => {}));
       const batch = this.#replica.at.batch + 1;
       const id = newId();
       const statements = this.#statements(batch, id, changes);
       const until = performance.now() + DOUBT_MAX_MS;
       try {
-        await session.ask(...statements, 'COMMIT');
+        await session.query(...statements, 'COMMIT');
       } catch (error) {
         if (!(error instanceof DatabaseError && error.isLost)) throw error;
         this.counts.doubts++;
-        if (!(await this.#isKept(batch, id, until))) throw new StoreError('unavailable', error.message);
+        if (!(await this.#isCommitted(batch, id, until))) throw new StoreError('unavailable', error.message);
       }
       this.#replica.apply(batch, id, changes);
       this.counts.batches++;
@@ -58,7 +58,7 @@ export class Batches {
   /** The tail is a statement of its own: one that has waited for a lock does not see what was committed meanwhile. */
   async #begin(session: Session): Promise<void> {
     const from = this.#replica.at;
-    const [, { rows }, tail] = await session.ask('BEGIN', LOCK, this.#replica.tail);
+    const [, { rows }, tail] = await session.query('BEGIN', LOCK, this.#replica.tail);
     await this.#replica.follow(session, from, tail);
     if (rows[0]?.id === this.#replica.at.id) return;
     throw this.#replica.fail(damaged('the head is not the last batch'));
@@ -68,13 +68,13 @@ export class Batches {
    * After a COMMIT without an answer. The lost transaction holds the head until it has ended, so who has locked the head
    * anew sees how it ended. If the database stays away for too long, the next batch finds out.
    */
-  async #isKept(batch: number, id: string, until: number): Promise<boolean> {
+  async #isCommitted(batch: number, id: string, until: number): Promise<boolean> {
     for (;;) {
       try {
         const session = await this.#connection.session();
         return await session.orRollBack(async () => {
           await this.#begin(session);
-          const [{ rows }] = await session.ask({ text: KEPT, values: [batch, id] }, CONFIRM, 'COMMIT');
+          const [{ rows }] = await session.query({ text: COMMITTED, values: [batch, id] }, CONFIRM, 'COMMIT');
           return rows.length > 0;
         });
       } catch {
@@ -91,11 +91,11 @@ export class Batches {
     const { lastIds } = tables;
     const versions = Object.fromEntries(TABLE_NAMES.map((name) => [name, tables.of(name).version]));
     const statements: Statement[] = [];
-    for (const { name, clears, rows, texts, gone } of changes) {
+    for (const { name, clears, rows, texts, deleted } of changes) {
       if (clears) statements.push(`DELETE FROM ${name}`);
       if (rows.length > 0) statements.push(putRows(name, texts ?? rows.map(schemaOf(name).json)));
-      if (gone.length > 0) statements.push(deleteRows(name, gone));
-      const ids = [...rows.map((row) => row.id), ...gone] as number[];
+      if (deleted.length > 0) statements.push(deleteRows(name, deleted));
+      const ids = [...rows.map((row) => row.id), ...deleted] as number[];
       if (name in lastIds) lastIds[name as Counted] = highest([clears ? 0 : lastIds[name as Counted], ...ids]);
       versions[name] = batch;
     }

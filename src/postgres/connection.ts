@@ -82,7 +82,7 @@ export class Session {
   }
 
   /** Sends all statements at once, and gives the result of each. If one fails, an open transaction is rolled back. */
-  async ask(...statements: Statement[]): Promise<Result[]> {
+  async query(...statements: Statement[]): Promise<Result[]> {
     const all = await Promise.allSettled(statements.map((one) => this.#client.query<Row>(one as pg.QueryConfig)));
     const failed = all.find((one) => one.status === 'rejected');
     if (failed === undefined && !this.#isUnconfirmed) {
@@ -103,7 +103,7 @@ export class Session {
     try {
       return await work();
     } catch (error) {
-      await this.ask('ROLLBACK').catch(() => {});
+      await this.query('ROLLBACK').catch(() => {});
       throw error;
     }
   }

@@ -24,7 +24,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const isServer = options.onFatal !== undefined;
   const opening = openSchema(address, options.mustExist || options.readOnly, isServer ? START_MAX_MS : undefined);
   const { store: id, now, hasStandby } = await opening;
-  time.heard(now);
+  time.observe(now);
   if (isServer) {
     if (address.warning) log.warn(address.warning);
     if (!hasStandby) log.warn('the database has no synchronous standby: writes that it loses are lost');
@@ -59,7 +59,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
     replica,
     clock,
     banAfter,
-    onTime: time.heard,
+    onTime: time.observe,
     onFailure: warner('requests'),
   });
   const trimming = setInterval(() => void trim(address).catch(() => {}), TRIM_EVERY_MS).unref();
@@ -111,7 +111,7 @@ export class DatabaseTime {
     return this.#last;
   };
 
-  heard = (at: number): void => {
+  observe = (at: number): void => {
     const step = at - (this.#clock.now() + this.#ahead);
     if (Math.abs(step) > MAX_STEP_MS || this.#last === 0) this.#ahead += step;
   };

@@ -57,7 +57,7 @@ export class Replica {
     for (const { batch, id, rows } of later) this.#apply(batch, id, rows);
     if (rows.length < TAIL_BATCHES) return;
     const next = this.#at;
-    const [more] = await session.ask(this.tail);
+    const [more] = await session.query(this.tail);
     await this.follow(session, next, more);
   }
 
@@ -82,7 +82,7 @@ export class Replica {
   async load(onProgress?: (done: number, total: number) => void): Promise<void> {
     const { at, versions, lastIds, rows } = await withSession(this.#address, (session) => readAll(session, onProgress));
     for (const name of TABLE_NAMES) {
-      this.tables.apply([{ name, clears: true, rows: rows[name], gone: [] }], versions[name] ?? 0);
+      this.tables.apply([{ name, clears: true, rows: rows[name], deleted: [] }], versions[name] ?? 0);
     }
     this.tables.begin(lastIds);
     this.#at = at;

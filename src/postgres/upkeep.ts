@@ -23,7 +23,7 @@ export function trim(address: Address): Promise<number> {
     let trimmed = 0;
     for (const text of TRIM) {
       for (let count = ROWS_AT_ONCE; count === ROWS_AT_ONCE; trimmed += count) {
-        count = (await session.ask(text))[0].rowCount ?? 0;
+        count = (await session.query(text))[0].rowCount ?? 0;
       }
     }
     return trimmed;
@@ -98,17 +98,17 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
 
 /** Replicas that wait on the empty schema know another first batch, and end. */
 async function fill(session: Session, schema: string, { lastIds, rows }: Snapshot): Promise<void> {
-  const [, heads] = await session.ask('BEGIN', 'SELECT batch FROM head FOR UPDATE');
+  const [, heads] = await session.query('BEGIN', 'SELECT batch FROM head FOR UPDATE');
   if (heads.rows[0]?.batch !== 0) throw new Error(`the store in schema ${schema} is not empty`);
   for (const name of TABLE_NAMES) {
     for (let from = 0; from < rows[name].length; from += ROWS_AT_ONCE) {
-      await session.ask(putRows(name, rows[name].slice(from, from + ROWS_AT_ONCE).map(schemaOf(name).json)));
+      await session.query(putRows(name, rows[name].slice(from, from + ROWS_AT_ONCE).map(schemaOf(name).json)));
     }
   }
   const { pets, orders, keys } = lastIds;
   const id = newId();
   const text = 'UPDATE head SET store = $1, batch = 1, id = $2, pets = $3, orders = $4, keys = $5';
-  await session.ask(
+  await session.query(
     { text, values: [newId(), id, pets, orders, keys] },
     { text: 'UPDATE changes SET id = $1 WHERE batch = 0', values: [id] },
     { text: "INSERT INTO changes VALUES (1, $1, '')", values: [id] },

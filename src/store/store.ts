@@ -16,7 +16,7 @@ const MAX_GATHERING_TURNS = 5;
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
-/** Shares of the maximum that are told in the log when they are reached. */
+/** Shares of the maximum that are logged when they are reached. */
 const WARN_AT = [0.8, 0.95];
 /** A line of the log is shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
 export const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
@@ -53,7 +53,7 @@ export class GroupCommitStore implements Store {
   readonly #commit: Commit;
   readonly #maxBytes: number;
   readonly #log: Log | undefined;
-  /** The share of the maximum that was told last. */
+  /** The share of the maximum that was logged last. */
   #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
@@ -156,7 +156,7 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
 const fullText = (maxBytes: number): string =>
   `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`;
 
-/** What a transaction found out from others of its batch must not be told: they may be lost. */
+/** No caller learns what its transaction has seen of others of its batch: they may be lost. */
 function fail({ answer, restsOnBatch, hasThrown, reject }: Waiting, error: StoreError): void {
   if (answer && !restsOnBatch) answer();
   else if (hasThrown)

@@ -27,7 +27,7 @@ export interface TableChanges {
   readonly rows: readonly Row[];
   /** The rows as JSON, if that was made already. */
   readonly texts?: readonly string[];
-  readonly gone: readonly Id[];
+  readonly deleted: readonly Id[];
 }
 export type Changes = readonly TableChanges[];
 
@@ -62,7 +62,7 @@ export class Tables implements Reads {
 
   /** Applies a durable batch, and is done with it before anybody reads. */
   apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows, texts, gone } of changes) {
+    for (const { name, clears, rows, texts, deleted } of changes) {
       const table = this.of(name);
       if (clears) {
         for (const row of table.all()) this.bytes -= bytesOf(name, row);
@@ -71,7 +71,7 @@ export class Tables implements Reads {
       for (const [at, row] of rows.entries()) {
         this.#swap(name, table.put(row), texts ? Buffer.byteLength(texts[at]) + 1 : bytesOf(name, row));
       }
-      for (const id of gone) this.#swap(name, table.delete(id), 0);
+      for (const id of deleted) this.#swap(name, table.delete(id), 0);
       table.version = batch;
     }
     this.replays.dropEnded();

@@ -19,15 +19,14 @@ export class Draft implements Transaction {
   readonly keys: DraftTable<ApiKey>;
   readonly replays: DraftTable<Replay>;
   readonly usage: DraftTable<Usage>;
-  /** How many changes there are. */
-  count = 0;
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
   /** Of these, the ones of rows that were not there before. */
   addedBytes = 0;
-  /** False while no transaction runs: a `tx` that was kept must not slip in changes. */
+  /** False while no transaction runs: a `tx` that outlives its transaction must not slip in changes. */
   isOpen = false;
-  #undo: (() => void)[] = [];
+  /** What takes back each change, in their order. */
+  readonly #undo: (() => void)[] = [];
 
   constructor(tables: Tables) {
     this.pets = new DraftTable('pets', tables.pets, this);
@@ -48,13 +47,17 @@ export class Draft implements Transaction {
       check(this.bytes - bytes, this.addedBytes - addedBytes);
       return result;
     } catch (error) {
-      for (const undo of this.#undo.reverse()) undo();
-      [this.count, this.bytes, this.addedBytes] = [count, bytes, addedBytes];
+      for (const undo of this.#undo.splice(count).reverse()) undo();
+      [this.bytes, this.addedBytes] = [bytes, addedBytes];
       throw error;
     } finally {
       this.isOpen = false;
-      this.#undo = [];
     }
+  }
+
+  /** How many changes there are. */
+  get count(): number {
+    return this.#undo.length;
   }
 
   onRollback(undo: () => void): void {
@@ -109,7 +112,6 @@ class DraftTable<R extends Row> {
 
   clear(): void {
     this.#mustBeOpen();
-    this.#draft.count++;
     const [changed, clears, lastId] = [this.#changed, this.#clears, this.#lastId];
     this.#draft.onRollback(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
     [this.#changed, this.#clears] = [new Map(), true];
@@ -122,15 +124,14 @@ class DraftTable<R extends Row> {
 
   get changes(): Changes[number] {
     const puts: Put<R>[] = [];
-    const gone: Id[] = [];
-    for (const [id, put] of this.#changed) put ? puts.push(put) : gone.push(id);
+    const deleted: Id[] = [];
+    for (const [id, put] of this.#changed) put ? puts.push(put) : deleted.push(id);
     const [rows, texts] = [puts.map(({ row }) => row), puts.map(({ text }) => text)];
-    return { name: this.#name, clears: this.#clears, rows, texts, gone };
+    return { name: this.#name, clears: this.#clears, rows, texts, deleted };
   }
 
   #set(id: Id, row: R | undefined): void {
     this.#mustBeOpen();
-    this.#draft.count++;
     const [changed, was, before] = [this.#changed, this.#changed.has(id), this.#changed.get(id)];
     this.#draft.onRollback(() => (was ? changed.set(id, before) : changed.delete(id)));
     if (row === undefined) {

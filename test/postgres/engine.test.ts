@@ -19,14 +19,14 @@ it("store time is the database's, where a replica's own clock is years off or st
   const clock = new SetClock();
   const time = new DatabaseTime(clock);
   const at = clock.wall() + 10_000 * HOUR_MS;
-  time.heard(at);
+  time.observe(at);
   assert.equal(time.now(), at);
   clock.advance(500);
-  time.heard(at); // an answer may be late
+  time.observe(at); // an answer may be late
   assert.equal(time.now(), at + 500);
-  time.heard(at + HOUR_MS);
+  time.observe(at + HOUR_MS);
   assert.equal(time.now(), at + HOUR_MS);
-  time.heard(at); // somebody has set it back
+  time.observe(at); // somebody has set it back
   clock.advance(HOUR_MS / 2);
   assert.equal(time.now(), at + HOUR_MS);
   clock.advance(HOUR_MS);

@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Engine, EngineOptions, Proof } from '../../src/store/engine.ts';
-import { type Id, REPLAY_LASTS_MS, type Row, type StoreError, type TableName } from '../../src/store/model.ts';
+import {
+  type Id,
+  type Order,
+  REPLAY_LASTS_MS,
+  type Row,
+  type StoreError,
+  type TableName,
+} from '../../src/store/model.ts';
 import { below, oneOf, type Random, seeded } from '../random.ts';
 import { INT64S, newKey, newReplay, PlainStore, randomWork, STATUSES } from './plain-model.ts';
 
@@ -313,6 +320,9 @@ function compareReads({ store: { read } }: Engine, plain: PlainStore, random: Ra
   const status = oneOf(random, [...STATUSES, undefined]);
   assert.deepEqual(read.pets.get(id), row('pets', id));
   assert.deepEqual(read.orders.get(id), row('orders', id));
+  const orders = plain.page('orders', undefined, Number.POSITIVE_INFINITY, 'placed').items as Order[];
+  const placed = orders.find(({ petId }) => petId === id);
+  assert.deepEqual(read.orders.find(id), placed);
   assert.deepEqual(read.categories.get(big), row('categories', big));
   assert.deepEqual(read.keys.get(id), row('keys', id));
   const replay = `addPet k${1 + (id % 3)} once-${id}`;

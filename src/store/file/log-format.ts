@@ -93,10 +93,10 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
   if (clears.length > 0) body += `,"clear":[${clears}]`;
   const gone: string[] = [];
-  for (const { name, rows, texts, gone: ids } of changes) {
+  for (const { name, rows, texts, deleted } of changes) {
     const schema = schemaOf(name);
     if (rows.length > 0) body += `,"${name}":[${texts ?? rows.map(schema.json)}]`;
-    if (ids.length > 0) gone.push(`"${name}":[${ids.map((id) => schema.columns.id.json(id as never))}]`);
+    if (deleted.length > 0) gone.push(`"${name}":[${deleted.map((id) => schema.columns.id.json(id as never))}]`);
   }
   if (gone.length > 0) body += `,"gone":{${gone}}`;
   return encodeLine(`${body}}`);
@@ -112,9 +112,9 @@ export function changesIn(line: Record<string, unknown>): Changes {
       name,
       clears: list(clear).includes(name),
       rows: list(tables[name] ?? []).map(schemaOf(name).read),
-      gone: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
+      deleted: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
     };
-  }).filter(({ clears, rows, gone }) => clears || rows.length > 0 || gone.length > 0);
+  }).filter(({ clears, rows, deleted }) => clears || rows.length > 0 || deleted.length > 0);
 }
 
 export interface LogFile {
