@@ -73,8 +73,8 @@ export class Lab implements LabHook {
   async advance(key: ApiKey, ms: number): Promise<void> {
     const { store, limiter } = this.#options;
     const moved = store.write((tx) => {
-      for (const { id } of [...store.read.replays.ofKey(key.id)]) {
-        const replay = tx.replays.get(id);
+      for (const id of store.read.replays.ofKey(key.id).keys()) {
+        const replay = tx.replays.get(id as string);
         if (replay !== undefined) tx.replays.put({ ...replay, at: Math.max(0, replay.at - ms) });
       }
     });

@@ -10,7 +10,6 @@ import type { PetStatus } from '../store/model.ts';
 import { visible } from '../text.ts';
 import type { Context, Sink, Streaming } from './command.ts';
 import { CommandError, EXIT } from './failures.ts';
-import { makePrivate } from './opening.ts';
 import { type Location, storeName } from './options.ts';
 import { inWords, note, printRaw, withProgress } from './output.ts';
 
@@ -88,11 +87,7 @@ export async function restore({ file, ...at }: Location & { file: string }) {
   const { data, store } = at;
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
-    if (store === undefined) {
-      const proof = await restoreInto(data, bytes);
-      makePrivate(data);
-      return proof;
-    }
+    if (store === undefined) return restoreInto(data, bytes);
     const { restoreIntoPostgres } = await import('../postgres/upkeep.ts');
     return restoreIntoPostgres(store, bytes);
   });

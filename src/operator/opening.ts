@@ -1,5 +1,4 @@
 /** Opens the store: the engine on a file, or the one on a database, which is loaded only then. */
-import { chmodSync, existsSync, statSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
@@ -27,18 +26,9 @@ export function maxBytesOf(maxStoreMb?: number): number {
 }
 
 export async function openEngine({ data, store }: Location, options: EngineOptions): Promise<Engine> {
-  if (store === undefined) {
-    const engine = await openFileStore(data, options);
-    if (!options.readOnly) makePrivate(data);
-    return engine;
-  }
+  if (store === undefined) return openFileStore(data, options);
   const { openPostgres } = await import('../postgres/engine.ts');
   return openPostgres(store, options);
-}
-
-/** The directory holds names of callers, digests of keys, and the socket for commands. */
-export function makePrivate(dir: string): void {
-  if (existsSync(dir) && (statSync(dir).mode & 0o077) !== 0) chmodSync(dir, 0o700);
 }
 
 /** For a command, in its own process. What the engine logs goes to stderr as text. */

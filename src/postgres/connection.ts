@@ -1,6 +1,7 @@
 /** Connections to the database. */
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
+import { parseInt64 } from '../json/int64.ts';
 import type { Address } from './address.ts';
 import { checkServer, DatabaseError, failureOf, SERVER, type Server } from './errors.ts';
 
@@ -23,6 +24,12 @@ const REQUESTS = { ...SETTINGS, statement_timeout: '5s', idle_in_transaction_ses
 const COMMANDS = { ...SETTINGS, statement_timeout: '0', idle_in_transaction_session_timeout: '60s' };
 /** A database that does not answer for so long is given up: longer than any wait for a lock. */
 const SILENCE_MAX_MS = { takes: 6_000, batches: 6_000, commands: 60_000 };
+
+/** 64-bit integers come exact, and as numbers where these are. */
+const INT8 = 20;
+const types: pg.CustomTypesConfig = {
+  getTypeParser: (oid, format) => (oid === INT8 ? parseInt64 : pg.types.getTypeParser(oid, format)),
+};
 
 /** One with a name is prepared once on each connection. */
 export type Statement = string | pg.QueryConfig;
@@ -52,6 +59,7 @@ export class Session {
     const settings = { ...(kind === 'commands' ? COMMANDS : REQUESTS), search_path: schema };
     const client = new pg.Client({
       ...address,
+      types,
       application_name: `petstore ${kind}`,
       options: Object.entries(settings)
         .map(([name, value]) => `-c ${name}=${value}`)
@@ -74,7 +82,7 @@ export class Session {
   }
 
   /** Sends all statements at once, and gives the result of each. If one fails, an open transaction is rolled back. */
-  async ask(...statements: Statement[]): Promise<Result[]> {
+  async query(...statements: Statement[]): Promise<Result[]> {
     const all = await Promise.allSettled(statements.map((one) => this.#client.query<Row>(one as pg.QueryConfig)));
     const failed = all.find((one) => one.status === 'rejected');
     if (failed === undefined && !this.#isUnconfirmed) {
@@ -95,7 +103,7 @@ export class Session {
     try {
       return await work();
     } catch (error) {
-      await this.ask('ROLLBACK').catch(() => {});
+      await this.query('ROLLBACK').catch(() => {});
       throw error;
     }
   }

@@ -1,6 +1,6 @@
 /** The engine on PostgreSQL: the rows are in its tables, and every replica holds a copy of them in memory. */
 import { type Clock, onceAMinute } from '../clock.ts';
-import type { Engine, EngineOptions, Log } from '../store/engine.ts';
+import type { Engine, EngineOptions } from '../store/engine.ts';
 import { GroupCommitStore } from '../store/store.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
@@ -24,7 +24,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const isServer = options.onFatal !== undefined;
   const opening = openSchema(address, options.mustExist || options.readOnly, isServer ? START_MAX_MS : undefined);
   const { store: id, now, hasStandby } = await opening;
-  time.heard(now);
+  time.observe(now);
   if (isServer) {
     if (address.warning) log.warn(address.warning);
     if (!hasStandby) log.warn('the database has no synchronous standby: writes that it loses are lost');
@@ -32,22 +32,25 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   await replica.load(options.onProgress);
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica, time.now);
-  const requests = new Trouble('requests', clock, isServer ? log : undefined);
-  const writing = new Trouble('writes', clock, isServer ? log : undefined);
+  /** Tells the operator of a server once a minute why clients get 503. */
+  const warner = (what: string) => {
+    const mayWarn = onceAMinute(clock.now);
+    return (error: unknown) => {
+      if (isServer && mayWarn()) log.warn(`${what} are refused: ${(error as Error).message}`);
+    };
+  };
+  const onWriteFailure = warner('writes');
   const store = new GroupCommitStore({
     id,
     tables: replica.tables,
-    now: time.now,
     maxBytes,
+    log: isServer ? log : undefined,
     async commit(decide) {
       const began = clock.now();
-      try {
-        await batches.commit(decide);
-      } catch (error) {
-        writing.began(error as Error);
+      await batches.commit(decide).catch((error) => {
+        onWriteFailure(error);
         throw error;
-      }
-      writing.ended();
+      });
       onBatch?.(clock.now() - began);
     },
   });
@@ -56,9 +59,8 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
     replica,
     clock,
     banAfter,
-    onTime: time.heard,
-    onAnswer: () => requests.ended(),
-    onFailure: (error) => requests.began(error),
+    onTime: time.observe,
+    onFailure: warner('requests'),
   });
   const trimming = setInterval(() => void trim(address).catch(() => {}), TRIM_EVERY_MS).unref();
   const engine: Engine = {
@@ -109,31 +111,8 @@ export class DatabaseTime {
     return this.#last;
   };
 
-  heard = (at: number): void => {
+  observe = (at: number): void => {
     const step = at - (this.#clock.now() + this.#ahead);
     if (Math.abs(step) > MAX_STEP_MS || this.#last === 0) this.#ahead += step;
   };
-}
-
-/** Tells the operator of a server why clients get 503: the reason once a minute, and when it is over. */
-class Trouble {
-  readonly #what: string;
-  readonly #log: Log | undefined;
-  readonly #mayTell: () => boolean;
-  #wasTold = false;
-
-  constructor(what: string, clock: Clock, log: Log | undefined) {
-    [this.#what, this.#log, this.#mayTell] = [what, log, onceAMinute(() => clock.now())];
-  }
-
-  began(error: Error): void {
-    if (!this.#mayTell()) return;
-    this.#wasTold = true;
-    this.#log?.warn(`${this.#what} are refused: ${error.message}`);
-  }
-
-  ended(): void {
-    if (this.#wasTold) this.#log?.info(`${this.#what} are served again`);
-    this.#wasTold = false;
-  }
 }

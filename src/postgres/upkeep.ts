@@ -1,13 +1,13 @@
 /** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
 import type { Proof } from '../store/engine.ts';
 import { backupLines, prove, readBackup } from '../store/file/backup.ts';
-import { hasEnded, type Id, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName } from '../store/model.ts';
-import type { Snapshot } from '../store/tables.ts';
+import { COUNTED, hasEnded, StoreError, schemaOf, TABLE_NAMES } from '../store/model.ts';
+import { contradictionIn, type Snapshot } from '../store/tables.ts';
 import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { changesOf } from './replica.ts';
-import { cursor, damaged, newId, openSchema, putSql, readAll, rowsJson, type Stored } from './tables.ts';
+import { cursor, damaged, newId, openSchema, type Position, putRows, readAll, type Stored } from './tables.ts';
 
 const ROWS_AT_ONCE = 1_000;
 const TRIM = [
@@ -23,7 +23,7 @@ export function trim(address: Address): Promise<number> {
     let trimmed = 0;
     for (const text of TRIM) {
       for (let count = ROWS_AT_ONCE; count === ROWS_AT_ONCE; trimmed += count) {
-        count = (await session.ask(text))[0].rowCount ?? 0;
+        count = (await session.query(text))[0].rowCount ?? 0;
       }
     }
     return trimmed;
@@ -38,90 +38,55 @@ export function verify(address: Address, now: () => number): Promise<Proof> {
   return withSession(address, async (session) => {
     const stored = await readAll(session);
     checkRows(stored);
-    await checkTail(session, stored, now());
-    return prove(...asBackup(stored, now()));
+    await checkTail(session, stored.at);
+    return prove(asOf(now(), stored));
   });
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
   const stored = await withSession(address, (session) => readAll(session));
   checkRows(stored);
-  return yield* backupLines(...asBackup(stored, now()));
+  const at = now();
+  return yield* backupLines({ store: stored.store, file: 0, batch: stored.at.batch, at }, asOf(at, stored));
 }
 
-function asBackup({ store, at: { batch }, lastIds, rows }: Stored, now: number) {
-  const replays = rows.replays.filter((replay) => !hasEnded(replay, now));
-  return [
-    { store, file: 0, batch, at: now, lastIds },
-    { lastIds, rows: { ...rows, replays } },
-  ] as const;
+/** Replays that have ended are left out. */
+function asOf(now: number, { lastIds, rows }: Stored): Snapshot {
+  return { lastIds, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, now)) } };
 }
 
 /** That the rows fit each other, and the head. */
 function checkRows({ rows, lastIds }: Snapshot): void {
-  for (const [name, lastId] of Object.entries(lastIds) as [keyof typeof lastIds, number][]) {
+  for (const name of COUNTED) {
     const { id } = rows[name].at(-1) ?? { id: 0 };
-    if (id > lastId) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastId}`);
+    if (id > lastIds[name]) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastIds[name]}`);
   }
   const counted = new Set(rows.usage.map(({ id }) => id));
   for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
-  const ordered = new Set<number>();
-  for (const { petId, status } of rows.orders) {
-    if (status !== 'placed') continue;
-    if (ordered.has(petId)) throw damaged(`two placed orders for animal ${petId}`);
-    ordered.add(petId);
-  }
+  const contradiction = contradictionIn(rows.orders);
+  if (contradiction !== undefined) throw damaged(contradiction);
 }
 
-/** That the batches of the last hour follow each other up to the head, and that the rows are as the last of them left. */
-async function checkTail(session: Session, { at, rows }: Stored, now: number): Promise<void> {
-  const left = Object.fromEntries(TABLE_NAMES.map((name) => [name, new Map()])) as Record<
-    TableName,
-    Map<Id, string | undefined>
-  >;
-  let last: { batch: number; id: string } | undefined;
+/** That the batches of the last hour can be read, and follow each other up to the head. */
+async function checkTail(session: Session, at: Position): Promise<void> {
+  let last: Position | undefined;
   for await (const batches of cursor(session, 'SELECT batch, id, rows FROM changes ORDER BY batch')) {
-    for (const { id, rows, ...row } of batches) {
-      const batch = Number(row.batch);
+    for (const { batch, id, rows } of batches) {
       if (last && batch !== last.batch + 1) throw damaged(`batch ${last.batch + 1} is missing`);
+      changesOf(batch, rows);
       last = { batch, id };
-      for (const { name, clears, rows: puts, gone } of changesIn(batch, rows)) {
-        if (clears) left[name].clear();
-        for (const put of puts) left[name].set(put.id, schemaOf(name).json(put));
-        for (const one of gone) left[name].set(one, undefined);
-      }
     }
   }
   if (last?.batch !== at.batch || last.id !== at.id) throw damaged('the head is not the last batch');
-  left.usage.clear(); // takes change it without a batch
-  for (const name of TABLE_NAMES) {
-    const found = new Map<Id, Row>(left[name].size > 0 ? rows[name].map((row) => [row.id, row]) : []);
-    for (const [id, text] of left[name]) {
-      const row = found.get(id);
-      const isAsLeft = (row && schemaOf(name).json(row)) === text;
-      const isTrimmed = name === 'replays' && row === undefined && hasEnded(JSON.parse(text!), now);
-      if (!isAsLeft && !isTrimmed) throw damaged(`table ${name}, row ${id}: it is not as its last batch has left it`);
-    }
-  }
-}
-
-function changesIn(batch: number, line: string) {
-  try {
-    return changesOf(line);
-  } catch (error) {
-    throw damaged(`batch ${batch}: ${(error as Error).message}`);
-  }
 }
 
 /** Fills an empty schema from a backup in one transaction, and reads it back. */
 export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint8Array>): Promise<Proof> {
   const address = addressOf(url);
-  const { tables, header, proof } = await readBackup('the backup', lines);
+  const { header, snapshot, proof } = await readBackup('the backup', lines);
   await openSchema(address);
   try {
-    await withSession(address, (session) =>
-      session.orRollBack(() => fill(session, address.schema, tables.snapshot(header.at))),
-    );
+    await withSession(address, (session) => session.orRollBack(() => fill(session, address.schema, snapshot)));
   } catch (error) {
     if (!(error instanceof DatabaseError && error.isLost)) throw error;
     throw new StoreError('unknown', `${error.message}: all was restored, or nothing, and restore tells which`);
@@ -133,18 +98,17 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
 
 /** Replicas that wait on the empty schema know another first batch, and end. */
 async function fill(session: Session, schema: string, { lastIds, rows }: Snapshot): Promise<void> {
-  const [, heads] = await session.ask('BEGIN', 'SELECT batch FROM head FOR UPDATE');
-  if (heads.rows[0]?.batch !== '0') throw new Error(`the store in schema ${schema} is not empty`);
+  const [, heads] = await session.query('BEGIN', 'SELECT batch FROM head FOR UPDATE');
+  if (heads.rows[0]?.batch !== 0) throw new Error(`the store in schema ${schema} is not empty`);
   for (const name of TABLE_NAMES) {
     for (let from = 0; from < rows[name].length; from += ROWS_AT_ONCE) {
-      const values = [rowsJson(name, rows[name].slice(from, from + ROWS_AT_ONCE))];
-      await session.ask({ text: putSql(name, 1), values });
+      await session.query(putRows(name, rows[name].slice(from, from + ROWS_AT_ONCE).map(schemaOf(name).json)));
     }
   }
   const { pets, orders, keys } = lastIds;
   const id = newId();
   const text = 'UPDATE head SET store = $1, batch = 1, id = $2, pets = $3, orders = $4, keys = $5';
-  await session.ask(
+  await session.query(
     { text, values: [newId(), id, pets, orders, keys] },
     { text: 'UPDATE changes SET id = $1 WHERE batch = 0', values: [id] },
     { text: "INSERT INTO changes VALUES (1, $1, '')", values: [id] },

@@ -69,8 +69,9 @@ export async function once(
 
 function checkBounds({ store, underWay }: Shop, keyId: number, underWayOfKey: number): void {
   const { replays } = store.read;
-  const { size, oldest } = replays.ofKey(keyId);
-  if (size + underWayOfKey >= MAX_REPLAYS_OF_KEY) {
+  const ofKey = replays.ofKey(keyId);
+  if (ofKey.size + underWayOfKey >= MAX_REPLAYS_OF_KEY) {
+    const [oldest] = ofKey.values();
     const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
     const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
     throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);

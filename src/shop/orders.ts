@@ -12,7 +12,6 @@ import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
-const SCAN_ROWS = 1_000;
 
 export function orderJson({ id, petId, status, placedAt }: Order): string {
   return `{"id":${id},"petId":${petId},"status":"${status}","placedAt":"${new Date(placedAt).toISOString()}"}`;
@@ -76,20 +75,14 @@ export async function updateOrder(call: Call, shop: Shop): Promise<Reply> {
   return writtenReply(200, orderJson(closed));
 }
 
-/** Only a pending animal can have a placed order: among the durable ones, or those of the same batch behind them. */
-export function hasPlacedOrder(tx: Transaction, pet: Pet, orders: Reads['orders']): boolean {
-  if (pet.status !== 'pending') return false;
-  const isIts = (order: Order | undefined) => order?.petId === pet.id && order.status === 'placed';
+/** Looks at the durable orders, as this transaction leaves them, and at those of the same batch behind them. */
+export function hasPlacedOrder(tx: Transaction, petId: number, orders: Reads['orders']): boolean {
+  const isIts = (order: Order | undefined) => order?.petId === petId && order.status === 'placed';
   for (let id = orders.lastId + 1, order = tx.orders.get(id); order !== undefined; order = tx.orders.get(++id)) {
     if (isIts(order)) return true;
   }
-  for (let after = 0, more = true; more; ) {
-    const page = orders.page({ after, limit: SCAN_ROWS, status: 'placed' });
-    if (page.items.some((order) => order.petId === pet.id && isIts(tx.orders.get(order.id)))) return true;
-    more = page.more;
-    after = page.items.at(-1)?.id ?? 0;
-  }
-  return false;
+  const durable = orders.find(petId);
+  return durable !== undefined && isIts(tx.orders.get(durable.id));
 }
 
 const noAnimal = (id: Int64) => `petId: there is no animal ${id}`;

@@ -103,7 +103,7 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
     const pet = tx.pets.get(idParam(call.param));
     if (pet === undefined) throw notFound('animal');
     mustHold(etagOf(petJson(pet)));
-    if (hasPlacedOrder(tx, pet, shop.store.read.orders)) {
+    if (hasPlacedOrder(tx, pet.id, shop.store.read.orders)) {
       throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: close that first`);
     }
     tx.pets.delete(pet.id);

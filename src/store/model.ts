@@ -187,16 +187,13 @@ export const BLOCK_ROWS = 64;
 /** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
 export interface Reads {
   readonly pets: CountedTable<Pet>;
-  readonly orders: CountedTable<Order>;
+  /** `find`: the placed order of an animal. */
+  readonly orders: CountedTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: PagedTable<Category>;
+  /** `find`: by the digest of one of its secrets. */
   readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; all(): Iterable<ApiKey> };
-  /** Without those whose 24 hours are over. */
-  readonly replays: ReadTable<Replay> & { ofKey(keyId: number): ReplaysOfKey };
-}
-
-export interface ReplaysOfKey extends Iterable<Replay> {
-  readonly size: number;
-  readonly oldest: Replay | undefined;
+  /** Without those whose 24 hours are over. `ofKey`: those of one API key by their ids, the oldest first. */
+  readonly replays: ReadTable<Replay> & { ofKey(keyId: number): ReadonlyMap<Id, Replay> };
 }
 
 interface WriteTable<R extends Row> {

@@ -1,15 +1,17 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
-import { type ApiKey, BLOCK_ROWS, type Id, type Page, type Row, type Usage } from './model.ts';
+import { BLOCK_ROWS, type Id, type Page, type Row } from './model.ts';
 
 /** What one kind of table has to do. `put` and `delete` return the row that was there before. */
 export interface RowMap<R extends Row> {
   readonly size: number;
+  /** The batch that last changed the table. */
+  version: number;
   get(id: Id): R | undefined;
   put(row: R): R | undefined;
   delete(id: Id): R | undefined;
   clear(): void;
   /** All rows, in the order in which they are written to a file. */
-  list(): R[];
+  all(): R[];
 }
 
 /** How many rows have each status. */
@@ -98,11 +100,7 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
     return { items, more: false };
   }
 
-  all(): Iterable<R> {
-    return this.list();
-  }
-
-  list(): R[] {
+  all(): R[] {
     const rows: R[] = [];
     for (const block of this.#blocks) {
       for (const row of block?.rows ?? []) if (row !== undefined) rows.push(row);
@@ -123,22 +121,28 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
   }
 }
 
-/** API keys, which are also found by the digests of their secrets. */
-export class KeyRows extends CountedRows<ApiKey> {
-  readonly #byDigest = new Map<string, ApiKey>();
+/** Rows that are also found by other values than their ids. Each value belongs to one row at most. */
+export class IndexedRows<R extends Row & { readonly id: number }, V> extends CountedRows<R> {
+  readonly #byValue = new Map<V, R>();
+  readonly #valuesOf: (row: R) => readonly V[];
 
-  find(digest: string): ApiKey | undefined {
-    return this.#byDigest.get(digest);
+  constructor(valuesOf: (row: R) => readonly V[]) {
+    super();
+    this.#valuesOf = valuesOf;
   }
 
-  override put(key: ApiKey): ApiKey | undefined {
-    const before = super.put(key);
+  find(value: V): R | undefined {
+    return this.#byValue.get(value);
+  }
+
+  override put(row: R): R | undefined {
+    const before = super.put(row);
     this.#forget(before);
-    for (const { digest } of key.secrets) this.#byDigest.set(digest, key);
+    for (const value of this.#valuesOf(row)) this.#byValue.set(value, row);
     return before;
   }
 
-  override delete(id: Id): ApiKey | undefined {
+  override delete(id: Id): R | undefined {
     const before = super.delete(id);
     this.#forget(before);
     return before;
@@ -146,11 +150,12 @@ export class KeyRows extends CountedRows<ApiKey> {
 
   override clear(): void {
     super.clear();
-    this.#byDigest.clear();
+    this.#byValue.clear();
   }
 
-  #forget(key: ApiKey | undefined): void {
-    for (const { digest } of key?.secrets ?? []) this.#byDigest.delete(digest);
+  #forget(row: R | undefined): void {
+    if (row === undefined) return;
+    for (const value of this.#valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
   }
 }
 
@@ -169,8 +174,10 @@ export class SortedRows<R extends Row> implements RowMap<R> {
   }
 
   put(row: R): R | undefined {
+    const position = this.#positionOf(row.id);
     const before = this.get(row.id);
-    this.#rows.splice(this.#positionOf(row.id), before ? 1 : 0, row);
+    if (before) this.#rows[position] = row;
+    else this.#rows.splice(position, 0, row);
     return before;
   }
 
@@ -189,7 +196,7 @@ export class SortedRows<R extends Row> implements RowMap<R> {
     return { items: this.#rows.slice(from, from + limit), more: from + limit < this.size };
   }
 
-  list(): R[] {
+  all(): R[] {
     return this.#rows.slice();
   }
 
@@ -202,38 +209,5 @@ export class SortedRows<R extends Row> implements RowMap<R> {
       else high = middle;
     }
     return low;
-  }
-}
-
-/** Usage by key. */
-export class UsageRows implements RowMap<Usage> {
-  readonly #rows = new Map<Id, Usage>();
-
-  get size(): number {
-    return this.#rows.size;
-  }
-
-  get(id: Id): Usage | undefined {
-    return this.#rows.get(id);
-  }
-
-  put(row: Usage): Usage | undefined {
-    const before = this.#rows.get(row.id);
-    this.#rows.set(row.id, row);
-    return before;
-  }
-
-  delete(id: Id): Usage | undefined {
-    const before = this.#rows.get(id);
-    this.#rows.delete(id);
-    return before;
-  }
-
-  clear(): void {
-    this.#rows.clear();
-  }
-
-  list(): Usage[] {
-    return [...this.#rows.values()].sort((a, b) => a.id - b.id);
   }
 }

@@ -4,6 +4,7 @@
  * disturbs no other.
  */
 import type { Clock } from '../clock.ts';
+import type { Log } from './engine.ts';
 import { type Reads, type Store, StoreError, type Transaction } from './model.ts';
 import type { Changes, Tables } from './tables.ts';
 import { Draft } from './transaction.ts';
@@ -15,6 +16,8 @@ const MAX_GATHERING_TURNS = 5;
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
+/** Shares of the maximum that are logged when they are reached. */
+const WARN_AT = [0.8, 0.95];
 /** A line of the log is shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
 export const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
@@ -28,35 +31,42 @@ interface Waiting {
   work(tx: Transaction): unknown;
   resolve(result: unknown): void;
   reject(error: unknown): void;
-  /** Ends it as it has run. Undefined: it has not run. */
-  settle?(): void;
+  /** Gives what its work has returned or thrown. Undefined: it has not run. */
+  answer?(): void;
   /** True if it has changed something, or has seen what another of its batch has changed. */
   restsOnBatch?: boolean;
-  isRefused?: boolean;
+  hasThrown?: boolean;
 }
 
 export interface StoreOptions {
   readonly id: string;
   readonly tables: Tables;
   readonly commit: Commit;
-  now(): number;
   readonly maxBytes?: number;
+  readonly log?: Log;
 }
 
 export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
-  readonly now: () => number;
   readonly #tables: Tables;
   readonly #commit: Commit;
   readonly #maxBytes: number;
+  readonly #log: Log | undefined;
+  /** The share of the maximum that was logged last. */
+  #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor({ id, tables, commit, now, maxBytes = Number.POSITIVE_INFINITY }: StoreOptions) {
-    [this.id, this.read, this.now] = [id, tables, now];
-    [this.#tables, this.#commit, this.#maxBytes] = [tables, commit, maxBytes];
+  constructor({ id, tables, commit, maxBytes = Number.POSITIVE_INFINITY, log }: StoreOptions) {
+    [this.id, this.read] = [id, tables];
+    [this.#tables, this.#commit, this.#maxBytes, this.#log] = [tables, commit, maxBytes, log];
+    this.#warnIfNearlyFull();
+  }
+
+  now(): number {
+    return this.#tables.now();
   }
 
   write<T>(work: (tx: Transaction) => T): Promise<T> {
@@ -81,7 +91,8 @@ export class GroupCommitStore implements Store {
       const batch: Waiting[] = [];
       try {
         await this.#commit(() => this.#decide(batch));
-        for (const { settle } of batch) settle!();
+        for (const { answer } of batch) answer!();
+        this.#warnIfNearlyFull();
       } catch (error) {
         if (batch.length === 0) batch.push(...this.#waiting.splice(0));
         for (const waiting of batch) fail(waiting, error as StoreError);
@@ -114,15 +125,25 @@ export class GroupCommitStore implements Store {
       const { work, resolve, reject } = waiting;
       try {
         const result = draft.run(work, admit);
-        waiting.settle = () => resolve(result);
+        waiting.answer = () => resolve(result);
       } catch (error) {
-        waiting.settle = () => reject(error);
-        waiting.isRefused = true;
+        waiting.answer = () => reject(error);
+        waiting.hasThrown = true;
       }
       waiting.restsOnBatch = count > 0 || draft.count > 0;
     }
     this.#waiting.splice(0, batch.length);
     return draft.changes;
+  }
+
+  #warnIfNearlyFull(): void {
+    const { bytes } = this.#tables;
+    const share = WARN_AT.findLast((one) => bytes >= one * this.#maxBytes) ?? 0;
+    if (share > this.#warnedAt) {
+      const reached = `the store has reached ${share * 100} % of its maximum`;
+      this.#log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes: this.#maxBytes });
+    }
+    this.#warnedAt = share;
   }
 }
 
@@ -135,10 +156,10 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
 const fullText = (maxBytes: number): string =>
   `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`;
 
-/** What a transaction found out from others of its batch must not be told: they may be lost. */
-function fail({ settle, restsOnBatch, isRefused, reject }: Waiting, error: StoreError): void {
-  if (settle && !restsOnBatch) settle();
-  else if (settle && isRefused)
+/** No caller learns what its transaction has seen of others of its batch: they may be lost. */
+function fail({ answer, restsOnBatch, hasThrown, reject }: Waiting, error: StoreError): void {
+  if (answer && !restsOnBatch) answer();
+  else if (hasThrown)
     reject(new StoreError('unavailable', `a write that this one rests on may be lost: ${error.message}`));
   else reject(error);
 }

@@ -1,5 +1,6 @@
 /** All tables in memory, and what changes them. */
 import {
+  type ApiKey,
   type Category,
   COUNTED,
   type Counted,
@@ -14,9 +15,10 @@ import {
   schemaOf,
   TABLE_NAMES,
   type TableName,
+  type Usage,
 } from './model.ts';
 import { Replays } from './replays.ts';
-import { CountedRows, KeyRows, type RowMap, SortedRows, UsageRows } from './rows.ts';
+import { CountedRows, IndexedRows, type RowMap, SortedRows } from './rows.ts';
 
 /** What a transaction, or a batch of them, does to one table: `clears` first, then rows as they now are. */
 export interface TableChanges {
@@ -25,7 +27,7 @@ export interface TableChanges {
   readonly rows: readonly Row[];
   /** The rows as JSON, if that was made already. */
   readonly texts?: readonly string[];
-  readonly gone: readonly Id[];
+  readonly deleted: readonly Id[];
 }
 export type Changes = readonly TableChanges[];
 
@@ -35,19 +37,23 @@ export interface Snapshot {
   readonly rows: { readonly [T in TableName]: readonly Rows[T][] };
 }
 
-/** All tables. `now`: store time, by which replays end. */
 export class Tables implements Reads {
   readonly pets = new CountedRows<Pet>();
-  readonly orders = new CountedRows<Order>();
+  readonly orders = new IndexedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
   readonly categories = new SortedRows<Category>();
-  readonly keys = new KeyRows();
-  readonly replays: Replays;
-  readonly usage = new UsageRows();
+  readonly keys = new IndexedRows<ApiKey, string>(({ secrets }) => secrets.map(({ digest }) => digest));
+  readonly replays = new Replays(
+    () => this.now(),
+    (row) => (this.bytes -= bytesOf('replays', row)),
+  );
+  readonly usage = new SortedRows<Usage>();
   /** About the length of a file with just these rows. */
   bytes = 0;
+  /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
+  now: () => number;
 
-  constructor(now: () => number) {
-    this.replays = new Replays(now, (row) => (this.bytes -= bytesOf('replays', row)));
+  constructor(now: () => number = () => 0) {
+    this.now = now;
   }
 
   of(name: TableName): RowMap<Row> {
@@ -56,17 +62,17 @@ export class Tables implements Reads {
 
   /** Applies a durable batch, and is done with it before anybody reads. */
   apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows, texts, gone } of changes) {
+    for (const { name, clears, rows, texts, deleted } of changes) {
       const table = this.of(name);
       if (clears) {
-        for (const row of table.list()) this.bytes -= bytesOf(name, row);
+        for (const row of table.all()) this.bytes -= bytesOf(name, row);
         table.clear();
       }
       for (const [at, row] of rows.entries()) {
         this.#swap(name, table.put(row), texts ? Buffer.byteLength(texts[at]) + 1 : bytesOf(name, row));
       }
-      for (const id of gone) this.#swap(name, table.delete(id), 0);
-      if (name !== 'replays' && name !== 'usage') this[name].version = batch;
+      for (const id of deleted) this.#swap(name, table.delete(id), 0);
+      table.version = batch;
     }
     this.replays.dropEnded();
   }
@@ -81,31 +87,18 @@ export class Tables implements Reads {
     const table = this.of(name);
     for (const row of rows) table.put(row);
     this.bytes += bytes;
-    if (name !== 'replays' && name !== 'usage') this[name].version = batch;
+    table.version = batch;
   }
 
   /** Replays that have ended are left out. */
   snapshot(now: number): Snapshot {
-    const rows = Object.fromEntries(TABLE_NAMES.map((name) => [name, this.of(name).list()])) as Record<
-      TableName,
-      Row[]
-    >;
+    const rows = Object.fromEntries(TABLE_NAMES.map((name) => [name, this.of(name).all()])) as Record<TableName, Row[]>;
     rows.replays = (rows.replays as Replay[]).filter((replay) => !hasEnded(replay, now));
     return { lastIds: this.lastIds, rows: rows as Snapshot['rows'] };
   }
 
   get lastIds(): Record<Counted, number> {
     return Object.fromEntries(COUNTED.map((name) => [name, this[name].lastId])) as Record<Counted, number>;
-  }
-
-  /** What no transaction of the shop can have left; undefined if there is nothing of it. */
-  get contradiction(): string | undefined {
-    const ordered = new Set<number>();
-    for (const { petId, status } of this.orders.all()) {
-      if (status === 'placed' && ordered.has(petId)) return `two orders are placed for animal ${petId}`;
-      if (status === 'placed') ordered.add(petId);
-    }
-    return undefined;
   }
 
   get isEmpty(): boolean {
@@ -115,6 +108,17 @@ export class Tables implements Reads {
   #swap(name: TableName, before: Row | undefined, bytes: number): void {
     this.bytes += bytes - (before ? bytesOf(name, before) : 0);
   }
+}
+
+/** What no transaction of the shop can have left; undefined if there is nothing of it. */
+export function contradictionIn(orders: Iterable<Order>): string | undefined {
+  const ordered = new Set<number>();
+  for (const { petId, status } of orders) {
+    if (status !== 'placed') continue;
+    if (ordered.has(petId)) return `two orders are placed for animal ${petId}`;
+    ordered.add(petId);
+  }
+  return undefined;
 }
 
 const bytesOf = (name: TableName, row: Row): number => Buffer.byteLength(schemaOf(name).json(row)) + 1;

@@ -2,9 +2,8 @@
  * The rows as they will be when a batch is durable: what its transactions have put, over the tables. It is the `tx` of
  * each of them, one after the other.
  */
-
-import type { ApiKey, Order, Pet, Replay, Usage } from './model.ts';
-import { type Category, type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import type { ApiKey, Category, Id, Order, Pet, Replay, Row, TableName, Transaction, Usage } from './model.ts';
+import { schemaOf, TABLE_NAMES } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
 import type { Changes, Tables } from './tables.ts';
 
@@ -20,15 +19,14 @@ export class Draft implements Transaction {
   readonly keys: DraftTable<ApiKey>;
   readonly replays: DraftTable<Replay>;
   readonly usage: DraftTable<Usage>;
-  /** How many changes there are. */
-  count = 0;
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
   /** Of these, the ones of rows that were not there before. */
   addedBytes = 0;
-  /** False while no transaction runs: a `tx` that was kept must not slip in changes. */
+  /** False while no transaction runs: a `tx` that outlives its transaction must not slip in changes. */
   isOpen = false;
-  #undo: (() => void)[] = [];
+  /** What takes back each change, in their order. */
+  readonly #undo: (() => void)[] = [];
 
   constructor(tables: Tables) {
     this.pets = new DraftTable('pets', tables.pets, this);
@@ -49,13 +47,17 @@ export class Draft implements Transaction {
       check(this.bytes - bytes, this.addedBytes - addedBytes);
       return result;
     } catch (error) {
-      for (const undo of this.#undo.reverse()) undo();
-      [this.count, this.bytes, this.addedBytes] = [count, bytes, addedBytes];
+      for (const undo of this.#undo.splice(count).reverse()) undo();
+      [this.bytes, this.addedBytes] = [bytes, addedBytes];
       throw error;
     } finally {
       this.isOpen = false;
-      this.#undo = [];
     }
+  }
+
+  /** How many changes there are. */
+  get count(): number {
+    return this.#undo.length;
   }
 
   onRollback(undo: () => void): void {
@@ -81,38 +83,35 @@ class DraftTable<R extends Row> {
     if (table instanceof CountedRows) this.#lastId = table.lastId;
   }
 
-  get(id: R['id']): R | undefined {
-    this.#mustBeOpen();
-    return this.#get(id);
+  get(id: Id): R | undefined {
+    const put = this.#changed.get(id);
+    if (put !== undefined) return put.row;
+    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
   }
 
   put(given: R): void {
-    this.#mustBeOpen();
-    const row = this.#checked(given);
-    if (this.#lastId !== undefined && this.#get(row.id) === undefined) {
+    const row = this.#checked({ ...given });
+    if (this.#lastId !== undefined && this.get(row.id) === undefined) {
       throw new Error(`${this.#name} ${row.id}: only add gives an id`);
     }
     this.#set(row.id, row);
   }
 
   add(given: Omit<R, 'id'>): R {
-    this.#mustBeOpen();
     const before = this.#lastId!;
     const row = this.#checked({ ...given, id: before + 1 } as unknown as R);
+    this.#set(row.id, row);
     this.#lastId = before + 1;
     this.#draft.onRollback(() => (this.#lastId = before));
-    this.#set(row.id, row);
     return row;
   }
 
   delete(id: R['id']): void {
-    this.#mustBeOpen();
-    if (this.#get(id) !== undefined) this.#set(id, undefined);
+    if (this.get(id) !== undefined) this.#set(id, undefined);
   }
 
   clear(): void {
     this.#mustBeOpen();
-    this.#draft.count++;
     const [changed, clears, lastId] = [this.#changed, this.#clears, this.#lastId];
     this.#draft.onRollback(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
     [this.#changed, this.#clears] = [new Map(), true];
@@ -125,20 +124,14 @@ class DraftTable<R extends Row> {
 
   get changes(): Changes[number] {
     const puts: Put<R>[] = [];
-    const gone: Id[] = [];
-    for (const [id, put] of this.#changed) put ? puts.push(put) : gone.push(id);
+    const deleted: Id[] = [];
+    for (const [id, put] of this.#changed) put ? puts.push(put) : deleted.push(id);
     const [rows, texts] = [puts.map(({ row }) => row), puts.map(({ text }) => text)];
-    return { name: this.#name, clears: this.#clears, rows, texts, gone };
-  }
-
-  #get(id: Id): R | undefined {
-    const put = this.#changed.get(id);
-    if (put !== undefined) return put.row;
-    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
+    return { name: this.#name, clears: this.#clears, rows, texts, deleted };
   }
 
   #set(id: Id, row: R | undefined): void {
-    this.#draft.count++;
+    this.#mustBeOpen();
     const [changed, was, before] = [this.#changed, this.#changed.has(id), this.#changed.get(id)];
     this.#draft.onRollback(() => (was ? changed.set(id, before) : changed.delete(id)));
     if (row === undefined) {
@@ -148,7 +141,7 @@ class DraftTable<R extends Row> {
     const text = schemaOf(this.#name).json(row);
     const bytes = Buffer.byteLength(text) + 1;
     this.#draft.bytes += bytes;
-    if (this.#get(id) === undefined) this.#draft.addedBytes += bytes;
+    if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
     changed.set(id, { row, text });
   }
 

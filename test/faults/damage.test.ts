@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { DamagedError } from '../../src/store/errors.ts';
-import { sealed } from '../../src/store/file/log-format.ts';
+import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import type { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
@@ -125,10 +125,10 @@ describe('fault matrix 1 to 3', () => {
     }
   });
 
-  test('lines that are sealed well and make no sense are refused in words', async () => {
+  test('lines with a right checksum and make no sense are refused in words', async () => {
     const { bytes, contents } = written;
     const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;
-    const line = (members: object) => sealed(JSON.stringify({ batch, at: 1, ...members }).slice(1));
+    const line = (members: object) => encodeLine(JSON.stringify({ batch, at: 1, ...members }).slice(1));
     const pet = { id: 900, name: 'Rex', categoryId: 1, status: 'sold' };
     const placed = { petId: 900, status: 'placed', placedAt: 1 };
     const nonsense: [object, RegExp][] = [

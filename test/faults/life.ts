@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { MemoryLimiter } from '../../src/access/usage.ts';
 import { Directory } from '../../src/store/file/directory.ts';
 import { readStore } from '../../src/store/file/journal.ts';
-import { snapshotLines } from '../../src/store/file/log-format.ts';
+import { rowLines } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
@@ -31,14 +31,13 @@ export interface Moment {
 /** All rows and counters, as a short text. */
 export function contentOf(tables: Tables): string {
   const hash = createHash('sha1').update(JSON.stringify(tables.lastIds));
-  const header = { store: '', file: 0, batch: 0, at: 0, lastIds: tables.lastIds };
-  for (const line of snapshotLines(header, tables.snapshot(0))) hash.update(line);
+  for (const line of rowLines(tables.snapshot(0))) hash.update(line);
   return hash.digest('hex');
 }
 
 /** What a start finds. Changes nothing. */
 export async function contentOn(disk: SimDisk): Promise<string> {
-  const tables = new Tables(() => 0);
+  const tables = new Tables();
   const slow = disk.slowness;
   disk.slowness = undefined;
   const isNew = !disk.list().some((name) => name === 'LOCK' || name.endsWith('.jsonl'));

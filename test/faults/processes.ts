@@ -82,7 +82,7 @@ async function read(dir: string): Promise<Tables | undefined> {
  */
 export async function mustHold(dir: string, acknowledged: number[], sent: number[]): Promise<number> {
   const before = await read(dir);
-  const ids = before ? before.pets.list().map(({ id }) => id) : [];
+  const ids = before ? before.pets.all().map(({ id }) => id) : [];
   const [known, has] = [new Set(sent), new Set(ids)];
   assert.deepEqual(
     [acknowledged.filter((id) => !has.has(id)), ids.filter((id) => !known.has(id))],

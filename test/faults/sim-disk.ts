@@ -54,6 +54,7 @@ export class SimDisk implements Disk {
   list = (): string[] => [...this.names.keys()];
   mustBeOurs = (): void => {};
   makeDirectory = async (): Promise<void> => {};
+  makePrivate = (): void => {};
   close = (fd: number): void => void this.#open.delete(fd);
   size = (fd: number): number => this.#file(fd).now.length;
 

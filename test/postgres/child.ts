@@ -1,14 +1,14 @@
 /**
- * A replica in a process of its own, without HTTP: `node child.ts URL WRITERS KEY TAKES`. Each writer makes an animal
+ * A replica in a process of its own, without HTTP: `node child.ts URL WRITERS KEY`. Each writer makes an animal
  * under one name after the other, as a client does with an Idempotency-Key: again and again until it is acknowledged.
- * Then it takes, if it is told to. Prints a line for each acknowledgement.
+ * Prints a line for each acknowledgement.
  */
 import { systemClock as clock } from '../../src/clock.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
 import { StoreError } from '../../src/store/model.ts';
 import { once } from './replicas.ts';
 
-const [url, writers, keyId, takes] = process.argv.slice(2);
+const [url, writers, keyId] = process.argv.slice(2);
 const log = { info: () => {}, warn: (text: string) => console.log(`warned ${text}`), error: () => {} };
 const onFatal = (error: Error) => {
   console.log(`fatal ${error.message}`);
@@ -39,9 +39,3 @@ const write = async (writer: number) => {
   }
 };
 for (let n = 0; n < Number(writers); n++) void write(n);
-
-if (takes) {
-  const all = await Promise.all(Array.from({ length: Number(takes) }, () => limiter.take(key)));
-  console.log(`took ${all.filter(({ verdict }) => verdict === 'admitted').length}`);
-  process.exit();
-}

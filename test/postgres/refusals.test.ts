@@ -157,8 +157,8 @@ onDatabase('a database that refuses', (database) => {
     ],
   ];
   for (const [what, begin, end, why] of REFUSED) {
-    it(`a database that ${what}: the reason is told once, and the end of it`, async (t) => {
-      const { store, limiter, warned, informed } = await replica(t, database().url('told'));
+    it(`a database that ${what}: the reason is told once, and it goes on`, async (t) => {
+      const { store, limiter, warned } = await replica(t, database().url('told'));
       const key = await addKey(store);
       const client = await database().client();
       t.after(() => client.end());
@@ -183,7 +183,6 @@ onDatabase('a database that refuses', (database) => {
       await addPet(store, 'again');
       assert.match(warned.filter((text) => text.startsWith('requests')).join('\n'), why);
       assert.equal(warned.filter((text) => text.startsWith('requests')).length, 1);
-      assert.deepEqual(informed, ['requests are served again', 'writes are served again']);
     });
   }
 

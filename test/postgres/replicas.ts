@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { systemClock as clock } from '../../src/clock.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
-import type { Engine, EngineOptions } from '../../src/store/engine.ts';
+import type { EngineOptions } from '../../src/store/engine.ts';
 import type { ApiKey, Pet, Store } from '../../src/store/model.ts';
 
 export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
@@ -20,9 +20,8 @@ export const EMPTY_USAGE = {
 export type Replica = Awaited<ReturnType<typeof replica>>;
 
 export async function replica(t: Pick<TestContext, 'after'>, url: string, own: Partial<EngineOptions> = {}) {
-  const heard = { fatal: [] as Error[], warned: [] as string[], informed: [] as string[], took: [] as number[] };
-  const info = (text: string) => void heard.informed.push(text);
-  const log = { info, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
+  const heard = { fatal: [] as Error[], warned: [] as string[], took: [] as number[] };
+  const log = { info: () => {}, error: () => {}, warn: (text: string) => void heard.warned.push(text) };
   const onFatal = (error: Error) => void heard.fatal.push(error);
   const engine = await openPostgres(url, { clock, log, onFatal, onBatch: (ms) => void heard.took.push(ms), ...own });
   t.after(() => engine.close());
@@ -68,18 +67,4 @@ export const petsOf = (store: Store): readonly Pet[] => store.read.pets.page({ l
 /** For what tells nobody that it has happened. */
 export async function until(isSo: () => unknown): Promise<void> {
   while (!(await isSo())) await wait(20);
-}
-
-export async function* linesOf(bytes: Uint8Array[]) {
-  yield* bytes;
-}
-
-export async function backedUp(engine: Pick<Engine, 'backup'>) {
-  const lines = engine.backup();
-  const bytes: Uint8Array[] = [];
-  for (;;) {
-    const { done, value } = await lines.next();
-    if (done) return { bytes, proof: value };
-    bytes.push(value);
-  }
 }

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
+import { backedUp, streamed } from '../store/contract.ts';
 import { onDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';
-import { addKey, addPet, backedUp, linesOf, petsOf, replica, until } from './replicas.ts';
+import { addKey, addPet, petsOf, replica, until } from './replicas.ts';
 
 /** More messages than the longest conversation has, from a connection's first byte to the end of a write. */
 const MESSAGES = 60;
@@ -80,7 +81,7 @@ onDatabase('the wire to the database', (database) => {
   it('may be cut at any message of a restore: nothing is restored, or all, and it can be typed again', async (t) => {
     const source = await replica(t, database().url('source'));
     for (let n = 0; n < 6; n++) await addKey(source.store, { secrets: [{ digest: `${n}`.repeat(60) }] });
-    const { bytes, proof } = await backedUp(source);
+    const { pieces, proof } = await backedUp(source);
     const proxy = new WireProxy(database().port);
     const port = await proxy.listen(t);
     let [all, nothing] = [0, 0];
@@ -88,13 +89,13 @@ onDatabase('the wire to the database', (database) => {
       const schema = `restored_${message}`;
       await (await replica(t, database().url(schema))).close(); // the tables are there: that is not what is tried
       Object.assign(proxy, { left: message, how: message % 2 === 0 ? 'ended' : 'before' });
-      const tried = await restoreIntoPostgres(database().url(schema, port), linesOf(bytes)).then(
+      const tried = await restoreIntoPostgres(database().url(schema, port), streamed(pieces)).then(
         () => 'done',
         (error: Error) => error.message,
       );
       isCut = proxy.left <= 0;
       proxy.left = Number.POSITIVE_INFINITY;
-      const again = await restoreIntoPostgres(database().url(schema), linesOf(bytes)).then(
+      const again = await restoreIntoPostgres(database().url(schema), streamed(pieces)).then(
         (proof) => proof.digest,
         (error: Error) => error.message,
       );

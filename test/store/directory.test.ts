@@ -2,14 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
-import { DamagedError, InUseError, VersionError } from '../../src/store/errors.ts';
+import { DamagedError, VersionError } from '../../src/store/errors.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
-import { sealed } from '../../src/store/file/log-format.ts';
+import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { quiet } from '../faults/life.ts';
 
@@ -130,8 +129,8 @@ test('what another version wrote is no damage, and stays', async (t) => {
   ] as const) {
     const dir = temporary(t);
     const file = join(dir, 'store-000001.jsonl');
-    fs.writeFileSync(file, sealed(JSON.stringify({ petstore: 'store', ...members }).slice(1)), { mode: 0o600 });
-    fs.appendFileSync(file, sealed('"horses":[]}'));
+    fs.writeFileSync(file, encodeLine(JSON.stringify({ petstore: 'store', ...members }).slice(1)), { mode: 0o600 });
+    fs.appendFileSync(file, encodeLine('"horses":[]}'));
     await assert.rejects(openFileStore(dir, options), (error: Error) => {
       assert.ok(error instanceof VersionError);
       assert.match(error.message, what);
@@ -155,26 +154,10 @@ test('a directory with other things in it, or that others can write, is refused 
   await assert.rejects(openFileStore(join(dir, 'LOCK'), options), /ENOTDIR|not a directory/);
 });
 
-test('one process has the store open to write; readers come and go', async (t) => {
-  const dir = temporary(t);
-  const engine = await openFileStore(dir, options);
-  await assert.rejects(openFileStore(dir, options), InUseError);
-  await (await openFileStore(dir, { ...options, readOnly: true })).close();
-  await engine.close();
-  await (await openFileStore(dir, options)).close();
-});
-
-test('where there is no flock, that is told, and a socket that answers still keeps others out', async (t) => {
-  const dir = temporary(t);
-  await newStore(dir);
+test('where there is no flock, that is told', async (t) => {
   const disk = { ...realDisk, lock: (path: string) => ({ ...realDisk.lock(path), state: 'none' as const }) };
   const said: string[] = [];
   const log = { ...quiet, warn: (message: string) => void said.push(message) };
-  await (await openFileStore(dir, { ...options, log }, { disk })).close();
+  await (await openFileStore(temporary(t), { ...options, log }, { disk })).close();
   assert.match(said.join(), /flock does not work here/);
-  const server = createServer().listen(join(dir, 'admin.sock'));
-  await new Promise((resolve) => server.once('listening', resolve));
-  fs.chmodSync(join(dir, 'admin.sock'), 0o600);
-  await assert.rejects(openFileStore(dir, options, { disk }), InUseError);
-  server.close();
 });

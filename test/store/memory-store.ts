@@ -11,13 +11,11 @@ export interface MemoryStoreOptions {
 }
 
 export function memoryStore({ clock = systemClock, maxBytes, onBatch }: MemoryStoreOptions = {}): GroupCommitStore {
-  const now = storeTime(clock);
-  const tables = new Tables(now);
+  const tables = new Tables(storeTime(clock));
   let batch = 0;
   return new GroupCommitStore({
     id: 'memory',
     tables,
-    now,
     maxBytes,
     async commit(decide) {
       const changes = decide();

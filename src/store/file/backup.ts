@@ -3,14 +3,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Proof } from '../engine.ts';
 import { DamagedError } from '../errors.ts';
 import { type Snapshot, Tables } from '../tables.ts';
-import { type Header, readLog, snapshotLines } from './log-format.ts';
+import { type Header, readLog, rowLines, snapshotLines } from './log-format.ts';
 
 /** Lines between which other work has its turn. */
 const LINES_AT_ONCE = 4;
 
-/** What a snapshot is proved by. Only its rows and their order count, not the header. */
-export async function prove(header: Header, snapshot: Snapshot): Promise<Proof> {
-  const lines = snapshotLines(header, snapshot);
+/** What a snapshot is proved by. */
+export async function prove(snapshot: Snapshot): Promise<Proof> {
+  const lines = rowLines(snapshot);
   for (let n = 1; ; n++) {
     const { done, value } = lines.next();
     if (done) return value;
@@ -24,12 +24,10 @@ export async function* backupLines(header: Header, snapshot: Snapshot): AsyncGen
 
 /** Reads a backup, or a copy of the file of a store, into new tables. `name`: for messages. */
 export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>) {
-  const tables = new Tables(() => 0);
+  const tables = new Tables();
   const advice = 'Nothing was changed. It is no backup, or was changed or cut after it was written.';
   const { header, batch, at, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
-  const { contradiction, lastIds } = tables;
-  if (contradiction !== undefined) throw new DamagedError(name, contradiction, advice);
-  const now = { ...header, batch, at, lastIds };
-  return { tables, header: now, proof: await prove(now, tables.snapshot(at)) };
+  const snapshot = tables.snapshot(at);
+  return { header: { ...header, batch, at }, snapshot, proof: await prove(snapshot) };
 }

@@ -1,16 +1,15 @@
-/** The file that takes the place of another: written under a temporary name, read back, and then given its name. */
+/** The file that takes the place of another: written under a temporary name, and then given its name. */
 import type { Snapshot } from '../tables.ts';
 import type { Directory } from './directory.ts';
 import { isMissing, piecesOf } from './disk.ts';
-import { type Header, type LogTarget, readLog, snapshotLines } from './log-format.ts';
-
-const NOWHERE: LogTarget = { begin: () => {}, load: () => {}, apply: () => {} };
+import { type Header, snapshotLines } from './log-format.ts';
 
 export class NextFile {
   readonly fd: number;
   length = 0;
   readonly #directory: Directory;
   readonly #header: Header;
+  readonly #path: string;
 
   /** Writes the snapshot line by line, so that requests are served between two of them. The signal ends it. */
   static async write(
@@ -19,11 +18,11 @@ export class NextFile {
     snapshot: Snapshot,
     signal?: AbortSignal,
   ): Promise<NextFile> {
-    const path = temporary(directory, header);
+    const path = `${directory.pathOf(header.file)}.tmp`;
     await directory.disk.unlink(path).catch((error) => {
       if (!isMissing(error)) throw error;
     });
-    const next = new NextFile(directory, header, await directory.disk.create(path));
+    const next = new NextFile(directory, header, path, await directory.disk.create(path));
     try {
       for (const line of snapshotLines(header, snapshot)) {
         signal?.throwIfAborted();
@@ -36,8 +35,8 @@ export class NextFile {
     }
   }
 
-  private constructor(directory: Directory, header: Header, fd: number) {
-    [this.#directory, this.#header, this.fd] = [directory, header, fd];
+  private constructor(directory: Directory, header: Header, path: string, fd: number) {
+    [this.#directory, this.#header, this.#path, this.fd] = [directory, header, path, fd];
   }
 
   /** Copies batches from the file before. Returns where they end. */
@@ -50,27 +49,16 @@ export class NextFile {
     return this.#directory.disk.sync(this.fd);
   }
 
-  /** Throws if what was written is not what is read. */
-  async readBack(): Promise<void> {
-    const { disk } = this.#directory;
-    const { length } = await readLog(
-      temporary(this.#directory, this.#header),
-      piecesOf(disk, this.fd, 0, this.length),
-      NOWHERE,
-    );
-    if (length !== this.length) throw new Error('the new file is not read as it was written');
-  }
-
   /** Makes it durable and the file that counts. If this fails, either file may come back after a crash. */
   async finish(): Promise<void> {
     const { store, file } = this.#header;
-    await this.#directory.disk.rename(temporary(this.#directory, this.#header), this.#directory.pathOf(file));
-    await this.#directory.settle({ store, file });
+    await this.#directory.disk.rename(this.#path, this.#directory.pathOf(file));
+    await this.#directory.setCurrent({ store, file });
   }
 
   async discard(): Promise<void> {
     this.#directory.disk.close(this.fd);
-    await this.#directory.disk.unlink(temporary(this.#directory, this.#header)).catch(() => {});
+    await this.#directory.disk.unlink(this.#path).catch(() => {});
   }
 
   async #append(bytes: Uint8Array): Promise<void> {
@@ -78,5 +66,3 @@ export class NextFile {
     this.length += bytes.length;
   }
 }
-
-const temporary = (directory: Directory, { file }: Header): string => `${directory.pathOf(file)}.tmp`;

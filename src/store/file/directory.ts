@@ -3,10 +3,9 @@
  * store open, and says which store it is and the number of the file that counts. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  */
-import { connect } from 'node:net';
 import { DamagedError, InUseError } from '../errors.ts';
 import type { Disk, Lock } from './disk.ts';
-import { sealed, unsealed } from './log-format.ts';
+import { decodeLine, encodeLine } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';
@@ -16,13 +15,13 @@ const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
 const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
-const MARK_BYTES = 512;
+const CURRENT_BYTES = 512;
 const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
-/** What `LOCK` says. */
-interface Mark {
+/** What `LOCK` says: the file that counts. */
+interface Current {
   readonly store: string;
   readonly file: number;
 }
@@ -33,12 +32,13 @@ export class Directory {
   /** Undefined: opened to read. */
   readonly #lock: Lock | undefined;
 
-  /** Takes the lock. `warn` is told if nobody can be locked out here. */
+  /** Takes the lock. `warn` is called if nobody can be locked out here. */
   static async open(disk: Disk, path: string, mustExist: boolean, warn: (text: string) => void): Promise<Directory> {
     refuseForeign(disk, path, mustExist);
     await disk.makeDirectory(path);
+    disk.makePrivate(path);
     const lock = disk.lock(`${path}/${LOCK}`);
-    if (lock.state === 'held' || (lock.state === 'none' && (await isServed(path)))) {
+    if (lock.state === 'held') {
       lock.release();
       throw new InUseError(`${path} is in use by another process`);
     }
@@ -62,33 +62,37 @@ export class Directory {
 
   /** The number of the file that counts; undefined: there is no store yet. Throws if that file is missing. */
   async find(): Promise<{ file: number; store?: string } | undefined> {
-    const before = await this.#readMark();
+    const before = await this.#readCurrent();
     const files = this.#files();
-    const mark = await this.#readMark();
-    if (mark?.file !== before?.file) return this.find(); // a compaction has ended meanwhile
+    const current = await this.#readCurrent();
+    if (current?.file !== before?.file) return this.find(); // a compaction has ended meanwhile
     const last = Math.max(...files);
     // A file's name is durable before LOCK is written, and the file before it stays until then.
-    if (mark === undefined) return files.length === 0 ? undefined : { file: last };
-    if (!files.includes(mark.file)) {
+    if (current === undefined) return files.length === 0 ? undefined : { file: last };
+    if (!files.includes(current.file)) {
       const advice = 'Nothing was changed. Put it back, or restore a backup.';
-      throw new DamagedError(this.pathOf(mark.file), 'the file is missing', advice);
+      throw new DamagedError(this.pathOf(current.file), 'the file is missing', advice);
     }
-    if (last > mark.file + 1) {
-      throw new DamagedError(this.pathOf(last), `LOCK says that ${fileName(mark.file)} is the newest file`, MOVE_AWAY);
+    if (last > current.file + 1) {
+      throw new DamagedError(
+        this.pathOf(last),
+        `LOCK says that ${fileName(current.file)} is the newest file`,
+        MOVE_AWAY,
+      );
     }
-    return mark;
+    return current;
   }
 
   /** Makes the names of files durable, then writes `LOCK`, and only then removes all other files of the store. */
-  async settle(mark: Mark): Promise<void> {
+  async setCurrent(current: Current): Promise<void> {
     const { disk, path } = this;
     await disk.syncDirectory(path);
-    const line = sealed(JSON.stringify(mark).slice(1)).toString('latin1').trimEnd();
-    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(MARK_BYTES - 1)}\n`), 0);
+    const line = encodeLine(JSON.stringify(current).slice(1)).toString('latin1').trimEnd();
+    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
     await disk.sync(this.#lock!.fd);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
-      if (OURS.test(name) && name !== fileName(mark.file)) await disk.unlink(`${path}/${name}`).catch(() => {});
+      if (OURS.test(name) && name !== fileName(current.file)) await disk.unlink(`${path}/${name}`).catch(() => {});
     }
   }
 
@@ -109,14 +113,14 @@ export class Directory {
   }
 
   /** Undefined: it was never written as a whole, or has been destroyed. */
-  async #readMark(): Promise<Mark | undefined> {
+  async #readCurrent(): Promise<Current | undefined> {
     if (!this.disk.list(this.path)?.includes(LOCK)) return undefined;
     const fd = this.disk.openToRead(`${this.path}/${LOCK}`);
     try {
-      const bytes = Buffer.alloc(MARK_BYTES);
+      const bytes = Buffer.alloc(CURRENT_BYTES);
       const length = await this.disk.read(fd, bytes, 0);
       const line = Buffer.from(bytes.toString('latin1', 0, length).trimEnd(), 'latin1');
-      return unsealed(line) as Mark | undefined;
+      return decodeLine(line) as Current | undefined;
     } finally {
       this.disk.close(fd);
     }
@@ -133,13 +137,4 @@ function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
   if (!isStore && foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
   }
-}
-
-/** True if a server answers at the socket in the directory: the one sign of it where there is no flock. */
-function isServed(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(`${path}/${SOCKET}`);
-    socket.on('connect', () => socket.destroy()).on('error', () => resolve(false));
-    socket.on('close', () => resolve(true)); // after an error it is resolved already
-  });
 }

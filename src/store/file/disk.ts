@@ -76,6 +76,10 @@ export const realDisk = {
     fs.mkdirSync(dir, DIRECTORY_MODE);
     await realDisk.syncDirectory(dirname(dir));
   },
+  /** Names of callers, digests of keys and the socket for commands are in it. */
+  makePrivate(dir: string): void {
+    if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
+  },
   /**
    * Locks a file by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it
    * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `held`: another process

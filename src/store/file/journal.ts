@@ -33,7 +33,6 @@ const SHORT_TAIL_BYTES = 256 * 1024;
 
 export interface JournalOptions {
   readonly log: Log;
-  readonly now: () => number;
   readonly minCompactionBytes?: number;
   /** Called once if what is on the disk is unknown: the process must end. */
   readonly onFatal?: (error: Error) => void;
@@ -65,8 +64,6 @@ export async function readStore(
     const { store, file } = read.header;
     if (file !== found.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
     if (found.store !== undefined && found.store !== store) throw new DamagedError(path, 'it is of another store');
-    const { contradiction } = tables;
-    if (contradiction !== undefined) throw new DamagedError(path, contradiction);
     return read;
   } finally {
     disk.close(fd);
@@ -74,20 +71,21 @@ export async function readStore(
 }
 
 export class Journal {
+  readonly store: string;
+  /** The end of the last batch. */
+  length: number;
+  /** Why nothing more is written. */
+  failure: StoreError | undefined;
   compactions = 0;
   failedCompactions = 0;
   #file: number;
   #fd: number;
-  /** The end of the last batch. */
-  #length: number;
   #batch: number;
-  readonly #store: string;
   readonly #directory: Directory;
   readonly #tables: Tables;
   readonly #options: JournalOptions;
-  #failure: StoreError | undefined;
-  /** The last of the tasks that run one by one: appends, and the last step of a compaction. */
-  #turn: Promise<unknown> = Promise.resolve();
+  /** The last of the tasks that exclude each other: appends, and the last step of a compaction. */
+  #lastTask: Promise<unknown> = Promise.resolve();
   #compaction: Promise<string> | undefined;
   #compactedAt = Number.NEGATIVE_INFINITY;
   readonly #closing = new AbortController();
@@ -96,7 +94,7 @@ export class Journal {
   static async open(directory: Directory, tables: Tables, read: LogFile | undefined, options: JournalOptions) {
     const { disk } = directory;
     if (read === undefined) {
-      const header = { store: newStoreId(), file: 1, batch: 0, at: options.now(), lastIds: tables.lastIds };
+      const header = { store: newStoreId(), file: 1, batch: 0, at: tables.now() };
       const next = await NextFile.write(directory, header, tables.snapshot(header.at));
       await next.sync();
       await next.finish();
@@ -114,7 +112,7 @@ export class Journal {
       await disk.read(fd, lastLine, read.lastLine);
       await disk.write(fd, lastLine, read.lastLine);
       await disk.sync(fd);
-      await directory.settle({ store: read.header.store, file: read.header.file });
+      await directory.setCurrent({ store: read.header.store, file: read.header.file });
       return new Journal(directory, tables, { ...read.header, batch: read.batch }, fd, read.length, options);
     } catch (error) {
       disk.close(fd);
@@ -131,37 +129,24 @@ export class Journal {
     options: JournalOptions,
   ) {
     [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    [this.#store, this.#file, this.#batch] = [store, file, batch];
-    [this.#fd, this.#length] = [fd, length];
-  }
-
-  get store(): string {
-    return this.#store;
-  }
-
-  get length(): number {
-    return this.#length;
-  }
-
-  get hasFailed(): boolean {
-    return this.#failure !== undefined;
+    [this.store, this.#file, this.#batch] = [store, file, batch];
+    [this.#fd, this.length] = [fd, length];
   }
 
   /** The header of a snapshot that is taken now. */
   get header(): Header {
-    const { lastIds } = this.#tables;
-    return { store: this.#store, file: this.#file, batch: this.#batch, at: this.#options.now(), lastIds };
+    return { store: this.store, file: this.#file, batch: this.#batch, at: this.#tables.now() };
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
   append(changes: Changes): Promise<void> {
-    return this.#inTurn(async () => {
-      if (this.#failure) throw new StoreError('closed', `nothing more is written: ${this.#failure.message}`);
+    return this.#exclusively(async () => {
+      if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
       const began = performance.now();
-      const line = batchLine(this.#batch + 1, this.#options.now(), changes);
+      const line = batchLine(this.#batch + 1, this.#tables.now(), changes);
       await this.#write(line);
       // In one step: a compaction that begins at this length takes the rows of this batch from the tables.
-      this.#length += line.length;
+      this.length += line.length;
       this.#batch++;
       this.#tables.apply(changes, this.#batch);
       this.#options.onBatch?.(performance.now() - began);
@@ -172,7 +157,7 @@ export class Journal {
   /** In the background. */
   compactIfLong(): void {
     const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
-    if (this.#length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
+    if (this.length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
     if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactedAt < RETRY_MS) return;
     this.compact().then(
       (done) => log.info(done),
@@ -197,22 +182,21 @@ export class Journal {
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
     const header = { ...this.header, file: this.#file + 1 };
     const snapshot = this.#tables.snapshot(header.at);
-    let copied = this.#length;
+    let copied = this.length;
     const failing = (error: unknown) => Promise.reject(isNoRoom(error) ? error : this.#fail(error));
     const next = await NextFile.write(this.#directory, header, snapshot, signal);
     try {
-      while (this.#length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.#length);
+      while (this.length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.length);
       await next.sync().catch(failing); // most of it now, so that the next batch waits for little
-      await next.readBack();
-      return await this.#inTurn(async () => {
+      return await this.#exclusively(async () => {
         signal.throwIfAborted();
-        if (this.#failure) throw this.#failure;
-        const before = this.#length;
+        if (this.failure) throw this.failure;
+        const before = this.length;
         await next.copy(this.#fd, copied, before);
         await next.sync().catch(failing);
         await next.finish().catch((error) => Promise.reject(this.#fail(error)));
         disk.close(this.#fd);
-        [this.#fd, this.#length, this.#file] = [next.fd, next.length, header.file];
+        [this.#fd, this.length, this.#file] = [next.fd, next.length, header.file];
         this.compactions++;
         return `the file was compacted from ${before} to ${next.length} bytes`;
       });
@@ -226,7 +210,7 @@ export class Journal {
   async close(): Promise<void> {
     this.#closing.abort(new Error('the store is being closed'));
     await this.#compaction?.catch(() => {});
-    await this.#turn;
+    await this.#lastTask;
     this.#directory.disk.close(this.#fd);
     this.#directory.release();
   }
@@ -235,10 +219,10 @@ export class Journal {
     const { disk } = this.#directory;
     const failing = (error: unknown) => Promise.reject(this.#fail(error));
     try {
-      await disk.write(this.#fd, line, this.#length);
+      await disk.write(this.#fd, line, this.length);
     } catch (error) {
       if (!isNoRoom(error)) throw this.#fail(error);
-      await disk.truncate(this.#fd, this.#length).catch(failing);
+      await disk.truncate(this.#fd, this.length).catch(failing);
       await disk.sync(this.#fd).catch(failing);
       throw new StoreError('full', `there is no room on the disk: ${(error as Error).message}`);
     }
@@ -246,16 +230,17 @@ export class Journal {
   }
 
   #fail(error: unknown): StoreError {
-    if (this.#failure) return this.#failure;
+    if (this.failure) return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
-    this.#failure = new StoreError('unknown', message);
-    this.#options.onFatal?.(this.#failure);
-    return this.#failure;
+    this.failure = new StoreError('unknown', message);
+    this.#options.onFatal?.(this.failure);
+    return this.failure;
   }
 
-  #inTurn<T>(task: () => Promise<T>): Promise<T> {
-    const done = this.#turn.then(task);
-    this.#turn = done.catch(() => {});
+  /** One task after the other. */
+  #exclusively<T>(task: () => Promise<T>): Promise<T> {
+    const done = this.#lastTask.then(task);
+    this.#lastTask = done.catch(() => {});
     return done;
   }
 }

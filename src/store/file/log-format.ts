@@ -17,8 +17,8 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Proof } from '../engine.ts';
 import { DamagedError, VersionError } from '../errors.ts';
-import { COUNTED, type Counted, type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
-import type { Changes, Snapshot, TableChanges } from '../tables.ts';
+import { COUNTED, type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { type Changes, contradictionIn, type Snapshot, type TableChanges, type Tables } from '../tables.ts';
 
 const FORMAT = 4;
 /** A line of rows ends with the first of these. */
@@ -38,36 +38,39 @@ export interface Header {
   /** The last batch before the rows that follow, and its moment. */
   readonly batch: number;
   readonly at: number;
-  /** The highest ids that were ever given: their rows may be gone. */
-  readonly lastIds: Readonly<Record<Counted, number>>;
 }
 
 /** The start of each line; `body`: the rest of its object. */
 const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
-export const sealed = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
+export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
 
 /** The object in a line without its line feed; undefined if it is not as it was written. */
-export function unsealed(line: Buffer): Record<string, unknown> | undefined {
+export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   const body = line.subarray(CRC_BYTES);
   if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
   return JSON.parse(`{${body.toString('utf8')}`);
 }
 
-/** A header and all rows, line by line. Returns what they are proved by. */
-export function* snapshotLines(header: Header, { rows }: Snapshot): Generator<Buffer, Proof> {
-  const { store, file, batch, at, lastIds } = header;
-  yield sealed(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
+/** A header and all rows, line by line. */
+export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
+  const { lastIds } = snapshot; // the highest ids that were ever given: their rows may be gone
+  yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
+  return yield* rowLines(snapshot);
+}
+
+/** All rows, line by line. Returns what they are proved by: the rows and their order. */
+export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, rows[name].length])) as Proof['counts'];
   const hash = createHash('sha256');
   for (const name of TABLE_NAMES) {
     for (const texts of textsOf(rows[name], schemaOf(name).json)) {
-      const line = sealed(`"table":"${name}","rows":[${texts}]}`);
+      const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
     }
   }
   const proof = { counts, digest: hash.digest('hex') };
-  yield sealed(JSON.stringify(proof).slice(1));
+  yield encodeLine(JSON.stringify(proof).slice(1));
   return proof;
 }
 
@@ -90,13 +93,13 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
   if (clears.length > 0) body += `,"clear":[${clears}]`;
   const gone: string[] = [];
-  for (const { name, rows, texts, gone: ids } of changes) {
+  for (const { name, rows, texts, deleted } of changes) {
     const schema = schemaOf(name);
     if (rows.length > 0) body += `,"${name}":[${texts ?? rows.map(schema.json)}]`;
-    if (ids.length > 0) gone.push(`"${name}":[${ids.map((id) => schema.columns.id.json(id as never))}]`);
+    if (deleted.length > 0) gone.push(`"${name}":[${deleted.map((id) => schema.columns.id.json(id as never))}]`);
   }
   if (gone.length > 0) body += `,"gone":{${gone}}`;
-  return sealed(`${body}}`);
+  return encodeLine(`${body}}`);
 }
 
 /** What a line with a batch changes. */
@@ -108,17 +111,10 @@ export function changesIn(line: Record<string, unknown>): Changes {
     return {
       name,
       clears: list(clear).includes(name),
-      rows: list(tables[name] ?? []).map(schemaOf(name).adopt),
-      gone: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
+      rows: list(tables[name] ?? []).map(schemaOf(name).read),
+      deleted: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
     };
-  }).filter(({ clears, rows, gone }) => clears || rows.length > 0 || gone.length > 0);
-}
-
-/** Where lines are read to: `Tables`, or nothing at all. */
-export interface LogTarget {
-  begin(lastIds: Header['lastIds']): void;
-  load(name: TableName, rows: readonly Row[], bytes: number, batch: number): void;
-  apply(changes: Changes, batch: number): void;
+  }).filter(({ clears, rows, deleted }) => clears || rows.length > 0 || deleted.length > 0);
 }
 
 export interface LogFile {
@@ -134,14 +130,14 @@ export interface LogFile {
   readonly tornBytes: number;
 }
 
-/** Reads a file front to back. Throws a DamagedError if it is not as it was written, with the offset and the advice. */
+/** Reads a file front to back into empty tables. Throws a DamagedError if it is not as it was written, with the offset and the advice. */
 export async function readLog(
   file: string,
   pieces: AsyncIterable<Uint8Array>,
-  target: LogTarget,
+  tables: Tables,
   advice?: string,
 ): Promise<LogFile> {
-  const lines = new LineReader(target);
+  const lines = new LineReader(tables);
   let [lastLine, length, isBad] = [0, 0, false];
   let rest: Buffer = Buffer.alloc(0);
   const damaged = (what: string) => new DamagedError(`${file}, offset ${length}`, what, advice);
@@ -167,6 +163,8 @@ export async function readLog(
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (proof === undefined) throw damaged('its first lines are not complete');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
+  const contradiction = contradictionIn(tables.orders.all());
+  if (contradiction !== undefined) throw damaged(contradiction);
   return { header, proof, batch, at, lastLine, length, tornBytes: rest.length };
 }
 
@@ -176,17 +174,17 @@ class LineReader {
   proof: Proof | undefined;
   batch = 0;
   at = 0;
-  readonly #target: LogTarget;
+  readonly #tables: Tables;
   readonly #hash = createHash('sha256');
   readonly #counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, 0])) as Record<TableName, number>;
 
-  constructor(target: LogTarget) {
-    this.#target = target;
+  constructor(tables: Tables) {
+    this.#tables = tables;
   }
 
   /** False if the line is not as it was written. */
   take(bytes: Buffer): boolean {
-    const line = unsealed(bytes.subarray(0, -1));
+    const line = decodeLine(bytes.subarray(0, -1));
     if (line === undefined) return false;
     if (this.header === undefined) this.#begin(line);
     else if (this.proof !== undefined) this.#apply(line);
@@ -202,19 +200,19 @@ class LineReader {
       const age = Number(version) > FORMAT ? 'a newer' : 'an older';
       throw new VersionError(`the store was written by ${age} version of petstore, in format ${version}`);
     }
-    const last = Object.fromEntries(COUNTED.map((name) => [name, count((lastIds as Header['lastIds'])?.[name])]));
     if (typeof store !== 'string') throw new Error('the header names no store');
-    this.header = { store, file: count(file), batch: count(batch), at: count(at), lastIds: last as Header['lastIds'] };
+    this.header = { store, file: count(file), batch: count(batch), at: count(at) };
     [this.batch, this.at] = [this.header.batch, this.header.at];
-    this.#target.begin(this.header.lastIds);
+    const last = COUNTED.map((name) => [name, count((lastIds as Snapshot['lastIds'])?.[name])]);
+    this.#tables.begin(Object.fromEntries(last));
   }
 
   #load({ table, rows }: Record<string, unknown>, bytes: Buffer): void {
     const name = tableNamed(table);
-    const read = list(rows).map(schemaOf(name).adopt);
+    const read = list(rows).map(schemaOf(name).read);
     this.#hash.update(bytes);
     this.#counts[name] += read.length;
-    this.#target.load(name, read, bytes.length, this.batch);
+    this.#tables.load(name, read, bytes.length, this.batch);
   }
 
   #end({ counts, digest }: Record<string, unknown>): void {
@@ -228,7 +226,7 @@ class LineReader {
   #apply(line: Record<string, unknown>): void {
     const { batch, at } = line;
     if (batch !== this.batch + 1) throw new Error(`batch ${batch} stands where ${this.batch + 1} belongs`);
-    this.#target.apply(changesIn(line), batch);
+    this.#tables.apply(changesIn(line), batch);
     [this.batch, this.at] = [batch, count(at)];
   }
 }
@@ -253,7 +251,7 @@ function isTorn(rest: Buffer, offset: number): boolean {
   const end = rest.indexOf(LINE_FEED);
   if (end !== -1) return isPartlyUnwritten(rest, offset) && rest.subarray(end + 1).every((byte) => byte === 0);
   // A complete line with another byte in place of its line feed was changed, not cut off.
-  return unsealed(rest.subarray(0, -1)) === undefined || isPartlyUnwritten(rest, offset);
+  return decodeLine(rest.subarray(0, -1)) === undefined || isPartlyUnwritten(rest, offset);
 }
 
 /** True if there is a zero, and each zero is in a sector whose part behind `offset` is all zeros. */

@@ -1,6 +1,5 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { MemoryLimiter } from '../../access/usage.ts';
-import type { Clock } from '../../clock.ts';
 import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
 import { StoreError } from '../model.ts';
 import { type Commit, GroupCommitStore, storeTime } from '../store.ts';
@@ -12,8 +11,6 @@ import { type Disk, isMissing, realDisk } from './disk.ts';
 import { Journal, newStoreId, readStore } from './journal.ts';
 import type { Header } from './log-format.ts';
 
-/** Shares of `maxBytes` that are told in the log when they are reached. */
-const WARN_AT = [0.8, 0.95];
 /** A compaction beside us may remove the file that we are about to read. */
 const MAX_READS = 5;
 
@@ -26,27 +23,27 @@ export interface Internals {
 export async function openFileStore(dir: string, options: EngineOptions, internals: Internals = {}): Promise<Engine> {
   const { clock, log, mustExist = false, onProgress } = options;
   const { disk = realDisk } = internals;
-  const { tables, startClock } = newTables();
+  const tables = new Tables();
   if (options.readOnly) {
     const directory = Directory.openToRead(disk, dir);
-    const read = await readBeside(directory, tables, onProgress);
-    const header = { ...read.header, batch: read.batch, lastIds: tables.lastIds };
-    return new FileEngine(directory, tables, startClock(clock, read.at), options, header);
+    const { header, batch, at } = await readBeside(directory, tables, onProgress);
+    tables.now = storeTime(clock, at);
+    return new FileEngine(directory, tables, options, { ...header, batch, at });
   }
   const directory = await Directory.open(disk, dir, mustExist, (text) => log.warn(text));
   try {
     const read = await readStore(directory, tables, onProgress);
     if (read === undefined && mustExist) throw new Error(`there is no store in ${dir}`);
-    const now = startClock(clock, read?.at);
-    const journal = await Journal.open(directory, tables, read, { ...options, ...internals, now });
-    return new FileEngine(directory, tables, now, options, journal);
+    tables.now = storeTime(clock, read?.at);
+    const journal = await Journal.open(directory, tables, read, { ...options, ...internals });
+    return new FileEngine(directory, tables, options, journal.header, journal);
   } catch (error) {
     directory.release();
     throw error;
   }
 }
 
-/** Fills an empty or a new store with the rows of a backup: all of them, or none. */
+/** Fills an empty or a new store with the rows of a backup: all of them, or none. Returns what is read from it then. */
 export async function restoreInto(
   dir: string,
   lines: AsyncIterable<Uint8Array>,
@@ -54,28 +51,22 @@ export async function restoreInto(
 ): Promise<Proof> {
   const directory = await Directory.open(disk, dir, false, () => {});
   try {
-    const { tables: present } = newTables();
+    const present = new Tables();
     const read = await readStore(directory, present);
     if (!present.isEmpty) throw new Error(`the store in ${dir} is not empty`);
-    const { tables, header, proof } = await readBackup('the backup', lines);
+    const { header, snapshot, proof } = await readBackup('the backup', lines);
     const file = read ? read.header.file + 1 : 1;
     // An id of its own: what clients remember of the store that was backed up is not true of this one.
-    const next = await NextFile.write(directory, { ...header, store: newStoreId(), file }, tables.snapshot(header.at));
+    const next = await NextFile.write(directory, { ...header, store: newStoreId(), file }, snapshot);
     await next.sync();
-    await next.readBack();
     await next.finish();
     disk.close(next.fd);
-    return proof;
+    const restored = await readStore(directory, new Tables());
+    if (restored?.proof.digest === proof.digest) return proof;
+    throw new Error('the restored content differs from the backup: do not use it');
   } finally {
     directory.release();
   }
-}
-
-/** Replays do not end while a file is read: what is read does not depend on the clock. */
-function newTables() {
-  let now = () => 0;
-  const startClock = (clock: Clock, notBefore?: number) => (now = storeTime(clock, notBefore));
-  return { tables: new Tables(() => now()), startClock };
 }
 
 /** Reads the store while another process, or this one, may be writing it. */
@@ -97,37 +88,26 @@ class FileEngine implements Engine {
   readonly #directory: Directory;
   readonly #tables: Tables;
   readonly #options: EngineOptions;
+  /** The header of what was read. */
+  readonly #opened: Header;
   /** Undefined: opened to read. */
   readonly #journal: Journal | undefined;
-  readonly #header: () => Header;
-  readonly #warned = new Set<number>();
 
-  constructor(
-    directory: Directory,
-    tables: Tables,
-    now: () => number,
-    options: EngineOptions,
-    opened: Journal | Header,
-  ) {
+  constructor(directory: Directory, tables: Tables, options: EngineOptions, opened: Header, journal?: Journal) {
     [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    this.#journal = opened instanceof Journal ? opened : undefined;
-    this.#header = () => (opened instanceof Journal ? opened.header : { ...opened, at: now() });
-    const { maxBytes } = options;
+    [this.#opened, this.#journal] = [opened, journal];
     const commit: Commit = async (decide) => {
       const changes = decide();
-      if (changes.length === 0) return;
-      if (!this.#journal) throw new StoreError('closed', 'the store was opened to read');
-      await this.#journal.append(changes);
-      this.#warnIfNearlyFull();
+      if (changes.length > 0) await this.#writable().append(changes);
     };
-    this.store = new GroupCommitStore({ id: opened.store, tables, commit, now, maxBytes });
-    this.limiter = new MemoryLimiter(this.store, options, tables.usage.list());
-    this.#warnIfNearlyFull();
+    const { maxBytes, log } = options;
+    this.store = new GroupCommitStore({ id: opened.store, tables, commit, maxBytes, log });
+    this.limiter = new MemoryLimiter(this.store, options, tables.usage.all());
     this.#journal?.compactIfLong();
   }
 
   ready(): boolean {
-    return this.#journal !== undefined && !this.#journal.hasFailed;
+    return this.#journal !== undefined && this.#journal.failure === undefined;
   }
 
   metrics(): Metric[] {
@@ -147,21 +127,19 @@ class FileEngine implements Engine {
 
   /** Reads the file, also while it is written: it is verified up to where it ended a moment ago. */
   async verify(): Promise<Proof> {
-    const header = this.#header();
-    if (!this.#journal) return prove(header, this.#tables.snapshot(header.at)); // it was read just now
-    const { tables } = newTables();
+    if (!this.#journal) return prove(this.#tables.snapshot(this.store.now())); // it was read just now
+    const tables = new Tables();
     await readBeside(this.#directory, tables, this.#options.onProgress);
-    return prove(header, tables.snapshot(header.at));
+    return prove(tables.snapshot(this.store.now()));
   }
 
   async compact(): Promise<string> {
-    if (!this.#journal) throw new StoreError('closed', 'the store was opened to read');
-    return this.#journal.compact();
+    return this.#writable().compact();
   }
 
   backup(): AsyncGenerator<Uint8Array, Proof> {
-    const header = this.#header();
-    return backupLines(header, this.#tables.snapshot(header.at));
+    const at = this.store.now();
+    return backupLines({ ...(this.#journal?.header ?? this.#opened), at }, this.#tables.snapshot(at));
   }
 
   async close(): Promise<void> {
@@ -170,16 +148,8 @@ class FileEngine implements Engine {
     await this.#journal?.close();
   }
 
-  #warnIfNearlyFull(): void {
-    const { maxBytes, log } = this.#options;
-    if (maxBytes === undefined) return;
-    for (const share of WARN_AT) {
-      if (this.#tables.bytes < share * maxBytes) this.#warned.delete(share);
-      else if (!this.#warned.has(share)) {
-        this.#warned.add(share);
-        const message = `the store has reached ${share * 100} % of its maximum: at the maximum, what adds to it is refused`;
-        log.warn(message, { bytes: this.#tables.bytes, maxBytes });
-      }
-    }
+  #writable(): Journal {
+    if (!this.#journal) throw new StoreError('closed', 'the store was opened to read');
+    return this.#journal;
   }
 }
