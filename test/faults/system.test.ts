@@ -13,8 +13,9 @@ const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const KILLS = 200 * SCALE;
 const KILLS_PER_STORE = 25;
 const LONGEST_MOMENT_MS = 40;
-/** In the ordinary run every third call is killed or failed; in the long run every one. */
-const STEP = SCALE > 1 ? 1 : 3;
+/** In the ordinary run every seventh call is killed or failed, from another one on each time; in the long run every one. */
+const STEP = SCALE > 1 ? 1 : 7;
+const FIRST = 1 + (Date.now() % STEP);
 const TMPFS_BYTES = 16 * 1024;
 const ULIMIT_KIB = 9;
 
@@ -39,7 +40,7 @@ async function atEveryCall(
   if (why !== undefined) return t.skip(why);
   let tried = 0;
   for (const call of calls) {
-    for (let n = 1; ; n += STEP) {
+    for (let n = FIRST; ; n += STEP) {
       const dir = newPlace();
       const files = Array.from({ length: 5 }, (_, at) => `store-${String(at + 1).padStart(6, '0')}.jsonl`);
       const paths = [dir, ...['LOCK', ...files, ...files.map((name) => `${name}.tmp`)].map((name) => join(dir, name))];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once as event } from 'node:events';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
+import { afterEach, describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Database, missing } from './database.ts';
@@ -23,7 +23,7 @@ class Child {
   readonly closed: Promise<unknown>;
 
   constructor(t: Pick<TestContext, 'after'>, url: string, writers: number, keyId: number, takes = '') {
-    const words = ['--import', 'tsx', CHILD, url, String(writers), String(keyId), String(takes)];
+    const words = [...process.execArgv.filter((word) => !word.startsWith('--test')), CHILD, url, String(writers), String(keyId), String(takes)];
     this.process = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.closed = event(this.process, 'close');
     t.after(() => this.process.kill('SIGKILL'));
@@ -52,10 +52,12 @@ class Child {
 
 describe('faults of processes and of the database', { skip: missing }, () => {
   let servers: Database[] = [];
-  beforeEach(async () => {
-    servers = await Database.cluster(2);
+  /** A primary, and a standby where one is wanted. */
+  async function cluster(size: number): Promise<Database[]> {
+    servers = await Database.cluster(size);
     for (const server of servers) await server.start();
-  });
+    return servers;
+  }
   afterEach(async () => {
     for (const server of servers) await server.stop();
   });
@@ -78,7 +80,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   }
 
   it(`kill -9 of replicas and of the database, ${KILLS} times; then a standby is promoted`, async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(2);
     await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
     const proxy = new WireProxy(primary.port);
     const url = primary.url('shop', await proxy.listen(t));
@@ -117,7 +119,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('a replica that is stopped in the middle of a batch holds up the others for two seconds at most', async (t) => {
-    const [primary] = servers;
+    const [primary] = await cluster(1);
     const beside = await replica(t, primary.url('shop'));
     await addKey(beside.store);
     const child = new Child(t, primary.url('shop'), 8, 1);
@@ -143,7 +145,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('a standby that lagged is promoted: the replicas end before they answer anybody', async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(2);
     const proxy = new WireProxy(primary.port);
     const url = primary.url('shop', await proxy.listen(t));
     const replicas = [await replica(t, url), await replica(t, url)];
@@ -168,7 +170,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('without its standby the primary answers nobody, and goes on when the standby is back', async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(2);
     await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
     const [{ store, limiter, ready, count }, other] = [
       await replica(t, primary.url('shop')),
@@ -196,7 +198,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('four processes take at one key at once: a limit of N admits N', async (t) => {
-    const [primary] = servers;
+    const [primary] = await cluster(1);
     const { store, limiter } = await replica(t, primary.url('shop'));
     const key = await addKey(store, { perMinute: 1_000, perDay: 100_000 });
     const children = Array.from({ length: 4 }, () => new Child(t, primary.url('shop'), 0, 1, '400'));
