@@ -7,11 +7,14 @@
 import '../scripts/needs-node.mjs';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
 const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
+
+/** Of these folders the files take longest: they begin first, so that none runs alone at the end. */
+const LONGEST = ['test/faults', 'test/web/console', 'test/postgres', 'test/operator', 'test/http', 'test/lab'];
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
@@ -24,7 +27,7 @@ const named = words.filter((word) => !word.startsWith('-'));
 const files = (named.length > 0 ? named : ['test']).flatMap(testFiles);
 const loader = readsTypeScript ? [] : ['--import', 'tsx'];
 const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
-const concurrency = kind === 'quiet' ? 1 : 4; // many wait, for a disk or a time-out, while others work
+const concurrency = kind === 'quiet' ? 1 : availableParallelism() + 1; // some wait, for a disk or a reply
 const limits = [`--test-concurrency=${concurrency}`, `--test-timeout=${MAX_TEST_MINUTES[kind] * 60_000}`];
 const args = [...loader, '--test', ...limits, ...reporter, ...files];
 // test/program.ts bundles the program into it, once for all files.
@@ -41,9 +44,15 @@ function testFiles(place) {
   const inside = readdirSync(place, { recursive: true })
     .filter((name) => name.endsWith('.test.ts') && /\.(slow|quiet)\.test\.ts$/.exec(name)?.[1] === kind)
     .map((name) => join(place, name))
-    .sort();
+    .sort()
+    .sort((a, b) => rank(a) - rank(b));
   if (inside.length === 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
   return inside;
+}
+
+function rank(file) {
+  const at = LONGEST.findIndex((begin) => file.startsWith(begin));
+  return at === -1 ? LONGEST.length : at;
 }
 
 function refuse(why) {
