@@ -8,7 +8,7 @@ import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
 import { Callers } from '../../src/access/callers.ts';
 import { environmentOf } from '../../src/access/key-form.ts';
-import { digestOf, keyId, keyName, makeKey } from '../../src/access/keys.ts';
+import { digestOf, makeKey } from '../../src/access/keys.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { PET, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
@@ -151,11 +151,4 @@ it('finds a key once while no key changes; keeps no header that is bad or swolle
   assert.equal(findsOf(...others), MAX_KNOWN_HEADERS);
   assert.equal(findsOf(others.at(-1) as string), 0, 'the newest is kept');
   assert.equal(findsOf(first), 1, 'the others went');
-});
-
-it('outside the store a key has a name', () => {
-  assert.deepEqual(
-    [keyName(7), keyId('k7'), keyId('k0'), keyId('k07'), keyId('7'), keyId('k')],
-    ['k7', 7, ...Array(4)],
-  );
 });

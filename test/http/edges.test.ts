@@ -305,15 +305,6 @@ test('what was taken before a flood gets its reply', async (t) => {
   assert.deepEqual(told(await replies), ['201 close']);
 });
 
-test('what was taken before the service ends gets its reply, also behind another', async (t) => {
-  const ending = await serviceFor(t);
-  const taken = writeAfter(ending, 100, t);
-  const replies = exchange(ending.port, requestsOf(ending.key).addPet().repeat(2));
-  await taken;
-  await ending.service.drain(60_000);
-  assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
-});
-
 test('a last reply while the service stops is not lost by what its client still sends', async (t) => {
   const ending = await serviceFor(t);
   const taken = writeAfter(ending, 500, t); // so long that idle connections are closed meanwhile

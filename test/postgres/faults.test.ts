@@ -23,7 +23,14 @@ class Child {
   readonly closed: Promise<unknown>;
 
   constructor(t: Pick<TestContext, 'after'>, url: string, writers: number, keyId: number, takes = '') {
-    const words = [...process.execArgv.filter((word) => !word.startsWith('--test')), CHILD, url, String(writers), String(keyId), String(takes)];
+    const words = [
+      ...process.execArgv.filter((word) => !word.startsWith('--test')),
+      CHILD,
+      url,
+      String(writers),
+      String(keyId),
+      String(takes),
+    ];
     this.process = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.closed = event(this.process, 'close');
     t.after(() => this.process.kill('SIGKILL'));

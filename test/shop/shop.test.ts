@@ -1,7 +1,7 @@
 /** The handlers over the store: pages against a plain list, and the bounds on Idempotency-Keys. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ENDPOINTS, Router } from '../../src/service/routes.ts';
+import { ENDPOINTS } from '../../src/service/routes.ts';
 import { MAX_REPLAYS_OF_KEY } from '../../src/shop/idempotency.ts';
 import { PET_STATUSES, type Pet } from '../../src/store/model.ts';
 import { PET } from '../raw.ts';
@@ -120,14 +120,6 @@ test('a replay is the first reply, whatever has happened since, for a day', asyn
   );
   clock.advance(DAY_MS);
   assert.equal((await add())[2], '/v1/pets/2');
-});
-
-test('the router takes a path as it stands', () => {
-  const router = new Router(ENDPOINTS);
-  assert.equal(router.find('/v1/pets/x')?.allow, 'GET, HEAD, PATCH, DELETE, OPTIONS');
-  for (const path of ['/v1/pets/', '/v1/pets/1/2', '/v1/Pets', '//v1/pets', '/v1/pets//1', '']) {
-    assert.equal(router.find(path), undefined, path);
-  }
 });
 
 /** A body that each write to one resource takes. */

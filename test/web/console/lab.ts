@@ -122,20 +122,6 @@ describe('the lab on the console', { skip }, () => {
     await ui.see(ui.rowOf('Bello'), /^1\s+Bello\s+Dogs 1\s+available\s+Order\s*Edit$/);
   });
 
-  it('has the operations of the lab in the reference, to read and to try', async () => {
-    await ui.view('Reference');
-    await ui.at('.operation').first().waitFor();
-    const described = await operations();
-    assert.equal(await ui.at('.operation').count(), described.length);
-    for (const { operationId } of described.filter(({ tags }) => tags[0] === 'lab')) {
-      const card = ui.at(`#operation-${operationId}`);
-      if ((await card.getAttribute('open')) === null) await card.locator('summary').first().click();
-      await card.getByRole('heading', { name: 'Replies' }).waitFor();
-    }
-    await ui.press('Send', '#operation-describeLab');
-    await ui.see('#operation-describeLab .reply', /HTTP\/1\.1 200 /);
-  });
-
   it('can be used during a wait, ends it by letting time pass, and takes no more of a key that is refused', async () => {
     const { id, key } = await live.makeKey(2, 2);
     for (const _ of [1, 2]) await live.send('GET /v1/pets', undefined, key);
