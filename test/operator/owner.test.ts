@@ -18,7 +18,10 @@ const WRITING = ['serve --port 0', 'keys create --plan free', 'compact', 'restor
 async function storeAt(t: TestContext) {
   const place = await workplace(t);
   await place.animals(1);
-  await withStore(place.at('data'), (context) => createKey(context, { plan: 'free', name: 'n' }));
+  await withStore(place.at('data'), async (context) => {
+    await createKey(context, { plan: 'free', name: 'n' });
+    await context.engine.store.write((tx) => tx.pets.add({ name: 'Rex', categoryId: 1, status: 'available' }));
+  });
   await place.done('backup whole');
   return place;
 }

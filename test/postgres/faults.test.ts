@@ -136,14 +136,12 @@ describe('faults of processes and of the database', { skip: missing }, () => {
     for (let hits = 0; hits < 3; ) {
       child.process.kill('SIGSTOP');
       await wait(20);
-      const isHit = (await primary.query(idle)).length > 0;
+      const mayHit = (await primary.query(idle)).length > 0;
       const began = performance.now();
       await addPet(beside.store, `beside ${hits} ${began}`);
       const waited = performance.now() - began;
-      if (isHit) {
-        assert.ok(waited > 1_000 && waited < 4_000, `${waited} ms`);
-        hits++;
-      }
+      assert.ok(waited < 4_000, `${waited} ms`);
+      if (mayHit && waited > 1_000) hits++; // else its COMMIT was on its way
       child.process.kill('SIGCONT');
       await child.goesOn();
     }

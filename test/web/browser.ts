@@ -214,13 +214,14 @@ export class Watched {
     });
   }
 
-  /** What axe-core has against the page as it stands; and it fits. */
-  async isAccessible(where: string): Promise<void> {
+  /** What axe-core has against the page as it stands, or against a part of it; and it fits. */
+  async isAccessible(where: string, part = 'html'): Promise<void> {
     const { page } = this;
     if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
     await this.#inBoth(async (colorScheme) => {
       // Only what is wrong is brought out of the page: all that axe finds takes longer than to find it.
-      const violations = await page.evaluate(`axe.run({ resultTypes: ['violations'], selectors: false }).then(
+      const violations =
+        await page.evaluate(`axe.run('${part}', { resultTypes: ['violations'], selectors: false }).then(
         ({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
       assert.deepEqual(violations, [], `${where}, ${colorScheme}`);
     });

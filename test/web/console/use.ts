@@ -267,7 +267,7 @@ describe('the console', { skip }, () => {
     );
     await replies.filter({ hasText: /^400/ }).locator('summary').click();
     await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
-    await ui.isAccessible('the replies of an operation');
+    await ui.isAccessible('the replies of an operation', '#operation-listPets');
     await ui.send(card('putCategory'), { categoryId: '9007199254740995' }, 'Send');
     await ui.press('Add an animal of this category', card('putCategory'));
     assert.match(await card('createPet').getByLabel('Body, as JSON').inputValue(), /"categoryId": 9007199254740995\n/);
