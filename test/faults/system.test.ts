@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { whyNoStrace } from '../program.ts';
 import { below, seeded } from '../random.ts';
 import { Life, mustHold, root } from './processes.ts';
 
@@ -21,13 +22,6 @@ const ULIMIT_KIB = 9;
 
 let places = 0;
 const newPlace = (): string => join(root, `data-${++places}`);
-
-/** Why strace cannot be used here; undefined where it can. */
-function whyNoStrace(): string | undefined {
-  const { error, status, stderr } = spawnSync('strace', ['-f', '-e', 'trace=none', 'true'], { encoding: 'utf8' });
-  if (error) return 'strace is not installed';
-  return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
-}
 
 /** Injects the fault at the 1st, 2nd, 3rd … call on files of the store, until it is no longer reached. */
 async function atEveryCall(

@@ -7,9 +7,8 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Metrics } from '../../src/operator/metrics.ts';
 import type { Serving } from '../program.ts';
-import { logged, missing, withStore, workplace } from './workplace.ts';
+import { logged, missing, workplace } from './workplace.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
 const doc = (name: string) => readFileSync(pathOf(name), 'utf8');
@@ -109,21 +108,6 @@ test('the metrics tell of connections, the file, compactions, the newest backup,
   const suffixed = [...namesIn(text)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
   const known = new Set([...namesIn(text), ...suffixed, 'petstore_postgres_up']);
   for (const name of [...namesIn(rules), ...namesIn(doc('grafana-dashboard.json'))]) assert.ok(known.has(name), name);
-});
-
-test('a delay of the event loop is told once', async (t) => {
-  const { at } = await workplace(t);
-  await withStore(at('data'), async ({ engine }) => {
-    const metrics = new Metrics();
-    const sources = { engine, connections: 0, refused: { maximum: 0, address: 0 }, sharedAllowance: 0, bans: 0 };
-    const delay = () => valueIn(metrics.text(sources), 'petstore_event_loop_delay_max_seconds');
-    const looked = () => wait(30); // Node looks at the loop every 10 ms, and counts from its first look on
-    await looked();
-    for (const began = performance.now(); performance.now() - began < 500; );
-    await looked();
-    assert.ok(delay() > 0.4);
-    assert.ok(delay() < 0.4);
-  });
 });
 
 test('a scraper has one request at a time, and five seconds to send it; others are served meanwhile', async (t) => {
