@@ -8,10 +8,8 @@ import path from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, fetch } from 'undici';
+import { missing } from './operator/workplace.ts';
 import { freePort, temporary } from './program.ts';
-
-const missing = (program: string, word: string) =>
-  spawnSync(program, [word]).error === undefined ? false : `there is no ${program} on this machine`;
 
 /** For a test's `skip`. */
 export const withoutNginx = missing('nginx', '-v') || missing('openssl', 'version');

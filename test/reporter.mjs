@@ -25,6 +25,9 @@ function told({ error }) {
 /** A suite fails because of a test in it, which is told itself. */
 const isOfOthers = ({ details }) => details.error?.failureType === 'subtestsFailed';
 
+/** So many files are the whole of `npm test`. */
+const MANY = 50;
+
 /** Of a file: which of its tests are under way, and what it wrote to stderr. */
 class File {
   running = new Set();
@@ -41,7 +44,8 @@ export default async function* report(events) {
   const known = new Map();
   const of = (data) => known.get(data.file) ?? known.set(data.file, new File()).get(data.file);
   const files = total === 1 ? '1 file' : `${total} files`;
-  yield `Running ${files} of tests with Node ${process.versions.node}. The name of each is printed when it is done.\n`;
+  const takes = total > MANY ? ' On two cores that takes two or three minutes.' : '';
+  yield `Running ${files} of tests with Node ${process.versions.node}; the name of each is printed when it is done.${takes}\n`;
   for await (const { type, data } of events) {
     if (type === 'test:stderr') of(data).stderr += data.message;
     else if (type === 'test:dequeue' && !isFile(data)) of(data).running.add(data.name);

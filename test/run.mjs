@@ -5,13 +5,17 @@
  * read TypeScript by itself, tsx does.
  */
 import '../scripts/needs-node.mjs';
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { run } from 'node:test';
+import report from './reporter.mjs';
 
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
 const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
+
+/** Of these folders the files take longest: they begin first, so that none runs alone at the end. */
+const LONGEST = ['test/faults', 'test/web/console', 'test/postgres', 'test/operator', 'test/http', 'test/lab'];
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
@@ -23,16 +27,18 @@ if (unknown !== undefined) refuse(`there is no option ${unknown}: there are --sl
 const named = words.filter((word) => !word.startsWith('-'));
 const files = (named.length > 0 ? named : ['test']).flatMap(testFiles);
 const loader = readsTypeScript ? [] : ['--import', 'tsx'];
-const reporter = ['--test-reporter=./test/reporter.mjs', '--test-reporter-destination=stdout'];
-const concurrency = kind === 'quiet' ? 1 : 4; // many wait, for a disk or a time-out, while others work
-const limits = [`--test-concurrency=${concurrency}`, `--test-timeout=${MAX_TEST_MINUTES[kind] * 60_000}`];
-const args = [...loader, '--test', ...limits, ...reporter, ...files];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
-const env = { ...process.env, PETSTORE_TEST_BUNDLES: bundles, PETSTORE_TEST_FILES: String(files.length) };
-const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env });
-rmSync(bundles, { recursive: true, force: true });
-process.exit(status ?? 1);
+process.on('exit', () => rmSync(bundles, { recursive: true, force: true }));
+Object.assign(process.env, { PETSTORE_TEST_BUNDLES: bundles, PETSTORE_TEST_FILES: String(files.length) });
+process.execArgv.push(...loader); // the runner starts each file with them
+const events = run({
+  files: files.map((file) => resolve(file)), // in this order; `node --test` sorts them by name
+  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 1, // some wait, for a disk or a reply
+  timeout: MAX_TEST_MINUTES[kind] * 60_000,
+});
+events.on('test:fail', () => (process.exitCode = 1));
+for await (const text of report(events)) process.stdout.write(text);
 
 function testFiles(place) {
   const found = statSync(place, { throwIfNoEntry: false });
@@ -41,9 +47,15 @@ function testFiles(place) {
   const inside = readdirSync(place, { recursive: true })
     .filter((name) => name.endsWith('.test.ts') && /\.(slow|quiet)\.test\.ts$/.exec(name)?.[1] === kind)
     .map((name) => join(place, name))
-    .sort();
+    .sort()
+    .sort((a, b) => rank(a) - rank(b));
   if (inside.length === 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
   return inside;
+}
+
+function rank(file) {
+  const at = LONGEST.findIndex((begin) => file.startsWith(begin));
+  return at === -1 ? LONGEST.length : at;
 }
 
 function refuse(why) {

@@ -108,9 +108,3 @@ test('what the documents name exists: where links lead, files and npm scripts', 
     }
   }
 });
-
-test('nothing is left for later in a comment, and no test is switched off', () => {
-  const marks = /\b(?:TODO|FIXME|XXX|HACK)\b|\b(?:test|it|describe)\.(?:only|todo)\(/;
-  const all = [SOURCES, ...['test', 'bench', 'scripts'].map((folder) => filesIn(folder, '.ts'))].flat();
-  for (const file of all) if (file !== join('test', 'tidy.test.ts')) assert.doesNotMatch(read(file), marks, file);
-});

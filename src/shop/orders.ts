@@ -6,7 +6,7 @@ import type { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
-import { ORDER_STATUSES, type Order, type Pet, type Reads, type Transaction } from '../store/model.ts';
+import { ORDER_STATUSES, type Order, type Pet } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
 import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
@@ -73,16 +73,6 @@ export async function updateOrder(call: Call, shop: Shop): Promise<Reply> {
     return changed;
   });
   return writtenReply(200, orderJson(closed));
-}
-
-/** Looks at the durable orders, as this transaction leaves them, and at those of the same batch behind them. */
-export function hasPlacedOrder(tx: Transaction, petId: number, orders: Reads['orders']): boolean {
-  const isIts = (order: Order | undefined) => order?.petId === petId && order.status === 'placed';
-  for (let id = orders.lastId + 1, order = tx.orders.get(id); order !== undefined; order = tx.orders.get(++id)) {
-    if (isIts(order)) return true;
-  }
-  const durable = orders.find(petId);
-  return durable !== undefined && isIts(tx.orders.get(durable.id));
 }
 
 const noAnimal = (id: Int64) => `petId: there is no animal ${id}`;

@@ -9,7 +9,6 @@ import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, type Transaction } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
 import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
-import { hasPlacedOrder } from './orders.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -103,8 +102,8 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
     const pet = tx.pets.get(idParam(call.param));
     if (pet === undefined) throw notFound('animal');
     mustHold(etagOf(petJson(pet)));
-    if (hasPlacedOrder(tx, pet.id, shop.store.read.orders)) {
-      throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: close that first`);
+    if (tx.orders.find(pet.id) !== undefined) {
+      throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: deliver or cancel it first`);
     }
     tx.pets.delete(pet.id);
   });

@@ -212,7 +212,8 @@ interface AddTable<R extends Row> extends WriteTable<R> {
 
 export interface Transaction {
   readonly pets: AddTable<Pet>;
-  readonly orders: AddTable<Order>;
+  /** `find`: the placed order of an animal. */
+  readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
   readonly replays: WriteTable<Replay>;

@@ -124,11 +124,11 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
 /** Rows that are also found by other values than their ids. Each value belongs to one row at most. */
 export class IndexedRows<R extends Row & { readonly id: number }, V> extends CountedRows<R> {
   readonly #byValue = new Map<V, R>();
-  readonly #valuesOf: (row: R) => readonly V[];
+  readonly valuesOf: (row: R) => readonly V[];
 
   constructor(valuesOf: (row: R) => readonly V[]) {
     super();
-    this.#valuesOf = valuesOf;
+    this.valuesOf = valuesOf;
   }
 
   find(value: V): R | undefined {
@@ -138,7 +138,7 @@ export class IndexedRows<R extends Row & { readonly id: number }, V> extends Cou
   override put(row: R): R | undefined {
     const before = super.put(row);
     this.#forget(before);
-    for (const value of this.#valuesOf(row)) this.#byValue.set(value, row);
+    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
     return before;
   }
 
@@ -155,7 +155,7 @@ export class IndexedRows<R extends Row & { readonly id: number }, V> extends Cou
 
   #forget(row: R | undefined): void {
     if (row === undefined) return;
-    for (const value of this.#valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
+    for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { ApiKey, Category, Id, Order, Pet, Replay, Row, TableName, Transaction, Usage } from './model.ts';
 import { schemaOf, TABLE_NAMES } from './model.ts';
-import { CountedRows, type RowMap } from './rows.ts';
+import { CountedRows, IndexedRows, type RowMap } from './rows.ts';
 import type { Changes, Tables } from './tables.ts';
 
 interface Put<R> {
@@ -87,6 +87,15 @@ class DraftTable<R extends Row> {
     const put = this.#changed.get(id);
     if (put !== undefined) return put.row;
     return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
+  }
+
+  /** The row with that value of the table's index. */
+  find(value: unknown): R | undefined {
+    const table = this.#table;
+    if (!(table instanceof IndexedRows)) throw new Error(`${this.#name}: there is no index`);
+    for (const put of this.#changed.values()) if (put && table.valuesOf(put.row).includes(value)) return put.row;
+    const found = this.#clears ? undefined : table.find(value);
+    return found === undefined || this.#changed.has(found.id) ? undefined : found;
   }
 
   put(given: R): void {

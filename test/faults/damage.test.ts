@@ -13,8 +13,8 @@ import { DIR, SimDisk } from './sim-disk.ts';
 
 const FILE = 'store-000002.jsonl';
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
-const BATCHES = 12;
-const FLIPS = 3_000 * Number(process.env.FAULTS_SCALE ?? 1);
+const BATCHES = 6;
+const FLIPS = 1_500 * Number(process.env.FAULTS_SCALE ?? 1);
 const SECTOR_BYTES = 512;
 
 /** A file with rows at its beginning and batches behind them; what it holds up to each end of a line. */

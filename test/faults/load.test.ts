@@ -8,7 +8,7 @@ import { program, serveProgram, temporary } from '../program.ts';
 import { below, type Random, seeded } from '../random.ts';
 import { quiet } from './life.ts';
 
-const KILLS = 40 * Number(process.env.FAULTS_SCALE ?? 1);
+const KILLS = 20 * Number(process.env.FAULTS_SCALE ?? 1);
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const CLIENTS = 8;
 /** A server is killed once so many orders were acknowledged, and a moment later. */

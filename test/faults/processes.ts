@@ -55,12 +55,13 @@ export class Life {
   }
 
   async until(text: string): Promise<void> {
-    let hasEnded = false;
-    this.ended.then(() => (hasEnded = true));
-    while (!this.output.includes(text)) {
-      assert.ok(!hasEnded, `it ended without '${text}': ${this.output}`);
-      await new Promise((resolve) => setTimeout(resolve, 1));
-    }
+    const isSaid = new Promise<void>((resolve) => {
+      const look = () => this.output.includes(text) && resolve();
+      this.process.stdout!.on('data', look);
+      look();
+    });
+    await Promise.race([isSaid, this.ended]);
+    assert.ok(this.output.includes(text), `it ended without '${text}': ${this.output}`);
   }
 }
 

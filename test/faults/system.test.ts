@@ -5,6 +5,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { whyNoStrace } from '../program.ts';
 import { below, seeded } from '../random.ts';
 import { Life, mustHold, root } from './processes.ts';
 
@@ -13,20 +14,14 @@ const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const KILLS = 200 * SCALE;
 const KILLS_PER_STORE = 25;
 const LONGEST_MOMENT_MS = 40;
-/** In the ordinary run every third call is killed or failed; in the long run every one. */
-const STEP = SCALE > 1 ? 1 : 3;
+/** In the ordinary run every seventh call is killed or failed, from another one on each time; in the long run every one. */
+const STEP = SCALE > 1 ? 1 : 7;
+const FIRST = 1 + (Date.now() % STEP);
 const TMPFS_BYTES = 16 * 1024;
 const ULIMIT_KIB = 9;
 
 let places = 0;
 const newPlace = (): string => join(root, `data-${++places}`);
-
-/** Why strace cannot be used here; undefined where it can. */
-function whyNoStrace(): string | undefined {
-  const { error, status, stderr } = spawnSync('strace', ['-f', '-e', 'trace=none', 'true'], { encoding: 'utf8' });
-  if (error) return 'strace is not installed';
-  return status === 0 ? undefined : `strace may not trace here: ${stderr.trim().split('\n')[0]}`;
-}
 
 /** Injects the fault at the 1st, 2nd, 3rd … call on files of the store, until it is no longer reached. */
 async function atEveryCall(
@@ -39,7 +34,7 @@ async function atEveryCall(
   if (why !== undefined) return t.skip(why);
   let tried = 0;
   for (const call of calls) {
-    for (let n = 1; ; n += STEP) {
+    for (let n = FIRST; ; n += STEP) {
       const dir = newPlace();
       const files = Array.from({ length: 5 }, (_, at) => `store-${String(at + 1).padStart(6, '0')}.jsonl`);
       const paths = [dir, ...['LOCK', ...files, ...files.map((name) => `${name}.tmp`)].map((name) => join(dir, name))];

@@ -94,29 +94,6 @@ for (const { name, bytes, code } of traps) {
   });
 }
 
-test('what is too long about a head is told truly, however it comes: its target, its bytes, or the number of headers', async () => {
-  const most = /^the head of a request may have at most 8192 bytes and 100 headers, and so may the trailers/;
-  const header = get(`A: ${long(9_000)}\r\n`);
-  const rows: [string, string?][] = [
-    [header],
-    [get('A: b\r\n'.repeat(300))],
-    [trailed(300)],
-    [header.slice(0, 1_000), header.slice(1_000, 9_000)],
-    [get('', `/v1/pets?${long(2_100)}`) + header],
-  ];
-  for (const [first, later] of rows) {
-    const reply = (await exchange(port, first, { later })).at(-1)!;
-    assert.match(assertError(reply, 431, 'headers_too_large'), most, first.slice(0, 50));
-  }
-  const target = get('', `/v1/pets?${long(9_000)}`);
-  assertError((await exchange(port, get() + target))[1], 414, 'uri_too_long');
-});
-
-test('a first line that ends with a line feed alone is told so, and not that its version is not spoken', async () => {
-  const reply = await exchangeOne(port, get().replace('\r\n', '\n'));
-  assert.match(assertError(reply, 400, 'bad_request'), /must end with HTTP\/1\.0 or HTTP\/1\.1, a carriage return/);
-});
-
 test('what is unusual but right is served', async () => {
   const rows: [string, string, number][] = [
     ['HTTP/1.0 without Host', get('', '/v1/pets', '1.0').replace('Host: x\r\n', ''), 200],
@@ -297,21 +274,6 @@ test('what was taken before what is no request gets its reply, however many pack
       replies,
     );
   }
-});
-
-test('what was taken before a flood gets its reply', async (t) => {
-  const taken = writeAfter(service, 100, t);
-  const replies = exchange(port, addPet('Connection: close\r\n'), { later: get().repeat(2_000), taken });
-  assert.deepEqual(told(await replies), ['201 close']);
-});
-
-test('what was taken before the service ends gets its reply, also behind another', async (t) => {
-  const ending = await serviceFor(t);
-  const taken = writeAfter(ending, 100, t);
-  const replies = exchange(ending.port, requestsOf(ending.key).addPet().repeat(2));
-  await taken;
-  await ending.service.drain(60_000);
-  assert.deepEqual(told(await replies), ['201 keep-alive', '201 close']);
 });
 
 test('a last reply while the service stops is not lost by what its client still sends', async (t) => {

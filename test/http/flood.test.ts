@@ -40,7 +40,7 @@ for (const [name, floodOf] of Object.entries(FLOODS)) {
   test(`${name}: memory is bounded, others are served, SIGTERM ends it`, { skip: NO_PROC }, async (t) => {
     const server = await startFlooded(t);
     await flood(t, { port: server.port, ...floodOf(server.key) });
-    const slowest = await server.healthMs(3_000);
+    const slowest = await server.healthMs(1_500);
     const grown = server.grownMB();
     const stopped = await server.stop();
     t.diagnostic(`/healthz ${slowest} ms, +${Math.round(grown)} MB, stopped in ${Math.round(stopped)} ms`);

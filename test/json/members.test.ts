@@ -40,58 +40,6 @@ test('a message does not give back all that was sent', () => {
   assert.ok(message.length < 2_000);
 });
 
-test('to refuse thousands of unknown members takes less of the processor than to read them', () => {
-  const value = () => readJson(Buffer.from(`{${Array.from({ length: 9_000 }, (_, i) => `"${i.toString(36)}":0`)}}`));
-  const microsOf = (work: () => void) => {
-    const before = process.cpuUsage();
-    for (let i = 0; i < 20; i++) work();
-    const { user, system } = process.cpuUsage(before);
-    return user + system;
-  };
-  const read = value();
-  const refuse = () => assert.throws(() => new Members(read).end(), InvalidMembers);
-  // The least of many: what else the process does, such as collecting garbage, only adds, and on a busy machine it may
-  // be long until the code is compiled.
-  let [reading, refusing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let tries = 0; tries < 50 && (tries < 3 || refusing >= reading); tries++) {
-    [reading, refusing] = [Math.min(reading, microsOf(value)), Math.min(refusing, microsOf(refuse))];
-  }
-  assert.ok(refusing < reading, `${refusing} µs, and ${reading} µs to read them`);
-});
-
-/** Asks for one member alone. Gives its value, or the refusal. */
-function asked(ask: (members: Members) => unknown, value: string): unknown {
-  const members = new Members(readJson(Buffer.from(value === '' ? '{}' : `{"n":${value}}`)));
-  const found = ask(members);
-  try {
-    members.end();
-    return found;
-  } catch (error) {
-    assert.ok(error instanceof InvalidMembers, `${value}: ${error}`);
-    return error.message;
-  }
-}
-
-test('a small integer is taken from one bound to the other, and may be left out', () => {
-  const integer = (value: string) => asked((members) => members.integer('n', { min: 2, max: 5 }, 3), value);
-  for (const [value, taken] of [
-    ['', 3],
-    ['2', 2],
-    ['4e0', 4],
-    ['5', 5],
-  ] as const)
-    assert.equal(integer(value), taken);
-  for (const value of ['1', '6', '-2', '2.5', '9223372036854775807', '"4"', 'true', 'null', '[4]']) {
-    assert.match(String(integer(value)), /^n: must be a whole number from 2 to 5 \(got /, value);
-  }
-});
-
-test('a number that must be one of several is that one, and no other', () => {
-  const oneOf = (value: string) => asked((members) => members.oneOfNumbers('n', [10, 20]), value);
-  for (const value of [10, 20]) assert.equal(oneOf(`${value}`), value);
-  for (const value of ['', '0', '15', '"10"', 'null']) assert.match(String(oneOf(value)), /^n: .*one of 10, 20/, value);
-});
-
 test('nor does one about a query: 2,048 characters of it have a thousand faults', () => {
   const query = new Query('a&'.repeat(1_000), ['limit']);
   const message = new RegExp(

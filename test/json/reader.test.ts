@@ -86,15 +86,9 @@ test('what two readers could understand in two ways, and what is not UTF-8, is r
 test('a message says what is wrong and where', () => {
   const told: [text: string, message: string][] = [
     ['', 'expected a value, not the end, at byte offset 0 (line 1, column 1)'],
-    ['[1,]', 'expected a value, not "]", at byte offset 3 (line 1, column 4)'],
     ['{\r\n "é😀": tru }', 'expected a value, not "t", at byte offset 14 (line 2, column 8)'],
     ['{\r"a":1\n\n"b":2}', 'expected "," or "}", not "\\"", at byte offset 9 (line 4, column 1)'],
-    ['{"a" 1}', 'expected ":", not "1", at byte offset 5 (line 1, column 6)'],
-    ['{a:1}', 'expected a member name in double quotes, not "a", at byte offset 1 (line 1, column 2)'],
-    ['1.x', 'expected a digit, not "x", at byte offset 2 (line 1, column 3)'],
     ['"a\nb"', '"\\u{a}" in a string must be written as an escape, at byte offset 2 (line 1, column 3)'],
-    ['"abc', 'a string is not closed, at byte offset 4 (line 1, column 5)'],
-    ['1 💩', 'expected the end of the text, not "💩", at byte offset 2 (line 1, column 3)'],
   ];
   for (const [text, message] of told) assert.equal(refusal(text).message, message);
   const long = JSON.stringify('x'.repeat(60_000));

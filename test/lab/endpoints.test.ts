@@ -1,12 +1,8 @@
 /** The lab over HTTP, call by call: what each takes, refuses and returns. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { readJson } from '../../src/json/reader.ts';
-import { CHECKS } from '../../src/lab/checks.ts';
 import { DRILL } from '../../src/lab/drill.ts';
 import { ENDPOINT_ROWS } from '../../src/lab/endpoints.ts';
-import { readFault } from '../../src/lab/faults.ts';
 import { REX, type Sender, startLab } from './service.ts';
 
 const text = { headers: { 'content-type': 'text/plain' } };
@@ -140,15 +136,6 @@ test('GET /lab describes every call, and what to do first', async (t) => {
   assert.deepEqual([first.length, calls.length], [3, 11]);
 });
 
-test('the drill has numbered steps, short waits, and shows every check that has a weight', () => {
-  const numbers = DRILL.map(({ step }) => step);
-  assert.deepEqual([numbers[0], numbers.at(-1), new Set(numbers).size], [1, DRILL.length, DRILL.length]);
-  const shown = new Set(DRILL.flatMap(({ checks }) => checks));
-  for (const { id, weight } of CHECKS) assert.equal(shown.has(id), weight > 0, id);
-  const seconds = DRILL.flatMap(({ fault }) => fault?.seconds ?? []);
-  assert.deepEqual(seconds, [2, 2, 2]);
-});
-
 test('the lab costs nothing of the plan, bans nobody, and has a limit of its own: 600 a minute', async (t) => {
   const { clock, lab, store, ask, must, makeKey } = await startLab(t, { banAfter: 2, perMinute: 2, perDay: 3 });
   const caller = store.read.keys.get(1)!;
@@ -201,23 +188,4 @@ test('the record: the newest first, no body, no secret', async (t) => {
   assert.equal(made.at, new Date(clock.wall() - 1_000).toISOString());
   assert.doesNotMatch(JSON.stringify(json), new RegExp(`my-secret|Rex|${key}`));
   assert.equal((await must('GET /lab/requests?limit=2')).json.length, 2);
-});
-
-test('the form of the console offers every kind of fault, each with the members that it takes', () => {
-  const page = readFileSync(new URL('../../src/web/page/lab.js', import.meta.url), 'utf8');
-  const constant = (name: string) =>
-    new Function(`return ${new RegExp(`const ${name} = ([{[][^;]*);`).exec(page)![1]}`)();
-  const kinds: Record<string, string[]> = constant('KINDS');
-  const examples: Record<string, string | number> = { ms: 5, seconds: 2, as: 'date', status: 503 };
-  assert.deepEqual(Object.keys(examples).sort(), constant('OF_SOME_KINDS').toSorted());
-  const read = (members: object) => readFault(readJson(Buffer.from(JSON.stringify(members))), []);
-  const quoted = Object.keys(kinds).map((kind) => `"${kind}"`);
-  assert.throws(() => read({ kind: '?' }), new RegExp(`must be one of ${quoted.join(', ')} `));
-  for (const [kind, own] of Object.entries(kinds)) {
-    for (const [name, example] of Object.entries(examples)) {
-      const fault = { kind, ...(kind === 'status' && { status: 503 }), [name]: example };
-      if (own.includes(name)) read(fault);
-      else assert.throws(() => read(fault), /leave it out/, `${kind} with ${name}`);
-    }
-  }
 });

@@ -34,11 +34,6 @@ test('petstore lab prints the key, its id, the console and three lines that lead
   assert.equal(existsSync(data), false, 'its directory goes with it');
 });
 
-test('petstore lab takes no options of serve', async () => {
-  const { exit, stderr } = await program(['lab', '--data', 'x']);
-  assert.deepEqual([exit, /--data/.test(stderr)], [2, true], stderr);
-});
-
 test('an advance and a reset survive a kill -9', async (t) => {
   const data = await temporary(t);
   const tom = { name: 'Tom', categoryId: 1 };

@@ -6,7 +6,7 @@ import net from 'node:net';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Decision } from '../../src/access/limiter.ts';
-import { REX, startLab, until } from './service.ts';
+import { REX, startLab } from './service.ts';
 
 const SECONDS = 2;
 
@@ -146,18 +146,6 @@ test('a connection that the service ends for an Upgrade does not count against i
   assert.equal((await check('reuse')).verdict, 'fail');
 });
 
-test('a connection that a request for the lab opened is not new', async (t) => {
-  const { port, bytes, must, check } = await startLab(t);
-  await must('GET /v1/pets');
-  const line = new Line(port);
-  line.socket.write(bytes('GET /lab/clock'));
-  await line.statuses(1);
-  line.socket.write(bytes('GET /v1/pets'));
-  await line.statuses(2);
-  line.socket.destroy();
-  assert.equal((await check('reuse')).verdict, 'pass');
-});
-
 test('the body of a POST that the limits refuse is read, so that its retry is recognised', async (t) => {
   const { clock, ask, must, check } = await startLab(t, { perMinute: 1, perDay: 1_000 });
   const add = (name: string) => ask('POST /v1/pets', { ...REX, name });
@@ -177,27 +165,4 @@ test('the body of a POST that the limits refuse is read, so that its retry is re
   assert.equal((await add('E')).status, 201);
   clock.advance(30_000);
   assert.equal((await check('finished')).count, 1, 'D never came again');
-});
-
-test('a POST with Expect: 100-continue is refused without its body, and is not judged', async (t) => {
-  const { clock, port, bytes, must, check } = await startLab(t, { perMinute: 1, perDay: 1_000 });
-  await must('GET /v1/pets');
-  const [head] = bytes('POST /v1/pets', REX, 'Expect: 100-continue\r\n').split('\r\n\r\n');
-  const line = new Line(port);
-  line.socket.write(`${head}\r\n\r\n`);
-  assert.deepEqual(await line.statuses(1), [429]);
-  line.socket.destroy();
-  clock.advance(91_000);
-  assert.equal((await check('finished')).verdict, 'unseen');
-});
-
-test('a POST whose body breaks off before its refusal does no harm, and is not judged', async (t) => {
-  const { clock, port, bytes, must, check, recorded } = await startLab(t, { perMinute: 1, perDay: 1_000 });
-  await must('GET /v1/pets');
-  const socket = net.connect(port, '127.0.0.1');
-  socket.write(bytes('POST /v1/pets', REX).slice(0, -5), () => socket.end());
-  await once(socket.resume(), 'close');
-  await until(async () => (await recorded()).length === 2);
-  clock.advance(91_000);
-  assert.equal((await check('finished')).verdict, 'unseen');
 });

@@ -42,9 +42,6 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   const { at, run, done, json } = await workplace(t);
   for (const [line, usage] of [
     ['--help', 'COMMAND'],
-    ['-h', 'COMMAND'],
-    ['help', 'COMMAND'],
-    ['keys --help', 'COMMAND'],
     ['help keys create', 'keys create'],
     ['keys create -h --plan', 'keys create'],
   ]) {
@@ -54,14 +51,10 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   }
   for (const [line, fault] of [
     ['', 'a command is missing'],
-    ['keys', 'a command is missing'],
     ['keys crate --plan pro', 'there is no command "keys crate"; did you mean keys create?'],
-    ['exprot x', 'there is no command "exprot x"; did you mean export?'],
-    ['key', 'there is no command "key"; did you mean keys?'],
     ['help \u001b[2J', 'there is no command "\\u{1b}[2J"'],
     ['postgres://u:pw@h/d', 'there is no command "postgres://…"'],
     ['--port 80', 'a command is missing before "--port"'],
-    ['keys --plan pro create', 'a command is missing before "--plan"'],
   ]) {
     const { exit, stdout, stderr } = await run(line);
     assert.deepEqual([exit, stdout], [2, ''], line);
@@ -72,15 +65,13 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   assert.match(refused.stderr, /PETSTORE_PORT cannot be "65536": give [^\n]+\nSee node \S+ serve --help\n$/);
   const { version, commit, runtime } = await json<Record<string, string>>('version');
   assert.match(`${version} ${runtime}`, /^\d+\.\d+\.\d+ Node v\d+/);
-  for (const line of ['--version', '-v']) {
-    assert.equal(await done(line), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
-  }
+  assert.equal(await done('--version'), `version  ${version}\ncommit   ${commit}\nruntime  ${runtime}\n`);
   assert.match(await done('openapi --base-url https://a.example/v1'), /^ +"url": "https:\/\/a\.example\/v1"/m);
 });
 
 test('the address of a database is no name of a file, and no message repeats a password', async (t) => {
   const { run } = await workplace(t);
-  for (const words of ['serve --data', 'serve --seed', 'backup', 'import', 'verify --data']) {
+  for (const words of ['serve --data', 'import']) {
     const { exit, stderr } = await run(`${words} postgres://u:pw@h/d`);
     assert.deepEqual([exit, /cannot be "postgres:\/\/…": give a path/.test(stderr)], [2, true], stderr);
   }

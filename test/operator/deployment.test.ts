@@ -134,29 +134,15 @@ test('through nginx a client sees what the service says: 429 and Retry-After, er
   assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag]);
   assert.equal(again.headers.get('link'), page.headers.get('link'));
 
-  const errors = [
-    await ask('/v1/nothing'),
-    await ask('/v1/pets?limit=0'),
-    await ask('/v1/pets', { authorization: 'Bearer x' }),
-  ];
-  const limited = await (async () => {
-    for (let i = 0; i < 60; i++) {
-      const reply = await ask('/v1/pets?limit=1');
-      if (reply.status !== 200) return reply;
-    }
-    return assert.fail('60 a minute were not enough');
-  })();
-  const codes = [...errors, limited].map(({ status, headers, text }) => {
-    assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
-    assert.match(headers.get('x-request-id')!, /./);
-    const error = JSON.parse(text);
-    assert.deepEqual([Object.keys(error), error.status], [['code', 'message', 'status'], status]);
-    return `${status} ${error.code}`;
-  });
-  assert.deepEqual(codes, ['404 not_found', '400 invalid_parameter', '401 invalid_api_key', '429 rate_limited']);
-  const seconds = Number(limited.headers.get('retry-after'));
+  let reply = page;
+  for (let n = 0; n < 60 && reply.status === 200; n++) reply = await ask('/v1/pets?limit=1');
+  const { status, headers, text } = reply;
+  assert.equal(headers.get('content-type'), 'application/json; charset=utf-8');
+  assert.match(headers.get('x-request-id')!, /./);
+  assert.deepEqual([status, Object.keys(JSON.parse(text))], [429, ['code', 'message', 'status']]);
+  const seconds = Number(headers.get('retry-after'));
   assert.ok(seconds >= 1 && seconds <= 60, `Retry-After: ${seconds}`);
-  assert.equal(limited.headers.get('x-ratelimit-remaining'), '0');
+  assert.equal(headers.get('x-ratelimit-remaining'), '0');
 });
 
 async function statusByHttp2(url: string, path: string, authorization: string): Promise<number> {

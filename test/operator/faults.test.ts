@@ -9,7 +9,6 @@ const options = { skip: whyNoStrace() ?? false, timeout: 900_000 };
 const CREATE = 'keys create --plan free';
 
 interface Key {
-  plan: string;
   revokedAt: string | null;
   graceEndsAt: string[];
 }
@@ -19,7 +18,6 @@ const CHANGES: [line: string, reported: RegExp, isDone: (keys: Key[]) => boolean
   [CREATE, /^ps_live_\w{36}$/m, (keys) => keys.length === 2],
   ['keys rotate k1', /^ps_live_\w{36}$/m, ([key]) => key.graceEndsAt.length === 1],
   ['keys revoke k1', /^revoked at +\d/m, ([key]) => key.revokedAt !== null],
-  ['keys plan k1 pro', /^plan +pro$/m, ([key]) => key.plan === 'pro'],
   ['compact', /^compacted/m, () => true],
 ];
 
@@ -52,7 +50,7 @@ test(
       }
     }
     t.diagnostic(`${cases} failures`);
-    assert.ok(cases >= 8, String(cases));
+    assert.ok(cases >= 6, String(cases));
   },
 );
 

@@ -7,9 +7,8 @@ import { connect } from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Metrics } from '../../src/operator/metrics.ts';
 import type { Serving } from '../program.ts';
-import { logged, missing, withStore, workplace } from './workplace.ts';
+import { logged, missing, workplace } from './workplace.ts';
 
 const pathOf = (name: string) => fileURLToPath(new URL(`../../docs/${name}`, import.meta.url));
 const doc = (name: string) => readFileSync(pathOf(name), 'utf8');
@@ -76,7 +75,10 @@ test('the metrics tell what happened, in a form that Prometheus accepts, on a li
   );
 });
 
-test('the metrics tell of connections, the file, compactions and the newest backup', async (t) => {
+const rules = doc('prometheus-rules.yaml');
+const namesIn = (text: string) => new Set(text.match(/\b(?:petstore|process)_\w+\b/g));
+
+test('the metrics tell of connections, the file, compactions, the newest backup, and all that docs/ make rules and graphs of', async (t) => {
   const { run, done, serve } = await workplace(t);
   const server = await serve('--metrics 127.0.0.1:0 --max-store-mb 7');
   const address = await addressOf(server);
@@ -100,21 +102,12 @@ test('the metrics tell of connections, the file, compactions and the newest back
   assert.ok(backup >= began - 0.001 && backup <= Date.now() / 1_000, String(backup));
   assert.equal((await run('backup one')).exit, 1, 'it exists');
   assert.equal(valueIn(await scrape(), 'petstore_last_backup_timestamp_seconds'), backup, 'one that failed is none');
-});
 
-test('a delay of the event loop is told once', async (t) => {
-  const { at } = await workplace(t);
-  await withStore(at('data'), async ({ engine }) => {
-    const metrics = new Metrics();
-    const sources = { engine, connections: 0, refused: { maximum: 0, address: 0 }, sharedAllowance: 0, bans: 0 };
-    const delay = () => valueIn(metrics.text(sources), 'petstore_event_loop_delay_max_seconds');
-    const looked = () => wait(30); // Node looks at the loop every 10 ms, and counts from its first look on
-    await looked();
-    for (const began = performance.now(); performance.now() - began < 500; );
-    await looked();
-    assert.ok(delay() > 0.4);
-    assert.ok(delay() < 0.4);
-  });
+  await fetch(`${server.url}/pets`);
+  const text = await scrape();
+  const suffixed = [...namesIn(text)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
+  const known = new Set([...namesIn(text), ...suffixed, 'petstore_postgres_up']);
+  for (const name of [...namesIn(rules), ...namesIn(doc('grafana-dashboard.json'))]) assert.ok(known.has(name), name);
 });
 
 test('a scraper has one request at a time, and five seconds to send it; others are served meanwhile', async (t) => {
@@ -139,9 +132,6 @@ test('a scraper has one request at a time, and five seconds to send it; others a
   for (const { ms } of await Promise.all(slow)) assert.ok(ms > 4_500 && ms < 40_000, `${ms} ms`);
 });
 
-const rules = doc('prometheus-rules.yaml');
-const namesIn = (text: string) => new Set(text.match(/\b(?:petstore|process)_\w+\b/g));
-
 test('each alert fires where it should and only there', { skip: missing('promtool') }, () => {
   const tests = ['prometheus-rules.test.yaml', 'prometheus-rules.backup.test.yaml'];
   const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', ...tests.map(pathOf)], {
@@ -155,14 +145,4 @@ test('each alert fires where it should and only there', { skip: missing('promtoo
     assert.match(cases, new RegExp(`alertname: ${alert}\\n +exp_alerts: \\[\\]`), `${alert} where it is silent`);
     assert.match(cases, new RegExp(`alertname: ${alert}\\n +exp_alerts:\\n +- `), `${alert} where it fires`);
   }
-});
-
-test('every metric of the rules and of the dashboard is one of the server, or of one on PostgreSQL', async (t) => {
-  const { serve, headers: headersOf } = await workplace(t);
-  const server = await serve('--metrics 127.0.0.1:0');
-  await fetch(`${server.url}/pets`, { headers: await headersOf() });
-  const text = await (await fetch(await addressOf(server))).text();
-  const suffixed = [...namesIn(text)].map((name) => name.replace(/_(bucket|sum|count)$/, ''));
-  const known = new Set([...namesIn(text), ...suffixed, 'petstore_postgres_up']);
-  for (const name of [...namesIn(rules), ...namesIn(doc('grafana-dashboard.json'))]) assert.ok(known.has(name), name);
 });

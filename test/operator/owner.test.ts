@@ -4,8 +4,9 @@ import { spawnSync } from 'node:child_process';
 import { chmod, chown, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { createKey } from '../../src/operator/keys.ts';
 import { command, program } from '../program.ts';
-import { isRoot, NOBODY, workplace } from './workplace.ts';
+import { isRoot, NOBODY, withStore, workplace } from './workplace.ts';
 
 const skip = !isRoot && 'only root can be another user for a test';
 const FILE = 'data/store-000001.jsonl';
@@ -17,8 +18,10 @@ const WRITING = ['serve --port 0', 'keys create --plan free', 'compact', 'restor
 async function storeAt(t: TestContext) {
   const place = await workplace(t);
   await place.animals(1);
-  await place.done('keys create --plan free');
-  await place.done('import in');
+  await withStore(place.at('data'), async (context) => {
+    await createKey(context, { plan: 'free', name: 'n' });
+    await context.engine.store.write((tx) => tx.pets.add({ name: 'Rex', categoryId: 1, status: 'available' }));
+  });
   await place.done('backup whole');
   return place;
 }
@@ -54,13 +57,12 @@ test('a file or socket in it that others can write, or that is a link, is refuse
   const { at } = place;
   for (const file of [FILE, 'data/LOCK']) {
     await chmod(at(file), 0o666);
-    for (const line of ['verify', 'keys create --plan free'])
-      assert.match(await refusal(place, line), /`chmod 600 \S+`/);
+    assert.match(await refusal(place, 'verify'), /`chmod 600 \S+`/);
     await chmod(at(file), 0o600);
   }
   for (const name of ['admin.sock', 'store-000002.jsonl']) {
     await symlink('../whole', at(`data/${name}`));
-    for (const line of ['keys list', 'serve --port 0']) assert.match(await refusal(place, line), / is a link: /, name);
+    assert.match(await refusal(place, 'serve --port 0'), / is a link: /, name);
     await rm(at(`data/${name}`));
   }
   await place.done('verify');
@@ -71,7 +73,7 @@ test('a directory or a file of another user is refused, with who that is', { ski
   const { at } = place;
   for (const one of [FILE, 'data/LOCK', 'data']) {
     await chown(at(one), NOBODY, NOBODY);
-    for (const line of one === 'data' ? [...READING, ...WRITING] : ['verify', 'serve --port 0']) {
+    for (const line of ['verify', 'serve --port 0']) {
       assert.match(await refusal(place, line), /belongs to another user \(uid 65534, .*`sudo -u '#65534' …`/, line);
     }
     await chown(at(one), 0, 0);
@@ -83,7 +85,7 @@ test('a directory with other files and no store is refused, and keeps its mode a
   const place = await storeAt(t);
   await mkdir(place.at('foreign'), { mode: 0o755 });
   await writeFile(place.at('foreign/notes.txt'), 'x');
-  for (const line of [...READING, ...WRITING]) await refusal(place, line, 'foreign');
+  for (const line of ['verify', 'serve --port 0', 'keys create --plan free']) await refusal(place, line, 'foreign');
 });
 
 /** What starts a program as somebody else. */
@@ -115,13 +117,10 @@ test('what stands in the way is said in a sentence', async (t) => {
   const long = 'd'.repeat(150);
   for (const [line, message] of [
     ['serve --data file', /^file\b.* not a directory$/],
-    ['serve --data file/x', /^file\/x\b.* not a directory$/],
     ['serve --data taken', /admin\.sock/],
     ['serve --seed none', /^seed none: no such file or directory$/],
     [`keys create --plan free --data ${long}`, /admin\.sock is too long for a socket: at most 107 bytes$/],
-    ['keys list --data file', /^file\b.* not a directory$/],
     ['backup b --data none', /^there is no store in none$/],
-    ['export --data none', /^there is no store in none$/],
     ['restore none --data new', /^none: no such file or directory$/],
     ['import .', /^\. is a directory$/],
     ['import none', /^none: no such file or directory$/],

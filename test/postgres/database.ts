@@ -4,7 +4,17 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { after, before, describe } from 'node:test';
@@ -33,28 +43,44 @@ async function binaries(): Promise<{ postgres: string }> {
   return await import(name);
 }
 
-/** The programs, at a place where another user may run them, and the files of a server that has never run. */
-async function install(): Promise<{ dir: string; bin: string }> {
+/**
+ * The programs, at a place where another user may run them, and the files of a server that has never run: once for all
+ * files that test/run.mjs runs.
+ */
+async function install(): Promise<{ dir: string; bin: string; data: string }> {
   const dir = mkdtempSync(path.join(tmpdir(), 'petstore-database-'));
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
   chmodSync(dir, 0o755);
-  const bin = await programs(dir);
-  const data = path.join(dir, 'data');
-  mkdirSync(data);
-  own(data);
-  const words = ['-D', data, '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
-  execFileSync(path.join(bin, 'initdb'), words, { ...user, cwd: dir, stdio: ['ignore', 'ignore', 'inherit'] });
-  return { dir, bin };
+  const shared = process.env.PETSTORE_TEST_BUNDLES;
+  const made = path.join(shared ?? dir, 'postgres');
+  if (!existsSync(made)) {
+    const own = path.join(shared ?? dir, `postgres-${process.pid}`);
+    if (shared !== undefined) chmodSync(shared, 0o755);
+    mkdirSync(own);
+    const initdb = path.join(await programs(own), 'initdb');
+    const data = path.join(own, 'data');
+    mkdirSync(data);
+    giveAway(data);
+    const words = ['-D', data, '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+    execFileSync(initdb, words, { ...user, cwd: own, stdio: ['ignore', 'ignore', 'inherit'] });
+    try {
+      renameSync(own, made);
+    } catch {
+      rmSync(own, { recursive: true }); // another file was quicker
+    }
+  }
+  return { dir, bin: await programs(made), data: path.join(made, 'data') };
 }
 
 async function programs(dir: string): Promise<string> {
   const { postgres } = await binaries();
   const native = path.join(postgres, '../..');
+  const copy = path.join(dir, 'native');
+  if (existsSync(copy)) return path.join(copy, 'bin');
   try {
     execFileSync(postgres, ['--version'], { ...user, stdio: 'ignore' });
     return path.join(native, 'bin');
   } catch {
-    const copy = path.join(dir, 'native');
     cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
     const links = JSON.parse(readFileSync(path.join(copy, 'pg-symlinks.json'), 'utf8'));
     for (const { source, target } of links) {
@@ -74,13 +100,13 @@ export class Database {
 
   /** A new server and its standbys, none of them started; the first is the primary. */
   static async cluster(size = 1): Promise<Database[]> {
-    const { dir, bin } = await (installed ??= install());
+    const { dir, bin, data: pristine } = await (installed ??= install());
     const place = mkdtempSync(path.join(dir, 'cluster-'));
     chmodSync(place, 0o755);
     const all: Database[] = [];
     for (let at = 0; at < size; at++) {
       const data = path.join(place, String(at));
-      cpSync(path.join(dir, 'data'), data, { recursive: true });
+      cpSync(pristine, data, { recursive: true });
       const database = new Database(data, bin, await freePort());
       all.push(database);
       if (at > 0) await database.follow(all[0]);
@@ -116,7 +142,7 @@ export class Database {
   }
 
   async start(): Promise<void> {
-    own(this.#dir);
+    giveAway(this.#dir);
     const words = [path.join(this.#bin, 'postgres'), '-D', this.#dir];
     const shell = spawn('/bin/sh', ['-c', WATCHED, 'sh', ...words], {
       ...user,
@@ -178,7 +204,7 @@ export class Database {
   }
 }
 
-function own(place: string): void {
+function giveAway(place: string): void {
   if (user !== NOBODY) return;
   execFileSync('chown', ['-R', `${NOBODY.uid}:${NOBODY.gid}`, place]);
   chmodSync(place, 0o700);

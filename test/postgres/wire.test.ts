@@ -10,8 +10,8 @@ import { addKey, addPet, petsOf, replica, until } from './replicas.ts';
 /** More messages than the longest conversation has, from a connection's first byte to the end of a write. */
 const MESSAGES = 60;
 const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
-/** Every how manieth message is cut at. Of the conversation of a restore, more messages come at a time. */
-const [EVERY, STEP] = IS_LONG ? [1, 1] : [3, 12];
+/** Every how manieth message is cut at, from another one on in each run. A restore has more messages. */
+const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 12];
 
 onDatabase('the wire to the database', (database) => {
   async function behindProxy(t: TestContext, schema: string) {

@@ -176,6 +176,28 @@ export function storeContract(under: EngineUnderTest): void {
       await engine.close();
     });
 
+    test('finds the placed order of an animal as the transaction leaves it', async () => {
+      const engine = await (await under.newPlace()).open();
+      const place = (petId: number) => ({ petId, status: 'placed' as const, placedAt: 1 });
+      const found = await engine.store.write((tx) => {
+        const order = tx.orders.add(place(1));
+        const before = [tx.orders.find(1)?.id, tx.orders.find(2)];
+        tx.orders.put({ ...order, status: 'cancelled' });
+        return [...before, tx.orders.find(1)];
+      });
+      assert.deepEqual(found, [1, undefined, undefined]);
+      await engine.store.write((tx) => tx.orders.add(place(1)));
+      const later = await engine.store.write((tx) => {
+        const durable = tx.orders.find(1)?.id;
+        tx.orders.clear();
+        const cleared = tx.orders.find(1);
+        tx.orders.add(place(2));
+        return [durable, cleared, tx.orders.find(2)?.id];
+      });
+      assert.deepEqual(later, [2, undefined, 1]);
+      await engine.close();
+    });
+
     test('never gives an id again, whatever was removed; after clear() they begin at 1', async () => {
       const place = await under.newPlace();
       let engine = await place.open();

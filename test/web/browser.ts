@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before } from 'node:test';
 import axe from 'axe-core';
-import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { program, serveProgram } from '../program.ts';
 
 export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
@@ -31,12 +31,15 @@ const REFUSED = /^Failed to load resource: the server responded with a status of
 
 type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void> };
 
+/** One for all stages. */
+let launched: Promise<Browser> | undefined;
+
 /** A server on the seed, and a browser: both are there while the tests of this file run. */
 export function stage(...options: string[]) {
   const live = { origin: '', key: '', operate, send, makeKey, open, enter };
   const ends: (() => Promise<unknown>)[] = [];
   let data: string;
-  let browser: Awaited<ReturnType<typeof chromium.launch>>;
+  let browser: Browser;
 
   before(async () => {
     if (skip) return;
@@ -46,7 +49,8 @@ export function stage(...options: string[]) {
     const { url, key, stop } = await serveProgram([...words, ...options]);
     ends.unshift(stop);
     Object.assign(live, { origin: new URL(url).origin, key });
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: WAIT_MAX_MS });
+    launched ??= chromium.launch({ executablePath: CHROMIUM, args: ARGS, timeout: WAIT_MAX_MS });
+    browser = await launched;
     ends.unshift(() => browser.close());
   });
   after(async () => {
@@ -190,22 +194,37 @@ export class Watched {
     if (folder !== undefined) await this.page.screenshot({ path: join(folder, `console-${name}.png`) });
   }
 
-  /** What axe-core has against the page as it stands, wide in light and on a phone in dark; nothing is wider than it. */
-  async isAccessible(where: string): Promise<void> {
+  /** Wide in light and on a phone in dark. */
+  async #inBoth(check: (colorScheme: 'light' | 'dark', width: number) => Promise<void>): Promise<void> {
+    for (const [colorScheme, viewport] of [['light', WIDE] as const, ['dark', PHONE] as const]) {
+      await this.page.setViewportSize(viewport);
+      await this.page.emulateMedia({ colorScheme });
+      await check(colorScheme, viewport.width);
+    }
+    await this.page.setViewportSize(WIDE);
+  }
+
+  /** Nothing on the page is wider than it. */
+  fits(where: string): Promise<void> {
+    return this.#inBoth(async (_, width) => {
+      const isWide = '(one) => one.getBoundingClientRect().right > innerWidth + 1';
+      const wide = await this.page.evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] :
+        [...document.body.querySelectorAll('*')].filter(${isWide}).map((one) => one.outerHTML.slice(0, 200))`);
+      assert.deepEqual(wide, [], `${where}, wider than ${width} px`);
+    });
+  }
+
+  /** What axe-core has against the page as it stands, or against a part of it; and it fits. */
+  async isAccessible(where: string, part = 'html'): Promise<void> {
     const { page } = this;
     if (!(await page.evaluate('"axe" in window'))) await page.evaluate(axe.source);
-    for (const [colorScheme, viewport] of [['light', WIDE] as const, ['dark', PHONE] as const]) {
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme });
+    await this.#inBoth(async (colorScheme) => {
       // Only what is wrong is brought out of the page: all that axe finds takes longer than to find it.
-      const violations = await page.evaluate(`axe.run({ resultTypes: ['violations'], selectors: false }).then(
+      const violations =
+        await page.evaluate(`axe.run('${part}', { resultTypes: ['violations'], selectors: false }).then(
         ({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`);
       assert.deepEqual(violations, [], `${where}, ${colorScheme}`);
-      const isWide = '(one) => one.getBoundingClientRect().right > innerWidth + 1';
-      const wide = await page.evaluate(`document.documentElement.scrollWidth <= innerWidth ? [] :
-        [...document.body.querySelectorAll('*')].filter(${isWide}).map((one) => one.outerHTML.slice(0, 200))`);
-      assert.deepEqual(wide, [], `${where}, wider than ${viewport.width} px`);
-    }
-    await page.setViewportSize(WIDE);
+    });
+    await this.fits(where);
   }
 }

@@ -25,14 +25,16 @@ export function resolve(document: object, part: Part): Part {
   return part;
 }
 
-/** A part of the document as plain JSON Schema in which no object has unnamed members. */
-function asSchema(part: unknown, mayClose = true): unknown {
-  if (Array.isArray(part)) return part.map((one) => asSchema(one, false));
+/** A part of the document as plain JSON Schema in which no object has unnamed members. `id`: that of the document. */
+function asSchema(id: string, part: unknown, mayClose = true): unknown {
+  if (Array.isArray(part)) return part.map((one) => asSchema(id, one, false));
   if (typeof part !== 'object' || part === null) return part;
   const inner = Object.entries(part).map(([name, one]) => {
-    if (name === '$ref') return [name, one.replace('#/components/schemas/', '#/$defs/')];
-    if (name === 'properties') return [name, Object.fromEntries(Object.entries(one).map(([k, v]) => [k, asSchema(v)]))];
-    return [name, asSchema(one, name === 'items')];
+    if (name === '$ref') return [name, one.replace('#/components/schemas/', `${id}#/$defs/`)];
+    if (name === 'properties') {
+      return [name, Object.fromEntries(Object.entries(one).map(([k, v]) => [k, asSchema(id, v)]))];
+    }
+    return [name, asSchema(id, one, name === 'items')];
   });
   return { ...Object.fromEntries(inner), ...(mayClose && { unevaluatedProperties: false }) };
 }
@@ -42,10 +44,22 @@ const checker = new Ajv2020({ allErrors: true, strictTypes: false });
 checker.addFormat('int64', { type: 'number', validate: Number.isInteger }); // its bounds: outOfBounds
 checker.addFormat('date-time', (text: string) => !Number.isNaN(Date.parse(text)));
 const compiled = new WeakMap<object, ValidateFunction>();
+const ids = new WeakMap<object, string>();
+let documents = 0;
+
+/** Under what id the checker knows the schemas of a document. */
+function idOf(document: Part): string {
+  let $id = ids.get(document);
+  if ($id !== undefined) return $id;
+  $id = `document:${++documents}`;
+  ids.set(document, $id);
+  const $defs = Object.entries(document.components.schemas).map(([name, part]) => [name, asSchema($id, part, false)]);
+  checker.addSchema({ $id, $defs: Object.fromEntries($defs) });
+  return $id;
+}
 
 function compile(document: Part, schema: Part): ValidateFunction {
-  const $defs = Object.entries(document.components.schemas).map(([name, part]) => [name, asSchema(part, false)]);
-  const validate = checker.compile({ ...(asSchema(schema) as Part), $defs: Object.fromEntries($defs) });
+  const validate = checker.compile(asSchema(idOf(document), schema) as Part);
   compiled.set(schema, validate);
   return validate;
 }

@@ -1,12 +1,5 @@
 /** What the clients of the gallery do. */
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { PetstoreClient } from '../../../src/client/client.ts';
-import { freePort } from '../../program.ts';
 import { GalleryClient, GivenUp } from './client.ts';
 
 /** Where the service is. */
@@ -89,35 +82,6 @@ export const twelveAtOnce = (connections: 'new' | 'open'): Errand => {
   };
 };
 
-const advance = ({ origin, key }: Server, time: string) =>
-  fetch(`${origin}/lab/clock`, {
-    method: 'POST',
-    body: JSON.stringify({ advance: time }),
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-  }).then((reply) => reply.text());
-
-/** A process for each thing to do, which knows nothing of those before it. */
-export const cron: Errand = async (_, server) => {
-  const run = async <T>(does: (client: GalleryClient) => Promise<T>) => {
-    const client = new GalleryClient(server.origin, server.key);
-    const done = await does(client);
-    client.close();
-    await advance(server, '1m');
-    return done;
-  };
-  for (const round of ROUNDS) {
-    await run((client) => client.list());
-    const id = await run((client) => client.add(`Rex ${round}`));
-    await run((client) => client.order(id));
-  }
-  await run((client) => client.order(NO_ANIMAL));
-  await run((client) => client.list());
-};
-
-/** A day passes between one round and the next. */
-export const overDays: Errand = (client, server) =>
-  errandWith(client, () => client.list().then(() => advance(server, '1d')));
-
 /** Each has a connection of its own, and does not know of refusals of the other. */
 export const twoProcesses: Errand = async (client, server) => {
   const other = new GalleryClient(server.origin, server.key);
@@ -129,48 +93,4 @@ export const twoProcesses: Errand = async (client, server) => {
   };
   await Promise.all([errand(client, server), lists()]);
   other.close();
-};
-
-export const behindNginx: Errand = async (_, server) => {
-  const dir = mkdtempSync(join(tmpdir(), 'petstore-nginx-'));
-  const port = await freePort();
-  const config = `daemon off; pid ${dir}/pid; error_log ${dir}/error.log; events {}
-http {
-  access_log off; client_body_temp_path ${dir}; proxy_temp_path ${dir};
-  fastcgi_temp_path ${dir}; uwsgi_temp_path ${dir}; scgi_temp_path ${dir};
-  upstream petstore { server ${new URL(server.origin).host}; keepalive 4; }
-  server {
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://petstore; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_set_header X-Forwarded-For $remote_addr; proxy_next_upstream off;
-    }
-  }
-}`;
-  writeFileSync(join(dir, 'nginx.conf'), config);
-  const nginx = spawn('nginx', ['-p', dir, '-c', join(dir, 'nginx.conf'), '-e', join(dir, 'error.log')]);
-  const through = `http://127.0.0.1:${port}`;
-  try {
-    while (!(await fetch(through).catch(() => undefined))) await delay(50);
-    const client = new GalleryClient(through, server.key);
-    await errand(client, server);
-    client.close();
-  } finally {
-    nginx.kill('SIGTERM');
-    await once(nginx, 'exit');
-    rmSync(dir, { recursive: true, force: true });
-  }
-};
-
-/** The typed client, with six rounds side by side. */
-export const typedClient: Errand = async (_, { origin, key }) => {
-  const store = new PetstoreClient({ baseUrl: origin, key });
-  const round = async (n: number) => {
-    for await (const _ of store.listPets({ limit: 10 + n }));
-    const { id } = await store.createPet({ name: `Rex ${n}`, categoryId: 1 });
-    await store.createOrder(id);
-  };
-  await Promise.all(ROUNDS.map(round));
-  await store.createOrder(BigInt(NO_ANIMAL)).catch(() => {});
-  for await (const _ of store.listPets({ limit: 10 }));
 };

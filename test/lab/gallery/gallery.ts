@@ -1,5 +1,4 @@
 /** The gallery: clients that are bad, each in one way, and good ones of different kinds; and what each must get. */
-import { withoutNginx } from '../../nginx.ts';
 import { fullJitter, type Manner } from './client.ts';
 import * as errands from './errands.ts';
 
@@ -18,7 +17,6 @@ export interface Exhibit {
   maybe?: string[];
   /** In the normal run too. */
   isQuick?: boolean;
-  skip?: string | false;
 }
 
 const twelve = { connections: 12 };
@@ -58,8 +56,4 @@ export const GALLERY: readonly Exhibit[] = [
     grade: 'A', maybe: ['backoff'] },
   { name: 'twelve equal animals at once, on open connections', manner: twelve, errand: errands.twelveAtOnce('open'),
     grade: 'A', maybe: ['backoff'] },
-  { name: 'a process for each thing to do, a minute apart', errand: errands.cron, grade: 'A' },
-  { name: 'a round a day, by the clock of the lab', errand: errands.overDays, grade: 'A' },
-  { name: 'behind nginx', errand: errands.behindNginx, grade: 'A', unseen: ['reuse'], skip: withoutNginx },
-  { name: 'the typed client, six calls side by side', errand: errands.typedClient, grade: 'A', maybe: ['backoff'] },
 ];

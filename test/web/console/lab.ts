@@ -1,7 +1,7 @@
 /** The lab on the console. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { skip, stage, type Watched } from './browser.ts';
+import { skip, stage, type Watched } from '../browser.ts';
 
 const live = stage('--lab', '--environment', 'staging');
 const METHOD = /^(?:get|post|put|patch|delete)$/;
@@ -120,20 +120,6 @@ describe('the lab on the console', { skip }, () => {
     await ui.view('Animals');
     await ui.see(ui.rowOf('Blub'), 'pending');
     await ui.see(ui.rowOf('Bello'), /^1\s+Bello\s+Dogs 1\s+available\s+Order\s*Edit$/);
-  });
-
-  it('has the operations of the lab in the reference, to read and to try', async () => {
-    await ui.view('Reference');
-    await ui.at('.operation').first().waitFor();
-    const described = await operations();
-    assert.equal(await ui.at('.operation').count(), described.length);
-    for (const { operationId } of described.filter(({ tags }) => tags[0] === 'lab')) {
-      const card = ui.at(`#operation-${operationId}`);
-      if ((await card.getAttribute('open')) === null) await card.locator('summary').first().click();
-      await card.getByRole('heading', { name: 'Replies' }).waitFor();
-    }
-    await ui.press('Send', '#operation-describeLab');
-    await ui.see('#operation-describeLab .reply', /HTTP\/1\.1 200 /);
   });
 
   it('can be used during a wait, ends it by letting time pass, and takes no more of a key that is refused', async () => {

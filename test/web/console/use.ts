@@ -1,0 +1,380 @@
+/** Everything on the console, done in a real browser on a live server. The tests go on from one another. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { PATIENT } from '../../program.ts';
+import { PHONE, skip, stage, type Watched } from '../browser.ts';
+
+const live = stage();
+const MARKUP = '<img src=x onerror=alert(1)>';
+const BIG = '9007199254740993';
+type Item = { id: number; name: string };
+/** What a line prints that was copied from the page. */
+const shell = (line: string | null, env: Record<string, string> = {}) =>
+  execFileSync('sh', ['-c', line ?? ''], { cwd: tmpdir(), env: { PATH: process.env.PATH, ...env }, encoding: 'utf8' });
+
+/** Run in the page: scripts and frames that are not its own. Returns what came of it. */
+const TRESPASS = `new Promise((resolve) => {
+  const breaches = [];
+  addEventListener('securitypolicyviolation', ({ effectiveDirective }) => {
+    breaches.push(effectiveDirective);
+    if (effectiveDirective === 'frame-src') resolve(['ran' in window ? 'ran' : 'stopped', ...breaches]);
+  });
+  const script = document.createElement('script');
+  try { script.textContent = 'window.ran = true'; } catch {}
+  document.body.append(script);
+  try { document.body.insertAdjacentHTML('beforeend', '<i></i>'); } catch {}
+  const frame = document.createElement('iframe');
+  frame.src = 'data:text/html,x';
+  document.body.append(frame);
+})`;
+
+describe('the console', { skip }, () => {
+  let ui: Watched;
+  let page: Page;
+  before(async () => {
+    ui = await live.open();
+    page = ui.page;
+  });
+  after(() => ui?.close());
+
+  it('says where the key is, or how to make one, by a command that works', async () => {
+    await ui.see('#welcome', 'stands in the terminal below the address');
+    assert.match(shell(await ui.at('#welcome pre').textContent(), PATIENT), /^ps_live_\w+$/m);
+    await ui.press('Use key');
+    await ui.see('#key-refusal', 'Paste a key here first.');
+    assert.equal(await ui.exchanges().count(), 0, 'nothing is sent without a key');
+  });
+
+  it('says why a key is refused; keeps an accepted one for this tab alone, and forgets it', async () => {
+    const stored = () =>
+      page.evaluate('[JSON.stringify(sessionStorage), Object.values(localStorage), document.cookie]');
+    await ui.useKey(`${live.key.slice(0, -1)}${live.key.endsWith('a') ? 'b' : 'a'}`);
+    await ui.see('#key', /Refused[\s\S]*The API key is mistyped/);
+    await ui.see('#gauges', 'Left for your address');
+    await ui.useKey(`ID k1\n${live.key}`); // pasted with what was printed around it
+    await ui.see('#key-standing', 'Accepted');
+    const [session, ...others] = (await stored()) as [string, string[], string];
+    assert.ok(session.includes(live.key));
+    assert.deepEqual(others, [[], '']);
+    await page.reload();
+    await ui.see('#key-standing', 'Accepted');
+    await ui.at('#key summary').click();
+    await ui.press('Forget');
+    await ui.at('#welcome').waitFor();
+    assert.deepEqual(await stored(), ['{}', [], '']);
+    assert.equal(await ui.exchanges().count(), 0);
+    await ui.useKey(live.key);
+    await ui.see(ui.rowOf('Bello'), /^1\s+Bello\s+Dogs 1\s+available\s+Order\s*Edit$/);
+    await ui.shoot('wide-light');
+  });
+
+  it('keeps filter and page in the address: turned, gone back, reloaded', async () => {
+    const animals = ui.at('#animals');
+    const status = animals.locator('.toolbar').getByLabel('Status');
+    const next = '&after=5';
+    const turns: [turn: () => Promise<unknown>, hash: string, ids: string][] = [
+      [() => animals.getByLabel('Page size').selectOption('5'), '', '1 to 5'],
+      [() => ui.press('Next page', animals), next, '6 to 10'],
+      [() => page.reload(), next, '6 to 10'],
+      [() => ui.press('Previous page', animals), '', '1 to 5'],
+      [() => page.goBack(), next, '6 to 10'],
+      [() => ui.press('First page', animals), '', '1 to 5'],
+      [() => status.selectOption('sold'), '', '9 to '],
+      [() => page.goBack(), '', '1 to 5'],
+    ];
+    for (const [turn, hash, ids] of turns) {
+      await turn();
+      await ui.see(animals.locator('.position'), `Ids ${ids}`);
+      const filter = ids === '9 to ' ? 'status=sold&' : '';
+      assert.equal(new URL(page.url()).hash, `#animals?${filter}limit=5${hash}`);
+    }
+    assert.equal(await ui.button('Previous page', animals).count(), 0);
+  });
+
+  it('shows one animal by its id however that is typed, says when there is none, and names the view', async () => {
+    await ui.view('Animals');
+    await ui.send('.find', { 'Id of one animal': '7' }, 'Show');
+    for (const [hash, words, title] of [
+      ['animals/7', '"name": "Pip"', 'Animals 7'],
+      ['animals/007', '"id": 7,', 'Animals 7'],
+      ['animals/a%20b', 'There is no animal a b: its id is a 64-bit integer.', 'Animals a b'],
+      ['animals/9223372036854775807', 'There is no animal 9223372036854775807.', 'Animals 9223372036854775807'],
+      ['orders/99', 'there is no such order', 'Orders 99'],
+      ['toString', 'Bello', 'Animals'],
+    ]) {
+      await ui.go(hash);
+      await ui.see('main > section:visible', words);
+      assert.equal(await page.title(), `${title} · petstore console`);
+    }
+  });
+
+  it('shows the messages of the service at the fields; adds an animal of a category by name, or by an exact id', async () => {
+    const form = await ui.drawer('Add an animal');
+    await ui.press('Add', form);
+    await ui.see(form.locator('.field-error').nth(0), /255/);
+    await ui.see(form.locator('.field-error').nth(1), /whole number/);
+    assert.equal(await form.getByLabel('Name').and(ui.at(':focus[aria-invalid=true]')).count(), 1);
+    assert.equal(await form.getByLabel('Category id').isVisible(), false);
+    await form.getByLabel('Category', { exact: true }).selectOption('Birds (3)');
+    await ui.send(form, { Name: 'By name' }, 'Add');
+    await ui.see(form.locator('.note'), 'By name was added');
+    await form.getByLabel('Category', { exact: true }).selectOption('other …');
+    await ui.send(form, { Name: MARKUP, 'Category id': BIG }, 'Add');
+    await form.getByRole('link', { name: 'Show it' }).click(); // it is on the next page
+    await ui.see(ui.rows(), `${MARKUP}\t\n${BIG}`.split('\t')[0]);
+    await ui.see('#animals pre', `"categoryId": ${BIG}`);
+    assert.equal(await ui.at('img').count(), 0);
+    await ui.view('Animals');
+  });
+
+  it('edits an animal, and shows it so in the list', async () => {
+    await ui.press('Next page', '#animals');
+    await ui.page.getByRole('link', { name: /^Edit By name/ }).click();
+    const form = page.getByRole('form', { name: 'Edit this animal' });
+    assert.equal(await form.getByLabel('Name').inputValue(), 'By name');
+    assert.equal(await form.getByLabel('Category', { exact: true }).inputValue(), '3');
+    await ui.send(form, { Name: ' ' }, 'Save');
+    await ui.see(form.locator('.field-error').first(), /255|white space/);
+    await form.getByLabel('Category', { exact: true }).selectOption('other …');
+    await ui.send(form, { Name: 'Renamed', 'Category id': BIG }, 'Save');
+    await ui.see(form.locator('.note'), 'Saved.');
+    await ui.see(ui.rows(), 'Renamed');
+    await ui.see('#animals pre', new RegExp(`"name": "Renamed",\\s+"categoryId": ${BIG}`));
+    await ui.isAccessible('one animal');
+    await ui.view('Animals');
+    await ui.press('Next page', '#animals');
+    await ui.rowOf('Renamed').waitFor();
+  });
+
+  it('removes an animal when that is confirmed, and says why where it cannot be', async () => {
+    const { id } = await live.send<Item>('POST /v1/pets', { name: 'Wanted', categoryId: 1 });
+    const order = await live.send<Item>('POST /v1/store/orders', { petId: id });
+    await ui.go(`animals/${id}`);
+    await ui.press('Remove this animal', '#animals');
+    await ui.press('Remove this animal? No', '#animals');
+    await ui.press('Remove this animal', '#animals');
+    await ui.press('Remove this animal? Yes, remove', '#animals');
+    await ui.see(ui.rowOf('Wanted').locator('.result.bad'), /order/);
+    await live.send(`PATCH /v1/store/orders/${order.id}`, { status: 'cancelled' });
+    await ui.press('Remove this animal', '#animals');
+    await ui.press('Remove this animal? Yes, remove', '#animals');
+    await ui.see('#animals .state', `Animal ${id}, Wanted, was removed.`);
+    assert.equal(await ui.rows().count(), 0);
+    assert.equal(await page.getByRole('form', { name: 'Edit this animal' }).isVisible(), false);
+    await ui.view('Animals');
+    await ui.press('Next page', '#animals');
+    await ui.rowOf('Renamed').waitFor();
+    assert.equal(await ui.rowOf('Wanted').count(), 0);
+    await ui.view('Animals');
+  });
+
+  it('places, delivers and cancels orders from the rows; leads from a pending animal to the open orders', async () => {
+    await ui.press('Order Bello', ui.rowOf('Bello'));
+    await ui.press(/^Deliver order/, ui.rowOf('Bello'));
+    await ui.press(/Yes, deliver$/, ui.rowOf('Bello'));
+    await ui.see(ui.rowOf('Bello'), /Order \d+ is delivered; animal 1 is sold\.[\s\S]*sold/);
+    await ui.press('Order Mimi', ui.rowOf('Mimi'));
+    await ui.press(/^Cancel order/, ui.rowOf('Mimi'));
+    await ui.press(/Yes, cancel$/, ui.rowOf('Mimi'));
+    await ui.see(ui.rowOf('Mimi'), /Order \d+ is cancelled; animal 2 is available\.[\s\S]*available/);
+    await live.send('POST /v1/store/orders', { petId: 4 });
+    await ui.press('Reload', '#animals');
+    await page.getByRole('link', { name: /^Find its order: Flocke/ }).click();
+    await ui.see(ui.rowOf('Flocke'), /placed[\s\S]*Deliver/);
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Flocke'), 'Deliver');
+  });
+
+  it('shows beside a refusal what the animal and the order are by now', async () => {
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Kiwi'), 'available');
+    const { id } = await live.send<Item>('POST /v1/store/orders', { petId: 3 }); // behind the page's back
+    await ui.press('Order Kiwi');
+    await ui.see(ui.rowOf('Kiwi'), /pending\s+Find its order/);
+    assert.match((await ui.rowOf('Kiwi').locator('.result.bad').textContent()) ?? '', /available/);
+    await ui.view('Orders');
+    await ui.see(ui.rowOf('Kiwi'), 'placed');
+    await live.send(`PATCH /v1/store/orders/${id}`, { status: 'delivered' });
+    await ui.press(`Cancel order ${id}`, '#orders');
+    await ui.press(/Yes, cancel$/, '#orders');
+    await ui.see(ui.rowOf('Kiwi'), /already delivered[\s\S]*delivered\s*$/);
+    await ui.view('Animals');
+    await ui.see(ui.rowOf('Kiwi'), 'sold');
+  });
+
+  it('lists orders with the names of their animals, places one, and changes it on its own page', async () => {
+    await ui.view('Orders');
+    await ui.see(ui.rowOf('Bello'), /Bello 1[\s\S]*delivered/);
+    const form = await ui.drawer('Place an order');
+    await ui.send(form, { Animal: '1' }, 'Place');
+    await ui.see(form.locator('.note'), 'sold');
+    await ui.send(form, { Animal: '4711' }, 'Place');
+    await ui.see(form.locator('.field-error'), '4711');
+    await ui.send(form, { Animal: '2' }, 'Place');
+    await ui.see(ui.rows().last(), /Mimi 2[\s\S]*placed/);
+    await ui.rows().last().getByRole('link').first().click();
+    await ui.see('#orders pre', '"status": "placed"');
+    await ui.press(/^Deliver order/, ui.rows());
+    await ui.press(/Yes, deliver$/, ui.rows());
+    await ui.see('#orders pre', '"status": "delivered"');
+  });
+
+  it('keeps each request: its body first, its headers folded, and a line for the shell with the key hidden', async () => {
+    await ui.view('Categories');
+    await ui.send(await ui.drawer('Name a category'), { Id: BIG, Name: "It's <b>" }, 'Save');
+    await ui.see(ui.rowOf("It's <b>"), BIG);
+    const put = ui.exchanges().first();
+    await put.locator('summary').first().click();
+    assert.match((await put.locator('.exchange pre').first().textContent()) ?? '', /^\{\s+"id": 9007199254740993,/);
+    const headers = put.getByLabel('Reply, its headers');
+    assert.equal(await headers.isVisible(), false);
+    await put.locator('summary').filter({ hasText: 'HTTP/1.1 201 Created · headers' }).click();
+    await ui.see(headers, /x-request-id: /);
+    const line = (await put.getByLabel('As a curl line').textContent()) ?? '';
+    assert.match(line, /-H "Authorization: Bearer \$PETSTORE_KEY" .* --data-raw '\{"name":"It'\\''s <b>"\}'$/);
+    const printed = shell(`${line} -sS`, { PETSTORE_KEY: live.key });
+    assert.match(printed, new RegExp(`^HTTP/1.1 200 OK[\\s\\S]*\\{"id":${BIG},"name":"It's <b>"\\}$`));
+    assert.ok(!(await ui.at('body').textContent())?.includes(live.key));
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await ui.press('Copy', put);
+    await ui.see(put, 'Copied');
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), line);
+    await page.getByLabel('Show the key').check();
+    await ui.see(put.getByLabel('As a curl line'), live.key);
+    await page.getByLabel('Show the key').uncheck();
+  });
+
+  it('has every operation in the reference: with the fields and an example of its replies, tried, followed by its links', async () => {
+    await ui.view('Reference');
+    const operations = ui.at('.operation');
+    await operations.first().waitFor();
+    const { paths } = (await (await fetch(`${live.origin}/openapi.json`)).json()) as { paths: Record<string, object> };
+    assert.equal(await operations.count(), Object.values(paths).flatMap(Object.keys).length);
+    await ui.see('#operation-getPet', 'deprecated, ends 2030-12-05');
+    const card = (id: string) => ui.at(`#operation-${id}`);
+    for (const operation of await operations.all()) {
+      await operation.locator('summary').first().click();
+      await ui.press('Send', operation);
+      await ui.see(operation.locator('.reply'), /HTTP\/1\.1 (20[014]|40[049]) /);
+    }
+    const replies = card('listPets').locator('.replies > li');
+    await ui.see(
+      replies.first(),
+      /A page of animals[\s\S]*"name": "Rex"[\s\S]*\[\]\.status required\s+available \| pending \| sold/,
+    );
+    await replies.filter({ hasText: /^400/ }).locator('summary').click();
+    await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
+    await ui.isAccessible('the replies of an operation', '#operation-listPets');
+    await ui.send(card('putCategory'), { categoryId: '9007199254740995' }, 'Send');
+    await ui.press('Add an animal of this category', card('putCategory'));
+    assert.match(await card('createPet').getByLabel('Body, as JSON').inputValue(), /"categoryId": 9007199254740995\n/);
+    await ui.press('Send', card('createPet'));
+    await ui.press('Order the animal, if it is available', card('createPet'));
+    await ui.press('Send', card('createOrder'));
+    await ui.press('Cancel the order', card('createOrder'));
+    await ui.press('Send', card('updateOrder'));
+    await ui.see(card('updateOrder').locator('.reply'), '"status": "cancelled"');
+  });
+
+  it('shows a request that was sent without a key as one without', async () => {
+    const ui = await live.open();
+    await ui.go('reference/listPets');
+    await ui.press('Send', '#operation-listPets');
+    await ui.see('#operation-listPets .reply', /"missing_api_key"[\s\S]*HTTP\/1\.1 401 /);
+    const sent = ui.exchanges().first();
+    await sent.locator('summary').first().click();
+    const line = (await sent.getByLabel('As a curl line').textContent()) ?? '';
+    assert.match(shell(`${line} -sS`, {}), /^HTTP\/1\.1 401 [\s\S]*"missing_api_key"/);
+    await ui.close();
+  });
+
+  it('runs nothing that is not its own, and may not be framed', async () => {
+    const refused = (await page.evaluate(TRESPASS)) as string[];
+    assert.equal(refused[0], 'stopped');
+    assert.ok(refused.includes('require-trusted-types-for') && refused.includes('frame-src'), String(refused));
+    ui.forgive(/Content Security Policy|TrustedHTML|TrustedScript/);
+    const { headers } = await fetch(live.origin);
+    assert.match(headers.get('content-security-policy') ?? '', /frame-ancestors 'none'/);
+  });
+
+  it('is used by keyboard alone', async () => {
+    await page.goto('about:blank');
+    await page.goto(live.origin);
+    await ui.rowOf('Luna').waitFor();
+    await page.keyboard.press('Tab');
+    await ui.focusComesTo('Skip to the content');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate('document.activeElement.id'), 'main');
+    await ui.button('Order Luna').focus();
+    await page.keyboard.press('Enter');
+    await ui.focusComesTo(/^Deliver order/);
+    await page.keyboard.press('Enter');
+    await ui.focusComesTo(/^Deliver order \d+ for Luna\? No$/);
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await ui.see('#live', /is delivered; animal 10 is sold/);
+    assert.equal(
+      await ui.at('[data-id="10"]').and(ui.at(':focus, :focus-within')).count(),
+      1,
+      'the focus stays in the row',
+    );
+  });
+
+  it('says without JavaScript what to do instead, and shows no dead form', async () => {
+    const ui = await live.open({ javaScriptEnabled: false });
+    await ui.see('.plain', 'This page needs JavaScript');
+    assert.equal(await ui.at(':is(form, button, nav):visible').count(), 0);
+    const line = await ui.at('.plain pre').nth(1).textContent();
+    assert.match(shell(`${line} -sS`, { PETSTORE_KEY: live.key }), /^HTTP\/1\.1 200 OK/);
+    await ui.close();
+  });
+
+  it('shows on a phone the requests above the list, and hides no heading under its header', async () => {
+    await page.setViewportSize(PHONE);
+    await ui.view('Animals');
+    await page.reload();
+    await ui.rowOf('Berta').waitFor();
+    const top = async (where: string) => (await ui.at(where).boundingBox())!.y;
+    assert.ok((await top('#requests')) < (await top('#animals')), 'the requests come first');
+    assert.equal(await ui.exchanges().first().isVisible(), false, 'as one line');
+    await ui.at('#requests > summary').click();
+    await ui.see(ui.exchanges().first(), 'GET /v1/');
+    await ui.go('reference/updateOrder');
+    await ui.at('#operation-updateOrder form').waitFor();
+    const isInSight = await page.evaluate(`(() => {
+      const summary = document.querySelector('#operation-updateOrder > summary');
+      const { x, y, height } = summary.getBoundingClientRect();
+      return summary.contains(document.elementFromPoint(x + 9, y + height / 2));
+    })()`);
+    assert.ok(isInSight);
+  });
+
+  it('breaks long names and ids within their columns', async () => {
+    const name = 'W'.repeat(255);
+    const low = '-9223372036854775808';
+    await live.send(`PUT /v1/categories/${low}`, { name });
+    const { id } = await live.send<Item>('POST /v1/pets', { name, categoryId: Number.MIN_SAFE_INTEGER });
+    await live.send('POST /v1/store/orders', { petId: id });
+    for (const hash of [`animals?after=${id - 1}`, `animals/${id}`, 'orders', 'categories']) {
+      await ui.go(hash);
+      await page.reload();
+      await ui.see(ui.rowOf('WWWW').first(), 'WWWW');
+      await ui.fits(hash);
+      await page.setViewportSize(PHONE);
+      const { height } = (await ui.rowOf('WWWW').first().boundingBox())!;
+      assert.ok(height < 260, `${hash}: a row of ${height} px`);
+    }
+  });
+
+  it('is without fault to axe-core, wide in light and on a phone in dark', async () => {
+    const views = { animals: 'td', 'orders/1': 'pre', categories: 'td', 'reference/createPet': 'form' };
+    for (const [hash, part] of Object.entries(views)) {
+      await ui.go(hash);
+      await ui.at(`main > section:visible ${part}`).first().waitFor();
+      await ui.isAccessible(hash);
+    }
+  });
+});
