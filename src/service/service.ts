@@ -72,7 +72,7 @@ export class Service {
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
     this.#extra = linesOf(corsHeaders(settings.corsOrigin));
-    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n`;
     this.#router = this.#routerFor();
     this.#http = new HttpServer({
       clock,
@@ -199,7 +199,7 @@ export class Service {
     const limits = this.#gate.limitsWithoutKey(connection.socket);
     const about = { id, limits, extra: this.#extra, date: this.#dateLine(), keepAlive: '' };
     this.#report(connection, id, reply.status);
-    return headOf(reply, about, true) + reply.body;
+    return headOf(reply.status, about, true) + reply.tail;
   }
 
   #about({ id, req, connection, limits, endpoint }: Exchange): About {
