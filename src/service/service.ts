@@ -123,7 +123,7 @@ export class Service {
     const reply = await this.#serve(exchange, isLate);
     const sent = send(exchange.connection, req, res, reply, this.#about(exchange));
     this.#report(exchange.connection, exchange.id, reply.status, exchange);
-    await sent;
+    if (sent !== undefined) await sent;
   }
 
   async #serve(exchange: Exchange, isLate: boolean): Promise<Reply> {
@@ -143,8 +143,8 @@ export class Service {
       const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
       if (decision instanceof ApiError) return errorReply(decision);
       const refusal = this.#gate.refusal(decision);
+      if (lab === undefined) return refusal === undefined ? await this.#answer(exchange, route) : errorReply(refusal);
       const next = async () => (refusal === undefined ? this.#answer(exchange, route) : errorReply(refusal));
-      if (lab === undefined) return await next();
       return await lab.around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
     } catch (error) {
       return this.#refusal(exchange, error);
