@@ -4,6 +4,26 @@ import type { Decision } from './limiter.ts';
 
 const MAX_DRIFT_MS = 250;
 
+/**
+ * Keeps the newest text. Between the counts, the lines seldom differ from one reply to the next, and a head of few long
+ * pieces is joined and sent faster than one of many short ones.
+ */
+function newest(make: (a: number, b: number, c: number) => string): (a: number, b?: number, c?: number) => string {
+  let [a0, b0, c0, text] = [Number.NaN, 0, 0, ''];
+  return (a, b = 0, c = 0) => {
+    if (a !== a0 || b !== b0 || c !== c0) [a0, b0, c0, text] = [a, b, c, make(a, b, c)];
+    return text;
+  };
+}
+
+const limitOf = newest((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
+const resetAndPolicyOf = newest((reset, perMinute, perDay) => {
+  const policy = `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`;
+  return `\r\nX-RateLimit-Reset: ${reset}\r\nRateLimit-Policy: ${policy}\r\nRateLimit: "minute";r=`;
+});
+const minuteEndOf = newest((seconds) => `;t=${seconds}, "day";r=`);
+const dayEndOf = newest((seconds) => `;t=${seconds}\r\n`);
+
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {
   readonly #wall: () => number;
@@ -19,13 +39,10 @@ export class LimitHeaders {
     const shown = decision[binding];
     const isBanned = verdict === 'banned';
     const reset = Math.ceil((this.#offset('key', at) + (isBanned ? retryAt : shown.endsAt)) / 1_000);
-    return `X-RateLimit-Limit: ${shown.limit}\r
-X-RateLimit-Remaining: ${isBanned ? 0 : shown.remaining}\r
-X-RateLimit-Reset: ${reset}\r
-RateLimit-Policy: "minute";q=${minute.limit};w=60, "day";q=${day.limit};w=86400\r
-RateLimit: "minute";r=${minute.remaining};t=${secondsTo(minute.endsAt, at)}, \
-"day";r=${day.remaining};t=${secondsTo(day.endsAt, at)}\r
-`;
+    const remaining = isBanned ? 0 : shown.remaining;
+    const first = `${limitOf(shown.limit)}${remaining}${resetAndPolicyOf(reset, minute.limit, day.limit)}`;
+    const [minuteEnd, dayEnd] = [minuteEndOf(secondsTo(minute.endsAt, at)), dayEndOf(secondsTo(day.endsAt, at))];
+    return `${first}${minute.remaining}${minuteEnd}${day.remaining}${dayEnd}`;
   }
 
   ofAddress({ at, limit, remaining, endsAt }: Allowance): string {

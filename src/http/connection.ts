@@ -68,11 +68,14 @@ export class Connection {
   add(serve: () => void | Promise<void>, req?: Incoming): void {
     this.pending++;
     if (this.pending > 1) this.isPipelined = true;
-    this.#tail = this.#tail.then(async () => {
-      if (this.isEnding || this.socket.destroyed) req?.discard();
-      else await serve();
-      this.pending--;
-    });
+    this.#tail = this.#serveAfter(this.#tail, serve, req);
+  }
+
+  async #serveAfter(before: Promise<void>, serve: () => void | Promise<void>, req?: Incoming): Promise<void> {
+    await before;
+    if (this.isEnding || this.socket.destroyed) req?.discard();
+    else await serve();
+    this.pending--;
   }
 
   /** Half-closes the connection, and drops what still comes until the client closes it too, or for a while. */

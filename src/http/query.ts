@@ -8,14 +8,14 @@ export class Query {
   readonly #faults: string[] = [];
 
   constructor(query: string, allowed: readonly string[]) {
-    const known = allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
-    for (const part of query.match(/[^&]+/g) ?? []) {
+    for (const part of query.split('&')) {
+      if (part === '') continue;
       const cut = part.indexOf('=');
       const name = decode(cut === -1 ? part : part.slice(0, cut));
       const value = decode(cut === -1 ? '' : part.slice(cut + 1));
       if (name === undefined || value === undefined)
         this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
-      else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${known}`);
+      else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${knownIn(allowed)}`);
       else if (this.#parameters.has(name)) this.#faults.push(`${name}: is given twice`);
       else this.#parameters.set(name, value);
     }
@@ -39,6 +39,9 @@ export class Query {
     if (this.#faults.length > 0) throw new ApiError('invalid_parameter', allFaults(this.#faults));
   }
 }
+
+const knownIn = (allowed: readonly string[]): string =>
+  allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
 
 /** Refuses a query: the endpoint has no parameters. */
 export function refuseParameters(query: string): void {

@@ -17,6 +17,8 @@ export class Reply {
   /** last: the connection ends with it. For the lab: nothing is sent, or half of the body, and the connection ends. */
   readonly delivery: 'last' | 'drop' | 'truncate' | undefined;
   #lines: string | undefined = undefined;
+  #tail: string | undefined = undefined;
+  #isFlat = false;
 
   constructor(status: number, headers: readonly string[], body = '', etag?: string, delivery?: Reply['delivery']) {
     this.status = status;
@@ -26,9 +28,23 @@ export class Reply {
     this.delivery = delivery;
   }
 
-  /** The headers as lines. A reply may be sent many times. */
+  /** The headers as lines, with those that all replies have. */
   get lines(): string {
-    return (this.#lines ??= linesOf(this.headers));
+    return (this.#lines ??= (this.etag === undefined ? NOT_STORED : STORED) + linesOf(this.headers));
+  }
+
+  /**
+   * All that follows the lines of the request: the end of the head, and the body. From the second time on it is one flat
+   * string, since a reply that is kept and sent again is then written faster.
+   */
+  get tail(): string {
+    if (this.#tail === undefined) {
+      this.#tail = `${this.lines}\r\n${this.body}`;
+    } else if (!this.#isFlat) {
+      this.#tail = Buffer.from(this.#tail, 'latin1').toString('latin1');
+      this.#isFlat = true;
+    }
+    return this.#tail;
   }
 
   /** The same reply with more headers. */
@@ -77,21 +93,20 @@ export interface About {
   readonly date: string;
   /** For instance the headers of the endpoint. */
   readonly extra: string;
-  /** The end of the head if the connection stays open. */
+  /** How long the connection stays open. */
   readonly keepAlive: string;
 }
 
-const CLOSE = 'Connection: close\r\n\r\n';
+const CLOSE = 'Connection: close\r\n';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 const START_LINES: string[] = [];
 
-export function headOf(reply: Reply, about: About, isLast: boolean): string {
-  const { status, lines, etag } = reply;
+/** The lines of the request. `Reply.tail` follows. */
+export function headOf(status: number, about: About, isLast: boolean): string {
   const start = (START_LINES[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: `);
-  const common = etag === undefined ? NOT_STORED : STORED;
-  const end = isLast ? CLOSE : about.keepAlive;
-  return `${start}${about.id}\r\n${about.limits}${about.extra}${about.date}${common}${lines}${end}`;
+  const { id, limits, extra, date, keepAlive } = about;
+  return `${start}${id}\r\n${limits}${extra}${date}${isLast ? CLOSE : keepAlive}`;
 }
 
 export function linesOf(headers: readonly string[]): string {
@@ -109,11 +124,12 @@ export function send(connection: Connection, req: Incoming, res: ServerResponse,
   }
   req.discard();
   if (reply.delivery === 'drop') return connection.end();
-  const body = req.method === 'HEAD' ? '' : reply.body;
-  const sent = reply.delivery === 'truncate' ? body.slice(0, body.length / 2) : body;
-  const head = headOf(reply, about, isLast);
-  if (CAN_SEND_AS_ONE) endAsOne(res, head + sent);
-  else endInParts(res, reply.status, head, sent);
+  const head = headOf(reply.status, about, isLast);
+  let { tail } = reply;
+  if (req.method === 'HEAD') tail = `${reply.lines}\r\n`;
+  else if (reply.delivery === 'truncate') tail = tail.slice(0, tail.length - Math.ceil(reply.body.length / 2));
+  if (CAN_SEND_AS_ONE) endAsOne(res, head + tail);
+  else endInParts(res, reply.status, head + tail);
   if (!res.writableFinished && !connection.socket.destroyed) return finished(res);
 }
 
@@ -129,10 +145,11 @@ function endAsOne(res: ServerResponse, text: string): void {
   res.end();
 }
 
-function endInParts(res: ServerResponse, status: number, head: string, body: string): void {
-  const [, ...lines] = head.trimEnd().split('\r\n');
+function endInParts(res: ServerResponse, status: number, text: string): void {
+  const end = text.indexOf('\r\n\r\n');
+  const [, ...lines] = text.slice(0, end).split('\r\n');
   const headers = lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
-  res.writeHead(status, headers).end(body, 'latin1');
+  res.writeHead(status, headers).end(text.slice(end + 4), 'latin1');
 }
 
 export const CAN_SEND_AS_ONE = isSentAsOne();

@@ -15,7 +15,7 @@ import { underConditions } from '../http/etag.ts';
 import { type About, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
-import { RowTexts } from '../shop/lists.ts';
+import { FirstPages, RowTexts } from '../shop/lists.ts';
 import { orderJson } from '../shop/orders.ts';
 import { petJson } from '../shop/pets.ts';
 import type { Shop } from '../shop/shop.ts';
@@ -72,7 +72,7 @@ export class Service {
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
     this.#extra = linesOf(corsHeaders(settings.corsOrigin));
-    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n`;
     this.#router = this.#routerFor();
     this.#http = new HttpServer({
       clock,
@@ -99,6 +99,7 @@ export class Service {
       clock,
       categories: settings.categories,
       texts,
+      firstPages: new FirstPages(),
       replies: new Map(),
       underWay: new Map(),
     };
@@ -123,7 +124,7 @@ export class Service {
     const reply = await this.#serve(exchange, isLate);
     const sent = send(exchange.connection, req, res, reply, this.#about(exchange));
     this.#report(exchange.connection, exchange.id, reply.status, exchange);
-    await sent;
+    if (sent !== undefined) await sent;
   }
 
   async #serve(exchange: Exchange, isLate: boolean): Promise<Reply> {
@@ -143,8 +144,8 @@ export class Service {
       const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
       if (decision instanceof ApiError) return errorReply(decision);
       const refusal = this.#gate.refusal(decision);
+      if (lab === undefined) return refusal === undefined ? await this.#answer(exchange, route) : errorReply(refusal);
       const next = async () => (refusal === undefined ? this.#answer(exchange, route) : errorReply(refusal));
-      if (lab === undefined) return await next();
       return await lab.around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
     } catch (error) {
       return this.#refusal(exchange, error);
@@ -199,7 +200,7 @@ export class Service {
     const limits = this.#gate.limitsWithoutKey(connection.socket);
     const about = { id, limits, extra: this.#extra, date: this.#dateLine(), keepAlive: '' };
     this.#report(connection, id, reply.status);
-    return headOf(reply, about, true) + reply.body;
+    return headOf(reply.status, about, true) + reply.tail;
   }
 
   #about({ id, req, connection, limits, endpoint }: Exchange): About {
