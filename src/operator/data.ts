@@ -1,8 +1,8 @@
 /** The work of `petstore verify`, `compact`, `backup`, `restore` and `export`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, rmSync } from 'node:fs';
+import { createReadStream, existsSync, rmSync } from 'node:fs';
 import { link, open, stat, unlink } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { petJson } from '../shop/pets.ts';
 import type { Proof } from '../store/engine.ts';
 import { restoreInto } from '../store/file/store.ts';
@@ -56,6 +56,7 @@ export async function writeBackup({ file, json }: { file: string; json: boolean 
 async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Promise<R> {
   if (await stat(file).catch(() => undefined)) throw new Error(`${file} exists`);
   const path = resolve(file);
+  if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const remove = () => rmSync(temporary, { force: true });

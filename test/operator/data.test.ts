@@ -150,6 +150,10 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
   await writeFile(at('there'), 'x');
   assert.equal((await run('backup there')).stderr, 'there exists\n');
   assert.match((await run('backup none/b')).stderr, /^none\/b: no such file or directory\n$/);
+  assert.match(
+    (await run('backup data/store-000002.jsonl')).stderr,
+    /^data\/store-000002\.jsonl is in a data directory/,
+  );
   for (const fault of ['fsync:error=EIO', 'link:error=EIO', 'fsync:signal=SIGTERM']) {
     const ran = await injected(`${fault}:when=1`, ['backup', 'b'], { cwd });
     assert.deepEqual([ran.exit, ran.stdout], [1, ''], `${fault}: ${ran.stderr}`);
