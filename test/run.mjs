@@ -15,7 +15,14 @@ import report from './reporter.mjs';
 const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 
 /** Of these folders the files take longest: they begin first, so that none runs alone at the end. */
-const LONGEST = ['test/faults', 'test/web/console', 'test/postgres', 'test/operator', 'test/http', 'test/lab'];
+const LONGEST = [
+  'test/faults',
+  'test/web/console',
+  'test/postgres',
+  'test/store/journal',
+  'test/operator',
+  'test/http',
+];
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
