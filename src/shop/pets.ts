@@ -104,7 +104,7 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
     if (pet === undefined) throw notFound('animal');
     mustHold(etagOf(petJson(pet)));
     if (hasPlacedOrder(tx, pet, shop.store.read.orders)) {
-      throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: close that first`);
+      throw new ApiError('pet_unavailable', `animal ${pet.id} has a placed order: deliver or cancel it first`);
     }
     tx.pets.delete(pet.id);
   });
