@@ -87,9 +87,10 @@ const advanceForm = new Form({
   ),
 });
 
-const clockNow = ({ ahead }) => [
-  el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text: ahead === 0 ? 'not' : span(ahead) }), ' ahead'),
-];
+const clockNow = ({ ahead }) => {
+  const text = ahead === 0 ? 'not ahead' : `${span(ahead)} ahead`;
+  return [el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text }))];
+};
 const clock = part('Clock', '/lab/clock', clockNow, advanceForm.element);
 
 function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seconds, as, status }) {
