@@ -48,7 +48,7 @@ export function describeMachine(cores: Cores | undefined): Fact[] {
     ['System', `${os.type()} ${os.release()} ${os.arch()}`],
     ['Node', process.version],
     ['Date', new Date().toISOString().slice(0, 10)],
-    ['Load average before', os.loadavg()[0].toFixed(2)],
+    ['Load before', `${os.loadavg()[0].toFixed(2)} running processes, the average of a minute`],
     ['Cores', cores ? `server on ${cores.server}, load on ${cores.load}` : 'not pinned'],
   ];
 }

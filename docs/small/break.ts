@@ -371,8 +371,11 @@ async function report(name: string): Promise<void> {
 }
 
 const unknown = named.find((name) => !Object.hasOwn(BREAKS, name));
+if (unknown !== undefined) {
+  console.error(`there is no ${unknown}: there are ${Object.keys(BREAKS).join(', ')}`);
+  process.exit(1);
+}
 try {
-  if (unknown !== undefined) throw new Error(`there is no ${unknown}: there are ${Object.keys(BREAKS).join(', ')}`);
   const wanted = named.length > 0 ? named : Object.keys(BREAKS);
   for (let at = 0; at < wanted.length; at += 4) await Promise.all(wanted.slice(at, at + 4).map(report));
 } finally {

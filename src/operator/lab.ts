@@ -54,7 +54,8 @@ interface Wanted {
 export async function printGrade(wanted: Wanted, call: (values: Wanted) => Promise<CurrentGrade>): Promise<void> {
   const { json, atLeast = 'F' } = wanted;
   const { openMs: _, next, checks, ...result } = await settled(() => call(wanted));
-  const words = () => `${facts(result)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
+  const named = { ...result, seen: `${result.seen} % of the weight` };
+  const words = () => `${facts(named)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
   await print(json ? JSON.stringify({ ...result, next, checks }, null, 2) : words());
   const { grade } = result;
   if (grade === null)

@@ -381,7 +381,7 @@ const changes: Row[] = [
   ok('/v1/pets?after=28&limit=1', link(null)),
   add(newPet, { json: pet(31, 'Rex', 3) }),
   place(1),
-  no('DELETE /v1/pets/1', 'pet_unavailable', { says: 'has a placed order' }),
+  no('DELETE /v1/pets/1', 'pet_unavailable', { says: 'has a placed order: deliver or cancel it first' }),
   change(1, { name: 'Bello II' }, { json: pet(1, 'Bello II', 1, 'pending') }),
   close(1, 'cancelled'),
   place(1),

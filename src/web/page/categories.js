@@ -44,6 +44,13 @@ export class CategoryFields {
     return text.trim() === '' ? undefined : asTyped(text);
   }
 
+  /** Puts the message about the category at the field that is in use. */
+  place({ categoryId: text, ...others }) {
+    if (text === undefined) return others;
+    if (this.list.value === OTHER) return { ...others, [OTHER]: text };
+    return { ...others, categoryId: this.list.value === '' ? 'Choose a category.' : text };
+  }
+
   set(id) {
     const isKnown = categoryNames.has(String(id));
     this.list.value = isKnown ? String(id) : OTHER;

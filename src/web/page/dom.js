@@ -127,11 +127,20 @@ export function report(note, parts, isBad = false) {
   announce(note.textContent);
 }
 
+/** Text with `code` and **bold**: nothing else of Markdown. */
+export const inline = (text) =>
+  text.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) => {
+    if (part.startsWith('`')) return el('code', { text: part.slice(1, -1) });
+    return part.startsWith('**') ? el('strong', { text: part.slice(2, -2) }) : part;
+  });
+
 /** A name within a sentence, without marks of direction: the words and numbers beside it stay where they are. */
 export const nameIn = (name) =>
   el('bdi', { text: name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '') });
 
-export function problem(message, retry) {
+/** Of a key that is refused the key's own box says why. */
+export function problem(message, retry, status) {
+  if (status === 401) return state('Enter a valid key under “API key”.');
   return el('div', { class: 'state bad' }, el('p', { text: message }), sendButton('Try again', retry));
 }
 

@@ -57,10 +57,10 @@ export function formOf(title, parts, submit) {
 export class Form {
   /**
    * `fields`: [name, label, control, hint]; `submit(controls)` → reply or undefined; `done(value, reply)` → texts and
-   * elements; `emptied`: the field that is then ready for the next one.
+   * elements; `emptied`: the field that is then ready for the next one; `place(messages)` moves messages between fields.
    */
-  constructor({ title, button, fields, submit, done, emptied, buttons = [] }) {
-    Object.assign(this, { controls: {}, errors: {}, submit, done, title });
+  constructor({ title, button, fields, submit, done, emptied, place = (messages) => messages, buttons = [] }) {
+    Object.assign(this, { controls: {}, errors: {}, submit, done, place, title });
     this.note = el('p', { class: 'note' });
     this.next = fields.find(([name]) => name === emptied)?.[2];
     forms.add(this);
@@ -91,7 +91,7 @@ export class Form {
     const sent = next?.value;
     const reply = await this.submit(this.controls);
     if (reply === undefined) return;
-    this.mark(reply.ok ? {} : messagesByField(reply.message, Object.keys(this.controls)));
+    this.mark(reply.ok ? {} : this.place(messagesByField(reply.message, Object.keys(this.controls))));
     if (!reply.ok) return;
     report(this.note, this.done(reply.value, reply));
     if (next === undefined || next.value !== sent) return; // the next one is typed already
@@ -108,7 +108,8 @@ export class Form {
     }
     const all = Object.entries(messages);
     if (all.length === 0) return;
-    announce(`${this.title}: ${all.map(([name, text]) => `${name} ${text}`).join('; ')}`);
+    const labelOf = (name) => this.controls[name]?.labels[0].textContent ?? '';
+    announce(`${this.title}: ${all.map(([name, text]) => `${labelOf(name)} ${text}`).join('; ')}`);
     const wrong = Object.keys(this.controls).find((name) => messages[name]);
     if (mayFocus(this.element)) this.controls[wrong]?.focus();
   }

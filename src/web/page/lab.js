@@ -1,18 +1,7 @@
 /** The lab, if the server has one: a clock, faults, a record and a grade for the key that is in use. */
+// biome-ignore format: names
 import {
-  announce,
-  badge,
-  button,
-  byId,
-  confirmButton,
-  el,
-  problem,
-  redraw,
-  report,
-  row,
-  sendButton,
-  state,
-  table,
+  announce, badge, button, byId, confirmButton, el, inline, problem, redraw, report, row, sendButton, state, table,
 } from './dom.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
@@ -52,7 +41,7 @@ function span(seconds) {
     if (count > 0) words.push(`${count} ${unit}`);
     seconds %= length;
   }
-  return words.join(' ') || 'not at all';
+  return words.join(' ');
 }
 
 /** A card for the content at a path, which `read` renews; quietly, if the timer asks and not the user. */
@@ -65,7 +54,7 @@ function part(title, path, draw, ...tools) {
     const isNews = reply !== undefined && !(isQuiet && (!reply.ok || reply.text === drawn));
     if (!isNews) return;
     drawn = reply.ok ? reply.text : undefined;
-    redraw(box, reply.ok ? draw(reply.value) : [problem(reply.message, () => read())], heading);
+    redraw(box, reply.ok ? draw(reply.value) : [problem(reply.message, () => read(), reply.status)], heading);
     if (!reply.ok) announce(`${title}: ${reply.message}`);
   };
   return { read, element: el('section', { class: 'card', 'aria-label': title }, heading, box, ...tools) };
@@ -86,7 +75,7 @@ const advance = (by) => ['POST', '/lab/clock', { body: objectOf({ advance: JSON.
 const advanceForm = new Form({
   title: 'Let time pass',
   button: 'Advance',
-  fields: [['advance', 'By', textInput({ value: '90s' }), '90s, 5m, 24h or 30d; forward only']],
+  fields: [['advance', 'Advance by', textInput({ value: '90s' }), '90s, 5m, 24h or 30d; forward only']],
   submit: async ({ advance: by }) => {
     const reply = await call(...advance(by.value.trim()));
     if (reply?.ok) await clock.read();
@@ -98,7 +87,10 @@ const advanceForm = new Form({
   ),
 });
 
-const clockNow = ({ ahead }) => [el('p', { class: 'figure' }, el('b', { text: span(ahead) }), ' ahead')];
+const clockNow = ({ ahead }) => {
+  const text = ahead === 0 ? 'not ahead' : `${span(ahead)} ahead`;
+  return [el('p', { class: 'figure' }, 'This key’s clock: ', el('b', { text }))];
+};
 const clock = part('Clock', '/lab/clock', clockNow, advanceForm.element);
 
 function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seconds, as, status }) {
@@ -114,7 +106,7 @@ function faultRow({ id, kind, operation = 'any operation', times, skip, ms, seco
 }
 
 function faultsNow(all) {
-  return all.length === 0 ? [state('No faults wait.')] : [table('Faults', COLUMNS.faults, all.map(faultRow))];
+  return all.length === 0 ? [state('No faults are armed.')] : [table('Faults', COLUMNS.faults, all.map(faultRow))];
 }
 
 const removeFaults = (which, done) => act(faultForm.note, () => done, faults.read, 'DELETE', `/lab/faults${which}`);
@@ -192,12 +184,17 @@ function requestLink(requestId) {
 function gradeNow({ grade: letter, score, seen, next, checks }) {
   const rows = checks.map(({ id, weight, verdict, why, requestIds }) => {
     const links = requestIds.length === 0 ? '' : el('span', { class: 'links' }, ...requestIds.map(requestLink));
-    const cells = [badge(verdict, VERDICTS[verdict]), el('code', { text: id }), [why, links], String(weight)];
+    const cells = [
+      badge(verdict, VERDICTS[verdict]),
+      el('code', { text: id }),
+      [inline(why), links].flat(),
+      String(weight),
+    ];
     return row(COLUMNS.checks, cells);
   });
   const standing = letter === null ? 'No grade yet' : `Score ${score} of 100`;
   const mark = el('b', { class: 'letter', text: letter ?? '–' });
-  const missing = next.split('; ').map((text) => el('li', { text }));
+  const missing = next.split('; ').map((text) => el('li', {}, ...inline(text)));
   const more = [
     el('p', { class: 'muted', text: 'For more to be seen, the client would have to:' }),
     el('ul', { class: 'missing' }, ...missing),
@@ -211,7 +208,9 @@ const drillScript = el('ol', { class: 'script' });
 
 const drill = sendButton('Arm the drill', () => {
   const words = ({ script: steps }) => {
-    drillScript.replaceChildren(...steps.map(({ does, right }) => el('li', {}, el('b', { text: does }), ` ${right}`)));
+    drillScript.replaceChildren(
+      ...steps.map(({ does, right }) => el('li', {}, el('b', {}, ...inline(does)), ' ', ...inline(right))),
+    );
     return 'The drill is armed. Let your client list, page, add and order for half a minute.';
   };
   return act(gradeNote, words, showLab, 'POST', '/lab/drill');
@@ -231,8 +230,9 @@ const resetButton = confirmButton('Reset …', undefined, 'Cancel', [
 ]);
 const gradeTools = el('div', { class: 'actions' }, drill, el('span', {}, resetButton));
 
-const grade = part('Grade', '/lab/grade', gradeNow, gradeTools, gradeNote, drillScript);
-const parts = [clock, grade, faults, record];
+const grade = part('Grade', '/lab/grade', gradeNow);
+grade.element.firstChild.after(gradeTools, gradeNote, drillScript); // before the long table
+const parts = [grade, clock, faults, record];
 
 async function showLab(isQuiet = false) {
   await Promise.all(parts.map(({ read }) => read(isQuiet === true)));

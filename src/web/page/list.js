@@ -1,6 +1,6 @@
 /** A list of the service as a table, or one item of it, as the page's address says. */
 import { announce, block, el, problem, redraw, report, row, sendButton, state, table } from './dom.js';
-import { idInput, select } from './form.js';
+import { clearForms, idInput, select } from './form.js';
 import { indented } from './json.js';
 import { call } from './wire.js';
 
@@ -121,7 +121,7 @@ export class List {
       return redraw(this.state, this.current ? [] : [state('Shown when the service can be called again.')]);
     const isNoId = this.one !== undefined && /^after: /.test(reply.message); // of a parameter that nobody typed
     const why = isNoId ? `There is no ${this.thing} ${this.one}: its id is a 64-bit integer.` : reply.message;
-    redraw(this.state, [problem(why, () => this.load())]);
+    redraw(this.state, [problem(why, () => this.load(), reply.status)]);
     if (this.element.checkVisibility()) announce(why);
   }
 
@@ -157,9 +157,14 @@ export class List {
     const isWanted = this.status.value === '' || this.status.value === item.status;
     if (this.current === undefined || this.one !== undefined || !isWanted) return false;
     if (this.has(item.id)) return true; // a replayed reply
-    const isEnd = this.nextAfter === undefined && this.items.length < Number(this.sizes.value);
     const isBehind = (id) => id === undefined || BigInt(item.id) > BigInt(id);
-    if (!isBehind(this.after) || !(isEnd || !isBehind(this.items.at(-1)?.id ?? item.id))) return false;
+    if (!isBehind(this.after)) return false;
+    const last = this.items.at(-1)?.id;
+    if (isBehind(last) && this.items.length >= Number(this.sizes.value)) this.nextAfter ??= last;
+    if (isBehind(last) && this.nextAfter !== undefined) {
+      this.#drawFrame();
+      return false;
+    }
     this.items = [...this.items, item].sort((a, b) => (BigInt(a.id) < BigInt(b.id) ? -1 : 1));
     this.draw();
     return true;
@@ -184,6 +189,7 @@ export class List {
 
   /** Shows the result of an action in the row of its item, until another page is shown, and announces it. */
   report(id, text, isBad = false) {
+    if (this.one !== undefined) clearForms(); // of what they said before
     if (!this.has(id)) return report(this.note, text, isBad);
     this.results.set(String(id), [text, isBad]);
     this.drawRows();
@@ -203,8 +209,9 @@ export class List {
     this.back.hidden = !isOne;
     if (this.detail) this.detail.element.hidden = !isOne || this.items.length === 0;
     const [first, last] = [this.items[0], this.items.at(-1)];
-    const follows = this.nextAfter === undefined ? 'the last' : 'more follow';
-    this.position = last === undefined || isOne ? '' : `Ids ${first.id} to ${last.id} · ${follows}`;
+    const ids = first === last ? `Id ${first?.id}` : `Ids ${first.id} to ${last.id}`;
+    const follows = this.nextAfter === undefined ? 'no more' : 'more follow';
+    this.position = last === undefined || isOne ? '' : `${ids} · ${follows}`;
     const turn = (text, query, trail) => sendButton(text, () => this.#go(query, trail));
     const { trail, after, nextAfter } = this;
     redraw(this.pager, [

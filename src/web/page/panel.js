@@ -28,6 +28,7 @@ function startKey() {
     const key = keyIn(input.value);
     if (key === '') return refuseEmpty(input);
     input.value = key;
+    if (key === wire.key && wire.wait !== undefined) return announce('This key waits: the banner says how long.');
     setKey(key);
     emit('start');
   });
@@ -57,7 +58,8 @@ function refuseEmpty(input) {
 function drawKey() {
   const box = byId('key');
   const standing = byId('key-standing');
-  const [text, kind] = wire.isSilent ? ['No reply', 'bad'] : STANDING[wire.standing];
+  const isWaiting = wire.wait !== undefined && wire.standing === 'unknown'; // after a reload
+  const [text, kind] = wire.isSilent ? ['No reply', 'bad'] : isWaiting ? ['Waiting', ''] : STANDING[wire.standing];
   const isNews = standing.textContent !== text;
   if (isNews && wire.standing !== 'accepted') box.open = true;
   else if (isNews && !wire.isSilent) {
@@ -107,7 +109,7 @@ function drawGauges() {
 /** The title and text of a wait. The service's message, without the time that it names: the countdown shows that. */
 function waitWords({ status, code, message }) {
   const cause = message.replace(/[;,.]?[^;,.]*\bin \d+ s\b.*$/s, '');
-  const text = `${cause[0]?.toUpperCase() ?? ''}${cause.slice(1)}. Nothing is sent until then.`;
+  const text = `${cause[0]?.toUpperCase() ?? ''}${cause.slice(1)}. This page sends nothing meanwhile, and goes on by itself.`;
   if (status === 503) return ['The service is not available for a moment', [text]];
   if (code !== 'key_banned') return ['The service asks to wait', [text]];
   const lift = el('code', { text: document.body.dataset.lift });
@@ -180,7 +182,7 @@ function drawPending() {
 
 export function startPanel() {
   startKey();
-  for (const event of ['key', 'silence']) bus.addEventListener(event, drawKey);
+  for (const event of ['key', 'silence', 'wait']) bus.addEventListener(event, drawKey);
   for (const event of ['wait', 'silence']) bus.addEventListener(event, drawBanner);
   bus.addEventListener('windows', drawGauges);
   bus.addEventListener('pending', drawPending);

@@ -1,5 +1,8 @@
 /** Every operation, from the interface description that the service itself serves, to read and to try. */
-import { announce, badge, block, byId, disableWhileWaiting, el, problem, redraw, row, state, table } from './dom.js';
+// biome-ignore format: names
+import {
+  announce, badge, block, byId, disableWhileWaiting, el, inline, problem, redraw, row, state, table,
+} from './dom.js';
 import { indented } from './json.js';
 import { address } from './list.js';
 import { statusBadge } from './requests.js';
@@ -19,16 +22,7 @@ function resolve(part) {
   return resolve(part.$ref.slice(2).split('/').reduce((at, name) => at[name], description)); // biome-ignore format: short
 }
 
-/** Descriptions have `code`, **bold** and paragraphs; nothing else of Markdown. */
-function prose(text = '') {
-  return text.split('\n\n').map((paragraph) => {
-    const nodes = paragraph.split(/(`[^`]+`|\*\*[^*]+\*\*)/).map((part) => {
-      if (part.startsWith('`')) return el('code', { text: part.slice(1, -1) });
-      return part.startsWith('**') ? el('strong', { text: part.slice(2, -2) }) : part;
-    });
-    return el('p', {}, ...nodes);
-  });
-}
+const prose = (text = '') => text.split('\n\n').map((paragraph) => el('p', {}, ...inline(paragraph)));
 
 function typeOf(schema) {
   const it = resolve(schema);
@@ -65,18 +59,30 @@ function facts(title, rows) {
   return [el('h4', { text: title }), table(title, FIELDS, lines)];
 }
 
-/** A reply with its examples and its fields. That of a success is open. */
+/** The names of a reply's headers, its own first, as a line that opens their table. */
+function headersOf(status, headers) {
+  const rows = Object.entries(headers).map(([name, part]) => {
+    const { required, schema, description: text } = resolve(part);
+    return [name, required, typeOf(schema), text];
+  });
+  rows.reverse();
+  const [, list] = facts(`Headers of ${status}`, rows);
+  const names = rows.map(([name]) => name).join(', ');
+  return el('details', {}, el('summary', { class: 'fold', text: `Headers: ${names}` }), list);
+}
+
+/** A reply with its examples, its fields and its headers. That of a success is open. */
 function replyOf(operation, [status, part]) {
-  const { description: text, content } = resolve(part);
+  const { description: text, content, headers } = resolve(part);
   const { schema, example, examples = {} } = content?.['application/json'] ?? {};
   const values = example === undefined ? Object.values(examples).map((one) => resolve(one).value) : [example];
   const badgeOf = status === 'default' ? badge('other', 'warn') : statusBadge(Number(status));
   const outcome = [badgeOf, el('div', {}, ...prose(text))];
-  if (schema === undefined) return el('li', { class: 'outcome' }, ...outcome);
   const label = `${operation.summary}, example of ${status}`;
   const shown = values.map((value) => block([label, value.code].join(' '), indented(JSON.stringify(value))));
-  const parts = [el('h4', { text: values.length > 1 ? 'Examples' : 'Example' }), ...shown];
-  const body = el('div', { class: 'content' }, ...parts, ...facts(`Fields of ${status}`, membersOf(schema)));
+  const examplesOf = schema && [el('h4', { text: values.length > 1 ? 'Examples' : 'Example' }), ...shown];
+  const fields = facts(`Fields of ${status}`, membersOf(schema));
+  const body = el('div', { class: 'content' }, ...(examplesOf ?? []), ...fields, headersOf(status, headers));
   return el(
     'li',
     {},
@@ -134,11 +140,13 @@ function drawReference() {
     return el('section', {}, el('h3', { text: name }), ...prose(text), ...own.map((one) => operationCard(...one)));
   });
   const servers = description.servers.map(({ url, description: text }) => {
-    return el('li', {}, `${text}: `, el('code', { text: url }));
+    const label = description.servers.length === 1 ? 'Base address' : text;
+    return el('li', {}, `${label}: `, el('code', { text: url }));
   });
+  const about = el('div', { class: 'content prose' }, ...prose(description.info.description));
   return [
-    el('div', { class: 'prose' }, ...prose(description.info.description)),
     el('ul', { class: 'servers' }, ...servers),
+    el('details', { class: 'drawer' }, el('summary', { text: 'What holds for all operations' }), about),
     ...groups,
   ];
 }

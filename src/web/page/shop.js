@@ -1,6 +1,6 @@
 /** Animals and orders. What is read in one view is shown in the other. */
-import { CategoryFields, categoryNames, idLink, named, nameText, noteNames } from './categories.js';
-import { badge, confirmButton, el, nameIn, sendButton } from './dom.js';
+import { CategoryFields, categoryNames, idLink, idText, named, nameText, noteNames } from './categories.js';
+import { badge, confirmButton, el, nameIn, report, sendButton } from './dom.js';
 import { Form, idInput, select, textInput } from './form.js';
 import { asTyped, objectOf } from './json.js';
 import { List } from './list.js';
@@ -18,6 +18,8 @@ const SMALL = { class: 'small' };
 
 /** Names of animals by id, as text. */
 const petNames = new Map();
+/** Ids of animals, as text, that are in orders and no longer there. */
+const removedPets = new Set();
 /** By animal, as text: the id of its open order, where an order was placed or listed. An animal does not name it. */
 const openOrders = new Map();
 
@@ -71,7 +73,7 @@ function closers(orderId, whose, report) {
 
 /** Reads the names of the animals in a page of orders, which lack them, as far as a few requests give them. */
 async function nameAnimals(page) {
-  const ids = new Set(page.map(({ petId }) => String(petId)).filter((id) => !petNames.has(id)));
+  const ids = new Set(page.map(({ petId }) => String(petId)).filter((id) => !petNames.has(id) && !removedPets.has(id)));
   const unknown = [...ids].map(BigInt).sort((a, b) => (a < b ? -1 : 1));
   for (let requests = 0; unknown.length > 0 && requests < MAX_NAME_REQUESTS; requests++) {
     const [first] = unknown;
@@ -80,10 +82,14 @@ async function nameAnimals(page) {
     const reply = await call('GET', `${PETS}?limit=${limit}&after=${first - 1n}`);
     if (!reply?.ok) return;
     noteNames(petNames, reply.value);
+    for (const id of near) if (!petNames.has(String(id))) removedPets.add(String(id));
     unknown.splice(0, near.length);
   }
   if (ids.size > 0) orders.drawRows();
 }
+
+const petOf = ({ petId }) =>
+  removedPets.has(String(petId)) ? [idText(petId), ', removed'] : named(petNames, petId, idLink('animals', petId));
 
 function when({ placedAt }) {
   const text = new Date(placedAt).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' });
@@ -100,7 +106,7 @@ const orders = new List({
   empty: 'No orders yet. Place one above, or from the row of an animal.',
   columns: [
     ['col-id', 'Id', ({ id }) => idLink('orders', id)],
-    ['col-main', 'Animal', ({ petId }) => named(petNames, petId, idLink('animals', petId))],
+    ['col-main', 'Animal', petOf],
     ['col-more', 'Placed', when],
     ['col-status', 'Status', ({ status }) => badge(status)],
     ['col-actions', 'Actions', ({ id, status }) =>
@@ -185,6 +191,7 @@ const addForm = new Form({
     };
     return postOnce(PETS, objectOf(members));
   },
+  place: (messages) => newCategory.place(messages),
   done: (pet, { isReplay }) => {
     noteNames(petNames, [pet]);
     const isShown = animals.append(pet);
@@ -201,10 +208,12 @@ const editedPath = () => `${PETS}/${edited.id}`;
 
 async function removeEdited() {
   const { id, name } = edited;
+  editForm.mark({});
   const reply = await call('DELETE', editedPath());
   if (reply === undefined) return;
-  if (!reply.ok) return animals.report(id, reply.message, true);
+  if (!reply.ok) return report(editForm.note, reply.message, true);
   petNames.delete(String(id));
+  removedPets.add(String(id));
   animals.remove(id, `Animal ${id}, ${name}, was removed.`);
 }
 
@@ -218,6 +227,7 @@ const editForm = new Form({
     const body = objectOf({ name: JSON.stringify(name.value), categoryId: editedCategory.json });
     return call('PATCH', editedPath(), { body });
   },
+  place: (messages) => editedCategory.place(messages),
   done: (pet, { text }) => {
     edited = pet;
     noteNames(petNames, [pet]);
@@ -258,6 +268,7 @@ bus.addEventListener('categories', () => animals.drawRows());
 
 function clearShop() {
   petNames.clear();
+  removedPets.clear();
   openOrders.clear();
   animals.clear();
   orders.clear();

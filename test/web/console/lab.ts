@@ -22,7 +22,7 @@ describe('the lab on the console', { skip }, () => {
   after(() => ui?.close());
 
   it('lets time pass, one day at a double click, and forgets what it knew of the limits', async () => {
-    await ui.see(part('Clock'), 'not at all ahead');
+    await ui.see(part('Clock'), 'This key’s clock: not ahead');
     await ui.press('Advance', part('Clock'));
     await ui.see(part('Clock'), /1 m 30 s ahead/);
     await ui.see('#gauges', 'Shown with the first reply');
@@ -30,12 +30,12 @@ describe('the lab on the console', { skip }, () => {
     await ui.see(part('Clock'), '24h passed.');
     await ui.press('Reload', '#lab');
     await ui.see(part('Clock'), /1 d 1 m 30 s ahead/);
-    await ui.send(part('Clock'), { By: '-5' }, 'Advance');
+    await ui.send(part('Clock'), { 'Advance by': '-5' }, 'Advance');
     await ui.see(part('Clock').locator('.field-error'), 'must be a time');
   });
 
   it('injects faults, says what is wrong with one, and removes them', async () => {
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
     await part('Faults').locator('summary').click();
     const form = part('Faults').getByRole('form');
     await form.getByLabel('Kind').selectOption('delay');
@@ -48,14 +48,14 @@ describe('the lab on the console', { skip }, () => {
     await ui.send(form, { Milliseconds: '500' }, 'Inject');
     await ui.see(part('Faults').locator('tbody'), /delay 500 ms\s+createOrder, 1 ×/);
     await ui.press(/^Remove fault \d+$/, part('Faults'));
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
     await form.getByLabel('Kind').selectOption('status');
     assert.equal(await form.getByLabel('Milliseconds').isVisible(), false);
     await form.getByLabel('Status').selectOption('429');
     await ui.send(form, { 'Retry-After': '7', Times: '2' }, 'Inject');
     await ui.see(part('Faults').locator('tbody'), /status 429, Retry-After: 7\s+createOrder, 2 ×/);
     await ui.press('Remove all', form);
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
   });
 
   it('shows the record and the grade as they change, arms the drill, and starts again', async () => {
@@ -78,7 +78,7 @@ describe('the lab on the console', { skip }, () => {
     await ui.press('The whole shop, for everybody', part('Grade'));
     await ui.see(part('Grade'), 'as the seed makes them');
     await ui.see(part('Record'), 'This key has sent nothing yet');
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
   });
 
   it('keeps the focus, also where its timer draws anew, and asks before a reset until Escape', async () => {
@@ -95,7 +95,7 @@ describe('the lab on the console', { skip }, () => {
     await ui.see(part('Faults').locator('tbody'), /^(?![\s\S]*listPets)/);
     await ui.focusComesTo(last);
     await ui.page.keyboard.press('Enter');
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
     await ui.focusComesTo('Faults');
     await ui.button('Reset …', '#lab').press('Enter');
     await ui.focusComesTo('Cancel');
@@ -131,7 +131,7 @@ describe('the lab on the console', { skip }, () => {
     await ui.view('Lab');
     await live.send('POST /lab/faults', { kind: 'delay' }, key);
     await ui.press(/^Remove fault/, '#lab');
-    await ui.see(part('Faults'), 'No faults wait');
+    await ui.see(part('Faults'), 'No faults are armed');
     await ui.press('+ 24h', part('Clock'));
     await ui.at('#banner').waitFor({ state: 'hidden' });
     await live.operate('keys', 'revoke', id);

@@ -38,7 +38,7 @@ describe('the console under limits', { skip }, () => {
     await ui.press('Order Bello');
     await ui.see(
       '#banner',
-      /429 The service asks to wait\s+The limit of 3 requests a \w+ is used up\. Nothing[\s\S]*:\d\d/,
+      /429 The service asks to wait\s+The limit of 3 requests a \w+ is used up\. This page sends nothing[\s\S]*:\d\d/,
     );
     assert.equal(await ui.rowOf('Bello').count(), 1, 'what was shown stays');
     await ui.shoot('limited');
@@ -51,6 +51,9 @@ describe('the console under limits', { skip }, () => {
     await ui.see('#banner', /429 The service asks to wait/);
     await ui.see('[data-window=day]', /0 of 3\s+Full again in 2[34]:/);
     await ui.see('#animals .state', 'Shown when the service can be called again.');
+    await ui.see('#key-standing', 'Waiting');
+    await ui.press('Use key');
+    await ui.see('#banner', /429 The service asks to wait/);
     assert.equal(await ui.exchanges().count(), 0, 'nothing is sent');
     const now = Number(await page.evaluate('Date.now()'));
     await page.clock.setSystemTime(now - 3_600_000 * 30);
@@ -149,8 +152,20 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await ui.focusComesTo('Reload');
     await ui.isAccessible('a list that could not be read');
     await ui.button('Try again', '#animals').press('Enter');
-    await ui.see('#live', '30 animals. Ids 1 to 30 · the last');
+    await ui.see('#live', '30 animals. Ids 1 to 30 · no more');
     await ui.focusComesTo('Animals');
+  });
+
+  it('leads on from a last page that was full when an animal was added behind it', async () => {
+    await ui.go('animals?limit=10&after=20');
+    await ui.see('#animals .position', 'Ids 21 to 30 · no more');
+    const form = await ui.drawer('Add an animal');
+    await form.getByLabel('Category', { exact: true }).selectOption('1');
+    await ui.send(form, { Name: 'Behind' }, 'Add');
+    await ui.see('#animals .position', 'Ids 21 to 30 · more follow');
+    await ui.press('Next page', '#animals');
+    await ui.see('#animals .position', 'Id 31 · no more');
+    await ui.drawer('Add an animal'); // closes it
   });
 
   it('reads the description again where that failed', async () => {

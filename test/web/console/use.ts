@@ -53,6 +53,7 @@ describe('the console', { skip }, () => {
       page.evaluate('[JSON.stringify(sessionStorage), Object.values(localStorage), document.cookie]');
     await ui.useKey(`${live.key.slice(0, -1)}${live.key.endsWith('a') ? 'b' : 'a'}`);
     await ui.see('#key', /Refused[\s\S]*The API key is mistyped/);
+    await ui.see('#animals .state', /^Enter a valid key/);
     await ui.see('#gauges', 'Left for your address');
     await ui.useKey(`ID k1\n${live.key}`); // pasted with what was printed around it
     await ui.see('#key-standing', 'Accepted');
@@ -115,14 +116,18 @@ describe('the console', { skip }, () => {
     const form = await ui.drawer('Add an animal');
     await ui.press('Add', form);
     await ui.see(form.locator('.field-error').nth(0), /255/);
-    await ui.see(form.locator('.field-error').nth(1), /whole number/);
+    await ui.see(form.locator('.field-error').nth(1), /^Choose a category\.$/);
     assert.equal(await form.getByLabel('Name').and(ui.at(':focus[aria-invalid=true]')).count(), 1);
     assert.equal(await form.getByLabel('Category id').isVisible(), false);
     await form.getByLabel('Category', { exact: true }).selectOption('Birds (3)');
     await ui.send(form, { Name: 'By name' }, 'Add');
     await ui.see(form.locator('.note'), 'By name was added');
     await form.getByLabel('Category', { exact: true }).selectOption('other …');
-    await ui.send(form, { Name: MARKUP, 'Category id': BIG }, 'Add');
+    await ui.send(form, { Name: MARKUP, 'Category id': 'abc' }, 'Add');
+    await ui.see(form.locator('.field-error').nth(2), /whole number/);
+    assert.equal(await form.getByLabel('Category id').and(ui.at(':focus[aria-invalid=true]')).count(), 1);
+    assert.equal(await form.locator('[aria-invalid=true]').count(), 1);
+    await ui.send(form, { 'Category id': BIG }, 'Add');
     await form.getByRole('link', { name: 'Show it' }).click(); // it is on the next page
     await ui.see(ui.rows(), `${MARKUP}\t\n${BIG}`.split('\t')[0]);
     await ui.see('#animals pre', `"categoryId": ${BIG}`);
@@ -153,21 +158,26 @@ describe('the console', { skip }, () => {
     const { id } = await live.send<Item>('POST /v1/pets', { name: 'Wanted', categoryId: 1 });
     const order = await live.send<Item>('POST /v1/store/orders', { petId: id });
     await ui.go(`animals/${id}`);
+    const form = page.getByRole('form', { name: 'Edit this animal' });
+    await ui.press('Save', form);
+    await ui.see(form.locator('.note'), 'Saved.');
     await ui.press('Remove this animal', '#animals');
     await ui.press('Remove this animal? No', '#animals');
     await ui.press('Remove this animal', '#animals');
     await ui.press('Remove this animal? Yes, remove', '#animals');
-    await ui.see(ui.rowOf('Wanted').locator('.result.bad'), /order/);
+    await ui.see(form.locator('.note.bad'), /^animal \d+ has a placed order/);
     await live.send(`PATCH /v1/store/orders/${order.id}`, { status: 'cancelled' });
     await ui.press('Remove this animal', '#animals');
     await ui.press('Remove this animal? Yes, remove', '#animals');
     await ui.see('#animals .state', `Animal ${id}, Wanted, was removed.`);
     assert.equal(await ui.rows().count(), 0);
-    assert.equal(await page.getByRole('form', { name: 'Edit this animal' }).isVisible(), false);
+    assert.equal(await form.isVisible(), false);
     await ui.view('Animals');
     await ui.press('Next page', '#animals');
     await ui.rowOf('Renamed').waitFor();
     assert.equal(await ui.rowOf('Wanted').count(), 0);
+    await ui.view('Orders');
+    await ui.see(ui.rows().last(), `${id}, removed`);
     await ui.view('Animals');
   });
 
@@ -265,7 +275,16 @@ describe('the console', { skip }, () => {
       replies.first(),
       /A page of animals[\s\S]*"name": "Rex"[\s\S]*\[\]\.status required\s+available \| pending \| sold/,
     );
-    await replies.filter({ hasText: /^400/ }).locator('summary').click();
+    await replies
+      .first()
+      .locator('summary')
+      .filter({ hasText: /^Headers: .*\bLink\b/ })
+      .click();
+    await ui.see(
+      replies.first().getByRole('table', { name: 'Headers of 200' }),
+      /Link\s+string\s+Sent when more follow/,
+    );
+    await replies.filter({ hasText: /^400/ }).locator('summary').first().click();
     await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
     await ui.isAccessible('the replies of an operation', '#operation-listPets');
     await ui.send(card('putCategory'), { categoryId: '9007199254740995' }, 'Send');
