@@ -1,5 +1,6 @@
 /** Opens the store: the engine on a file, or the one on a database, which is loaded only then. */
 import { chmodSync, existsSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
@@ -56,6 +57,10 @@ export function openForCommand(
       readOnly: access === 'read',
       mustExist: access !== 'create',
       maxBytes: access === 'create' ? maxBytesOf(maxStoreMb) : undefined,
+    }).catch((error: Error) => {
+      const { data } = location;
+      if (error.message !== `there is no store in ${data}`) throw error;
+      throw new Error(`there is no store in ${data} (${resolve(data)}): name its directory with --data`);
     }),
   );
 }
