@@ -20,7 +20,8 @@ async function main(words: string[]): Promise<void> {
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${words[0]} `));
   const [commands, rest] = group.length > 0 ? [group, words.slice(1)] : [COMMANDS, words];
   if (isHelpWanted(rest.slice(0, 1))) return void (await print(overview(commands)));
-  const fault = rest.length === 0 ? 'a command is missing' : unknownCommand(words, rest[0]);
+  const isGroup = group.length > 0;
+  const fault = rest.length > 0 ? unknownCommand(words, isGroup) : isGroup ? oneOf(group) : 'a command is missing';
   throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} --help`);
 }
 
@@ -29,10 +30,17 @@ function isHelpWanted(words: string[]): boolean {
   return options.includes('--help') || options.includes('-h');
 }
 
-/** `next`: the word where a command should be, or behind its group's (`keys`). */
-function unknownCommand(words: string[], next: string): string {
+/** `keys needs one of: create, list`: of a group that was typed alone. */
+function oneOf(group: readonly { name: string }[]): string {
+  const pairs = group.map(({ name }) => name.split(' '));
+  return `${pairs[0][0]} needs one of: ${pairs.map(([, second]) => second).join(', ')}`;
+}
+
+/** `isGroup`: the first word is the name of a group (`keys`), and the second is the unknown one. */
+function unknownCommand(words: string[], isGroup: boolean): string {
+  const next = words[isGroup ? 1 : 0];
   if (next.startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(next))}`;
-  const typed = words.slice(0, words[1]?.startsWith('-') ? 1 : 2).join(' ');
+  const typed = words.slice(0, isGroup ? 2 : 1).join(' ');
   const names = COMMANDS.map(({ name }) => name);
   const firsts = names.map((name) => name.split(' ')[0]).filter((word) => word !== words[0]);
   return `there is no command ${excerpt(withoutSecrets(typed))}${suggestion(typed, names) || suggestion(words[0], firsts)}`;

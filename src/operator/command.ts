@@ -42,6 +42,8 @@ export interface Command<
   run?(values: Values<A & O>, call: (values: W, sink?: Sink) => Promise<R>): P | Promise<P>;
   /** How the store is opened: only to read, to change it, or making one where there is none. */
   access?: 'read' | 'write' | 'create';
+  /** Whether the running server logs this call. By default it logs each that may change the store. */
+  isLogged?(values: W): boolean;
   /** True: this process opens the store by itself, also beside a running server. */
   isAlone?: boolean;
   /** True: it runs until a signal, which it handles itself. */
@@ -59,7 +61,7 @@ export const command = <A extends Options, O extends Options, W = Values<A & O>,
 
 export async function perform(command: AnyCommand, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   const values = readArguments(command, words, env) as Location & { maxStoreMb?: number; json?: boolean };
-  if (values.store !== undefined) await checkUrl(command, values.store);
+  if (values.store !== undefined) await checkUrl(command, values.store, words);
   let engine: Engine | undefined;
   const call = (given: unknown, sink: Sink = printRaw) =>
     retryWhileInUse(async () => {
@@ -110,11 +112,12 @@ async function printResult({ name, words = inWords, access = 'read' }: AnyComman
 }
 
 /** What reads the URL of a database is loaded only where there is one. */
-async function checkUrl(command: AnyCommand, url: string): Promise<void> {
+async function checkUrl(command: AnyCommand, url: string, words: readonly string[]): Promise<void> {
   const { addressOf } = await import('../postgres/address.ts');
   try {
     addressOf(url);
   } catch (error) {
-    throw usageError(command, (error as Error).message);
+    const isOption = words.some((word) => /^--store(=|$)/.test(word));
+    throw usageError(command, (error as Error).message.replace('--store', isOption ? '--store' : 'PETSTORE_STORE'));
   }
 }

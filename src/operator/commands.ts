@@ -2,7 +2,7 @@
 import { openapiDocument } from '../web/openapi.ts';
 import { type AnyCommand, command } from './command.ts';
 import { backup, compact, exportAnimals, restore, verify, writeBackup } from './data.ts';
-import { addBatch, importAnimals, importedInWords } from './import.ts';
+import { addBatch, importAnimals, importedInWords, isFirstBatch } from './import.ts';
 import {
   createKey,
   liftBan,
@@ -155,6 +155,7 @@ command: for 24 hours the same input adds nothing twice.`,
     options: pick('skipBad', 'data', 'store', 'maxStoreMb', 'json'),
     access: 'create',
     work: addBatch,
+    isLogged: isFirstBatch, // one line for an import
     run: importAnimals,
     words: importedInWords,
   }),

@@ -29,10 +29,10 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
   return new CommandError(EXIT.failed, reason === message ? message : `${path}: ${reason}`);
 }
 
-const outcomeOf = ({ failure }: StoreError): string =>
-  failure === 'unknown'
-    ? 'it is unknown whether the change was made: look before you repeat it'
-    : 'nothing was changed';
+function outcomeOf({ failure }: StoreError): string {
+  if (failure === 'unknown') return 'it is unknown whether the change was made: look before you repeat it';
+  return failure === 'full' ? 'nothing was changed: make room, and type it again' : 'nothing was changed';
+}
 
 /** `permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`; else the message itself. */
 export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/.exec(message)?.[1] ?? message;

@@ -35,6 +35,8 @@ export interface Added {
   isRepeated: boolean;
 }
 
+export const isFirstBatch = ({ id }: Batch): boolean => id.endsWith(':0');
+
 /** Adds one batch, on the open store. */
 export function addBatch({ engine: { store } }: Context, batch: Batch): Promise<Added> {
   const pets = readAnimals(Buffer.from(batch.animals));

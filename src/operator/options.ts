@@ -49,7 +49,7 @@ const duration = (maxDays: number) =>
 const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
 
 const hostPort = type(
-  'HOST:PORT, such as 127.0.0.1:9100 or [::1]:9100',
+  'HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180',
   /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
   (text) => {
     const cut = text.lastIndexOf(':');

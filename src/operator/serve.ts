@@ -87,6 +87,7 @@ async function start(
     onFatal,
     onBatch: metrics?.countBatch,
   };
+  if (database) log.info('connecting to the database');
   const engine = await retryWhileInUse(() => openEngine(settings, options));
   const context: Context = { engine, clock, environment };
   let socket: Awaited<ReturnType<typeof openSocket>> | undefined;

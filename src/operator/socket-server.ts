@@ -54,7 +54,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, { context, comm
     const work = command.work(context, call.values);
     if (isStreaming(work)) res.writeHead(200, { 'Content-Type': 'application/octet-stream', Trailer: 'Reply' });
     const result = await finish(await work, sinkOf(res));
-    if (command.access !== 'read') log.info('command', { command: name, id: (result as { id?: string })?.id });
+    if (command.isLogged?.(call.values) ?? command.access !== 'read')
+      log.info('command', { command: name, id: (result as { id?: string })?.id });
     return { result };
   };
   const text = JSON.stringify(await reply().catch((error) => errorReply(error, name, log)));

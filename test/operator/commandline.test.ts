@@ -51,6 +51,7 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   }
   for (const [line, fault] of [
     ['', 'a command is missing'],
+    ['keys', 'keys needs one of: create, list, show, revoke, rotate, lift, plan'],
     ['keys crate --plan pro', 'there is no command "keys crate"; did you mean keys create?'],
     ['help \u001b[2J', 'there is no command "\\u{1b}[2J"'],
     ['postgres://u:pw@h/d', 'there is no command "postgres://…"'],
@@ -84,6 +85,8 @@ test('the address of a database is no name of a file, and no message repeats a p
     assert.deepEqual([exit, stdout, stderr.includes(':pw')], [2, '', false], stderr);
     assert.ok(stderr.startsWith(`petstore keys list: ${fault}`), stderr);
   }
+  const { stderr } = await run('keys list', { env: { PETSTORE_STORE: 'postgres://h' } });
+  assert.match(stderr, /^petstore keys list: PETSTORE_STORE must look like/);
 });
 
 /** By command and option. */
@@ -101,7 +104,7 @@ const BAD_VALUES: Record<string, Record<string, string[]>> = {
     maxStoreMb: ['0', '1000001'],
     banAfter: ['-1', '1000001'],
     accessLog: ['maybe'],
-    metrics: ['9100', '::1:9100', '127.0.0.1:65536', '[zz]:9100'],
+    metrics: ['9180', '::1:9180', '127.0.0.1:65536', '[zz]:9180'],
     baseUrl: ['https://api.example', 'https://api.example/v1?x', 'https://x.example/?/v1', 'https://x.example#/v1'],
     stagingBaseUrl: ['a', 'mailto:a@b.example/v1', 'https:a/v1', 'https://*.a/v1', 'https://a@b/v1', 'https://a/v1 '],
   },

@@ -137,7 +137,10 @@ test('damage is refused with exit 3 by every command that reads, with file and o
     await writeFile(at('bad'), bad);
     const { exit, stderr } = await run('restore bad --data new');
     assert.equal(exit, 3, stderr);
-    assert.match((await run('verify --data new')).stderr, /^there is no store in new\n$/);
+    assert.match(
+      (await run('verify --data new')).stderr,
+      /^there is no store in new \(\/.+\/new\): name its directory with --data\n$/,
+    );
   }
   await done('restore b --data new');
 });

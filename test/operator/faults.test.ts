@@ -115,6 +115,9 @@ test(
     while (status === 201) ({ status } = await post());
     assert.equal(status, 507);
     assert.equal((await fetch(`${server.url}/pets`, { headers })).status, 200);
+    const refused = await run('keys create --plan free');
+    assert.equal(refused.exit, 1);
+    assert.match(refused.stderr, /no room on the disk.*; nothing was changed: make room, and type it again$/m);
     const { exit, stderr } = await server.stop();
     assert.equal(exit, 0, stderr);
   },

@@ -37,6 +37,10 @@ test('what was imported is exported, and imported again, on the store itself and
   assert.equal(await reply.text(), `[${all.trimEnd().replaceAll('\n', ',')}]`);
   const { stdout: piped } = await run('import - --json', { input: LINES });
   assert.deepEqual(JSON.parse(piped), { ...counts, added: 0, already: 3, firstId: 1, lastId: 3 }, 'nothing twice');
+  const input = '{"name":"one of many","categoryId":1}\n'.repeat(1_000);
+  assert.match((await run('import -', { input })).stdout, /^1,000 animals imported/);
+  const log = (await server.stop()).stderr;
+  assert.equal(log.match(/"command":"import"/g)?.length, 3, 'a line for an import, not for each of its batches');
 });
 
 const NAME_RULE = 'name must be text of 1 to 255 characters, not only white space, without U+0000';

@@ -63,9 +63,12 @@ test('the life of a key, through a running server, for its environment', async (
 });
 
 test('the same commands without a running server', async (t) => {
-  const { done, json, run, serve } = await workplace(t);
+  const { at, done, json, run, serve } = await workplace(t);
   const none = await run('keys list');
-  assert.deepEqual([none.exit, none.stderr], [1, 'there is no store in data\n']);
+  assert.deepEqual(
+    [none.exit, none.stderr],
+    [1, `there is no store in data (${at('data')}): name its directory with --data\n`],
+  );
   const { key } = await json<NewKey>('keys create --plan free');
   assert.match(key, /^ps_live_/);
   await done('keys create --plan pro --environment staging');
