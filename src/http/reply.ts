@@ -18,6 +18,7 @@ export class Reply {
   readonly delivery: 'last' | 'drop' | 'truncate' | undefined;
   #lines: string | undefined = undefined;
   #tail: string | undefined = undefined;
+  #end = '';
   #isFlat = false;
 
   constructor(status: number, headers: readonly string[], body = '', etag?: string, delivery?: Reply['delivery']) {
@@ -34,15 +35,14 @@ export class Reply {
   }
 
   /**
-   * All that follows the lines of the request: the end of the head, and the body. From the second time on it is one flat
-   * string, since a reply that is kept and sent again is then written faster.
+   * All that follows the lines of the request: the rest of the head, which closes with `end`, and the body. From the
+   * second time on it is one flat string, since a reply that is kept and sent again is then written faster.
    */
-  get tail(): string {
-    if (this.#tail === undefined) {
-      this.#tail = `${this.lines}\r\n${this.body}`;
+  tail(end: string): string {
+    if (this.#tail === undefined || end !== this.#end) {
+      [this.#tail, this.#end, this.#isFlat] = [this.lines + end + this.body, end, false];
     } else if (!this.#isFlat) {
-      this.#tail = Buffer.from(this.#tail, 'latin1').toString('latin1');
-      this.#isFlat = true;
+      [this.#tail, this.#isFlat] = [Buffer.from(this.#tail, 'latin1').toString('latin1'), true];
     }
     return this.#tail;
   }
@@ -93,20 +93,19 @@ export interface About {
   readonly date: string;
   /** For instance the headers of the endpoint. */
   readonly extra: string;
-  /** How long the connection stays open. */
+  /** The end of the head if the connection stays open. */
   readonly keepAlive: string;
 }
 
-const CLOSE = 'Connection: close\r\n';
+export const CLOSE = 'Connection: close\r\n\r\n';
 const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n';
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 const START_LINES: string[] = [];
 
 /** The lines of the request. `Reply.tail` follows. */
-export function headOf(status: number, about: About, isLast: boolean): string {
+export function headOf(status: number, { id, limits, extra, date }: About): string {
   const start = (START_LINES[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: `);
-  const { id, limits, extra, date, keepAlive } = about;
-  return `${start}${id}\r\n${limits}${extra}${date}${isLast ? CLOSE : keepAlive}`;
+  return `${start}${id}\r\n${limits}${extra}${date}`;
 }
 
 export function linesOf(headers: readonly string[]): string {
@@ -124,10 +123,10 @@ export function send(connection: Connection, req: Incoming, res: ServerResponse,
   }
   req.discard();
   if (reply.delivery === 'drop') return connection.end();
-  const head = headOf(reply.status, about, isLast);
-  let { tail } = reply;
-  if (req.method === 'HEAD') tail = `${reply.lines}\r\n`;
-  else if (reply.delivery === 'truncate') tail = tail.slice(0, tail.length - Math.ceil(reply.body.length / 2));
+  const head = headOf(reply.status, about);
+  const end = isLast ? CLOSE : about.keepAlive;
+  let tail = req.method === 'HEAD' ? reply.lines + end : reply.tail(end);
+  if (reply.delivery === 'truncate') tail = tail.slice(0, (reply.lines + end).length + reply.body.length / 2);
   if (CAN_SEND_AS_ONE) endAsOne(res, head + tail);
   else endInParts(res, reply.status, head + tail);
   if (!res.writableFinished && !connection.socket.destroyed) return finished(res);

@@ -12,7 +12,7 @@ import type { Connection } from '../http/connection.ts';
 import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
 import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { underConditions } from '../http/etag.ts';
-import { type About, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
+import { type About, CLOSE, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
 import { FirstPages, RowTexts } from '../shop/lists.ts';
@@ -72,7 +72,7 @@ export class Service {
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
     this.#extra = linesOf(corsHeaders(settings.corsOrigin));
-    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n`;
+    this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
     this.#router = this.#routerFor();
     this.#http = new HttpServer({
       clock,
@@ -200,7 +200,7 @@ export class Service {
     const limits = this.#gate.limitsWithoutKey(connection.socket);
     const about = { id, limits, extra: this.#extra, date: this.#dateLine(), keepAlive: '' };
     this.#report(connection, id, reply.status);
-    return headOf(reply.status, about, true) + reply.tail;
+    return headOf(reply.status, about) + reply.tail(CLOSE);
   }
 
   #about({ id, req, connection, limits, endpoint }: Exchange): About {
