@@ -15,7 +15,7 @@ import { underConditions } from '../http/etag.ts';
 import { type About, CLOSE, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
-import { FirstPages, RowTexts } from '../shop/lists.ts';
+import { RowTexts } from '../shop/lists.ts';
 import { orderJson } from '../shop/orders.ts';
 import { petJson } from '../shop/pets.ts';
 import type { Shop } from '../shop/shop.ts';
@@ -99,7 +99,6 @@ export class Service {
       clock,
       categories: settings.categories,
       texts,
-      firstPages: new FirstPages(),
       replies: new Map(),
       underWay: new Map(),
     };

@@ -56,29 +56,6 @@ export function pageReply(
   return bytesReply(200, JSON_UTF_8, `[${text}]`, link, `"${store.id}-${version}"`);
 }
 
-/** The most first pages of one list that are kept. */
-const MAX_PAGES = 100;
-
-/**
- * The first pages of a list, by query, until a row of its table changes: most clients begin with the same one. A later
- * page is made each time, since a client that goes through the list asks for it once.
- */
-export class FirstPages {
-  readonly #pages = new Map<string, Reply>();
-  #version = -1;
-
-  get(query: string, version: number, make: () => Reply): Reply {
-    if (query.includes('after')) return make();
-    if (version !== this.#version || this.#pages.size === MAX_PAGES) this.#pages.clear();
-    this.#version = version;
-    const known = this.#pages.get(query);
-    if (known !== undefined) return known;
-    const page = make();
-    this.#pages.set(query, page);
-    return page;
-  }
-}
-
 interface Block {
   readonly version: number;
   /** The JSON of each row, followed by a comma. One flat string, of which a page is a slice. */

@@ -30,11 +30,7 @@ export function petJson({ id, name, categoryId, status }: Pet): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }
 
-export function listPets({ query }: Call, shop: Shop): Reply {
-  return shop.firstPages.get(query, shop.store.read.pets.version, () => petPage(query, shop));
-}
-
-function petPage(query: string, { store, texts }: Shop): Reply {
+export function listPets({ query }: Call, { store, texts }: Shop): Reply {
   const { pets } = store.read;
   const page = readPageQuery(query, PET_STATUSES);
   const { limit, status } = page;

@@ -5,7 +5,7 @@ import type { Reply } from '../http/reply.ts';
 import type { Headers } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
 import type { ApiKey, Order, Pet, Store, Transaction } from '../store/model.ts';
-import type { FirstPages, RowTexts } from './lists.ts';
+import type { RowTexts } from './lists.ts';
 
 export interface Shop {
   readonly store: Store;
@@ -15,8 +15,6 @@ export interface Shop {
   readonly categories: 'open' | 'known';
   /** The rows of lists as JSON. */
   readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
-  /** First pages of the list of animals. */
-  readonly firstPages: FirstPages;
   /** Replies to requests for one animal. A row never changes, so neither does its reply. */
   readonly replies: Map<Pet, Reply>;
   /** Requests under way with an Idempotency-Key: the ids of their replays, by caller. */
