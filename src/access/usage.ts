@@ -60,8 +60,9 @@ export class MemoryLimiter implements Limiter {
   /** Puts the rows that have changed. If that fails they are put a second later. */
   write(): Promise<void> {
     return this.#inOrder(async () => {
-      while (this.#changed.size > 0) {
-        const ids = [...this.#changed].slice(0, ROWS_A_TRANSACTION);
+      const due = [...this.#changed];
+      for (let at = 0; at < due.length; at += ROWS_A_TRANSACTION) {
+        const ids = due.slice(at, at + ROWS_A_TRANSACTION);
         for (const id of ids) this.#changed.delete(id);
         try {
           await this.#put(ids.map((id) => ({ id, ...this.#account(id) })));
