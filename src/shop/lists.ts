@@ -1,5 +1,4 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
-
 import { Query } from '../http/query.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
@@ -28,7 +27,7 @@ export function readPageQuery<S extends string>(query: string, statuses: readonl
 }
 
 /** The id after which a page of ids 1, 2, 3, … begins. */
-export const firstAfter = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
+const firstAfter = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
 
 /** The inside of a JSON array, one character for each byte. `next`: the `after` of the next page. */
 interface PageText {
@@ -78,7 +77,15 @@ export class RowTexts<R extends Pet | Order> {
     this.#json = json;
   }
 
-  page(after: number, limit: number): PageText {
+  /** A page by status is put together row by row: its rows lie anywhere in their blocks. */
+  page({ after, limit, status }: PageQuery<R['status']>): PageText {
+    const first = firstAfter(after);
+    if (status === undefined) return this.#slice(first, limit);
+    const options = { after: first, limit, status } as Parameters<CountedTable<R>['page']>[0];
+    return textOf(this.#table.page(options), this.#json);
+  }
+
+  #slice(after: number, limit: number): PageText {
     const { lastId } = this.#table;
     let text = '';
     let missing = limit;

@@ -8,7 +8,7 @@ import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { ORDER_STATUSES, type Order, type Pet } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
-import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
+import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
@@ -18,13 +18,8 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
 }
 
 export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
-  const { orders } = store.read;
   const page = readPageQuery(query, ORDER_STATUSES);
-  const { limit, status } = page;
-  const after = firstAfter(page.after);
-  const text =
-    status === undefined ? texts.orders.page(after, limit) : textOf(orders.page({ after, limit, status }), orderJson);
-  return pageReply('/v1/store/orders', page, text, store, orders.version);
+  return pageReply('/v1/store/orders', page, texts.orders.page(page), store, store.read.orders.version);
 }
 
 export function getOrder({ query, param }: Call, { store }: Shop): Reply {

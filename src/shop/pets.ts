@@ -8,7 +8,7 @@ import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
 import { PET_STATUSES, type Pet, type Transaction } from '../store/model.ts';
 import { created, once } from './idempotency.ts';
-import { firstAfter, pageReply, readPageQuery, textOf } from './lists.ts';
+import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
 export const NAME_LENGTH = { min: 1, max: 255 };
@@ -31,13 +31,8 @@ export function petJson({ id, name, categoryId, status }: Pet): string {
 }
 
 export function listPets({ query }: Call, { store, texts }: Shop): Reply {
-  const { pets } = store.read;
   const page = readPageQuery(query, PET_STATUSES);
-  const { limit, status } = page;
-  const after = firstAfter(page.after);
-  const text =
-    status === undefined ? texts.pets.page(after, limit) : textOf(pets.page({ after, limit, status }), petJson);
-  return pageReply('/v1/pets', page, text, store, pets.version);
+  return pageReply('/v1/pets', page, texts.pets.page(page), store, store.read.pets.version);
 }
 
 export function getPet({ query, param, aheadMs }: Call, { store, clock, replies }: Shop): Reply {
