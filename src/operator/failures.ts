@@ -1,5 +1,6 @@
 /** Exit statuses, and the one place where an error becomes a message for the operator. */
-import { DamagedError, InUseError, VersionError } from '../store/errors.ts';
+import { resolve } from 'node:path';
+import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/errors.ts';
 import { StoreError } from '../store/model.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;
@@ -18,6 +19,9 @@ export class CommandError extends Error {
 export function asCommandError(error: unknown, subject: string): CommandError | undefined {
   if (error instanceof CommandError) return error;
   const { message, path = subject, constructor: kind } = error as NodeJS.ErrnoException;
+  if (error instanceof NoStoreError) {
+    return new CommandError(EXIT.failed, `${message} (${resolve(error.dir)}): name its directory with --data`);
+  }
   if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError || error instanceof VersionError) return new CommandError(EXIT.damaged, message);
   if (error instanceof StoreError) {

@@ -1,5 +1,4 @@
 /** Opens the store: the engine on a file, or the one on a database, which is loaded only then. */
-import { resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
@@ -47,10 +46,6 @@ export function openForCommand(
       readOnly: access === 'read',
       mustExist: access !== 'create',
       maxBytes: access === 'create' ? maxBytesOf(maxStoreMb) : undefined,
-    }).catch((error: Error) => {
-      const { data } = location;
-      if (error.message !== `there is no store in ${data}`) throw error;
-      throw new Error(`there is no store in ${data} (${resolve(data)}): name its directory with --data`);
     }),
   );
 }

@@ -11,6 +11,16 @@ export class DamagedError extends StoreError {
   }
 }
 
+/** There is no store in the directory, and none is to be made. */
+export class NoStoreError extends Error {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    super(`there is no store in ${dir}`);
+    this.dir = dir;
+  }
+}
+
 /** Another process has the store open. Exit status 4. */
 export class InUseError extends Error {}
 

@@ -3,7 +3,7 @@
  * store open, and says which store it is and the number of the file that counts. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  */
-import { DamagedError, InUseError } from '../errors.ts';
+import { DamagedError, InUseError, NoStoreError } from '../errors.ts';
 import type { Disk, Lock } from './disk.ts';
 import { decodeLine, encodeLine } from './log-format.ts';
 
@@ -132,7 +132,7 @@ function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
   const names = disk.list(path);
   const isStore = names?.some((name) => LIKE_OURS.test(name) || name === LOCK);
   if (names !== undefined) disk.mustBeOurs(path, (name) => LIKE_OURS.test(name) || name === LOCK || name === SOCKET);
-  if (!isStore && mustExist) throw new Error(`there is no store in ${path}`);
+  if (!isStore && mustExist) throw new NoStoreError(path);
   const foreign = names?.find((name) => !LIKE_OURS.test(name) && !HARMLESS.includes(name));
   if (!isStore && foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);

@@ -1,6 +1,7 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
 import { MemoryLimiter } from '../../access/usage.ts';
 import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
+import { NoStoreError } from '../errors.ts';
 import { StoreError } from '../model.ts';
 import { type Commit, GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
@@ -33,7 +34,7 @@ export async function openFileStore(dir: string, options: EngineOptions, interna
   const directory = await Directory.open(disk, dir, mustExist, (text) => log.warn(text));
   try {
     const read = await readStore(directory, tables, onProgress);
-    if (read === undefined && mustExist) throw new Error(`there is no store in ${dir}`);
+    if (read === undefined && mustExist) throw new NoStoreError(dir);
     tables.now = storeTime(clock, read?.at);
     const journal = await Journal.open(directory, tables, read, { ...options, ...internals });
     return new FileEngine(directory, tables, options, journal.header, journal);
@@ -74,7 +75,7 @@ async function readBeside(directory: Directory, tables: Tables, onProgress?: Eng
   for (let tries = 1; ; tries++) {
     try {
       const read = await readStore(directory, tables, onProgress);
-      if (read === undefined) throw new Error(`there is no store in ${directory.path}`);
+      if (read === undefined) throw new NoStoreError(directory.path);
       return read;
     } catch (error) {
       if (!isMissing(error) || tries === MAX_READS) throw error; // else nothing was read yet
