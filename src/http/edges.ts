@@ -15,7 +15,7 @@ import { CONTINUE, type Incoming } from './request.ts';
 
 /** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
-export const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
+const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 export const JSON_TYPE = 'application/json';
 
 const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE'];

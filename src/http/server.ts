@@ -10,14 +10,13 @@ import { Connection, connectionOf } from './connection.ts';
 import { type ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
 import { Incoming } from './request.ts';
 
-export const MAX_CONNECTIONS = 10_000;
+const MAX_CONNECTIONS = 10_000;
 /** The share of them that one address can have. */
 const SHARE_OF_ADDRESS = 0.2;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** A time-out is noticed this late at most; with node's own 30 s, a slow client could far exceed the time-outs. */
 const CHECKING_INTERVAL_MS = 2_000;
-export const DEFAULT_KEEP_ALIVE_SECONDS = 5;
 /**
  * When the service stops, connections that seem idle stay open this long: a request may be on its way, and closing under
  * it would cost its sender the reply. A request in that time gets a refusal.

@@ -11,7 +11,7 @@ import { type Call, type Shop, write } from './shop.ts';
 
 const FORM = /^[\x21-\x7e]{1,255}$/;
 export const MAX_REPLAYS_OF_KEY = 100_000;
-export const MAX_REPLAYS = 1_000_000;
+const MAX_REPLAYS = 1_000_000;
 const RETRY_SECONDS = '60';
 
 /** What was made, as its first reply tells it. */

@@ -110,7 +110,7 @@ const secrets = structured((value): readonly Secret[] => {
 });
 
 /** The columns of each table. A new member of a row is added in its interface and here. */
-export const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
+const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
   pets: table<Pet>({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
   orders: table<Order>({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
   categories: table<Category>({ id: int64, name }),

@@ -19,7 +19,7 @@ const FULL_BATCH_BYTES = 4 * 1024 * 1024;
 /** Shares of the maximum that are logged when they are reached. */
 const WARN_AT = [0.8, 0.95];
 /** A line of the log is shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
-export const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
+const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
 /**
  * Makes one batch durable, and applies it to the tables. `decide` runs the transactions that wait, and returns what
