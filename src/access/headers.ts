@@ -1,21 +1,13 @@
 /** The limits as lines of a response head. */
+import { newest } from '../text.ts';
 import type { Allowance } from './addresses.ts';
 import type { Decision } from './limiter.ts';
 
 const MAX_DRIFT_MS = 250;
+const LOOK_EVERY_MS = 250;
 
-/**
- * Keeps the newest text. Between the counts, the lines seldom differ from one reply to the next, and a head of few long
- * pieces is joined and sent faster than one of many short ones.
- */
-function newest(make: (a: number, b: number, c: number) => string): (a: number, b?: number, c?: number) => string {
-  let [a0, b0, c0, text] = [Number.NaN, 0, 0, ''];
-  return (a, b = 0, c = 0) => {
-    if (a !== a0 || b !== b0 || c !== c0) [a0, b0, c0, text] = [a, b, c, make(a, b, c)];
-    return text;
-  };
-}
-
+// Between the counts, the lines seldom differ from one reply to the next, and a head of few long pieces is joined and sent
+// faster than one of many short ones.
 const limitOf = newest((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
 const resetAndPolicyOf = newest((reset, perMinute, perDay) => {
   const policy = `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`;
@@ -27,7 +19,10 @@ const dayEndOf = newest((seconds) => `;t=${seconds}\r\n`);
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {
   readonly #wall: () => number;
-  readonly #offsets = new Map<'key' | 'address', number>();
+  readonly #offsets = {
+    key: { value: 0, at: Number.NEGATIVE_INFINITY },
+    address: { value: 0, at: Number.NEGATIVE_INFINITY },
+  };
 
   constructor(wall: () => number) {
     this.#wall = wall;
@@ -55,15 +50,16 @@ RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
   }
 
   /**
-   * From the clock that counts, now at `at`, to the wall clock. Read anew only when it is clearly wrong: otherwise the
-   * reset of one window would jump to and fro by a second.
+   * From the clock that counts, now at `at`, to the wall clock. Looked at four times a second, and taken over only when
+   * it is clearly wrong: otherwise the reset of one window would jump to and fro by a second.
    */
   #offset(of: 'key' | 'address', at: number): number {
-    const now = this.#wall() - at;
-    const known = this.#offsets.get(of);
-    if (known !== undefined && Math.abs(now - known) <= MAX_DRIFT_MS) return known;
-    this.#offsets.set(of, now);
-    return now;
+    const known = this.#offsets[of];
+    if (at >= known.at && at - known.at < LOOK_EVERY_MS) return known.value;
+    const value = this.#wall() - at;
+    if (Math.abs(value - known.value) > MAX_DRIFT_MS) known.value = value;
+    known.at = at;
+    return known.value;
   }
 }
 

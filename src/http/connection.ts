@@ -34,6 +34,7 @@ export class Connection {
   #tail = Promise.resolve();
   #isOver = false;
   #unsent = { bytes: 0, since: 0 };
+  #idle = { bytesRead: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
@@ -72,7 +73,7 @@ export class Connection {
   }
 
   async #serveAfter(before: Promise<void>, serve: () => void | Promise<void>, req?: Incoming): Promise<void> {
-    await before;
+    if (this.pending > 1) await before;
     if (this.isEnding || this.socket.destroyed) req?.discard();
     else await serve();
     this.pending--;
@@ -92,6 +93,13 @@ export class Connection {
       if (bytes > MAX_LINGER_BYTES) socket.destroy();
     });
     socket.resume();
+  }
+
+  /** Ends the connection if it is idle and nothing has come on it for so long. */
+  endIfUnused(now: number, maxMs: number): void {
+    const { bytesRead } = this.socket;
+    if (!this.isIdle || bytesRead !== this.#idle.bytesRead) this.#idle = { bytesRead, since: now };
+    else if (bytesRead > 0 && now - this.#idle.since >= maxMs) this.socket.destroy();
   }
 
   /** Ends the connection if its client has taken none of the unsent bytes for a while. */

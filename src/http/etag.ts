@@ -6,7 +6,7 @@
 import { hash } from 'node:crypto';
 import { excerpt } from '../text.ts';
 import { ApiError } from './errors.ts';
-import { asBytes, bytesReply, JSON_UTF_8, jsonReply, Reply } from './reply.ts';
+import { jsonReply, Reply } from './reply.ts';
 import type { Headers } from './request.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */
@@ -21,10 +21,6 @@ type Conditions = Pick<Headers, 'if-match' | 'if-none-match'>;
 type Tags = '*' | readonly string[];
 
 export const etagOf = (content: string): string => `"${hash('sha256', content, 'base64url').slice(0, TAG_CHARS)}"`;
-
-/** A JSON reply whose ETag is a hash of its content: the same after a restart, and at another replica. */
-export const taggedReply = (json: string, headers: readonly string[] = []): Reply =>
-  bytesReply(200, JSON_UTF_8, asBytes(json), headers, etagOf(json));
 
 /** The reply to a write: it carries the ETag of what is now there, but may not be stored. */
 export const writtenReply = (status: number, json: string): Reply => jsonReply(status, json, ['ETag', etagOf(json)]);

@@ -2,41 +2,66 @@
 import { allFaults, excerpt } from '../text.ts';
 import { ApiError } from './errors.ts';
 
+/** One parameter that an endpoint knows. */
+export interface Parameter<T> {
+  readonly name: string;
+  /** For the message: what its text must be. */
+  readonly mustBe: string;
+  /** Undefined if the text is wrong. */
+  parse(text: string): T | undefined;
+}
+
+export const limitUpTo = (max: number): Parameter<number> => ({
+  name: 'limit',
+  mustBe: `a whole number from 1 to ${max}`,
+  parse: (text) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined),
+});
+
+export const oneOf = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
+  name,
+  mustBe: `one of ${values.join(', ')}`,
+  parse: (text) => values.find((one) => one === text),
+});
+
 /** A query's parameters. Faults are gathered, and `end` throws them all at once. */
 export class Query {
-  readonly #parameters = new Map<string, string>();
+  readonly #names: string[] = [];
+  readonly #values: string[] = [];
   readonly #faults: string[] = [];
 
   constructor(query: string, allowed: readonly string[]) {
-    for (const part of query.split('&')) {
-      if (part === '') continue;
-      const cut = part.indexOf('=');
-      const name = decode(cut === -1 ? part : part.slice(0, cut));
-      const value = decode(cut === -1 ? '' : part.slice(cut + 1));
-      if (name === undefined || value === undefined)
-        this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
-      else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${knownIn(allowed)}`);
-      else if (this.#parameters.has(name)) this.#faults.push(`${name}: is given twice`);
-      else this.#parameters.set(name, value);
+    for (let at = 0; at < query.length; ) {
+      const next = query.indexOf('&', at);
+      const end = next === -1 ? query.length : next;
+      if (end > at) this.#add(query.slice(at, end), allowed);
+      at = end + 1;
     }
   }
 
-  /** The parameter, converted; undefined if it was not sent or is wrong (`convert` gave undefined). */
-  read<T>(name: string, convert: (text: string) => T | undefined, mustBe: string): T | undefined {
-    const text = this.#parameters.get(name);
-    const value = text === undefined ? undefined : convert(text);
-    if (text !== undefined && value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
+  /** Undefined if the parameter was not sent or is wrong. */
+  read<T>({ name, mustBe, parse }: Parameter<T>): T | undefined {
+    const at = this.#names.indexOf(name);
+    if (at === -1) return undefined;
+    const value = parse(this.#values[at]);
+    if (value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
     return value;
-  }
-
-  /** The `limit` parameter: from 1 to `max`. */
-  readLimit(max: number, fallback: number): number {
-    const convert = (text: string) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-    return this.read('limit', convert, `a whole number from 1 to ${max}`) ?? fallback;
   }
 
   end(): void {
     if (this.#faults.length > 0) throw new ApiError('invalid_parameter', allFaults(this.#faults));
+  }
+
+  #add(part: string, allowed: readonly string[]): void {
+    const cut = part.indexOf('=');
+    const name = decode(cut === -1 ? part : part.slice(0, cut));
+    const value = decode(cut === -1 ? '' : part.slice(cut + 1));
+    if (name === undefined || value === undefined) this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
+    else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${knownIn(allowed)}`);
+    else if (this.#names.includes(name)) this.#faults.push(`${name}: is given twice`);
+    else {
+      this.#names.push(name);
+      this.#values.push(value);
+    }
   }
 }
 
@@ -49,7 +74,7 @@ export function refuseParameters(query: string): void {
 }
 
 function decode(text: string): string | undefined {
-  if (!/[%+]/.test(text)) return text;
+  if (!text.includes('%') && !text.includes('+')) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

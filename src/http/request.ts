@@ -122,6 +122,12 @@ export class Incoming extends IncomingMessage {
 
   set upgrade(_: boolean) {}
 
+  /** node:http waits for the end of the stream before it lets go of a request. This one is no stream. */
+  // @ts-expect-error: as above
+  override get readableEnded(): boolean {
+    return this.complete;
+  }
+
   /** True if there is no body. Then the request need not say a type. */
   get isEmpty(): boolean {
     const { 'transfer-encoding': encoding, 'content-length': length = '0' } = this.headers;

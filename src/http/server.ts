@@ -17,6 +17,7 @@ const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 15_000;
 /** A time-out is noticed this late at most; with node's own 30 s, a slow client could far exceed the time-outs. */
 const CHECKING_INTERVAL_MS = 2_000;
+const LOOK_EVERY_MS = 1_000;
 /**
  * When the service stops, connections that seem idle stay open this long: a request may be on its way, and closing under
  * it would cost its sender the reply. A request in that time gets a refusal.
@@ -54,7 +55,7 @@ export class HttpServer {
   #accepted = 0;
 
   constructor(options: ServerOptions) {
-    const { keepAliveSeconds, maxConnections = MAX_CONNECTIONS } = options;
+    const { maxConnections = MAX_CONNECTIONS } = options;
     this.#options = options;
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
     const server = createServer({
@@ -62,7 +63,7 @@ export class HttpServer {
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-      keepAliveTimeout: keepAliveSeconds * 1_000,
+      keepAliveTimeout: 0, // as `timeout` below
       maxHeaderSize: MAX_HEADER_BYTES,
       insecureHTTPParser: false,
       requireHostHeader: false, // else node:http would answer by itself; `checkMessage` makes this check
@@ -72,7 +73,8 @@ export class HttpServer {
     server.maxConnections = maxConnections;
     server.maxRequestsPerSocket = 0;
     server.maxHeadersCount = MAX_HEADER_PAIRS + 28; // above our own maximum: a request that is served has lost none
-    server.timeout = 0; // it would set a timer anew for each request; `#look` ends those who read no replies
+    // It would set a timer anew for each request. `#look` ends unused connections, and those whose clients do not read.
+    server.timeout = 0;
     // A client that half-closes still gets its reply. (The types lack this; node:http has always had it.)
     (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
     server.on('connection', (socket) => this.#accept(socket));
@@ -157,17 +159,22 @@ export class HttpServer {
     });
   }
 
-  /** Looks now and then for clients that have stopped reading, and reports refused connections. */
+  /** Looks every second for unused connections and for clients that have stopped reading, and reports refused ones. */
   #look(): void {
+    const keepAliveMs = this.#options.keepAliveSeconds * 1_000;
     const mayReport = onceAMinute(() => this.#options.clock.now());
     let reported = 0;
     const timer = setInterval(() => {
-      for (const connection of this.open) connection.endIfStuck(performance.now());
+      const now = performance.now();
+      for (const connection of this.open) {
+        connection.endIfStuck(now);
+        connection.endIfUnused(now, keepAliveMs);
+      }
       const { maximum, address } = this.refused;
       if (maximum + address === reported || !mayReport()) return;
       reported = maximum + address;
       this.#options.onRefused(this.refused);
-    }, CHECKING_INTERVAL_MS).unref();
+    }, LOOK_EVERY_MS).unref();
     this.server.once('close', () => clearInterval(timer));
   }
 }

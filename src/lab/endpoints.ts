@@ -2,7 +2,7 @@
 import { type Limiter, look, newAccount, take } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
 import { ApiError, nothingThere } from '../http/errors.ts';
-import { Query, refuseParameters } from '../http/query.ts';
+import { limitUpTo, Query, refuseParameters } from '../http/query.ts';
 import { jsonReply, Reply } from '../http/reply.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';
@@ -16,6 +16,7 @@ import { type CurrentGrade, type KeyState, MAX_REQUESTS } from './history.ts';
 const REQUESTS_PER_MINUTE = 600;
 /** The most that a key's clock may be ahead in all: ten years. */
 const MAX_AHEAD_DAYS = 3_650;
+const LIMIT = limitUpTo(MAX_REQUESTS);
 const OPERATIONS = ENDPOINTS.map(({ name }) => name);
 const NO_CONTENT = new Reply(204, []);
 
@@ -150,7 +151,7 @@ function disarmOne({ state, param }: LabCall): Reply {
 
 function listRequests({ state, query }: LabCall): Reply {
   const parameters = new Query(query, ['limit']);
-  const limit = parameters.readLimit(MAX_REQUESTS, MAX_REQUESTS);
+  const limit = parameters.read(LIMIT) ?? MAX_REQUESTS;
   parameters.end();
   const newest = state.history.ended().reverse().slice(0, limit);
   const shown = newest.map(

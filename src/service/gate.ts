@@ -7,11 +7,23 @@ import { keyName } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
+import { errorReply, type Reply } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
+import { newest } from '../text.ts';
 import type { Exchange } from './exchange.ts';
 
-const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
+// These go out by the thousand, and within a second those of one limit are the same.
+const banned = newest((seconds) => {
+  return errorReply(
+    tooMany('key_banned', 'this key is banned for a while: it kept sending requests after a 429', seconds),
+  );
+});
+const limited = (window: 'minute' | 'day') =>
+  newest((limit, seconds) => {
+    return errorReply(tooMany('rate_limited', `the limit of ${limit} requests a ${window} is used up`, seconds));
+  });
+const LIMITED = { minute: limited('minute'), day: limited('day') };
 
 interface Options {
   readonly clock: Clock;
@@ -60,12 +72,11 @@ export class Gate {
   }
 
   /** The refusal by the limits; undefined: they admit the request. */
-  refusal(decision: Decision): ApiError | undefined {
+  refusal(decision: Decision): Reply | undefined {
     const { verdict, binding } = decision;
     if (verdict === 'admitted') return undefined;
     const seconds = retryAfterSeconds(decision.retryAt, decision.at);
-    if (verdict === 'banned') return tooMany('key_banned', BANNED, seconds);
-    return tooMany('rate_limited', `the limit of ${decision[binding].limit} requests a ${binding} is used up`, seconds);
+    return verdict === 'banned' ? banned(seconds) : LIMITED[binding](decision[binding].limit, seconds);
   }
 
   /** The limit headers of a reply to a request without a valid key. `req` is missing if it could not be parsed. */

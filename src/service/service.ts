@@ -99,7 +99,6 @@ export class Service {
       clock,
       categories: settings.categories,
       texts,
-      replies: new Map(),
       underWay: new Map(),
     };
     this.#router = this.#routerFor(lab);
@@ -143,8 +142,8 @@ export class Service {
       const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
       if (decision instanceof ApiError) return errorReply(decision);
       const refusal = this.#gate.refusal(decision);
-      if (lab === undefined) return refusal === undefined ? await this.#answer(exchange, route) : errorReply(refusal);
-      const next = async () => (refusal === undefined ? this.#answer(exchange, route) : errorReply(refusal));
+      if (lab === undefined) return refusal ?? (await this.#answer(exchange, route));
+      const next = async () => refusal ?? this.#answer(exchange, route);
       return await lab.around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
     } catch (error) {
       return this.#refusal(exchange, error);

@@ -1,11 +1,16 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
-import { Query } from '../http/query.ts';
+
+import { etagOf } from '../http/etag.ts';
+import { limitUpTo, type Parameter, Query } from '../http/query.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import { BLOCK_ROWS, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
 
 const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 100;
+const LIMIT = limitUpTo(100);
+const AFTER: Parameter<Int64> = { name: 'after', mustBe: 'an id, a 64-bit integer', parse: parseInt64 };
+const NAMES = ['limit', 'after'];
+const NAMES_WITH_STATUS = ['limit', 'status', 'after'];
 
 interface PageQuery<S extends string> {
   readonly limit: number;
@@ -15,15 +20,16 @@ interface PageQuery<S extends string> {
 }
 
 /** Reads `limit`, `after` and, where the list can be filtered, `status`. Throws all faults at once. */
-export function readPageQuery<S extends string>(query: string, statuses: readonly S[] = []): PageQuery<S> {
+export function readPageQuery<S extends string>(query: string, status?: Parameter<S>): PageQuery<S> {
   if (query === '') return { limit: DEFAULT_LIMIT, after: undefined, status: undefined };
-  const parameters = new Query(query, statuses.length > 0 ? ['limit', 'status', 'after'] : ['limit', 'after']);
-  const limit = parameters.readLimit(MAX_LIMIT, DEFAULT_LIMIT);
-  const after = parameters.read('after', parseInt64, 'an id, a 64-bit integer');
-  const statusOf = (text: string) => statuses.find((one) => one === text);
-  const status = parameters.read('status', statusOf, `one of ${statuses.join(', ')}`);
+  const parameters = new Query(query, status === undefined ? NAMES : NAMES_WITH_STATUS);
+  const page = {
+    limit: parameters.read(LIMIT) ?? DEFAULT_LIMIT,
+    after: parameters.read(AFTER),
+    status: status && parameters.read(status),
+  };
   parameters.end();
-  return { limit, after, status };
+  return page;
 }
 
 /** The id after which a page of ids 1, 2, 3, … begins. */
@@ -61,6 +67,8 @@ interface Block {
   readonly text: string;
   /** Where the text of each id begins, and where the last ends; an id without a row has no text. */
   readonly offsets: readonly number[];
+  /** The ETags of the rows that were read one by one. */
+  readonly tags: string[];
 }
 
 /**
@@ -75,6 +83,17 @@ export class RowTexts<R extends Pet | Order> {
   constructor(table: CountedTable<R>, json: (row: R) => string) {
     this.#table = table;
     this.#json = json;
+  }
+
+  /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
+  one(id: number): Reply | undefined {
+    const row = this.#table.get(id);
+    if (row === undefined) return undefined;
+    const number = Math.floor((id - 1) / BLOCK_ROWS);
+    const { text, offsets, tags } = this.#block(number);
+    const at = (id - 1) % BLOCK_ROWS;
+    const json = text.slice(offsets[at], offsets[at + 1] - 1);
+    return bytesReply(200, JSON_UTF_8, json, [], (tags[at] ??= etagOf(this.#json(row))));
   }
 
   /** A page by status is put together row by row: its rows lie anywhere in their blocks. */
@@ -126,6 +145,6 @@ export class RowTexts<R extends Pet | Order> {
       if (row !== undefined) text += `${asBytes(this.#json(row))},`;
       offsets.push(text.length);
     }
-    return { version, text: Buffer.from(text, 'latin1').toString('latin1'), offsets };
+    return { version, text: Buffer.from(text, 'latin1').toString('latin1'), offsets, tags: [] };
   }
 }

@@ -1,7 +1,7 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
 import { ApiError, notFound } from '../http/errors.ts';
-import { etagOf, preconditionOf, taggedReply, writtenReply } from '../http/etag.ts';
-import { refuseParameters } from '../http/query.ts';
+import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
+import { oneOf, refuseParameters } from '../http/query.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
@@ -11,6 +11,7 @@ import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
+const STATUS = oneOf('status', ORDER_STATUSES);
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
 export function orderJson({ id, petId, status, placedAt }: Order): string {
@@ -18,15 +19,15 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
 }
 
 export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, ORDER_STATUSES);
+  const page = readPageQuery(query, STATUS);
   return pageReply('/v1/store/orders', page, texts.orders.page(page), store, store.read.orders.version);
 }
 
-export function getOrder({ query, param }: Call, { store }: Shop): Reply {
+export function getOrder({ query, param }: Call, { texts }: Shop): Reply {
   refuseParameters(query);
-  const order = store.read.orders.get(idParam(param));
-  if (order === undefined) throw notFound('order');
-  return taggedReply(orderJson(order));
+  const reply = texts.orders.one(idParam(param));
+  if (reply === undefined) throw notFound('order');
+  return reply;
 }
 
 export function createOrder(call: Call, shop: Shop): Promise<Reply> {

@@ -1,7 +1,7 @@
 /** Animals: validation, and the handlers of their endpoints. */
 import { ApiError, notFound } from '../http/errors.ts';
-import { etagOf, preconditionOf, taggedReply, writtenReply } from '../http/etag.ts';
-import { refuseParameters } from '../http/query.ts';
+import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
+import { oneOf, refuseParameters } from '../http/query.ts';
 import { linesOf, Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
@@ -11,6 +11,7 @@ import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
+const STATUS = oneOf('status', PET_STATUSES);
 export const NAME_LENGTH = { min: 1, max: 255 };
 
 /** When `GET /v1/pets/{petId}` was deprecated. */
@@ -23,30 +24,23 @@ export const GET_PET_HEADERS = linesOf([
   ...['Sunset', new Date(REMOVED_AT).toUTCString()],
   ...['Link', '</v1/pets>; rel="successor-version"'],
 ]);
-/** The most replies to `getPet` that are kept for the next request. */
-const MAX_REPLIES = 1_000;
 
 export function petJson({ id, name, categoryId, status }: Pet): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
 }
 
 export function listPets({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, PET_STATUSES);
+  const page = readPageQuery(query, STATUS);
   return pageReply('/v1/pets', page, texts.pets.page(page), store, store.read.pets.version);
 }
 
-export function getPet({ query, param, aheadMs }: Call, { store, clock, replies }: Shop): Reply {
+export function getPet({ query, param, aheadMs }: Call, { clock, texts }: Shop): Reply {
   if (clock.wall() + aheadMs >= REMOVED_AT) {
     throw new ApiError('gone', 'this operation was removed; use GET /v1/pets with a status filter');
   }
   refuseParameters(query);
-  const pet = store.read.pets.get(idParam(param));
-  if (pet === undefined) throw notFound('animal');
-  const known = replies.get(pet);
-  if (known !== undefined) return known;
-  const reply = taggedReply(petJson(pet));
-  if (replies.size === MAX_REPLIES) replies.clear();
-  replies.set(pet, reply);
+  const reply = texts.pets.one(idParam(param));
+  if (reply === undefined) throw notFound('animal');
   return reply;
 }
 

@@ -15,8 +15,6 @@ export interface Shop {
   readonly categories: 'open' | 'known';
   /** The rows of lists as JSON. */
   readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
-  /** Replies to requests for one animal. A row never changes, so neither does its reply. */
-  readonly replies: Map<Pet, Reply>;
   /** Requests under way with an Idempotency-Key: the ids of their replays, by caller. */
   readonly underWay: Map<number, Set<string>>;
 }
