@@ -10,6 +10,7 @@ const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const CONTINUE = '100-continue';
+const NOTHING = Buffer.alloc(0);
 const AGAIN = ['Retry-After', '1'];
 
 /** Several lines of one name are joined to a list. */
@@ -160,11 +161,16 @@ export class Incoming extends IncomingMessage {
     return new Promise((resolve, reject) => {
       this.#settle = () => {
         if (this.#failure !== undefined) reject(this.#failure);
-        else if (this.complete) resolve(this.#body?.subarray(0, this.#bytes) ?? Buffer.alloc(0));
+        else if (this.complete) resolve(this.#whole());
         else if (this.destroyed) reject(badRequest('the body ended early'));
       };
       this.#settle();
     });
+  }
+
+  #whole(): Uint8Array {
+    const buffer = this.#body ?? NOTHING;
+    return buffer.length === this.#bytes ? buffer : buffer.subarray(0, this.#bytes);
   }
 
   /** The rest of the message will not come, or cannot be read. True if the request is yet to be answered with that. */

@@ -22,14 +22,14 @@ export const created = (json: string, location: string): Created => ({ status: 2
 const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
 
 /**
- * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content` gets the stored
+ * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content()` gets the stored
  * reply again. While the first request is under way, others are refused at once.
  */
 export async function once(
   shop: Shop,
   call: Call,
   operation: string,
-  content: string,
+  content: () => string,
   make: (tx: Transaction) => Created,
 ): Promise<Reply> {
   const sent = call.headers['idempotency-key'];
@@ -40,7 +40,7 @@ export async function once(
   const { store, underWay } = shop;
   const keyId = call.caller.id;
   const id = `${operation} ${keyName(keyId)} ${sent}`;
-  const digest = hash('sha256', content);
+  const digest = hash('sha256', content());
   const ofKey = underWay.get(keyId) ?? new Set();
   if (store.read.replays.get(id) === undefined) {
     if (ofKey.has(id)) {

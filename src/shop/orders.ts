@@ -38,16 +38,22 @@ export function createOrder(call: Call, shop: Shop): Promise<Reply> {
   const petId = members.int64('petId', (id) => (isMissing(id) ? noAnimal(id) : undefined));
   members.end({ id: 'is given by the service; leave it out', status: 'is "placed" for a new order; leave it out' });
   const placedAt = Math.floor(shop.clock.wall());
-  return once(shop, call, 'createOrder', `${petId}`, (tx) => {
-    const pet = typeof petId === 'number' ? tx.pets.get(petId) : undefined;
-    if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
-    if (pet.status !== 'available') {
-      throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
-    }
-    tx.pets.put({ ...pet, status: 'pending' });
-    const order = tx.orders.add({ petId: pet.id, status: 'placed', placedAt });
-    return created(orderJson(order), `/v1/store/orders/${order.id}`);
-  });
+  return once(
+    shop,
+    call,
+    'createOrder',
+    () => `${petId}`,
+    (tx) => {
+      const pet = typeof petId === 'number' ? tx.pets.get(petId) : undefined;
+      if (pet === undefined) throw new ApiError('invalid_body', noAnimal(petId));
+      if (pet.status !== 'available') {
+        throw new ApiError('pet_unavailable', `animal ${pet.id} must be available (it is ${pet.status})`);
+      }
+      tx.pets.put({ ...pet, status: 'pending' });
+      const order = tx.orders.add({ petId: pet.id, status: 'placed', placedAt });
+      return created(orderJson(order), `/v1/store/orders/${order.id}`);
+    },
+  );
 }
 
 export async function updateOrder(call: Call, shop: Shop): Promise<Reply> {

@@ -53,11 +53,17 @@ export function createPet(call: Call, shop: Shop): Promise<Reply> {
   const status = members.oneOf('status', PET_STATUSES, 'available');
   members.end({ id: 'is given by the service; leave it out' });
   const wanted = { name, categoryId, status };
-  return once(shop, call, 'createPet', petJson({ id: 0, ...wanted }), (tx) => {
-    checkCategory(tx, categoryId, shop);
-    const pet = tx.pets.add(wanted);
-    return created(petJson(pet), `/v1/pets/${pet.id}`);
-  });
+  return once(
+    shop,
+    call,
+    'createPet',
+    () => petJson({ id: 0, ...wanted }),
+    (tx) => {
+      checkCategory(tx, categoryId, shop);
+      const pet = tx.pets.add(wanted);
+      return created(petJson(pet), `/v1/pets/${pet.id}`);
+    },
+  );
 }
 
 export async function updatePet(call: Call, shop: Shop): Promise<Reply> {

@@ -83,8 +83,9 @@ export function table<R extends object>(columns: TableSchema<R>['columns']): Tab
   const members = all.map(([name, column], at) => ({ name, column, before: `${at === 0 ? '{' : ','}"${name}":` }));
   const readMember = (row: R, name: keyof R & string, column: Column<unknown>): void => {
     try {
-      const value = column.read(row[name]) as R[typeof name];
-      if (value !== row[name]) row[name] = value;
+      const before = row[name];
+      const value = column.read(before) as typeof before;
+      if (value !== before) row[name] = value;
     } catch (error) {
       throw new Error(`${name} ${(error as Error).message}`);
     }
