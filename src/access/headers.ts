@@ -4,7 +4,6 @@ import type { Allowance } from './addresses.ts';
 import type { Decision } from './limiter.ts';
 
 const MAX_DRIFT_MS = 250;
-const LOOK_EVERY_MS = 250;
 
 // Between the counts, the lines seldom differ from one reply to the next, and a head of few long pieces is joined and sent
 // faster than one of many short ones.
@@ -19,10 +18,7 @@ const dayEndOf = newest((seconds) => `;t=${seconds}\r\n`);
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {
   readonly #wall: () => number;
-  readonly #offsets = {
-    key: { value: 0, at: Number.NEGATIVE_INFINITY },
-    address: { value: 0, at: Number.NEGATIVE_INFINITY },
-  };
+  readonly #offsets = new Map<'key' | 'address', number>();
 
   constructor(wall: () => number) {
     this.#wall = wall;
@@ -50,16 +46,15 @@ RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
   }
 
   /**
-   * From the clock that counts, now at `at`, to the wall clock. Looked at four times a second, and taken over only when
-   * it is clearly wrong: otherwise the reset of one window would jump to and fro by a second.
+   * From the clock that counts, now at `at`, to the wall clock. Read anew only when it is clearly wrong: otherwise the
+   * reset of one window would jump to and fro by a second.
    */
   #offset(of: 'key' | 'address', at: number): number {
-    const known = this.#offsets[of];
-    if (at >= known.at && at - known.at < LOOK_EVERY_MS) return known.value;
-    const value = this.#wall() - at;
-    if (Math.abs(value - known.value) > MAX_DRIFT_MS) known.value = value;
-    known.at = at;
-    return known.value;
+    const now = this.#wall() - at;
+    const known = this.#offsets.get(of);
+    if (known !== undefined && Math.abs(now - known) <= MAX_DRIFT_MS) return known;
+    this.#offsets.set(of, now);
+    return now;
   }
 }
 
