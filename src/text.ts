@@ -66,12 +66,3 @@ export const visibleInLine = (text: string): string =>
 
 /** A whole number for people: `100,000`. */
 export const count = (number: number): string => String(number).replace(/\B(?=(\d{3})+$)/g, ',');
-
-/** A function that keeps what it made last, for arguments that seldom change from one call to the next. */
-export function newest<T>(make: (a: number, b: number, c: number) => T): (a: number, b?: number, c?: number) => T {
-  let last: { a: number; b: number; c: number; made: T } | undefined;
-  return (a, b = 0, c = 0) => {
-    if (last === undefined || a !== last.a || b !== last.b || c !== last.c) last = { a, b, c, made: make(a, b, c) };
-    return last.made;
-  };
-}

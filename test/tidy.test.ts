@@ -45,7 +45,7 @@ const ALLOWED: Record<string, string> = {
   shop: 'access clock.ts http json store/model.ts text.ts',
   service: 'access clock.ts http shop store/engine.ts store/model.ts',
   postgres: 'access/limiter.ts clock.ts json/int64.ts store',
-  lab: 'access/limiter.ts clock.ts http json service/exchange.ts service/routes.ts shop/shop.ts store/model.ts',
+  lab: 'access/limiter.ts clock.ts http json service/routes.ts shop/shop.ts store/model.ts',
   web: 'http/errors.ts text.ts',
   client: 'http/errors.ts json/int64.ts store/model.ts',
   operator: '*',

@@ -1,8 +1,8 @@
 /** The endpoints under `/lab`. All but `reset` concern the key of the request alone. */
 import { type Limiter, look, newAccount, take } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
+import { limitUpTo, Query, refuseParameters } from '../http/edges.ts';
 import { ApiError, nothingThere } from '../http/errors.ts';
-import { limitUpTo, Query, refuseParameters } from '../http/query.ts';
 import { jsonReply, Reply } from '../http/reply.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
 import { type JsonValue, readJson } from '../json/reader.ts';

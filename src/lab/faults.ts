@@ -4,7 +4,7 @@ import { ApiError, type ErrorCode } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
-import type { Exchange } from '../service/exchange.ts';
+import type { Exchange } from '../service/routes.ts';
 
 const MAX_FAULTS = 16;
 const MAX_TIMES = 1_000_000;

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { Connection } from '../http/connection.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
-import type { Exchange } from '../service/exchange.ts';
+import type { Exchange } from '../service/routes.ts';
 import type { FaultKind } from './faults.ts';
 import type { KeyState } from './history.ts';
 import { digest, nextPage, pageOf, type RequestRecord, shownTarget } from './record.ts';

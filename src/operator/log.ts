@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { keyName } from '../access/keys.ts';
 import type { Clock } from '../clock.ts';
-import type { Summary } from '../service/exchange.ts';
+import type { Summary } from '../service/routes.ts';
 import type { Log } from '../store/engine.ts';
 import { HIDDEN, visible, withoutKeys } from '../text.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { isIP } from 'node:net';
 import { hostname } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { Summary } from '../service/exchange.ts';
+import type { Summary } from '../service/routes.ts';
 import type { Service } from '../service/service.ts';
 import type { Log } from '../store/engine.ts';
 import type { Context } from './command.ts';

@@ -1,7 +1,7 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
-import type { Summary } from '../service/exchange.ts';
 import type { Page } from '../service/pages.ts';
+import type { Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import type { Engine } from '../store/engine.ts';
 import type { Content } from './animals.ts';

@@ -1,8 +1,10 @@
-/** The gate: the key, then the limits. Without a valid key a request is counted by its address. */
+/**
+ * The gate: the key, then the limits, and what a reply says of them. Without a valid key a request is counted by its
+ * address.
+ */
 import type { Socket } from 'node:net';
-import { Addresses, clientAddress } from '../access/addresses.ts';
+import { Addresses, type Allowance, clientAddress } from '../access/addresses.ts';
 import { type Callers, UNKNOWN } from '../access/callers.ts';
-import { LimitHeaders } from '../access/headers.ts';
 import { keyName } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
@@ -10,19 +12,25 @@ import { ApiError } from '../http/errors.ts';
 import { errorReply, type Reply } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
-import { newest } from '../text.ts';
-import type { Exchange } from './exchange.ts';
+import type { Exchange } from './routes.ts';
+
+const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
+
+/** A function that keeps what it made last, for arguments that seldom change from one call to the next. */
+function newest<T>(make: (a: number, b: number, c: number) => T): (a: number, b?: number, c?: number) => T {
+  let last: { a: number; b: number; c: number; made: T } | undefined;
+  return (a, b = 0, c = 0) => {
+    if (last === undefined || a !== last.a || b !== last.b || c !== last.c) last = { a, b, c, made: make(a, b, c) };
+    return last.made;
+  };
+}
 
 // These go out by the thousand, and within a second those of one limit are the same.
-const banned = newest((seconds) => {
-  return errorReply(
-    tooMany('key_banned', 'this key is banned for a while: it kept sending requests after a 429', seconds),
-  );
-});
+const banned = newest((seconds) => errorReply(tooMany('key_banned', BANNED, seconds)));
 const limited = (window: 'minute' | 'day') =>
-  newest((limit, seconds) => {
-    return errorReply(tooMany('rate_limited', `the limit of ${limit} requests a ${window} is used up`, seconds));
-  });
+  newest((limit, seconds) =>
+    errorReply(tooMany('rate_limited', `the limit of ${limit} requests a ${window} is used up`, seconds)),
+  );
 const LIMITED = { minute: limited('minute'), day: limited('day') };
 
 interface Options {
@@ -100,3 +108,60 @@ export class Gate {
 
 const tooMany = (code: 'rate_limited' | 'key_banned', why: string, seconds: number) =>
   new ApiError(code, `${why}; ask again in ${seconds} s`, ['Retry-After', `${seconds}`]);
+
+const MAX_DRIFT_MS = 250;
+
+// Between the counts, the lines seldom differ from one reply to the next, and a head of few long pieces is joined and sent
+// faster than one of many short ones.
+const limitOf = newest((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
+const resetAndPolicyOf = newest((reset, perMinute, perDay) => {
+  const policy = `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`;
+  return `\r\nX-RateLimit-Reset: ${reset}\r\nRateLimit-Policy: ${policy}\r\nRateLimit: "minute";r=`;
+});
+const minuteEndOf = newest((seconds) => `;t=${seconds}, "day";r=`);
+const dayEndOf = newest((seconds) => `;t=${seconds}\r\n`);
+
+/** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
+export class LimitHeaders {
+  readonly #wall: () => number;
+  readonly #offsets = new Map<'key' | 'address', number>();
+
+  constructor(wall: () => number) {
+    this.#wall = wall;
+  }
+
+  /** Both windows of a key. During a ban the X-RateLimit headers show that nothing remains until it ends. */
+  ofKey(decision: Decision): string {
+    const { at, verdict, minute, day, binding, retryAt } = decision;
+    const shown = decision[binding];
+    const isBanned = verdict === 'banned';
+    const reset = Math.ceil((this.#offset('key', at) + (isBanned ? retryAt : shown.endsAt)) / 1_000);
+    const remaining = isBanned ? 0 : shown.remaining;
+    const first = `${limitOf(shown.limit)}${remaining}${resetAndPolicyOf(reset, minute.limit, day.limit)}`;
+    const [minuteEnd, dayEnd] = [minuteEndOf(secondsTo(minute.endsAt, at)), dayEndOf(secondsTo(day.endsAt, at))];
+    return `${first}${minute.remaining}${minuteEnd}${day.remaining}${dayEnd}`;
+  }
+
+  ofAddress({ at, limit, remaining, endsAt }: Allowance): string {
+    return `X-RateLimit-Limit: ${limit}\r
+X-RateLimit-Remaining: ${remaining}\r
+X-RateLimit-Reset: ${Math.ceil((this.#offset('address', at) + endsAt) / 1_000)}\r
+RateLimit-Policy: "address";q=${limit};w=60\r
+RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
+`;
+  }
+
+  /**
+   * From the clock that counts, now at `at`, to the wall clock. Read anew only when it is clearly wrong: otherwise the
+   * reset of one window would jump to and fro by a second.
+   */
+  #offset(of: 'key' | 'address', at: number): number {
+    const now = this.#wall() - at;
+    const known = this.#offsets.get(of);
+    if (known !== undefined && Math.abs(now - known) <= MAX_DRIFT_MS) return known;
+    this.#offsets.set(of, now);
+    return now;
+  }
+}
+
+const secondsTo = (endsAt: number, at: number): number => Math.max(0, Math.ceil((endsAt - at) / 1_000));

@@ -21,10 +21,9 @@ import { petJson } from '../shop/pets.ts';
 import type { Shop } from '../shop/shop.ts';
 import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
-import { Exchange, type Lab, type Summary } from './exchange.ts';
 import { Gate } from './gate.ts';
 import { corsHeaders, type Pages, pageEndpoints, preflight } from './pages.ts';
-import { ENDPOINTS, type Route, Router } from './routes.ts';
+import { ENDPOINTS, Exchange, type Lab, type Route, Router, type Summary } from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;

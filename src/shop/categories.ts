@@ -1,7 +1,8 @@
 /** Categories: a name for an id that the caller chooses. */
+
+import { refuseParameters } from '../http/edges.ts';
 import { notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
-import { refuseParameters } from '../http/query.ts';
 import type { Reply } from '../http/reply.ts';
 import { parseInt64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';

@@ -1,7 +1,8 @@
 /** Orders: the only way an animal's status changes. available → pending → sold, or available again. */
+
+import { oneOf, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
-import { oneOf, refuseParameters } from '../http/query.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';

@@ -1,7 +1,8 @@
 /** Animals: validation, and the handlers of their endpoints. */
+
+import { oneOf, refuseParameters } from '../http/edges.ts';
 import { ApiError, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
-import { oneOf, refuseParameters } from '../http/query.ts';
 import { linesOf, Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';

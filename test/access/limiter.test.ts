@@ -1,10 +1,10 @@
 /** What the limiter promises, and what of it outlives a restart. That it always counts right is in limiter-model.test.ts. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { LimitHeaders } from '../../src/access/headers.ts';
 import { newAccount, retryAfterSeconds, take } from '../../src/access/limiter.ts';
 import { MemoryLimiter } from '../../src/access/usage.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
+import { LimitHeaders } from '../../src/service/gate.ts';
 import { type ApiKey, StoreError, type Usage } from '../../src/store/model.ts';
 import { SetClock } from '../clock.ts';
 import { memoryStore } from '../store/memory-store.ts';

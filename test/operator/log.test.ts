@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { Logger } from '../../src/operator/log.ts';
-import type { Summary } from '../../src/service/exchange.ts';
+import type { Summary } from '../../src/service/routes.ts';
 import { SetClock } from '../clock.ts';
 import { command } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
