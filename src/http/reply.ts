@@ -12,6 +12,8 @@ export class Reply {
   readonly headers: readonly string[];
   /** One character for each byte (`latin1`), so that head and body are sent as one string. */
   readonly body: string;
+  /** A large body that many clients get: the memory of those who do not read it is shared. `body` is then empty. */
+  readonly bytes: Buffer | undefined;
   /** Present if the client may store this reply, and revalidate it. */
   readonly etag: string | undefined;
   /** last: the connection ends with it. For the lab: nothing is sent, or half of the body, and the connection ends. */
@@ -21,10 +23,17 @@ export class Reply {
   #end = '';
   #isFlat = false;
 
-  constructor(status: number, headers: readonly string[], body = '', etag?: string, delivery?: Reply['delivery']) {
+  constructor(
+    status: number,
+    headers: readonly string[],
+    body: string | Buffer = '',
+    etag?: string,
+    delivery?: Reply['delivery'],
+  ) {
     this.status = status;
     this.headers = headers;
-    this.body = body;
+    this.body = typeof body === 'string' ? body : '';
+    this.bytes = typeof body === 'string' ? undefined : body;
     this.etag = etag;
     this.delivery = delivery;
   }
@@ -68,8 +77,14 @@ export const JSON_UTF_8 = 'application/json; charset=utf-8';
 export const asBytes = (text: string): string =>
   Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1');
 
-/** `body`: as `Reply.body`. */
-export function bytesReply(status: number, type: string, body: string, headers: readonly string[] = [], etag?: string) {
+/** `body`: as `Reply.body` or `Reply.bytes`. */
+export function bytesReply(
+  status: number,
+  type: string,
+  body: string | Buffer,
+  headers: readonly string[] = [],
+  etag?: string,
+) {
   const all = ['Content-Type', type, 'Content-Length', `${body.length}`, ...headers];
   if (etag !== undefined) all.push('ETag', etag);
   return new Reply(status, all, body, etag);
@@ -127,8 +142,9 @@ export function send(connection: Connection, req: Incoming, res: ServerResponse,
   const end = isLast ? CLOSE : about.keepAlive;
   let tail = req.method === 'HEAD' ? reply.lines + end : reply.tail(end);
   if (reply.delivery === 'truncate') tail = tail.slice(0, (reply.lines + end).length + reply.body.length / 2);
-  if (CAN_SEND_AS_ONE) endAsOne(res, head + tail);
-  else endInParts(res, reply.status, head + tail);
+  const bytes = req.method === 'HEAD' ? undefined : reply.bytes;
+  if (CAN_SEND_AS_ONE) endAsOne(res, head + tail, bytes);
+  else endInParts(res, reply.status, head + tail, bytes);
   if (!res.writableFinished && !connection.socket.destroyed) return finished(res);
 }
 
@@ -139,16 +155,16 @@ const finished = (res: ServerResponse): Promise<void> =>
  * Sends head and body as one string in one write, which takes half of the CPU of `writeHead`. It sets `_header`, a
  * private field of node:http; a Node that lacks it gets the same bytes in the public way.
  */
-function endAsOne(res: ServerResponse, text: string): void {
+function endAsOne(res: ServerResponse, text: string, bytes?: Buffer): void {
   (res as unknown as { _header: string })._header = text;
-  res.end();
+  res.end(bytes);
 }
 
-function endInParts(res: ServerResponse, status: number, text: string): void {
+function endInParts(res: ServerResponse, status: number, text: string, bytes?: Buffer): void {
   const end = text.indexOf('\r\n\r\n');
   const [, ...lines] = text.slice(0, end).split('\r\n');
   const headers = lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]);
-  res.writeHead(status, headers).end(text.slice(end + 4), 'latin1');
+  res.writeHead(status, headers).end(bytes ?? Buffer.from(text.slice(end + 4), 'latin1'));
 }
 
 export const CAN_SEND_AS_ONE = isSentAsOne();
