@@ -95,11 +95,10 @@ export interface Parameter<T> {
   parse(text: string): T | undefined;
 }
 
-export const limitUpTo = (max: number): Parameter<number> => ({
-  name: 'limit',
-  mustBe: `a whole number from 1 to ${max}`,
-  parse: (text) => (/^[1-9]\d{0,5}$/.test(text) && Number(text) <= max ? Number(text) : undefined),
-});
+export function limitUpTo(max: number): Parameter<number> {
+  const values = new Map(Array.from({ length: max }, (_, at) => [`${at + 1}`, at + 1]));
+  return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse: (text) => values.get(text) };
+}
 
 export const oneOf = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
   name,

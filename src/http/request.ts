@@ -35,7 +35,8 @@ export type Headers = { [N in Name]: string | undefined } & { sentTwice: string 
 
 /** Headers that must not be repeated: two readers of the same bytes may take different values. */
 const SINGLE: readonly Name[] = ['host', 'content-type', 'authorization', 'transfer-encoding'];
-const NAMES = new Map<string, Name>(READ.map((name) => [name, name]));
+/** Also as most clients write them: `If-Match`. */
+const NAMES = new Map<string, Name>(READ.flatMap((name) => [name, capitalized(name)].map((one) => [one, name])));
 const LENGTHS = new Set(READ.map(({ length }) => length));
 
 /**
@@ -46,7 +47,7 @@ function readHeaders(raw: readonly string[]): Headers {
   const headers = newHeaders();
   for (let at = 0; at < raw.length; at += 2) {
     if (!LENGTHS.has(raw[at].length)) continue;
-    const name = NAMES.get(raw[at].toLowerCase());
+    const name = NAMES.get(raw[at]) ?? NAMES.get(raw[at].toLowerCase());
     if (name === undefined) continue;
     const before = headers[name];
     if (before === undefined) headers[name] = raw[at + 1];
@@ -54,6 +55,10 @@ function readHeaders(raw: readonly string[]): Headers {
     else headers[name] = `${before}, ${raw[at + 1]}`;
   }
   return headers;
+}
+
+function capitalized(name: string): string {
+  return name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase());
 }
 
 const newHeaders = (): Headers => {

@@ -98,7 +98,6 @@ export class Exchange implements Call {
   readonly receivedAt: number;
   path = '';
   query = '';
-  param = '';
   /** Undefined if there is none at this path and method. */
   endpoint: Endpoint | undefined = undefined;
   /** Set when the key is known. No handler is called before. */
@@ -122,6 +121,10 @@ export class Exchange implements Call {
 
   get headers(): Headers {
     return this.req.headers;
+  }
+
+  get param(): string {
+    return this.path.slice(this.path.lastIndexOf('/') + 1);
   }
 
   /** Reads the body, or throws the refusal of it. The same promise however often it is called. */

@@ -156,7 +156,6 @@ export class Service {
     const route = this.#router.find(path);
     exchange.path = path;
     if (cut !== -1) exchange.query = target.slice(cut + 1);
-    exchange.param = path.slice(path.lastIndexOf('/') + 1);
     exchange.endpoint = route?.endpoints.get(exchange.req.method as string);
     return route;
   }
