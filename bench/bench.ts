@@ -28,7 +28,6 @@ export class Bench {
   readonly folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-'));
   readonly cores: Cores | undefined = findCores();
   readonly results: Results;
-  readonly #began = performance.now();
   readonly #made = new Map<string, Promise<string>>();
   readonly #servers = new Set<Server>();
   #generator: ChildProcess | undefined;
@@ -42,9 +41,7 @@ export class Bench {
 
   /** One line that is written over, on a terminal only. */
   progress(text: string): void {
-    const seconds = Math.floor((performance.now() - this.#began) / 1_000);
-    const line = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}  ${text}`;
-    if (process.stderr.isTTY) process.stderr.write(`${CLEAR_LINE}${line.slice(0, process.stderr.columns - 1)}`);
+    if (process.stderr.isTTY) process.stderr.write(`${CLEAR_LINE}${text.slice(0, process.stderr.columns - 1)}`);
   }
 
   note(text: string): void {

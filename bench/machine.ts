@@ -1,7 +1,7 @@
 /** The machine that the figures are taken on: its cores, its facts, and what its kernel knows about a process. */
-import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
 
 /** The cores of the server and of the load, where a process can be pinned and there are two. */
 export interface Cores {
@@ -12,20 +12,10 @@ export interface Cores {
 const TICKS_PER_SECOND = 100;
 const NANOSECONDS = 1e9;
 
-export function programOnPath(name: string): string | undefined {
-  const files = (process.env.PATH ?? '').split(path.delimiter).map((folder) => path.join(folder, name));
-  return files.find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+export const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
 export function findCores(): Cores | undefined {
-  if (process.platform !== 'linux' || programOnPath('taskset') === undefined) return undefined;
+  if (process.platform !== 'linux' || !isOnPath('taskset')) return undefined;
   const allowed = /^Cpus_allowed_list:\s+(\S+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '';
   const cores = allowed.split(',').flatMap((part) => {
     const [first, last = first] = part.split('-').map(Number);

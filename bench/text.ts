@@ -1,5 +1,5 @@
 /** The results as text: one sentence, one table, and the rest by `--details`. */
-import { number, range, spreadText } from './numbers.ts';
+import { number, range, type Spread, spreadText } from './numbers.ts';
 import { PEERS } from './peers.ts';
 import type { Figure, Results, Row } from './results.ts';
 import { SERVICE } from './service.ts';
@@ -40,31 +40,29 @@ export function sentence({ rows }: Results): string {
   const own = rows.filter(({ subject, part }) => subject === SERVICE && part !== 'scale');
   const row = own.find(({ path }) => path === PAGES) ?? own[0];
   if (row === undefined) return '';
-  const what = row.path === PAGES ? `${row.path} among 100,000 animals` : row.path;
-  const claims = row.perSecond.tooNoisy
-    ? [`Too noisy to say how many requests a second ${SERVICE} answers (${what})`]
-    : [`${SERVICE} answered ${rateInWords(row)} requests a second (${what})`];
-  claims.push(besideBare(rows, row));
+  const [claims, noisy]: string[][] = [[], []];
+  const say = ({ tooNoisy }: Spread, what: string, claim: string) => (tooNoisy ? noisy.push(what) : claims.push(claim));
+  const on = row.path === PAGES ? `(${PAGES} among 100,000 animals)` : `(${row.path})`;
+  say(row.perSecond, `requests a second ${on}`, `answered ${rateInWords(row)} requests a second ${on}`);
+  const { throughput, cpu } = besideOf(rows, row.path) ?? {};
+  const ratio = [throughput, cpu].find((one) => one?.tooNoisy === false) ?? throughput ?? cpu;
+  const how = `${ratio === cpu ? ' by CPU time' : ''}${claims.length > 0 ? '' : ` ${on}`}`;
+  const bare = `${PEERS.bare.name} does with the same bytes`;
+  if (ratio) say(ratio, `the ratio to ${PEERS.bare.name}`, `did ${number(ratio.median, 2)} of what ${bare}${how}`);
   if (row.latency?.isAtMost === false && !row.perSecond.tooNoisy) {
-    claims.push(`at ${number(row.latency.perSecond)} a second, 99 of 100 came within ${latencyText(row, 'p99')} ms`);
+    const rate = `${number(row.latency.perSecond)} requests a second`;
+    claims.push(`answered 99 of 100 within ${latencyText(row, 'p99')} ms at ${rate}`);
   }
   const create = own.find((one) => one !== row && one.path === CREATE);
-  if (create?.perSecond.tooNoisy) claims.push('too noisy to say how many animals a second it adds');
-  else if (create) claims.push(`it added ${rateInWords(create)} animals a second, each on the disk before its reply`);
-  return `${claims.filter(Boolean).join('; ')}.`;
+  const added = create && `added ${rateInWords(create)} animals a second, each on the disk before its reply`;
+  if (added) say(create.perSecond, 'animals added a second', added);
+  const results = claims.length > 0 ? `${SERVICE} ${claims.join('; it ')}. ` : '';
+  return `${results}${noisy.length > 0 ? `Too noisy to say: ${noisy.join('; ')}.` : ''}`.trim();
 }
 
 const rateInWords = ({ perSecond, loadIsLimit }: Row) => {
   return `${loadIsLimit ? 'at least ' : ''}${number(perSecond.median)}`;
 };
-
-function besideBare(rows: Row[], { path }: Row): string {
-  const { throughput, cpu } = besideOf(rows, path) ?? {};
-  const bare = `what ${PEERS.bare.name} does with the same bytes`;
-  if (throughput && !throughput.tooNoisy) return `it does ${number(throughput.median, 2)} of ${bare}`;
-  if (cpu && !cpu.tooNoisy) return `by CPU time it does ${number(cpu.median, 2)} of ${bare}`;
-  return throughput || cpu ? `too noisy to compare it with ${bare}` : '';
-}
 
 const besideOf = (rows: Row[], path: string) => {
   return rows.find((row) => row.path === path && row.subject === PEERS.bare.name)?.service;
@@ -117,16 +115,22 @@ function figureText({ value, unit, against }: Figure): string {
 
 function detailTable({ rows }: Results): Table {
   return {
-    title: 'Everything measured: medians, and quartiles beside them',
-    headings: ['', 'subject', '>connections', '>requests/s', '>', '>CPU µs', '>', '>p50 ms', '>p99 ms', '>longest ms'],
+    title: 'Everything measured: medians (and quartiles)',
+    headings: ['', 'subject', '>connections', '>requests/s', '>CPU µs', '>p50 ms', '>p99 ms', '>longest ms'],
     rows: rows.map((row) => [
       ...[row.path, row.subject, number(row.connections)],
-      ...[`${row.loadIsLimit ? '≥ ' : ''}${number(row.perSecond.median)}`, range(row.perSecond, 0)],
-      ...[number(row.cpuMicros?.median, 1), row.cpuMicros ? range(row.cpuMicros, 1) : ''],
+      ...[
+        withQuartiles(rateText(row), row.perSecond, 0),
+        withQuartiles(spreadText(row.cpuMicros, 1), row.cpuMicros, 1),
+      ],
       ...(['p50', 'p99', 'max'] as const).map((key) => latencyText(row, key)),
     ]),
   };
 }
+
+const withQuartiles = (text: string, value: Spread | undefined, digits: number) => {
+  return value === undefined || value.tooNoisy ? text : `${text} (${range(value, digits)})`;
+};
 
 export function asText(results: Results, details: boolean): string {
   const main = mainTable(results);

@@ -1,7 +1,7 @@
 /** The load generator beside wrk, in turn. */
 import type { Bench } from './bench.ts';
 import { inTurn } from './contest.ts';
-import { pinned, programOnPath } from './machine.ts';
+import { isOnPath, pinned } from './machine.ts';
 import { ratios } from './numbers.ts';
 import { run } from './processes.ts';
 import { get } from './requests.ts';
@@ -12,8 +12,7 @@ const SECONDS = 2;
 const WRK_MAX_MS = 60_000;
 
 export async function checkWithWrk(bench: Bench): Promise<void> {
-  const wrk = programOnPath('wrk');
-  if (wrk === undefined) return bench.note('wrk is left out: it is not installed.');
+  if (!isOnPath('wrk')) return bench.note('wrk is left out: it is not installed.');
   const store = new Store(bench);
   await store.fill(1_000);
   const request = get('/v1/pets?limit=20', await store.key());
@@ -26,7 +25,7 @@ export async function checkWithWrk(bench: Bench): Promise<void> {
   const header = `Authorization: ${request.headers.Authorization}`;
   const words = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-H', header, server.origin + request.path];
   const other = async () => {
-    const printed = await run(pinned(bench.cores?.load, [wrk, ...words]), WRK_MAX_MS);
+    const printed = await run(pinned(bench.cores?.load, ['wrk', ...words]), WRK_MAX_MS);
     if (printed.includes('Non-2xx')) throw new Error(`wrk got wrong replies: ${printed}`);
     return Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1]);
   };
