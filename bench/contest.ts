@@ -84,8 +84,8 @@ const ifKnown = (value: Spread) => (Number.isNaN(value.median) ? undefined : val
 async function latencyOf(bench: Bench, { path, subject, perSecond }: Row, { server, file }: Subject) {
   const rate = `${number(PACED.perSecond)} requests a second`;
   if (perSecond.median < SPARE * PACED.perSecond) {
-    const highest = `the highest rate that ${subject} reached here was ${number(perSecond.median)}`;
-    bench.note(`${path}: no latency, because it is measured at ${rate}, and ${highest}: too near to it.`);
+    const least = `servers that answer ${number(SPARE * PACED.perSecond)} or more: requests to a slower one would queue up`;
+    bench.note(`Some latencies are missing (–). Latency is measured at ${rate}, of ${least}.`);
     return undefined;
   }
   bench.progress(`${path}: ${subject} at ${rate}`);

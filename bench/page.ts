@@ -8,12 +8,14 @@ import * as texts from './text.ts';
 /** What is drawn: a solid bar from zero to the median, or hatched from `low` to `high` where it is too noisy. */
 type Bar = Spread | undefined;
 
+const HATCHED = 'Hatched bars: the range of a noisy figure, or up to an upper bound (≤).';
+
 export function asPage(results: Results): string {
   const rows = results.rows.filter(({ part }) => part !== 'scale');
   const main = texts.mainTable(results);
   const parts = [
     `<h1>petstore: how fast</h1><p class="lead">${escapeHtml(texts.sentence(results))}</p>`,
-    section('The service', htmlTable(main) && `${htmlTable(main)}${list(texts.legendOf(main))}`),
+    section('The service', htmlTable(main) && `${htmlTable(main)}${list([...texts.legendOf(main), HATCHED])}`),
     charts('Requests a second', rows, ({ perSecond }) => perSecond, texts.rateText),
     charts(
       'Server CPU time a request, µs',
@@ -54,16 +56,16 @@ function list(items: string[]): string {
   return items.length === 0 ? '' : `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join('')}</ul>`;
 }
 
-/** A chart for each path, with a bar for each subject that has the value. */
+/** A chart for each path, with a bar for each subject that has the value; a bar alone would say nothing. */
 function charts(title: string, all: Row[], barOf: (row: Row) => Bar, textOf: (row: Row) => string): string {
-  const rows = all.filter(barOf);
-  const figures = [...new Set(rows.map(({ path }) => path))].map((path) => {
-    const ofPath = rows.filter((row) => row.path === path);
+  const figures = [...new Set(all.map(({ path }) => path))].map((path) => {
+    const ofPath = all.filter((row) => row.path === path && barOf(row));
+    if (ofPath.length < 2) return '';
     const longest = Math.max(...ofPath.map((row) => endsOf(barOf(row)!)[1]));
     const bars = ofPath.map((row) => htmlBar(row.subject, textOf(row), barOf(row)!, longest));
     return `<figure><figcaption>${escapeHtml(path)}</figcaption>${bars.join('')}</figure>`;
   });
-  return section(title, figures.length === 0 ? '' : `<div class="charts">${figures.join('')}</div>`);
+  return section(title, figures.some(Boolean) ? `<div class="charts">${figures.join('')}</div>` : '');
 }
 
 const endsOf = ({ median, low, high, tooNoisy }: Spread) => (tooNoisy ? [low, high] : [0, median]);

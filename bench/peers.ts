@@ -56,9 +56,7 @@ export const LIBRARY = { name: 'rate-limiter-flexible', file: 'limiter.mjs', nee
 export async function installPeers(bench: Bench): Promise<void> {
   const all: Peer[] = Object.values(PEERS);
   if (all.every(isInstalled)) return;
-  console.error(
-    'installing the peers into bench/ (npm ci): once; some minutes where better-sqlite3 has to be compiled',
-  );
+  console.error('installing the peers into bench/ (npm ci), once: minutes where better-sqlite3 has to be compiled');
   try {
     await run(['npm', 'ci', '--prefix', FOLDER, '--fetch-retries=1'], INSTALL_MAX_MS);
   } catch (error) {

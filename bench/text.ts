@@ -110,7 +110,8 @@ export function figureTable({ figures }: Results): Table {
 
 function figureText({ value, unit, against }: Figure): string {
   const sign = against !== '' && unit !== '×' && value.median >= 0 && !value.tooNoisy ? '+' : '';
-  return `${sign}${spreadText(value, unit === 's' || unit === '×' ? 2 : 1)} ${unit}`.trimEnd();
+  const digits = unit === 's' || unit === '×' ? 2 : value.median >= 1_000 ? 0 : 1;
+  return `${sign}${spreadText(value, digits)} ${unit}`;
 }
 
 function detailTable({ rows }: Results): Table {
