@@ -102,7 +102,7 @@ h1 { font-size: 26px; margin: 0 0 12px; } h2 { font-size: 19px; margin: 40px 0 1
 p { margin: 10px 0; max-width: 80ch; font-size: 17px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 14px; }
 th, td { padding: 6px 12px 6px 0; border-bottom: 1px solid var(--rule); text-align: left; vertical-align: top; }
-th { color: var(--soft); font-weight: 500; } .right { text-align: right; }
+th { color: var(--soft); font-weight: 500; } .right { text-align: right; white-space: nowrap; }
 ul { padding-left: 20px; color: var(--soft); max-width: 100ch; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(440px, 100%), 1fr)); gap: 28px 40px; }
 figure { margin: 0; } figcaption { font-weight: 600; margin-bottom: 6px; }
