@@ -4,12 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Order, Report } from './generator.ts';
+import type { Load, Report } from './generator.ts';
 import { type Cores, describeMachine, findCores, pinned } from './machine.ts';
+import type { Spread } from './numbers.ts';
 import { end, type Server, startServer } from './processes.ts';
-import type { Request } from './requests.ts';
 import type { Results } from './results.ts';
 
+const CLEAR_LINE = '\r\x1b[K';
 const GENERATOR = fileURLToPath(new URL('generator.ts', import.meta.url));
 
 export interface Settings {
@@ -19,7 +20,6 @@ export interface Settings {
   peers: boolean;
   /** Also what takes longer: more connections, and latency of every subject. */
   thorough: boolean;
-  progress: (line: string) => void;
 }
 
 export class Bench {
@@ -28,7 +28,6 @@ export class Bench {
   readonly folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-'));
   readonly cores: Cores | undefined = findCores();
   readonly results: Results;
-  readonly #began = performance.now();
   readonly #made = new Map<string, Promise<string>>();
   readonly #servers = new Set<Server>();
   #generator: ChildProcess | undefined;
@@ -36,18 +35,21 @@ export class Bench {
 
   constructor(settings: Settings) {
     this.settings = settings;
-    const machine = describeMachine(this.cores);
-    machine.push(['Rounds', `${settings.rounds} of ${settings.seconds} s each, in turn (A B B A)`]);
-    this.results = { machine, rows: [], ratios: [], figures: [], leftOut: {}, notes: [] };
+    const rounds = `each server was loaded ${settings.rounds} times for ${settings.seconds} s, in turn`;
+    this.results = { machine: { ...describeMachine(this.cores), Rounds: rounds }, rows: [], figures: [], notes: [] };
   }
 
+  /** One line that is written over, on a terminal only. */
   progress(text: string): void {
-    const seconds = Math.floor((performance.now() - this.#began) / 1_000);
-    this.settings.progress(`${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}  ${text}`);
+    if (process.stderr.isTTY) process.stderr.write(`${CLEAR_LINE}${text.slice(0, process.stderr.columns - 1)}`);
   }
 
   note(text: string): void {
     if (!this.results.notes.includes(text)) this.results.notes.push(text);
+  }
+
+  figure(path: string, against: string, value: Spread, unit: string): void {
+    this.results.figures.push({ path, against, value, unit });
   }
 
   /** A path in the run's folder that nothing else has. */
@@ -59,10 +61,6 @@ export class Bench {
     const file = this.file(`${name}.json`);
     writeFileSync(file, JSON.stringify(value));
     return file;
-  }
-
-  requestFile(requests: Request[]): string {
-    return this.jsonFile('requests', requests);
   }
 
   /** Made once a run, at its first use. */
@@ -80,9 +78,9 @@ export class Bench {
   }
 
   /** One load at a time. Rejects if a reply was wrong: what is wrong is not worth timing. */
-  async load(order: Order): Promise<Report> {
+  async load({ origin, pid }: Pick<Server, 'origin' | 'pid'>, load: Load): Promise<Report> {
     const generator = (this.#generator ??= this.#startGenerator());
-    generator.send(order);
+    generator.send({ origin, pid, ...load });
     const report = await new Promise<Report & { error?: string }>((resolve, reject) => {
       const ended = () => reject(new Error('the load generator ended'));
       generator.once('exit', ended).once('message', (message: Report) => {
@@ -92,7 +90,7 @@ export class Bench {
     });
     if (report.error !== undefined) throw new Error(report.error);
     if (report.wrong === 0 && report.requests > 0) return report;
-    throw new Error(`${order.origin}: ${report.wrong} of ${report.requests} replies were wrong`);
+    throw new Error(`${origin}: ${report.wrong} of ${report.requests} replies were wrong`);
   }
 
   #startGenerator(): ChildProcess {
@@ -107,6 +105,7 @@ export class Bench {
   }
 
   async end(): Promise<void> {
+    if (process.stderr.isTTY) process.stderr.write(CLEAR_LINE);
     await this.stopServers();
     if (this.#generator !== undefined) await end(this.#generator);
     rmSync(this.folder, { recursive: true, force: true });

@@ -8,22 +8,26 @@
  */
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { createHistogram, performance, type RecordableHistogram } from 'node:perf_hooks';
+import { performance } from 'node:perf_hooks';
 import { setTimeout as after, setImmediate as afterIo } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { cpuSeconds } from './machine.ts';
+import { quantile } from './numbers.ts';
 import type { Request } from './requests.ts';
 
-export interface Order {
-  origin: string;
-  /** The server's process, whose CPU time is read at the begin and at the end. */
-  pid: number;
+export interface Load {
   /** A JSON file of requests, which are sent in turn. */
   file: string;
   connections: number;
   seconds: number;
   /** Absent: as many as the server answers. */
   perSecond?: number;
+}
+
+interface Order extends Load {
+  origin: string;
+  /** The server's process, whose CPU time is read at the begin and at the end. */
+  pid: number;
 }
 
 export interface Report {
@@ -49,9 +53,8 @@ export function replyLength(text: string): number | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end < 0) return undefined;
   const length = /\r\nContent-Length: *(\d+)/i.exec(text.slice(0, end))?.[1];
-  const status = statusOf(text);
-  if (length === undefined && status !== 304) throw new Error(`a reply without Content-Length: ${text.slice(0, end)}`);
-  return end + 4 + (status === 304 ? 0 : Number(length));
+  if (length === undefined) throw new Error(`a reply without Content-Length: ${text.slice(0, end)}`);
+  return end + 4 + Number(length);
 }
 
 const statusOf = (text: string) => Number(text.slice(9, 12));
@@ -100,14 +103,16 @@ async function saturate({ origin, pid, connections, seconds }: Order, requests: 
     for (const start of starts) start();
     await after(seconds * 1_000);
     // On a machine that stood still meanwhile the time goes on until there is something to count.
-    for (const givesUp = performance.now() + REPLY_MAX_MS; replies < connections && performance.now() < givesUp; ) {
-      await after(10);
-    }
+    await until(() => replies >= connections);
     isOver = true;
     return replies;
   });
   for (const socket of sockets) socket.destroy();
   return { ...measured, wrong };
+}
+
+async function until(isDone: () => boolean): Promise<void> {
+  for (const givesUp = performance.now() + REPLY_MAX_MS; !isDone() && performance.now() < givesUp; ) await after(1);
 }
 
 /** What `work` took, of this process and of the server. It gives the number of replies. */
@@ -120,19 +125,6 @@ async function measure(pid: number, work: () => Promise<number>): Promise<Omit<R
   return { requests, seconds: (ended - began) / 1_000, cpuSeconds: used, busy };
 }
 
-/** Milliseconds, exact to a thousandth of each. */
-export class Latencies {
-  readonly #microseconds: RecordableHistogram = createHistogram({ lowest: 1, highest: 100_000_000, figures: 3 });
-
-  record(ms: number): void {
-    this.#microseconds.record(Math.max(1, Math.round(ms * 1_000)));
-  }
-
-  percentile(percent: number): number {
-    return this.#microseconds.percentile(percent) / 1_000;
-  }
-}
-
 export interface Pace {
   perSecond: number;
   requests: number;
@@ -142,76 +134,65 @@ export interface Pace {
   pause(until: number): Promise<void>;
   /** Sends request number `index`, and calls `answered` once, when its reply is there. */
   send(index: number, answered: () => void): void;
-  latency: Latencies;
-  late: Latencies;
 }
 
-/** Resolves when the last request is sent. */
-export async function sendAtPace(pace: Pace): Promise<void> {
-  const start = pace.now();
-  for (let i = 0; i < pace.requests; i++) {
-    const due = start + (i * 1_000) / pace.perSecond;
-    if (i % MAX_SENDS_WITHOUT_PAUSE === 0) await pace.pause(due);
-    while (pace.now() < due) await pace.pause(due);
-    pace.late.record(pace.now() - due);
-    pace.send(i, () => pace.latency.record(pace.now() - due));
+/**
+ * Resolves when the last request is sent, and gives in ms how late each was sent and, as replies come, how long after its
+ * due moment each was answered.
+ */
+export async function sendAtPace({ perSecond, requests, now, pause, send }: Pace) {
+  const [latencies, lateness]: number[][] = [[], []];
+  const start = now();
+  for (let i = 0; i < requests; i++) {
+    const due = start + (i * 1_000) / perSecond;
+    if (i % MAX_SENDS_WITHOUT_PAUSE === 0) await pause(due);
+    while (now() < due) await pause(due);
+    lateness.push(now() - due);
+    send(i, () => latencies.push(now() - due));
   }
+  return { latencies, lateness };
 }
 
-async function sendPaced(order: Order & { perSecond: number }, requests: Request[]): Promise<Report> {
-  const { origin, pid, connections, perSecond, seconds } = order;
+async function sendPaced(
+  { origin, pid, connections, perSecond, seconds }: Required<Order>,
+  requests: Request[],
+): Promise<Report> {
   const timeouts = { headersTimeout: REPLY_MAX_MS, bodyTimeout: REPLY_MAX_MS };
   const pool = new Pool(origin, { connections, pipelining: 1, ...timeouts });
-  const [latency, late] = [new Latencies(), new Latencies()];
   const count = Math.max(1, Math.round(perSecond * seconds));
+  const now = () => performance.now();
   let [replies, wrong] = [0, 0];
   const send = (index: number, answered: () => void) => {
-    const { status, ...call } = requests[index % requests.length];
-    let received = 0;
+    const { method, path, headers, body, status } = requests[index % requests.length];
+    const exchange = async () => {
+      const reply = await pool.request({ method, path, headers, body });
+      await reply.body.text();
+      if (reply.statusCode !== status) wrong++;
+    };
     const end = () => {
       replies++;
-      if (received !== status) wrong++;
       answered();
     };
-    pool.dispatch(call, {
-      onRequestStart: () => {},
-      onResponseStart: (_controller, code) => {
-        received = code;
-      },
-      onResponseData: () => {},
-      onResponseEnd: end,
-      onResponseError: end,
-    });
+    exchange().then(end, () => wrong++);
   };
   const pause = (until: number) => {
-    const left = until - performance.now() - TIMER_PRECISION_MS;
+    const left = until - now() - TIMER_PRECISION_MS;
     return left > 0 ? after(left) : afterIo();
   };
+  let [latencies, lateness]: number[][] = [];
   const measured = await measure(pid, async () => {
-    await sendAtPace({ perSecond, requests: count, now: () => performance.now(), pause, send, latency, late });
-    for (const givesUp = performance.now() + REPLY_MAX_MS; replies < count && performance.now() < givesUp; ) {
-      await after(1);
-    }
+    ({ latencies, lateness } = await sendAtPace({ perSecond, requests: count, now, pause, send }));
+    await until(() => replies + wrong >= count);
     return count;
   });
   await pool.destroy();
-  const [p50, p99, max] = [50, 99, 100].map((percent) => latency.percentile(percent));
-  const summary = { p50, p99, max, late: late.percentile(99) };
-  return { ...measured, wrong: wrong + count - replies, latency: summary };
-}
-
-/** The requests of a file, read once. */
-const files = new Map<string, Request[]>();
-
-function requestsIn(file: string): Request[] {
-  const requests: Request[] = files.get(file) ?? JSON.parse(readFileSync(file, 'utf8'));
-  files.set(file, requests);
-  return requests;
+  const [p50, p99, max] = [0.5, 0.99, 1].map((share) => quantile(latencies, share));
+  return { ...measured, wrong: wrong + count - replies, latency: { p50, p99, max, late: quantile(lateness, 0.99) } };
 }
 
 async function perform(order: Order): Promise<Report> {
+  const requests: Request[] = JSON.parse(readFileSync(order.file, 'utf8'));
   const { perSecond } = order;
-  const requests = requestsIn(order.file);
   return perSecond === undefined ? saturate(order, requests) : sendPaced({ ...order, perSecond }, requests);
 }
 

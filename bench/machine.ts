@@ -1,7 +1,7 @@
 /** The machine that the figures are taken on: its cores, its facts, and what its kernel knows about a process. */
-import { accessSync, constants, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';
-import path from 'node:path';
 
 /** The cores of the server and of the load, where a process can be pinned and there are two. */
 export interface Cores {
@@ -9,25 +9,13 @@ export interface Cores {
   load: number;
 }
 
-export type Fact = [name: string, value: string];
-
 const TICKS_PER_SECOND = 100;
 const NANOSECONDS = 1e9;
 
-export function programOnPath(name: string): string | undefined {
-  const files = (process.env.PATH ?? '').split(path.delimiter).map((folder) => path.join(folder, name));
-  return files.find((file) => {
-    try {
-      accessSync(file, constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
+export const isOnPath = (program: string) => spawnSync(program, ['--version']).error === undefined;
 
 export function findCores(): Cores | undefined {
-  if (process.platform !== 'linux' || programOnPath('taskset') === undefined) return undefined;
+  if (process.platform !== 'linux' || !isOnPath('taskset')) return undefined;
   const allowed = /^Cpus_allowed_list:\s+(\S+)/m.exec(read('/proc/self/status') ?? '')?.[1] ?? '';
   const cores = allowed.split(',').flatMap((part) => {
     const [first, last = first] = part.split('-').map(Number);
@@ -41,16 +29,16 @@ export function pinned(core: number | undefined, command: string[]): string[] {
 }
 
 /** How busy the machine was before stands with the figures, because other programs move them. */
-export function describeMachine(cores: Cores | undefined): Fact[] {
-  return [
-    ['Processor', `${os.cpus()[0]?.model.trim() ?? 'unknown'}, ${os.availableParallelism()} cores`],
-    ['Memory', `${Math.round(os.totalmem() / 1e9)} GB`],
-    ['System', `${os.type()} ${os.release()} ${os.arch()}`],
-    ['Node', process.version],
-    ['Date', new Date().toISOString().slice(0, 10)],
-    ['Load before', `${os.loadavg()[0].toFixed(2)} running processes, the average of a minute`],
-    ['Cores', cores ? `server on ${cores.server}, load on ${cores.load}` : 'not pinned'],
-  ];
+export function describeMachine(cores: Cores | undefined): Record<string, string> {
+  const processor = `${os.cpus()[0]?.model.trim() ?? 'unknown processor'}, ${os.availableParallelism()} cores`;
+  const system = `${os.type()} ${os.release()} ${os.arch()}`;
+  const pinned = cores && `the server ran on core ${cores.server} only, the load generator on core ${cores.load}`;
+  return {
+    Machine: `${processor}, ${Math.round(os.totalmem() / 1e9)} GB of memory, ${system}, Node ${process.version}`,
+    Date: new Date().toISOString().slice(0, 10),
+    'Load average before': `${os.loadavg()[0].toFixed(2)} (0: nothing else is running)`,
+    Cores: pinned ?? 'the server and the load generator could not be tied to a core each',
+  };
 }
 
 /** CPU seconds that a process has used, by the nanosecond where the kernel tells; undefined where there is no /proc. */
@@ -64,10 +52,10 @@ export function cpuSeconds(pid: number): number | undefined {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** Resident memory of a process in megabytes (10^6 bytes); undefined where there is no /proc. */
-export function residentMb(pid: number): number | undefined {
+/** Resident memory of a process in megabytes (10^6 bytes); NaN where there is no /proc. */
+export function residentMb(pid: number): number {
   const line = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '');
-  return line ? (Number(line[1]) * 1024) / 1e6 : undefined;
+  return (Number(line?.[1]) * 1024) / 1e6;
 }
 
 function read(file: string): string | undefined {

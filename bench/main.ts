@@ -11,7 +11,7 @@ import { installPeers } from './peers.ts';
 import type { Part, Results } from './results.ts';
 import { measureScale } from './scale.ts';
 import { measureStore } from './store.ts';
-import { asMarkdown, asText } from './text.ts';
+import { asText } from './text.ts';
 import { checkWithWrk } from './wrk.ts';
 
 const PATHS: Part[] = ['list', 'get', 'limit', 'create'];
@@ -30,28 +30,25 @@ Without a part: ${PATHS.join(', ')}, in about a minute. A part by itself is meas
   --seconds N     how long each time (default 0.4)
   --details       everything that was measured, in place of the summary
   --json          the results as JSON
-  --markdown      the tables of README.md and docs/performance.md
   --report FILE   the page (default bench/report.html)`;
 
 class UsageError extends Error {}
 
 type Wish = ReturnType<typeof readWish>;
 
-const isPart = (word: string): word is Part => PARTS.includes(word as Part);
-
 function readWish(args: string[]) {
   const no = { type: 'boolean', default: false } as const;
   const options = {
-    ...{ peers: no, scale: no, wrk: no, details: no, json: no, markdown: no },
+    ...{ peers: no, scale: no, wrk: no, details: no, json: no },
     store: { type: 'string' },
     rounds: { type: 'string', default: '6' },
     seconds: { type: 'string', default: '0.4' },
     report: { type: 'string', default: PAGE },
   } as const;
-  const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }));
-  const unknown = positionals.find((word) => !isPart(word));
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const named = positionals as Part[];
+  const unknown = named.find((word) => !PARTS.includes(word));
   if (unknown !== undefined) throw new UsageError(`there is no part ${unknown}`);
-  const named = positionals.filter(isPart);
   const parts = new Set(named.length > 0 ? named : PATHS);
   if (values.peers && named.length === 0) parts.add('limiter');
   if (values.scale) parts.add('scale');
@@ -59,23 +56,10 @@ function readWish(args: string[]) {
   if (values.wrk) parts.add('wrk');
   if (parts.has('store') && values.store === undefined) throw new UsageError('store needs --store postgres://…');
   const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
-  if (!Number.isInteger(rounds) || rounds < 1 || rounds > 100) throw new UsageError('--rounds is 1 to 100');
+  if (!Number.isInteger(rounds) || rounds < 2 || rounds > 100) throw new UsageError('--rounds is 2 to 100');
   if (!(seconds >= 0.1 && seconds <= 600)) throw new UsageError('--seconds is 0.1 to 600');
   const peers = values.peers || named.includes('limiter');
   return { ...values, parts: [...parts], rounds, seconds, peers, thorough: named.length > 0 };
-}
-
-function parsed<T>(work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-/** One line that is written over, on a terminal only. */
-function progress(line: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${line.slice(0, (process.stderr.columns ?? 80) - 1)}`);
 }
 
 function measurePart(bench: Bench, part: Part, { store = '' }: Wish): Promise<void> {
@@ -87,7 +71,7 @@ function measurePart(bench: Bench, part: Part, { store = '' }: Wish): Promise<vo
 }
 
 async function measure(wish: Wish): Promise<Results> {
-  const bench = new Bench({ ...wish, progress });
+  const bench = new Bench(wish);
   const interrupted = (signal: NodeJS.Signals) => {
     bench.end().finally(() => process.exit(signal === 'SIGINT' ? 130 : 143));
   };
@@ -105,7 +89,6 @@ async function measure(wish: Wish): Promise<Results> {
       await bench.stopServers();
     }
   } finally {
-    progress('');
     await bench.end();
   }
   return bench.results;
@@ -117,14 +100,14 @@ async function main(args: string[]): Promise<void> {
   console.error(`measuring ${wish.parts.join(', ')}: each server in turn with what it is compared with`);
   const results = await measure(wish);
   if (wish.json) console.log(JSON.stringify(results, null, 2));
-  else console.log(wish.markdown ? asMarkdown(results) : asText(results, wish.details));
+  else console.log(asText(results, wish.details));
   writeFileSync(wish.report, asPage(results));
-  const more = wish.json || wish.markdown || wish.details ? '' : '; --details prints everything that was measured';
+  const more = wish.json || wish.details ? '' : '; --details prints everything that was measured';
   console.error(`\nwith plots: ${path.relative(process.cwd(), wish.report)}${more}`);
 }
 
-main(process.argv.slice(2)).catch((error: Error) => {
-  const isUsage = error instanceof UsageError;
+main(process.argv.slice(2)).catch((error: NodeJS.ErrnoException) => {
+  const isUsage = error instanceof UsageError || error.code?.startsWith('ERR_PARSE_ARGS');
   console.error(`bench: ${error.message}${isUsage ? `\n\n${USAGE}` : ''}`);
   process.exitCode = isUsage ? 2 : 1;
 });

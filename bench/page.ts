@@ -1,29 +1,33 @@
 /** The results as one page that needs nothing else: no script, no font, no picture from elsewhere. */
-import { number } from './numbers.ts';
+import { type Spread, spreadText } from './numbers.ts';
 import { PEERS } from './peers.ts';
 import type { Results, Row } from './results.ts';
 import { SERVICE } from './service.ts';
-import { figureTable, LEGEND, latencyText, mainTable, peerTable, rateText, sentence, type Table } from './text.ts';
+import * as texts from './text.ts';
+
+/** What is drawn: a solid bar from zero to the median, or hatched from `low` to `high` where it is too noisy. */
+type Bar = Spread | undefined;
+
+const HATCHED = 'Hatched bars: the range of a noisy figure, or up to an upper bound (≤).';
 
 export function asPage(results: Results): string {
   const rows = results.rows.filter(({ part }) => part !== 'scale');
-  const table = htmlTable(mainTable(results));
-  const latency = (row: Row) => `${latencyText(row, 'p99')} (p50 ${latencyText(row, 'p50')})`;
+  const main = texts.mainTable(results);
   const parts = [
-    `<h1>petstore: how fast</h1><p class="lead">${escapeHtml(sentence(results))}</p>`,
-    section('The service', table && `${table}<p>${escapeHtml(LEGEND.join(' '))}</p>`),
-    charts('Requests a second', rows, ({ perSecond }) => perSecond.median, rateText),
+    `<h1>petstore: how fast</h1><p class="lead">${escapeHtml(texts.sentence(results))}</p>`,
+    section('The service', htmlTable(main) && `${htmlTable(main)}${list([...texts.legendOf(main), HATCHED])}`),
+    charts('Requests a second', rows, ({ perSecond }) => perSecond, texts.rateText),
     charts(
       'Server CPU time a request, µs',
       rows,
-      ({ cpuMicros }) => cpuMicros?.median,
-      ({ cpuMicros }) => number(cpuMicros?.median, 1),
+      ({ cpuMicros }) => cpuMicros,
+      ({ cpuMicros }) => spreadText(cpuMicros, 1),
     ),
-    charts('Latency at p99, at 1,000 requests a second, ms', rows, (row) => row.latency?.p99, latency),
-    section('Against others', htmlTable(peerTable(results))),
-    section('More figures', htmlTable(figureTable(results))),
+    charts('Latency at p99, at 1,000 requests a second, ms', rows, latencyBar, latencyText),
+    section('Against others', htmlTable(texts.peerTable(results))),
+    section('More figures', htmlTable(texts.figureTable(results))),
     section('Notes', list(results.notes)),
-    section('The machine', list(results.machine.map(([name, value]) => `${name}: ${value}`))),
+    section('The machine', list(texts.machineLines(results))),
   ];
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -32,6 +36,13 @@ ${parts.filter(Boolean).join('\n')}
 </main></body></html>
 `;
 }
+
+/** An upper bound is hatched, too. */
+function latencyBar({ latency }: Row): Bar {
+  return latency && { median: latency.p99, low: 0, high: latency.p99, tooNoisy: latency.isAtMost };
+}
+
+const latencyText = (row: Row) => `${texts.latencyText(row, 'p99')} (p50 ${texts.latencyText(row, 'p50')})`;
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
@@ -45,33 +56,32 @@ function list(items: string[]): string {
   return items.length === 0 ? '' : `<ul>${items.map((item) => `<li>${escapeHtml(item)}</li>`).join('')}</ul>`;
 }
 
-/** A chart for each path, a bar for each subject that has the value, each from zero. */
-function charts(
-  title: string,
-  rows: Row[],
-  valueOfRow: (row: Row) => number | undefined,
-  textOfRow: (row: Row) => string,
-): string {
-  const known = rows.filter((row) => valueOfRow(row) !== undefined);
-  const figures = [...new Set(known.map(({ path }) => path))].map((path) => {
-    const bars = known.filter((row) => row.path === path);
-    const longest = Math.max(...bars.map((row) => valueOfRow(row)!));
-    const drawn = bars.map((row) => bar(row.subject, textOfRow(row), valueOfRow(row)! / longest));
-    return `<figure><figcaption>${escapeHtml(path)}</figcaption>${drawn.join('')}</figure>`;
+/** A chart for each path, with a bar for each subject that has the value; a bar alone would say nothing. */
+function charts(title: string, all: Row[], barOf: (row: Row) => Bar, textOf: (row: Row) => string): string {
+  const figures = [...new Set(all.map(({ path }) => path))].map((path) => {
+    const ofPath = all.filter((row) => row.path === path && barOf(row));
+    if (ofPath.length < 2) return '';
+    const longest = Math.max(...ofPath.map((row) => endsOf(barOf(row)!)[1]));
+    const bars = ofPath.map((row) => htmlBar(row.subject, textOf(row), barOf(row)!, longest));
+    return `<figure><figcaption>${escapeHtml(path)}</figcaption>${bars.join('')}</figure>`;
   });
-  return section(title, figures.length === 0 ? '' : `<div class="charts">${figures.join('')}</div>`);
+  return section(title, figures.some(Boolean) ? `<div class="charts">${figures.join('')}</div>` : '');
 }
 
+const endsOf = ({ median, low, high, tooNoisy }: Spread) => (tooNoisy ? [low, high] : [0, median]);
+
 /** Its name and its value stand above it, so they have room on every screen. */
-function bar(name: string, text: string, share: number): string {
+function htmlBar(name: string, text: string, bar: Spread, longest: number): string {
   const colour = name === SERVICE ? 'own' : name === PEERS.bare.name ? 'bare' : 'other';
-  const label = `<span>${escapeHtml(name)}</span><span class="value">${escapeHtml(text)}</span>`;
-  const track = `<span class="track"><span class="${colour}" style="width:${(100 * share).toFixed(2)}%"></span></span>`;
-  return `<div class="bar">${label}${track}</div>`;
+  const label = `<span>${escapeHtml(name)}</span><span class="number">${escapeHtml(text)}</span>`;
+  const [from, to] = endsOf(bar).map((value) => (100 * value) / longest);
+  const style = `margin-left:${from.toFixed(2)}%;width:${(to - from).toFixed(2)}%`;
+  const drawn = `<span class="${bar.tooNoisy ? 'range' : 'value'} ${colour}" style="${style}"></span>`;
+  return `<div class="bar">${label}<span class="track">${drawn}</span></div>`;
 }
 
 /** On a phone each row is a block, and each cell has its heading before it. */
-function htmlTable({ headings, rows }: Table): string {
+function htmlTable({ headings, rows }: texts.Table): string {
   if (rows.length === 0) return '';
   const names = headings.map((heading) => escapeHtml(heading.replace('>', '')));
   const side = (at: number) => (headings[at].startsWith('>') ? ' class="right"' : '');
@@ -89,18 +99,20 @@ const STYLE = `
 body { margin: 0; background: var(--paper); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
 main { max-width: 1080px; margin: 0 auto; padding: 32px 24px 64px; overflow-wrap: break-word; }
 h1 { font-size: 26px; margin: 0 0 12px; } h2 { font-size: 19px; margin: 40px 0 10px; }
-p { color: var(--soft); margin: 10px 0; max-width: 80ch; } .lead { color: var(--ink); font-size: 17px; }
+p { margin: 10px 0; max-width: 80ch; font-size: 17px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 14px; }
 th, td { padding: 6px 12px 6px 0; border-bottom: 1px solid var(--rule); text-align: left; vertical-align: top; }
-th { color: var(--soft); font-weight: 500; } .right { text-align: right; }
-ul { padding-left: 20px; color: var(--soft); }
+th { color: var(--soft); font-weight: 500; } .right { text-align: right; white-space: nowrap; }
+ul { padding-left: 20px; color: var(--soft); max-width: 100ch; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(440px, 100%), 1fr)); gap: 28px 40px; }
 figure { margin: 0; } figcaption { font-weight: 600; margin-bottom: 6px; }
 .bar { display: grid; grid-template-columns: 1fr auto; gap: 2px 12px; margin-bottom: 8px; font-size: 14px; }
-.value { font-variant-numeric: tabular-nums; text-align: right; }
-.track { grid-column: 1 / 3; height: 12px; background: var(--track); }
-.track span { display: block; height: 100%; } .own { background: var(--own); } .bare { background: var(--bare); }
-.other { background: var(--other); }
+.number { font-variant-numeric: tabular-nums; text-align: right; }
+.track { grid-column: 1 / 3; height: 12px; background: var(--track); } .track span { display: block; height: 100%; }
+.own { --colour: var(--own); } .bare { --colour: var(--bare); } .other { --colour: var(--other); }
+.value { background: var(--colour); }
+.range { background: repeating-linear-gradient(135deg, var(--colour) 0 2px, transparent 2px 6px);
+  box-sizing: border-box; border: solid var(--colour); border-width: 0 2px; }
 @media (max-width: 700px) {
   main { padding: 20px 16px 48px; } thead { display: none; }
   tr { display: block; padding: 8px 0; border-bottom: 1px solid var(--rule); }

@@ -56,13 +56,11 @@ export const LIBRARY = { name: 'rate-limiter-flexible', file: 'limiter.mjs', nee
 export async function installPeers(bench: Bench): Promise<void> {
   const all: Peer[] = Object.values(PEERS);
   if (all.every(isInstalled)) return;
-  console.error(
-    'installing the peers into bench/ (npm ci): once; some minutes where better-sqlite3 has to be compiled',
-  );
+  console.error('installing the peers into bench/ (npm ci), once: minutes where better-sqlite3 has to be compiled');
   try {
     await run(['npm', 'ci', '--prefix', FOLDER, '--fetch-retries=1'], INSTALL_MAX_MS);
   } catch (error) {
-    bench.note(`The peers could not be installed: ${(error as Error).message.split('\n')[0]}`);
+    bench.note(`The peers could not be installed: ${(error as Error).message.split('\n', 3).join(' ')}`);
   }
 }
 
@@ -83,7 +81,6 @@ export function availablePeers(bench: Bench, wanted: Peer[]): Peer[] {
 
 export const peerCommand = ({ file }: { file: string }) => [process.execPath, `${FOLDER}peers/${file}`];
 
-export async function startPeer(bench: Bench, peer: Peer, args: string[]): Promise<Server> {
-  bench.results.leftOut[peer.name] = peer.leavesOut;
+export function startPeer(bench: Bench, peer: Peer, args: string[]): Promise<Server> {
   return bench.start(peer.name, [...peerCommand(peer), ...args]);
 }

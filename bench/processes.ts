@@ -1,6 +1,8 @@
 /** Runs a command to its end, and starts the servers that are measured. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
 
 const ERROR_TEXT_MAX_CHARACTERS = 2_000;
 const START_MAX_MS = 60_000;
@@ -12,51 +14,31 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Gives what the command printed. */
-export function run(command: string[], timeoutMs: number): Promise<string> {
-  const [program, ...args] = command;
-  return new Promise((resolve, reject) => {
-    execFile(program, args, { timeout: timeoutMs, maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
-      if (!error) return resolve(stdout);
-      const why = stderr.trim().slice(-ERROR_TEXT_MAX_CHARACTERS) || error.message;
-      reject(new Error(`${command.join(' ').slice(0, 300)}: ${why}`));
-    });
-  });
+/** Gives what the command printed. The message of a failure has what it printed on its standard error. */
+export async function run([program, ...args]: string[], timeout: number): Promise<string> {
+  const { stdout } = await promisify(execFile)(program, args, { timeout, maxBuffer: 64 * 1024 * 1024 });
+  return stdout;
 }
 
 /** Resolves when the command has printed the address that it listens on. */
-export async function startServer(name: string, command: string[]): Promise<Server> {
-  const [program, ...args] = command;
+export async function startServer(name: string, [program, ...args]: string[]): Promise<Server> {
   const env = { ...process.env, NODE_ENV: 'production' };
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-  try {
-    const origin = await listeningAt(child, name);
-    return { pid: child.pid!, origin, stop: () => end(child) };
-  } catch (error) {
-    await end(child);
-    throw error;
-  }
-}
-
-function listeningAt(child: ChildProcess, name: string): Promise<string> {
-  let output = '';
   let errors = '';
-  child.stderr!.on('data', (text) => {
+  child.stderr.on('data', (text) => {
     errors = `${errors}${text}`.slice(-ERROR_TEXT_MAX_CHARACTERS);
   });
-  return new Promise((resolve, reject) => {
-    const fail = (why: string) => reject(new Error(`${name} ${why}${errors && `:\n${errors.trim()}`}`));
-    const timer = setTimeout(() => fail(`did not listen within ${START_MAX_MS} ms`), START_MAX_MS);
-    child.once('error', (error) => fail(error.message));
-    child.once('exit', (code, signal) => fail(`ended before it listened (${signal ?? code})`));
-    child.stdout!.on('data', (text) => {
-      output = `${output}${text}`.slice(0, ERROR_TEXT_MAX_CHARACTERS);
-      const found = /https?:\/\/[^/\s]+:\d+/.exec(output);
-      if (!found) return;
-      clearTimeout(timer);
-      resolve(found[0]);
-    });
-  });
+  await once(child, 'spawn');
+  const timer = setTimeout(() => child.kill('SIGKILL'), START_MAX_MS);
+  let origin: string | undefined;
+  for await (const line of createInterface(child.stdout)) {
+    origin = /https?:\/\/[^/\s]+:\d+/.exec(line)?.[0];
+    if (origin !== undefined) break;
+  }
+  clearTimeout(timer);
+  if (origin === undefined) throw new Error(`${name} ended before it listened: ${errors.trim()}`);
+  child.stdout.resume();
+  return { pid: child.pid!, origin, stop: () => end(child) };
 }
 
 export async function end(child: ChildProcess): Promise<void> {

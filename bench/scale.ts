@@ -9,7 +9,7 @@ import { pinned, residentMb } from './machine.ts';
 import { ratios, spread } from './numbers.ts';
 import { run, type Server } from './processes.ts';
 import { get, post, send } from './requests.ts';
-import { animals, bundled, SERVICE, Store } from './service.ts';
+import { animals, SERVICE, Store } from './service.ts';
 
 const SMALL = 1_000;
 const LARGE = 1_000_000;
@@ -36,13 +36,11 @@ export async function measureScale(bench: Bench): Promise<void> {
   await empty.server.stop();
   const small = await open(bench, SMALL);
   const large = await open(bench, LARGE);
-  if (!Number.isNaN(empty.memoryMb)) {
-    const value = spread([large.memoryMb - empty.memoryMb]);
-    const name = { path: 'memory with 1,000,000 animals', against: 'an empty server' };
-    bench.results.figures.push({ part: 'scale', ...name, value, unit: 'MB' });
-  }
-  const kinds = { 'first page': '', 'deep page': `&after=${SMALL / 2}`, 'rare status': '&status=sold' };
-  for (const [kind, query] of Object.entries(kinds)) await compare(bench, kind, query, large, small);
+  const memory = spread([large.memoryMb - empty.memoryMb]);
+  bench.figure('memory with 1,000,000 animals', 'an empty server', memory, 'MB');
+  await compare(bench, 'first page', () => '', large, small);
+  await compare(bench, 'deep page', ({ count }) => `&after=${count - 2 * PAGE}`, large, small);
+  await compare(bench, 'rare status', () => '&status=sold', large, small);
   await small.server.stop();
   await measureCompaction(bench, large);
   await measureStarts(bench, large);
@@ -60,17 +58,14 @@ async function open(bench: Bench, count: number): Promise<Shop> {
   const { body } = await send(server.origin, request);
   deepStrictEqual(JSON.parse(body), animals(Math.min(PAGE, count)));
   // Memory is compared after the same load, because a server that has just started has not yet used what it will.
-  const file = bench.requestFile([request]);
-  await bench.load({ origin: server.origin, pid: server.pid, file, connections: CONNECTIONS, seconds: 2 });
-  return { count, server, store, key, memoryMb: residentMb(server.pid) ?? Number.NaN };
+  await bench.load(server, { file: bench.jsonFile('requests', [request]), connections: CONNECTIONS, seconds: 2 });
+  return { count, server, store, key, memoryMb: residentMb(server.pid) };
 }
 
-/** The deep page of the large store lies deep in it, not where the small one ends. */
-async function compare(bench: Bench, kind: string, query: string, large: Shop, small: Shop): Promise<void> {
-  const subjects = [large, small].map(({ server, key, count }) => {
-    const deep = query.replace(`after=${SMALL / 2}`, `after=${count - 2 * PAGE}`);
-    const file = bench.requestFile([get(`/v1/pets?limit=${PAGE}${deep}`, key)]);
-    return { name: count === LARGE ? SERVICE : 'the same at 1,000', server, file };
+async function compare(bench: Bench, kind: string, queryOf: (shop: Shop) => string, large: Shop, small: Shop) {
+  const subjects = [large, small].map((shop) => {
+    const file = bench.jsonFile('requests', [get(`/v1/pets?limit=${PAGE}${queryOf(shop)}`, shop.key)]);
+    return { name: shop === large ? SERVICE : 'the same at 1,000', server: shop.server, file };
   });
   const path = `list at 1,000,000 animals, ${kind}`;
   await contest(bench, { part: 'scale', path, connections: CONNECTIONS }, subjects);
@@ -82,9 +77,10 @@ async function measureCompaction(bench: Bench, { store, server, key }: Shop): Pr
     if (i % 10 === 0) return post('/v1/pets', key, { name: `Rex ${i}`, categoryId: (i % 9) + 1 });
     return get(i % 3 === 0 ? `/v1/pets/${i}` : `/v1/pets?limit=${i % 2 === 0 ? 20 : 50}`, key);
   });
-  const load = { origin: server.origin, pid: server.pid, file: bench.requestFile(requests), connections: CONNECTIONS };
+  const rate = { perSecond: MIXED_PER_SECOND, seconds: MIXED_SECONDS, connections: CONNECTIONS };
+  const file = bench.jsonFile('requests', requests);
   const longest = async () => {
-    const { latency } = await bench.load({ ...load, perSecond: MIXED_PER_SECOND, seconds: MIXED_SECONDS });
+    const { latency } = await bench.load(server, { file, ...rate });
     return latency!.max;
   };
   const compact = async () => {
@@ -96,11 +92,8 @@ async function measureCompaction(bench: Bench, { store, server, key }: Shop): Pr
   bench.progress('scale: mixed load, without a compaction and with one');
   const without = await longest();
   const [during, took] = await Promise.all([longest(), compact()]);
-  const name = { path: 'longest reply in a compaction of 1,000,000', against: 'without one' };
-  bench.results.figures.push(
-    { part: 'scale', ...name, value: spread([during - without]), unit: 'ms' },
-    { part: 'scale', path: 'a compaction of 1,000,000 animals under load', value: spread([took]), unit: 's' },
-  );
+  bench.figure('longest reply in a compaction of 1,000,000', 'without one', spread([during - without]), 'ms');
+  bench.figure('a compaction of 1,000,000 animals under load', '', spread([took]), 's');
 }
 
 /** From the start of the program to its first line, less what `cat` takes for the same files. */
@@ -119,15 +112,12 @@ async function measureStarts(bench: Bench, { server, store }: Shop): Promise<voi
     });
     more.push(start - read);
   }
-  const name = { path: 'start on 1,000,000 animals', against: 'cat of the file' };
-  bench.results.figures.push({ part: 'scale', ...name, value: spread(more), unit: 's' });
+  bench.figure('start on 1,000,000 animals', 'cat of the file', spread(more), 's');
 }
 
 /** From nothing to the first 200, beside the least that a Node program takes. */
 async function measureBinary(bench: Bench): Promise<void> {
-  const isBuilt = existsSync(BINARY);
-  if (!isBuilt) bench.note('scale: dist/petstore is not built (npm run build), so the bundled file was started.');
-  const program = isBuilt ? [BINARY] : [process.execPath, await bundled(bench)];
+  if (!existsSync(BINARY)) return bench.note('The single binary is left out: npm run build makes it.');
   const [nothing, service]: number[][] = [[], []];
   for (let n = 1; n <= 2 * STARTS; n++) {
     bench.progress(`scale: start of the binary, ${n} of ${2 * STARTS}`);
@@ -136,17 +126,15 @@ async function measureBinary(bench: Bench): Promise<void> {
     const store = new Store(bench);
     service.push(
       await secondsOf(async () => {
-        const { origin } = await store.serve(program);
+        const { origin } = await store.serve([BINARY]);
         await send(origin, { method: 'GET', path: '/readyz', headers: {}, status: 200 });
       }),
     );
     await bench.stopServers();
   }
-  const path = isBuilt ? 'single binary, start to first 200' : 'bundled file, start to first 200';
-  bench.results.figures.push(
-    { part: 'scale', path, against: 'node -e 0', value: ratios(service, nothing), unit: '×' },
-    { part: 'scale', path, value: spread(service), unit: 's' },
-  );
+  const path = 'single binary, start to first 200';
+  bench.figure(path, 'node -e 0', ratios(service, nothing), '×');
+  bench.figure(path, '', spread(service), 's');
 }
 
 async function secondsOf(work: () => Promise<unknown>): Promise<number> {

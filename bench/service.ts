@@ -30,7 +30,7 @@ export function animals(count: number, first = 1): Animal[] {
   return Array.from({ length: count }, (_, i) => animal(first + i));
 }
 
-export function bundled(bench: Bench): Promise<string> {
+function bundled(bench: Bench): Promise<string> {
   return bench.once('bundle', async () => {
     const outfile = bench.file('petstore.cjs');
     await bundle({ outfile, commit: 'benchmark' });

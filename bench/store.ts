@@ -1,6 +1,6 @@
 /** The list through two replicas on one database, beside the file engine: server CPU time a request. */
 import type { Bench } from './bench.ts';
-import { cpuMicros } from './contest.ts';
+import { cpuOf, inTurn } from './contest.ts';
 import type { Report } from './generator.ts';
 import { ratios, spread } from './numbers.ts';
 import type { Server } from './processes.ts';
@@ -12,46 +12,40 @@ const REPLICAS = 2;
 /** Enough for the requests that wait to share a take of the database. */
 const CONNECTIONS = 128;
 
-interface Engine {
-  name: string;
-  servers: Server[];
-  file: string;
-  reports: Report[];
-}
-
 export async function measureStore(bench: Bench, url: string): Promise<void> {
-  const engines = [
-    await start(bench, 'two replicas on one database', REPLICAS, url),
-    await start(bench, 'the file engine', 1),
-  ];
-  const { rounds, seconds } = bench.settings;
-  for (let round = 0; round <= rounds; round++) {
-    for (const { name, servers, file, reports } of round % 2 === 0 ? engines : engines.toReversed()) {
-      bench.progress(`store: ${name}, ${round === 0 ? 'warming up' : `round ${round} of ${rounds}`}`);
-      // The load generator takes one order at a time: each replica has its turn.
-      for (const { origin, pid } of servers) {
-        const report = await bench.load({ origin, pid, file, connections: CONNECTIONS, seconds });
-        if (round > 0) reports.push(report);
-      }
-    }
-  }
-  const [replica, file] = engines.map(({ reports }) => cpuMicros(reports));
-  if (replica === undefined || file === undefined) return bench.note('store: this system tells no CPU time.');
+  const replicas = await start(bench, REPLICAS, url);
+  const single = await start(bench, 1);
+  for (const warmUp of [replicas, single]) await warmUp();
+  const reports = await inTurn(bench, 'store', [
+    ['two replicas on one database', replicas],
+    ['the file engine', single],
+  ]);
+  const [shared, own] = reports.map((rounds) => rounds.map((all) => mean(cpuOf(all))));
+  if (own.some(Number.isNaN)) return bench.note('store is left out: this system does not tell CPU times.');
   const path = 'list through --store, CPU a request';
-  const together = Array.from({ length: rounds }, (_, round) => (replica[2 * round] + replica[2 * round + 1]) / 2);
-  bench.results.figures.push(
-    { part: 'store', path: `${path} of a replica`, value: spread(replica), unit: 'µs' },
-    { part: 'store', path: `${path} of the file engine`, value: spread(file), unit: 'µs' },
-    { part: 'store', path, against: 'the file engine', value: ratios(together, file), unit: '×' },
-  );
+  bench.figure(`${path} of a replica`, '', spread(shared), 'µs');
+  bench.figure(`${path} of the file engine`, '', spread(own), 'µs');
+  bench.figure(path, 'the file engine', ratios(shared, own), '×');
 }
 
-async function start(bench: Bench, name: string, replicas: number, url?: string): Promise<Engine> {
+const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** Gives the load of one round: on each server in turn, since the load generator has one load at a time. */
+async function start(bench: Bench, count: number, url?: string): Promise<() => Promise<Report[]>> {
   const store = new Store(bench, { url });
   await store.fill(ANIMALS);
   const request = get('/v1/pets?limit=20', await store.key());
   const servers: Server[] = [];
-  for (let n = 0; n < replicas; n++) servers.push(await store.serve());
+  for (let n = 0; n < count; n++) servers.push(await store.serve());
   for (const { origin } of servers) await send(origin, request);
-  return { name, servers, file: bench.requestFile([request]), reports: [] };
+  const load = {
+    file: bench.jsonFile('requests', [request]),
+    connections: CONNECTIONS,
+    seconds: bench.settings.seconds,
+  };
+  return async () => {
+    const reports: Report[] = [];
+    for (const server of servers) reports.push(await bench.load(server, load));
+    return reports;
+  };
 }

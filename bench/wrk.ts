@@ -1,7 +1,8 @@
 /** The load generator beside wrk, in turn. */
 import type { Bench } from './bench.ts';
-import { pinned, programOnPath } from './machine.ts';
-import { ratios, spread } from './numbers.ts';
+import { inTurn } from './contest.ts';
+import { isOnPath, pinned } from './machine.ts';
+import { ratios } from './numbers.ts';
 import { run } from './processes.ts';
 import { get } from './requests.ts';
 import { Store } from './service.ts';
@@ -11,37 +12,27 @@ const SECONDS = 2;
 const WRK_MAX_MS = 60_000;
 
 export async function checkWithWrk(bench: Bench): Promise<void> {
-  const wrk = programOnPath('wrk');
-  if (wrk === undefined) return bench.note('wrk is left out: it is not installed.');
+  if (!isOnPath('wrk')) return bench.note('wrk is left out: it is not installed.');
   const store = new Store(bench);
   await store.fill(1_000);
   const request = get('/v1/pets?limit=20', await store.key());
-  const { origin, pid } = await store.serve();
-  const file = bench.requestFile([request]);
+  const server = await store.serve();
+  const load = { file: bench.jsonFile('requests', [request]), connections: CONNECTIONS, seconds: SECONDS };
   const own = async () => {
-    const report = await bench.load({ origin, pid, file, connections: CONNECTIONS, seconds: SECONDS });
-    return report.requests / report.seconds;
+    const { requests, seconds } = await bench.load(server, load);
+    return requests / seconds;
   };
   const header = `Authorization: ${request.headers.Authorization}`;
-  const words = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-H', header, origin + request.path];
+  const words = ['-t1', `-c${CONNECTIONS}`, `-d${SECONDS}s`, '-H', header, server.origin + request.path];
   const other = async () => {
-    const printed = await run(pinned(bench.cores?.load, [wrk, ...words]), WRK_MAX_MS);
+    const printed = await run(pinned(bench.cores?.load, ['wrk', ...words]), WRK_MAX_MS);
     if (printed.includes('Non-2xx')) throw new Error(`wrk got wrong replies: ${printed}`);
     return Number(/Requests\/sec:\s+([\d.]+)/.exec(printed)?.[1]);
   };
-  const [ours, theirs]: number[][] = [[], []];
-  for (let round = 0; round <= bench.settings.rounds; round++) {
-    bench.progress(`wrk: ${round === 0 ? 'warming up' : `round ${round} of ${bench.settings.rounds}`}`);
-    const order = round % 2 === 0 ? [own, other] : [other, own];
-    for (const load of order) {
-      const rate = await load();
-      if (round > 0) (load === own ? ours : theirs).push(rate);
-    }
-  }
-  const path = 'list, one page, 1,000 animals';
-  bench.results.figures.push(
-    { part: 'wrk', path: `${path}: the load generator`, value: spread(ours), unit: 'requests/s' },
-    { part: 'wrk', path: `${path}: wrk`, value: spread(theirs), unit: 'requests/s' },
-    { part: 'wrk', path: 'the load generator', against: 'wrk', value: ratios(ours, theirs), unit: '×' },
-  );
+  await own(); // warms the server up
+  const [ours, theirs] = await inTurn(bench, 'wrk', [
+    ['the load generator', own],
+    ['wrk', other],
+  ]);
+  bench.figure('the load generator: list, one page', 'wrk', ratios(ours, theirs), '×');
 }
