@@ -1,8 +1,8 @@
 /** What every engine promises of a store, of the engine on PostgreSQL. */
 import { randomBytes } from 'node:crypto';
 import { systemClock as clock } from '../../src/clock.ts';
+import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
-import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
 import { storeContract } from '../store/contract.ts';
 import { onDatabase } from './database.ts';
 

@@ -174,6 +174,16 @@ onDatabase('the program on PostgreSQL', (database) => {
     }
   });
 
+  it('a server that finds the last batch gone ends with status 3, at its start and later', async (t) => {
+    const { store, all } = await servers(t, 'cut', 1, '--first-key', 'free');
+    await database().query('DELETE FROM cut.changes WHERE batch = (SELECT batch FROM cut.head)');
+    const started = await program(['serve', '--port', '0', ...store]);
+    for (const { exit, stderr } of [await all[0].ended, started]) {
+      assert.deepEqual([exit, /damaged data: the database: the head is not the last batch/.test(stderr)], [3, true]);
+      assert.doesNotMatch(stderr, / at .*\.ts:/);
+    }
+  });
+
   it('the lab of one server sees at once what was done at another', async (t) => {
     const store = ['--store', database().url('lab')];
     const lab = [...store, '--lab', '--environment', 'staging'];

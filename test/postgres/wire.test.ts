@@ -1,7 +1,7 @@
 /** The connection to the database is cut before and behind every message: each write is kept once, or refused. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
+import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
 import { backedUp, streamed } from '../store/contract.ts';
 import { onDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';

@@ -7,27 +7,28 @@ import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { changesOf } from './replica.ts';
-import { cursor, damaged, newId, openSchema, type Position, putRows, readAll, type Stored } from './tables.ts';
+import {
+  cursor,
+  damaged,
+  HEAD_IS_NOT_LAST,
+  newId,
+  openSchema,
+  type Position,
+  putRows,
+  readAll,
+  type Stored,
+} from './tables.ts';
 
 const ROWS_AT_ONCE = 1_000;
 const TRIM = [
-  `DELETE FROM changes WHERE batch IN (SELECT c.batch FROM changes c, head h
-    WHERE c.batch < h.batch AND c.at < now() - interval '1 hour' ORDER BY c.batch LIMIT ${ROWS_AT_ONCE})`,
-  `DELETE FROM replays WHERE id IN (SELECT id FROM replays
-    WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000 LIMIT ${ROWS_AT_ONCE})`,
+  "DELETE FROM changes WHERE at < now() - interval '1 hour' AND batch < (SELECT batch FROM head)",
+  "DELETE FROM replays WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000",
 ];
 
 /** Removes what nobody reads any more: batches older than an hour, and replays whose time is over. */
-export function trim(address: Address): Promise<number> {
-  return withSession(address, async (session) => {
-    let trimmed = 0;
-    for (const text of TRIM) {
-      for (let count = ROWS_AT_ONCE; count === ROWS_AT_ONCE; trimmed += count) {
-        count = (await session.query(text))[0].rowCount ?? 0;
-      }
-    }
-    return trimmed;
-  });
+export async function trim(address: Address): Promise<number> {
+  const results = await withSession(address, (session) => session.query(...TRIM));
+  return results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
 }
 
 export async function compact(address: Address): Promise<string> {
@@ -77,7 +78,7 @@ async function checkTail(session: Session, at: Position): Promise<void> {
       last = { batch, id };
     }
   }
-  if (last?.batch !== at.batch || last.id !== at.id) throw damaged('the head is not the last batch');
+  if (last?.batch !== at.batch || last.id !== at.id) throw damaged(HEAD_IS_NOT_LAST);
 }
 
 /** Fills an empty schema from a backup in one transaction, and reads it back. */
