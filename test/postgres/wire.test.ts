@@ -11,7 +11,7 @@ import { addKey, addPet, petsOf, replica, until } from './replicas.ts';
 const MESSAGES = 60;
 const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
 /** Every how manieth message is cut at, from another one on in each run. A restore has more messages. */
-const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 12];
+const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 20];
 
 onDatabase('the wire to the database', (database) => {
   async function behindProxy(t: TestContext, schema: string) {
@@ -99,15 +99,17 @@ onDatabase('the wire to the database', (database) => {
         (proof) => proof.digest,
         (error: Error) => error.message,
       );
+      if (again === proof.digest) {
+        nothing++;
+        continue;
+      }
+      all++;
+      assert.match(again, /is not empty/, `cut at message ${message}: ${tried}`);
       const engine = await replica(t, database().url(schema));
-      const verified = await engine.verify();
+      assert.equal((await engine.verify()).digest, proof.digest, `cut at message ${message}: ${tried}`);
       await engine.close();
-      assert.equal(verified.digest, proof.digest, `cut at message ${message}: ${tried}; ${again}`);
-      if (again === proof.digest) nothing++;
-      else all++;
-      assert.ok(again === proof.digest || /is not empty/.test(again), again);
     }
-    assert.ok(nothing > 5 && all > 0, `${nothing} times nothing, ${all} times all`);
+    assert.ok(nothing > 3 && all > 0, `${nothing} times nothing, ${all} times all`);
   });
 
   it('may bring the answer to a COMMIT after the batches that followed it: no reader sees a row go back', async (t) => {
@@ -153,35 +155,37 @@ onDatabase('the wire to the database', (database) => {
     assert.deepEqual(away.fatal, []);
   });
 
-  for (const message of [10, 25, 40]) {
-    it(`may carry nothing any more from message ${message} on: 503, and all is well afterwards`, async (t) => {
-      const { proxy, ...engine } = await behindProxy(t, `mute_${message}`);
-      const { store, limiter, ready } = engine;
-      const key = await addKey(store);
-      assert.equal(ready(), true);
-      Object.assign(proxy, { left: message, how: 'silent' });
-      const write = ending(addPet(store, 'perhaps'));
-      await until(() => proxy.isSilent);
-      const began = performance.now();
-      assert.equal(await ending(limiter.take(key)), 'unavailable');
-      assert.equal(ready(), false);
-      const outcome = await write;
-      t.diagnostic(`${outcome} after ${Math.round(performance.now() - began)} ms`);
-      Object.assign(proxy, { left: Number.POSITIVE_INFINITY, isSilent: false });
-      await until(() =>
-        limiter.refresh!().then(
-          () => true,
-          () => false,
-        ),
-      );
-      const isKept = petsOf(store).some(({ name }) => name === 'perhaps');
-      assert.ok(['kept', 'unknown', 'unavailable'].includes(outcome), outcome);
-      if (outcome !== 'unknown') assert.equal(isKept, outcome === 'kept');
-      assert.equal(await addPet(store, 'next'), isKept ? 2 : 1);
-      proxy.isSilent = true;
-      const closing = performance.now();
-      await engine.close();
-      assert.ok(performance.now() - closing < 10_000, 'a silent database keeps nobody from ending');
-    });
-  }
+  const silentFrom = async (t: TestContext, message: number) => {
+    const { proxy, ...engine } = await behindProxy(t, `silent_${message}`);
+    const { store, limiter, ready } = engine;
+    const key = await addKey(store);
+    assert.equal(ready(), true);
+    Object.assign(proxy, { left: message, how: 'silent' });
+    const write = ending(addPet(store, 'perhaps'));
+    await until(() => proxy.isSilent);
+    const began = performance.now();
+    assert.equal(await ending(limiter.take(key)), 'unavailable');
+    assert.equal(ready(), false);
+    const outcome = await write;
+    t.diagnostic(`${outcome} after ${Math.round(performance.now() - began)} ms`);
+    Object.assign(proxy, { left: Number.POSITIVE_INFINITY, isSilent: false });
+    await until(() =>
+      limiter.refresh!().then(
+        () => true,
+        () => false,
+      ),
+    );
+    const isKept = petsOf(store).some(({ name }) => name === 'perhaps');
+    assert.ok(['kept', 'unknown', 'unavailable'].includes(outcome), outcome);
+    if (outcome !== 'unknown') assert.equal(isKept, outcome === 'kept');
+    assert.equal(await addPet(store, 'next'), isKept ? 2 : 1);
+    proxy.isSilent = true;
+    const closing = performance.now();
+    await engine.close();
+    assert.ok(performance.now() - closing < 10_000, 'a silent database keeps nobody from ending');
+  };
+
+  it('may carry nothing any more from some message on: 503, and all is well afterwards', async (t) => {
+    await Promise.all([10, 25, 40].map((message) => silentFrom(t, message)));
+  });
 });
