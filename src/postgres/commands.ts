@@ -37,27 +37,23 @@ export async function compact(address: Address): Promise<string> {
 
 export function verify(address: Address, now: () => number): Promise<Proof> {
   return withSession(address, async (session) => {
-    const stored = await readAll(session);
-    checkRows(stored);
+    const stored = await readChecked(session, now);
     await checkTail(session, stored.at);
-    return prove(asOf(now(), stored));
+    return prove(stored);
   });
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
-  const stored = await withSession(address, (session) => readAll(session));
-  checkRows(stored);
-  const at = now();
-  return yield* backupLines({ store: stored.store, file: 0, batch: stored.at.batch, at }, asOf(at, stored));
+  const stored = await withSession(address, (session) => readChecked(session, now));
+  const { store, at, readAt } = stored;
+  return yield* backupLines({ store, file: 0, batch: at.batch, at: readAt }, stored);
 }
 
-/** Replays that have ended are left out. */
-function asOf(now: number, { lastIds, rows }: Stored): Snapshot {
-  return { lastIds, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, now)) } };
-}
-
-/** That the rows fit each other, and the head. */
-function checkRows({ rows, lastIds }: Snapshot): void {
+/** All rows but the replays that have ended. They must fit each other, and the head. */
+async function readChecked(session: Session, now: () => number): Promise<Stored & { readAt: number }> {
+  const stored = await readAll(session);
+  const readAt = now();
+  const { rows, lastIds } = stored;
   for (const name of COUNTED) {
     const { id } = rows[name].at(-1) ?? { id: 0 };
     if (id > lastIds[name]) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastIds[name]}`);
@@ -66,6 +62,7 @@ function checkRows({ rows, lastIds }: Snapshot): void {
   for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
   const contradiction = contradictionIn(rows.orders);
   if (contradiction !== undefined) throw damaged(contradiction);
+  return { ...stored, readAt, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, readAt)) } };
 }
 
 /** That the batches of the last hour can be read, and follow each other up to the head. */

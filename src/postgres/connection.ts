@@ -25,7 +25,7 @@ const COMMANDS = { statement_timeout: '0', idle_in_transaction_session_timeout: 
 /** A database that does not answer for so long is given up: longer than any wait for a lock. */
 const SILENCE_MAX_MS = { takes: 6_000, batches: 6_000, commands: 60_000 };
 
-/** The code of a notice. No statement here causes another one. */
+/** The code of a notice. Once a connection is made, which may bring one of a collation, no statement has another. */
 const WARNING = '01000';
 
 /** 64-bit integers come exact, and as numbers where these are. */
@@ -51,9 +51,6 @@ export class Session {
     this.#client = client;
     const onLost = () => (this.isOpen = false);
     client.on('error', onLost).on('end', onLost);
-    client.on('notice', ({ code }) => {
-      if (code === WARNING) this.#isUnconfirmed = true;
-    });
   }
 
   static async open({ schema, ...address }: Address, kind: keyof typeof SILENCE_MAX_MS): Promise<Session> {
@@ -74,6 +71,7 @@ export class Session {
     try {
       await client.connect();
       checkServer((await client.query<Server>(SERVER)).rows[0], schema);
+      client.on('notice', ({ code }) => (session.#isUnconfirmed ||= code === WARNING));
       return session;
     } catch (error) {
       client.end().catch(() => {});
