@@ -45,8 +45,8 @@ export class Replica {
     const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
-    if (own?.id !== from.id) await this.#leave(session, from, own);
-    for (const { batch, id, rows } of later) this.#follow(batch, id, rows);
+    if (own?.id !== from.id) await this.#resync(session, from, own);
+    for (const { batch, id, rows } of later) this.#applyNext(batch, id, rows);
     if (later.length + 1 === TAIL_BATCHES) await this.query(session);
     return results;
   }
@@ -58,7 +58,7 @@ export class Replica {
     this.#at = { batch, id };
   }
 
-  #follow(batch: number, id: string, rows: string): void {
+  #applyNext(batch: number, id: string, rows: string): void {
     if (batch <= this.#at.batch) return;
     try {
       if (batch !== this.#at.batch + 1) throw damaged(`batch ${this.#at.batch + 1} is missing`);
@@ -69,7 +69,7 @@ export class Replica {
   }
 
   /** The last batch of this replica is not in `changes`. Throws; the session may be in the middle of a transaction. */
-  async #leave(session: Session, from: Position, first: Row | undefined): Promise<never> {
+  async #resync(session: Session, from: Position, first: Row | undefined): Promise<never> {
     if (first !== undefined && first.batch > from.batch) {
       this.#loading ??= this.load().finally(() => (this.#loading = undefined));
       await this.#loading;

@@ -61,19 +61,7 @@ async function install(): Promise<{ dir: string; bin: string; data: string }> {
     const data = path.join(own, 'data');
     mkdirSync(data);
     giveAway(data);
-    const words = [
-      '-D',
-      data,
-      '-U',
-      'petstore',
-      '-A',
-      'trust',
-      '-E',
-      'UTF8',
-      '--locale=C',
-      '--no-sync',
-      '--wal-segsize=1',
-    ];
+    const words = `-D ${data} -U petstore -A trust -E UTF8 --locale=C --no-sync --wal-segsize=1`.split(' ');
     execFileSync(initdb, words, { ...user, cwd: own, stdio: ['ignore', 'ignore', 'inherit'] });
     try {
       renameSync(own, made);

@@ -5,7 +5,7 @@ import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
 import { backedUp, streamed } from '../store/contract.ts';
 import { onDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';
-import { addKey, addPet, petsOf, replica, until } from './replicas.ts';
+import { addKey, addPet, petsOf, replica, until, works } from './replicas.ts';
 
 /** More messages than the longest conversation has, from a connection's first byte to the end of a write. */
 const MESSAGES = 60;
@@ -60,12 +60,7 @@ onDatabase('the wire to the database', (database) => {
     assert.ok(behind.count('doubts_total') > 0, 'no outcome was in doubt');
     assert.ok(ends.kept > 0 && ends.unavailable > 0, JSON.stringify(ends));
     proxy.left = Number.POSITIVE_INFINITY;
-    await until(() =>
-      behind.limiter.refresh!().then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(() => works(behind.limiter.refresh!()));
     assert.deepEqual(petsOf(behind.store), petsOf(beside.store));
     assert.deepEqual(
       petsOf(behind.store).map(({ id }) => id),
@@ -169,12 +164,7 @@ onDatabase('the wire to the database', (database) => {
     const outcome = await write;
     t.diagnostic(`${outcome} after ${Math.round(performance.now() - began)} ms`);
     Object.assign(proxy, { left: Number.POSITIVE_INFINITY, isSilent: false });
-    await until(() =>
-      limiter.refresh!().then(
-        () => true,
-        () => false,
-      ),
-    );
+    await until(() => works(limiter.refresh!()));
     const isKept = petsOf(store).some(({ name }) => name === 'perhaps');
     assert.ok(['kept', 'unknown', 'unavailable'].includes(outcome), outcome);
     if (outcome !== 'unknown') assert.equal(isKept, outcome === 'kept');
