@@ -53,9 +53,8 @@ export class Batches {
     });
 
   /** In a transaction that has locked the head, with memory up to date. The work ends it. */
-  async #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const session = await this.#connection.session();
-    return session.orRollBack(async () => {
+  #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#connection.transaction(async (session) => {
       const [, { rows }] = await this.#replica.query(session, 'BEGIN', LOCK);
       if (rows[0]?.id !== this.#replica.at.id) throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));
       return work(session);

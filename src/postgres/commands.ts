@@ -84,7 +84,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
   const { header, snapshot, proof } = await readBackup('the backup', lines);
   await openSchema(address);
   try {
-    await withSession(address, (session) => session.orRollBack(() => fill(session, address.schema, snapshot)));
+    await withSession(address, (session) => fill(session, address.schema, snapshot));
   } catch (error) {
     if (!(error instanceof DatabaseError && error.isLost)) throw error;
     throw new StoreError('unknown', `${error.message}: all was restored, or nothing, and restore tells which`);

@@ -96,16 +96,6 @@ export class Session {
     throw new DatabaseError('the wait for a standby was cancelled', { isLost: true });
   }
 
-  /** If the work throws, an open transaction is rolled back. */
-  async orRollBack<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      await this.query('ROLLBACK').catch(() => {});
-      throw error;
-    }
-  }
-
   async close(): Promise<void> {
     const timer = setTimeout(() => this.#drop(), CLOSE_MAX_MS);
     await this.#client.end().catch(() => {});
@@ -140,7 +130,18 @@ export class Connection {
     this.#kind = kind;
   }
 
-  async session(): Promise<Session> {
+  /** The work begins and ends a transaction. If it throws, one that is open is rolled back. */
+  async transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const session = await this.#open();
+    try {
+      return await work(session);
+    } catch (error) {
+      await session.query('ROLLBACK').catch(() => {});
+      throw error;
+    }
+  }
+
+  async #open(): Promise<Session> {
     if (!this.#session?.isOpen) {
       await wait(Math.max(0, this.#mayOpenAt - performance.now()));
       this.#mayOpenAt = performance.now() + RETRY_MS;
