@@ -89,7 +89,7 @@ export async function restore({ file, ...at }: Location & { file: string }) {
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
     if (store === undefined) return restoreInto(data, bytes);
-    const { restoreIntoPostgres } = await import('../postgres/upkeep.ts');
+    const { restoreIntoPostgres } = await import('../postgres/commands.ts');
     return restoreIntoPostgres(store, bytes);
   });
   return { ...printed(proof), restoredTo: storeName(at) };

@@ -4,6 +4,8 @@ import type { Page } from '../service/pages.ts';
 import type { Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import type { Engine } from '../store/engine.ts';
+import { DamagedError } from '../store/errors.ts';
+import { StoreError } from '../store/model.ts';
 import type { Content } from './animals.ts';
 import type { AnyCommand, Context } from './command.ts';
 import { asCommandError, EXIT } from './failures.ts';
@@ -32,8 +34,8 @@ export async function serve(
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
-    log.error(message, { error });
-    void exit(EXIT.failed);
+    log.error(message, { error: error instanceof StoreError ? error.message : error });
+    void exit(error instanceof DamagedError ? EXIT.damaged : EXIT.failed);
   };
   process.on('uncaughtException', (error) => fail(BUG, error)); // also rejections that nobody handles
   try {

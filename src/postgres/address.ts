@@ -1,16 +1,16 @@
 /** The URL of `--store`. No message repeats any of it: in a URL that is mistyped, each part may belong to a password. */
 const SHAPE = /^postgres(?:ql)?:\/\/(?:[^@/?#]*@)?[^/?@#,]+\/[^/?@#]+(?:\?[^@#]*)?$/;
 const DEFAULT_PORT = 5432;
-const TLS = {
-  disable: false,
-  require: { rejectUnauthorized: false },
-  'verify-full': { rejectUnauthorized: true },
-} as const;
-/** What an attacker on the way can do. */
-const WARNINGS = {
-  disable: 'is not encrypted (sslmode=disable): anybody on the way can read and change everything',
-  require: 'is not verified (sslmode=require): another server could stand in its place',
-  'verify-full': undefined,
+const MODES = {
+  disable: {
+    ssl: false,
+    warning: 'the connection to the database is not encrypted (sslmode=disable): it can be read and changed on the way',
+  },
+  require: {
+    ssl: { rejectUnauthorized: false },
+    warning: 'the identity of the database is not verified (sslmode=require): another server could stand in its place',
+  },
+  'verify-full': { ssl: { rejectUnauthorized: true }, warning: undefined },
 } as const;
 /** The directory of a socket, or this machine itself: no network lies between. */
 const LOCAL = /^(?:\/.*|localhost|127(?:\.\d{1,3}){3}|::1)$/;
@@ -42,11 +42,11 @@ export function addressOf(text: string): Address {
     throw new Error('--store: schema must be 1 to 63 of a–z, 0–9 and _, and not begin with a digit');
   }
   if (sslmode !== undefined && !isMode(sslmode)) {
-    throw new Error(`--store: sslmode must be one of ${Object.keys(TLS).join(', ')}`);
+    throw new Error(`--store: sslmode must be one of ${Object.keys(MODES).join(', ')}`);
   }
   const host = decoded(hostname.replace(/^\[|\]$/g, ''));
   const isLocal = LOCAL.test(host);
-  const mode = sslmode ?? (isLocal ? 'disable' : 'verify-full');
+  const { ssl, warning } = MODES[sslmode ?? (isLocal ? 'disable' : 'verify-full')];
   return {
     host,
     port: Number(port || DEFAULT_PORT),
@@ -54,12 +54,12 @@ export function addressOf(text: string): Address {
     password: decoded(password) || undefined,
     database: decoded(pathname.slice(1)),
     schema,
-    ssl: TLS[mode],
-    warning: isLocal || !WARNINGS[mode] ? undefined : `the connection to the database ${WARNINGS[mode]}`,
+    ssl,
+    warning: isLocal ? undefined : warning,
   };
 }
 
-const isMode = (text: string): text is keyof typeof TLS => Object.hasOwn(TLS, text);
+const isMode = (text: string): text is keyof typeof MODES => Object.hasOwn(MODES, text);
 
 function decoded(text: string): string {
   try {

@@ -11,12 +11,12 @@ import type { Changes } from '../store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';
-import { damaged, deleteRows, newId, putRows } from './tables.ts';
+import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, putRows } from './tables.ts';
 
 const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
 
-const LOCK = { name: 'lock', text: 'SELECT batch, id FROM head WHERE one = 1 FOR UPDATE' };
+const LOCK = { name: 'lock', text: 'SELECT id FROM head WHERE one = 1 FOR UPDATE' };
 const COMMITTED = 'SELECT 1 FROM changes WHERE batch = $1 AND id = $2';
 /** Its commit waits for the standby, which a commit before may not have done. */
 const CONFIRM = 'UPDATE head SET batch = batch';
@@ -33,10 +33,8 @@ export class Batches {
     this.#now = now;
   }
 
-  readonly commit: Commit = async (decide) => {
-    const session = await this.#connection.session();
-    await session.orRollBack(async () => {
-      await this.#begin(session);
+  readonly commit: Commit = (decide) =>
+    this.#withHead(async (session) => {
       const changes = decide();
       if (changes.length === 0) return void (await session.query('ROLLBACK').catch(() => {}));
       const batch = this.#replica.at.batch + 1;
@@ -53,15 +51,14 @@ export class Batches {
       this.#replica.apply(batch, id, changes);
       this.counts.batches++;
     });
-  };
 
-  /** The tail is a statement of its own: one that has waited for a lock does not see what was committed meanwhile. */
-  async #begin(session: Session): Promise<void> {
-    const from = this.#replica.at;
-    const [, { rows }, tail] = await session.query('BEGIN', LOCK, this.#replica.tail);
-    await this.#replica.follow(session, from, tail);
-    if (rows[0]?.id === this.#replica.at.id) return;
-    throw this.#replica.fail(damaged('the head is not the last batch'));
+  /** In a transaction that has locked the head, with memory up to date. The work ends it. */
+  #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#connection.transaction(async (session) => {
+      const [, { rows }] = await this.#replica.query(session, 'BEGIN', LOCK);
+      if (rows[0]?.id !== this.#replica.at.id) throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));
+      return work(session);
+    });
   }
 
   /**
@@ -71,9 +68,7 @@ export class Batches {
   async #isCommitted(batch: number, id: string, until: number): Promise<boolean> {
     for (;;) {
       try {
-        const session = await this.#connection.session();
-        return await session.orRollBack(async () => {
-          await this.#begin(session);
+        return await this.#withHead(async (session) => {
           const [{ rows }] = await session.query({ text: COMMITTED, values: [batch, id] }, CONFIRM, 'COMMIT');
           return rows.length > 0;
         });

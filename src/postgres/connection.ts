@@ -7,7 +7,7 @@ import { checkServer, DatabaseError, failureOf, SERVER, type Server } from './er
 
 const CONNECT_MAX_MS = 2_000;
 const CLOSE_MAX_MS = 1_000;
-/** Behind an attempt that failed, the next one waits. */
+/** From one attempt to connect to the next. */
 const RETRY_MS = 100;
 
 /** READ COMMITTED, whatever the default is: a transaction that has waited for a lock must see what was committed. */
@@ -19,11 +19,14 @@ const SETTINGS = {
   jit: 'off',
 };
 /** Requests are short; a replica that stands still in the middle of a transaction must not hold up the others. */
-const REQUESTS = { ...SETTINGS, statement_timeout: '5s', idle_in_transaction_session_timeout: '2s' };
+const REQUESTS = { statement_timeout: '5s', idle_in_transaction_session_timeout: '2s' };
 /** Commands read and write everything. */
-const COMMANDS = { ...SETTINGS, statement_timeout: '0', idle_in_transaction_session_timeout: '60s' };
+const COMMANDS = { statement_timeout: '0', idle_in_transaction_session_timeout: '60s' };
 /** A database that does not answer for so long is given up: longer than any wait for a lock. */
 const SILENCE_MAX_MS = { takes: 6_000, batches: 6_000, commands: 60_000 };
+
+/** The code of a notice. Once a connection is made, which may bring one of a collation, no statement has another. */
+const WARNING = '01000';
 
 /** 64-bit integers come exact, and as numbers where these are. */
 const INT8 = 20;
@@ -40,23 +43,18 @@ export type Result = pg.QueryResult<Row>;
 /** An open connection. A transaction is on one session: when that is lost, it is not replaced in the middle. */
 export class Session {
   readonly #client: pg.Client;
-  readonly server: Server;
+  isOpen = true;
+  /** True: a transaction was committed here, but the wait for the synchronous standby was cancelled. */
   #isUnconfirmed = false;
 
-  private constructor(client: pg.Client, server: Server) {
+  private constructor(client: pg.Client) {
     this.#client = client;
-    this.server = server;
-    client.on('notice', ({ code }) => {
-      if (code === '01000') this.#isUnconfirmed = true;
-    });
+    const onLost = () => (this.isOpen = false);
+    client.on('error', onLost).on('end', onLost);
   }
 
-  static async open(
-    { schema, ...address }: Address,
-    kind: keyof typeof SILENCE_MAX_MS,
-    onLost = () => {},
-  ): Promise<Session> {
-    const settings = { ...(kind === 'commands' ? COMMANDS : REQUESTS), search_path: schema };
+  static async open({ schema, ...address }: Address, kind: keyof typeof SILENCE_MAX_MS): Promise<Session> {
+    const settings = { ...SETTINGS, ...(kind === 'commands' ? COMMANDS : REQUESTS), search_path: schema };
     const client = new pg.Client({
       ...address,
       types,
@@ -69,12 +67,12 @@ export class Session {
       keepAlive: true,
       pipeline: true,
     });
-    client.on('error', onLost).on('end', onLost);
+    const session = new Session(client);
     try {
       await client.connect();
-      const [server] = (await client.query<Server>(SERVER)).rows;
-      checkServer(server, schema);
-      return new Session(client, server);
+      checkServer((await client.query<Server>(SERVER)).rows[0], schema);
+      client.on('notice', ({ code }) => (session.#isUnconfirmed ||= code === WARNING));
+      return session;
     } catch (error) {
       client.end().catch(() => {});
       throw failureOf(error as Error, false);
@@ -98,16 +96,6 @@ export class Session {
     throw new DatabaseError('the wait for a standby was cancelled', { isLost: true });
   }
 
-  /** If the work throws, an open transaction is rolled back. */
-  async orRollBack<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      await this.query('ROLLBACK').catch(() => {});
-      throw error;
-    }
-  }
-
   async close(): Promise<void> {
     const timer = setTimeout(() => this.#drop(), CLOSE_MAX_MS);
     await this.#client.end().catch(() => {});
@@ -115,6 +103,7 @@ export class Session {
   }
 
   #drop(): void {
+    this.isOpen = false;
     (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
   }
 }
@@ -129,45 +118,39 @@ export async function withSession<T>(address: Address, work: (session: Session) 
   }
 }
 
-/** A session that is opened when it is needed, and anew when it was lost. */
+/** Opens a session when it is needed, and anew when it was lost. One caller at a time. */
 export class Connection {
   readonly #address: Address;
   readonly #kind: 'takes' | 'batches';
-  #session: Promise<Session> | undefined;
+  #session: Session | undefined;
   #mayOpenAt = 0;
-  #isClosed = false;
 
   constructor(address: Address, kind: 'takes' | 'batches') {
     this.#address = address;
     this.#kind = kind;
   }
 
-  /** Who asks while it is being opened waits for the same attempt. */
-  session(): Promise<Session> {
-    if (this.#session) return this.#session;
-    const forget = () => {
-      if (this.#session === opening) this.#session = undefined;
-    };
-    const opening = this.#open(forget).catch((error) => {
-      forget();
-      this.#mayOpenAt = performance.now() + RETRY_MS;
+  /** The work begins and ends a transaction. If it throws, one that is open is rolled back. */
+  async transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+    const session = await this.#open();
+    try {
+      return await work(session);
+    } catch (error) {
+      await session.query('ROLLBACK').catch(() => {});
       throw error;
-    });
-    this.#session = opening;
-    return opening;
+    }
   }
 
-  async #open(onLost: () => void): Promise<Session> {
-    await wait(Math.max(0, this.#mayOpenAt - performance.now()));
-    if (this.#isClosed) throw new DatabaseError('the store is closed');
-    return Session.open(this.#address, this.#kind, onLost);
+  async #open(): Promise<Session> {
+    if (!this.#session?.isOpen) {
+      await wait(Math.max(0, this.#mayOpenAt - performance.now()));
+      this.#mayOpenAt = performance.now() + RETRY_MS;
+      this.#session = await Session.open(this.#address, this.#kind);
+    }
+    return this.#session;
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
-    await this.#session?.then(
-      (session) => session.close(),
-      () => {},
-    );
+    await this.#session?.close();
   }
 }

@@ -1,69 +1,56 @@
 /** The engine on PostgreSQL: the rows are in its tables, and every replica holds a copy of them in memory. */
 import { type Clock, onceAMinute } from '../clock.ts';
 import type { Engine, EngineOptions } from '../store/engine.ts';
-import { GroupCommitStore } from '../store/store.ts';
+import { type Commit, GroupCommitStore } from '../store/store.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
+import { backup, compact, trim, verify } from './commands.ts';
 import { Connection } from './connection.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Replica } from './replica.ts';
 import { openSchema } from './tables.ts';
-import { backup, compact, trim, verify } from './upkeep.ts';
 
 /** A database that starts at the same time as a server is waited for. */
 const START_MAX_MS = 10_000;
 const TRIM_EVERY_MS = 10 * 60_000;
-/** Store time that is further from the database's is set by that. */
-const MAX_STEP_MS = 1_000;
+const NO_STANDBY =
+  'the database has no synchronous standby (synchronous_standby_names is empty): if its machine is lost, so are acknowledged writes';
 
 export async function openPostgres(url: string, options: EngineOptions): Promise<Engine> {
-  const { clock, log, banAfter, maxBytes, onBatch } = options;
-  const address = addressOf(url);
-  const time = new DatabaseTime(clock);
-  const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
+  const { clock, banAfter, maxBytes, onBatch, onProgress, mustExist, readOnly } = options;
   const isServer = options.onFatal !== undefined;
-  const opening = openSchema(address, options.mustExist || options.readOnly, isServer ? START_MAX_MS : undefined);
-  const { store: id, now, hasStandby } = await opening;
-  time.observe(now);
-  if (isServer) {
-    if (address.warning) log.warn(address.warning);
-    if (!hasStandby) log.warn('the database has no synchronous standby: writes that it loses are lost');
-  }
-  await replica.load(options.onProgress);
+  const log = isServer ? options.log : undefined; // a command tells of its failure itself
+  const address = addressOf(url);
+  const opening = openSchema(address, mustExist || readOnly, isServer ? START_MAX_MS : undefined);
+  const { now, hasStandby } = await opening;
+  if (address.warning) log?.warn(address.warning);
+  if (!hasStandby) log?.warn(NO_STANDBY);
+  const time = databaseTime(clock, now);
+  const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
+  await replica.load(onProgress);
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica, time.now);
-  /** Tells the operator of a server once a minute why clients get 503. */
+  /** Logs why clients get 503, once a minute. */
   const warner = (what: string) => {
     const mayWarn = onceAMinute(clock.now);
-    return (error: unknown) => {
-      if (isServer && mayWarn()) log.warn(`${what} are refused: ${(error as Error).message}`);
+    return (error: Error) => {
+      if (log && mayWarn()) log.warn(`${what} are refused: ${error.message}`);
     };
   };
   const onWriteFailure = warner('writes');
-  const store = new GroupCommitStore({
-    id,
-    tables: replica.tables,
-    maxBytes,
-    log: isServer ? log : undefined,
-    async commit(decide) {
-      const began = clock.now();
-      await batches.commit(decide).catch((error) => {
-        onWriteFailure(error);
-        throw error;
-      });
-      onBatch?.(clock.now() - began);
-    },
-  });
-  const limiter = new PostgresLimiter({
-    connection: takes,
-    replica,
-    clock,
-    banAfter,
-    onTime: time.observe,
-    onFailure: warner('requests'),
-  });
+  const commit: Commit = async (decide) => {
+    const began = clock.now();
+    await batches.commit(decide).catch((error) => {
+      onWriteFailure(error);
+      throw error;
+    });
+    onBatch?.(clock.now() - began);
+  };
+  const store = new GroupCommitStore({ id: replica.store, tables: replica.tables, maxBytes, log, commit });
+  const onFailure = warner('requests');
+  const limiter = new PostgresLimiter({ connection: takes, replica, clock, banAfter, onTime: time.observe, onFailure });
   const trimming = setInterval(() => void trim(address).catch(() => {}), TRIM_EVERY_MS).unref();
-  const engine: Engine = {
+  return {
     store,
     limiter,
     ready: () => limiter.isReady(),
@@ -82,13 +69,6 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
       await Promise.all([takes.close(), writes.close()]);
     },
   };
-  try {
-    await limiter.refresh(); // ready before it listens
-  } catch (error) {
-    await engine.close();
-    throw error;
-  }
-  return engine;
 }
 
 const metric = (name: string, type: 'counter' | 'gauge', help: string, value: number) => {
@@ -96,23 +76,14 @@ const metric = (name: string, type: 'counter' | 'gauge', help: string, value: nu
 };
 
 /** Store time is the database's, so that replicas may compare moments. It never goes back. */
-export class DatabaseTime {
-  readonly #clock: Clock;
-  #ahead: number;
-  #last = 0;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-    this.#ahead = clock.wall() - clock.now();
-  }
-
-  now = (): number => {
-    this.#last = Math.max(this.#last, Math.floor(this.#clock.now() + this.#ahead));
-    return this.#last;
-  };
-
-  observe = (at: number): void => {
-    const step = at - (this.#clock.now() + this.#ahead);
-    if (Math.abs(step) > MAX_STEP_MS || this.#last === 0) this.#ahead += step;
+export function databaseTime(clock: Clock, atStart: number) {
+  let ahead = atStart - clock.now();
+  let last = 0;
+  return {
+    now: (): number => (last = Math.max(last, Math.floor(clock.now() + ahead))),
+    /** Called with the database's time. */
+    observe(at: number): void {
+      ahead = at - clock.now();
+    },
   };
 }

@@ -15,18 +15,17 @@ export class DatabaseError extends StoreError {
 }
 
 const DISK_FULL = '53100';
-const READ_ONLY = 'it is read-only';
+const READ_ONLY = '25006';
 /** By the codes of PostgreSQL and of Node. PostgreSQL's own words, which may be of any language, stand for the others. */
 const WORDS: Record<string, string> = {
   [DISK_FULL]: 'its disk is full',
-  '25006': READ_ONLY,
+  [READ_ONLY]: 'it is read-only, or a standby',
   '28P01': 'it refuses this user and password',
   '28000': 'it does not let this user in from here (see pg_hba.conf)',
   '3D000': 'there is no such database',
   '42501': 'this user lacks a right (see GRANT)',
   '55P03': 'somebody else holds a lock that is needed',
   ECONNREFUSED: 'connection refused',
-  ENOTFOUND: 'there is no host of that name',
   ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another name',
   CERT_HAS_EXPIRED: 'its certificate has expired',
 };
@@ -37,40 +36,42 @@ const BY_MESSAGE: [RegExp, string][] = [
   [/timeout/i, 'it does not answer'],
 ];
 
-export function failureOf(error: Error & { code?: string }, isLost: boolean): DatabaseError {
-  if (error instanceof DatabaseError) return error;
-  const { message, code = '' } = error;
-  const untrusted = `its certificate is not from an authority known here (${code}; see NODE_EXTRA_CA_CERTS)`;
-  const byMessage = BY_MESSAGE.find(([pattern]) => pattern.test(message))?.[1];
-  const words = WORDS[code] ?? (UNTRUSTED.test(code) ? untrusted : (byMessage ?? (message || code)));
-  return new DatabaseError(words, { code, isLost });
+/** No words of Node's own: they name the host, the address or the socket. */
+function wordsOf({ message, code = '', syscall }: NodeJS.ErrnoException): string {
+  if (syscall === 'getaddrinfo') return `its host name does not resolve (${code})`;
+  if (WORDS[code]) return WORDS[code];
+  if (syscall !== undefined) return `the connection failed (${code})`;
+  if (UNTRUSTED.test(code))
+    return `its certificate is not from an authority known here (${code}; see NODE_EXTRA_CA_CERTS)`;
+  return BY_MESSAGE.find(([pattern]) => pattern.test(message))?.[1] ?? (message || code);
 }
 
-/** It starts, is busy, or another process has just made the same tables: worth another try. */
-const PASSING = ['ECONNREFUSED', 'ECONNRESET', '57P03', '53300', '23505', '42P06', '42P07', '42710'];
+export function failureOf(error: Error & { code?: string }, isLost: boolean): DatabaseError {
+  if (error instanceof DatabaseError) return error;
+  return new DatabaseError(wordsOf(error), { code: error.code, isLost });
+}
+
+/** It starts, is busy or is not yet promoted, or another process has just made the same tables: worth another try. */
+const PASSING = ['ECONNREFUSED', 'ECONNRESET', '57P03', '53300', READ_ONLY, '23505', '42P06', '42P07', '42710'];
 export const isPassing = (error: unknown): boolean => error instanceof DatabaseError && PASSING.includes(error.code);
 
+const OLDEST_VERSION = 150_000;
 /** Of the server behind a new connection. */
+export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
+  current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+  current_setting('search_path') AS schema, current_setting('synchronous_commit') AS commit`;
 export interface Server {
   readonly version: number;
-  readonly isStandby: boolean;
   readonly isReadOnly: boolean;
-  readonly hasStandby: boolean;
   readonly schema: string;
   readonly commit: string;
 }
-export const SERVER = `SELECT current_setting('server_version_num')::int AS version,
-  pg_is_in_recovery() AS "isStandby", current_setting('transaction_read_only') = 'on' AS "isReadOnly",
-  current_setting('synchronous_standby_names') <> '' AS "hasStandby",
-  current_setting('search_path') AS schema, current_setting('synchronous_commit') AS commit`;
-const OLDEST_VERSION = 150_000;
 
 /** Throws if the server cannot be used. */
-export function checkServer({ version, isStandby, isReadOnly, schema, commit }: Server, wanted: string): void {
+export function checkServer({ version, isReadOnly, schema, commit }: Server, wanted: string): void {
   if (version < OLDEST_VERSION) throw new DatabaseError(`PostgreSQL 15 or newer is needed, not ${version}`);
-  if (isStandby) throw new DatabaseError('it is a standby', { code: '57P03' });
   // A connection keeps what held when it was made: one that was accepted would go on refusing writes.
-  if (isReadOnly) throw new DatabaseError(READ_ONLY);
+  if (isReadOnly) throw new DatabaseError(WORDS[READ_ONLY], { code: READ_ONLY });
   if (schema === wanted && commit === 'on') return;
   throw new DatabaseError('a pooler between drops the settings asked for ("options"): name the database itself');
 }

@@ -1,22 +1,25 @@
 /**
- * What one replica holds in memory: all rows as of one batch. Each statement of a request or of a write brings the rows
- * of later batches, the tail, which are applied before anything is decided or answered.
+ * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
+ * the batches behind that one, which are applied before anything is decided or answered.
  */
 import { changesIn, decodeLine } from '../store/file/log-format.ts';
 import { StoreError, TABLE_NAMES } from '../store/model.ts';
 import { type Changes, Tables } from '../store/tables.ts';
 import type { Address } from './address.ts';
-import { type Result, type Session, type Statement, withSession } from './connection.ts';
+import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';
-import { damaged, type Position, readAll } from './tables.ts';
+import { damaged, HEAD_IS_NOT_LAST, type Position, readAll } from './tables.ts';
 
 /** The most batches that one statement brings. */
 const TAIL_BATCHES = 128;
+/** It begins with the last batch that the replica has, without its rows. */
 const TAIL = `SELECT batch, id, CASE WHEN batch > $1 THEN rows END AS rows FROM changes
   WHERE batch >= $1 ORDER BY batch LIMIT ${TAIL_BATCHES}`;
 
 export class Replica {
   readonly tables: Tables;
+  /** The id of the store. */
+  store = '';
   readonly #address: Address;
   readonly #onFatal: (error: Error) => void;
   #at: Position = { batch: -1, id: '' };
@@ -33,32 +36,19 @@ export class Replica {
     return this.#at;
   }
 
-  /** The batches behind the position of this replica, and the last one that it has, without its rows. */
-  get tail(): Statement {
-    return { name: 'tail', text: TAIL, values: [this.#at.batch] };
-  }
-
   /**
-   * Applies what `tail` has brought, and asks on while there is more. `from`: where this replica was when it was sent.
-   * Throws if this replica must end or load anew; the session may then be in the middle of a transaction.
+   * The results of the statements, and behind them the tail, which is applied. The tail is a statement of its own: one
+   * that has waited for a lock does not see what was committed meanwhile.
    */
-  async follow(session: Session, from: Position, { rows }: Result): Promise<void> {
+  async query(session: Session, ...statements: Statement[]): Promise<Result[]> {
+    const from = this.#at; // it moves meanwhile: takes and batches are on two sessions
+    const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
-    const [own, ...later] = rows;
-    if (own !== undefined && own.batch > from.batch) {
-      this.#loading ??= this.load().finally(() => (this.#loading = undefined));
-      await this.#loading;
-      throw new DatabaseError('its tail no longer reached back to this replica, which has read all rows anew');
-    }
-    if (own?.id !== from.id) {
-      const why = 'the history in the database is not the one that this replica has read: it ends';
-      throw this.fail(new StoreError('closed', why));
-    }
-    for (const { batch, id, rows } of later) this.#apply(batch, id, rows);
-    if (rows.length < TAIL_BATCHES) return;
-    const next = this.#at;
-    const [more] = await session.query(this.tail);
-    await this.follow(session, next, more);
+    const [own, ...later] = results.pop()!.rows;
+    if (own?.id !== from.id) await this.#resync(session, from, own);
+    for (const { batch, id, rows } of later) this.#applyNext(batch, id, rows);
+    if (later.length + 1 === TAIL_BATCHES) await this.query(session);
+    return results;
   }
 
   /** Applies a batch that this replica has written, unless the tail has brought it meanwhile. */
@@ -68,24 +58,38 @@ export class Replica {
     this.#at = { batch, id };
   }
 
-  #apply(batch: number, id: string, rows: string): void {
+  #applyNext(batch: number, id: string, rows: string): void {
     if (batch <= this.#at.batch) return;
-    if (batch !== this.#at.batch + 1) throw this.fail(damaged(`batch ${this.#at.batch + 1} is missing`));
     try {
+      if (batch !== this.#at.batch + 1) throw damaged(`batch ${this.#at.batch + 1} is missing`);
       this.apply(batch, id, changesOf(batch, rows));
     } catch (error) {
       throw this.fail(error as StoreError);
     }
   }
 
+  /** The last batch of this replica is not in `changes`. Throws; the session may be in the middle of a transaction. */
+  async #resync(session: Session, from: Position, first: Row | undefined): Promise<never> {
+    if (first !== undefined && first.batch > from.batch) {
+      this.#loading ??= this.load().finally(() => (this.#loading = undefined));
+      await this.#loading;
+      throw new DatabaseError('its tail no longer reached back to this replica, which has read all rows anew');
+    }
+    const [{ rows }] = await session.query('SELECT id FROM head');
+    if (rows[0]?.id === from.id) throw this.fail(damaged(HEAD_IS_NOT_LAST));
+    const why = 'the history in the database is not the one that this replica has read: it ends';
+    throw this.fail(new StoreError('closed', why));
+  }
+
   /** All rows as of one moment take the place of those in memory at once. */
   async load(onProgress?: (done: number, total: number) => void): Promise<void> {
-    const { at, versions, lastIds, rows } = await withSession(this.#address, (session) => readAll(session, onProgress));
+    const stored = await withSession(this.#address, (session) => readAll(session, onProgress));
+    const { versions, lastIds, rows } = stored;
     for (const name of TABLE_NAMES) {
       this.tables.apply([{ name, clears: true, rows: rows[name], deleted: [] }], versions[name] ?? 0);
     }
     this.tables.begin(lastIds);
-    this.#at = at;
+    [this.store, this.#at] = [stored.store, stored.at];
   }
 
   /** Nobody is answered any more. Returns the first reason. */

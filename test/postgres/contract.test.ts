@@ -1,23 +1,39 @@
-/** What every engine promises of a store, of the engine on PostgreSQL. */
+/** What holds for every engine, of the one on PostgreSQL: the contract of stores, and all that a client of the API sees. */
 import { randomBytes } from 'node:crypto';
-import { systemClock as clock } from '../../src/clock.ts';
+import { test } from 'node:test';
+import { systemClock } from '../../src/clock.ts';
+import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
-import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
+import { tryGroup } from '../api/row.ts';
+import { GROUPS } from '../api/table.ts';
+import { RunningClock } from '../clock.ts';
+import { serviceFor } from '../service.ts';
 import { storeContract } from '../store/contract.ts';
 import { onDatabase } from './database.ts';
 
 const log = { info: () => {}, warn: () => {}, error: () => {} };
 
-onDatabase('the contract of stores', (database) => {
+onDatabase('the engine on PostgreSQL', (database) => {
+  const newUrl = () => database().url(`s${randomBytes(8).toString('hex')}`);
+
   storeContract({
     name: 'PostgreSQL',
     hasReplicas: true,
     newPlace() {
-      const url = database().url(`s${randomBytes(8).toString('hex')}`);
+      const url = newUrl();
       return {
-        open: (options) => openPostgres(url, { clock, log, ...options }),
+        open: (options) => openPostgres(url, { clock: systemClock, log, ...options }),
         restore: (lines) => restoreIntoPostgres(url, lines),
       };
     },
   });
+
+  for (const group of GROUPS) {
+    test(`the API: ${group.name}`, async (t) => {
+      const { banAfter } = group.settings;
+      const clock = new RunningClock();
+      const engine = await openPostgres(newUrl(), { clock, log, banAfter });
+      await tryGroup(t, await serviceFor(t, { ...group.settings, clock, engine }), group);
+    });
+  }
 });

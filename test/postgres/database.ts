@@ -61,7 +61,7 @@ async function install(): Promise<{ dir: string; bin: string; data: string }> {
     const data = path.join(own, 'data');
     mkdirSync(data);
     giveAway(data);
-    const words = ['-D', data, '-U', 'petstore', '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-sync'];
+    const words = `-D ${data} -U petstore -A trust -E UTF8 --locale=C --no-sync --wal-segsize=1`.split(' ');
     execFileSync(initdb, words, { ...user, cwd: own, stdio: ['ignore', 'ignore', 'inherit'] });
     try {
       renameSync(own, made);
@@ -106,7 +106,7 @@ export class Database {
     const all: Database[] = [];
     for (let at = 0; at < size; at++) {
       const data = path.join(place, String(at));
-      cpSync(pristine, data, { recursive: true });
+      execFileSync('cp', ['-R', pristine, data]);
       const database = new Database(data, bin, await freePort());
       all.push(database);
       if (at > 0) await database.follow(all[0]);

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { systemClock as clock } from '../../src/clock.ts';
 import { addressOf } from '../../src/postgres/address.ts';
-import { DatabaseTime } from '../../src/postgres/engine.ts';
-import { restoreIntoPostgres } from '../../src/postgres/upkeep.ts';
+import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
+import { databaseTime } from '../../src/postgres/engine.ts';
 import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
 import { temporary } from '../program.ts';
@@ -17,11 +17,11 @@ const log = { info: () => {}, warn: () => {}, error: () => {} };
 
 it("store time is the database's, where a replica's own clock is years off or stood still; it never goes back", () => {
   const clock = new SetClock();
-  const time = new DatabaseTime(clock);
   const at = clock.wall() + 10_000 * HOUR_MS;
-  time.observe(at);
+  const time = databaseTime(clock, at);
   assert.equal(time.now(), at);
   clock.advance(500);
+  assert.equal(time.now(), at + 500);
   time.observe(at); // an answer may be late
   assert.equal(time.now(), at + 500);
   time.observe(at + HOUR_MS);

@@ -120,19 +120,13 @@ describe('faults of processes and of the database', { skip: missing }, () => {
     await addKey(beside.store);
     const child = new Child(t, primary.url('shop'), 8, 1);
     await child.goesOn();
-    const idle = `SELECT 1 FROM pg_stat_activity WHERE application_name = 'petstore batches'
-      AND state = 'idle in transaction' AND pid <> pg_backend_pid()`;
     for (let hits = 0; hits < 3; ) {
       child.process.kill('SIGSTOP');
-      await wait(20);
-      const isHit = (await primary.query(idle)).length > 0;
       const began = performance.now();
       await addPet(beside.store, `beside ${hits} ${began}`);
       const waited = performance.now() - began;
-      if (isHit) {
-        assert.ok(waited > 1_000 && waited < 4_000, `${waited} ms`);
-        hits++;
-      }
+      assert.ok(waited < 4_000, `${waited} ms`);
+      if (waited > 1_500) hits++; // it had locked the head
       child.process.kill('SIGCONT');
       await child.goesOn();
     }

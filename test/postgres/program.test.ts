@@ -29,23 +29,25 @@ it('without --store nothing of the engine on PostgreSQL is loaded', async (t) =>
 
 it('no value of --store is printed, whatever is wrong with it', async (t) => {
   const cwd = await temporary(t);
-  for (const store of [
-    'postgres://secret:secret@127.0.0.1:1/secret',
+  const runs = [
+    'postgres://secret:secret@%2Fsecret/secret',
+    'postgres://u:secret@secret.invalid/d',
     'mysql://u:secret@h/d',
     'postgres://u:secret@h',
     'postgres://u:12/secret@h/d',
     'postgres://secret:12#secret@h/d',
-  ]) {
-    for (const words of [
-      ['verify', '--store', store],
-      ['verify', store],
-      ['serve', '--port', '0', '--store', store],
-    ]) {
-      const { exit, stdout, stderr } = await program(words, { cwd });
-      assert.ok(exit === 1 || exit === 2, `${words}: ${exit}`);
-      assert.doesNotMatch(stdout + stderr, /secret/, `${words}`);
-    }
-  }
+  ].flatMap((store) => [
+    ['verify', '--store', store],
+    ['verify', store],
+    ['serve', '--port', '0', '--store', store],
+  ]);
+  const check = async (words: string[]) => {
+    const { exit, stdout, stderr } = await program(words, { cwd });
+    assert.ok(exit === 1 || exit === 2, `${words}: ${exit}`);
+    assert.doesNotMatch(stdout + stderr, /secret/, `${words}`);
+  };
+  const refused = ['verify', '--store', 'postgres://secret:secret@127.0.0.1:1/secret']; // a server would wait for it
+  await Promise.all([refused, ...runs].map(check));
 });
 
 onDatabase('the program on PostgreSQL', (database) => {
@@ -171,6 +173,16 @@ onDatabase('the program on PostgreSQL', (database) => {
       assert.equal(exit, 1);
       assert.match(stderr, /the history in the database is not the one that this replica has read/);
       assert.doesNotMatch(stderr, /disk| at .*\.ts:/);
+    }
+  });
+
+  it('a server that finds the last batch gone ends with status 3, at its start and later', async (t) => {
+    const { store, all } = await servers(t, 'cut', 1, '--first-key', 'free');
+    await database().query('DELETE FROM cut.changes WHERE batch = (SELECT batch FROM cut.head)');
+    const started = await program(['serve', '--port', '0', ...store]);
+    for (const { exit, stderr } of [await all[0].ended, started]) {
+      assert.deepEqual([exit, /damaged data: the database: the head is not the last batch/.test(stderr)], [3, true]);
+      assert.doesNotMatch(stderr, / at .*\.ts:/);
     }
   });
 

@@ -12,7 +12,7 @@ import { openPostgres } from '../../src/postgres/engine.ts';
 import { DamagedError } from '../../src/store/errors.ts';
 import { temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
-import { addKey, addPet, replica, until } from './replicas.ts';
+import { addKey, addPet, replica, until, works } from './replicas.ts';
 
 const PASSWORD = 'secret-of-the-database';
 const TLS_REQUEST = 80_877_103;
@@ -166,20 +166,10 @@ onDatabase('a database that refuses', (database) => {
         for (const one of statements.split('; ')) await client.query(one);
       };
       await all(begin);
-      await until(() =>
-        Promise.resolve(limiter.take(key)).then(
-          () => false,
-          () => true,
-        ),
-      );
+      await until(async () => !(await works(limiter.take(key))));
       await assert.rejects(addPet(store, 'never'), { failure: 'unavailable' });
       await all(end);
-      await until(() =>
-        Promise.resolve(limiter.take(key)).then(
-          () => true,
-          () => false,
-        ),
-      );
+      await until(() => works(limiter.take(key)));
       await addPet(store, 'again');
       assert.match(warned.filter((text) => text.startsWith('requests')).join('\n'), why);
       assert.equal(warned.filter((text) => text.startsWith('requests')).length, 1);

@@ -68,3 +68,9 @@ export const petsOf = (store: Store): readonly Pet[] => store.read.pets.page({ l
 export async function until(isSo: () => unknown): Promise<void> {
   while (!(await isSo())) await wait(20);
 }
+
+export const works = (work: unknown): Promise<boolean> =>
+  Promise.resolve(work).then(
+    () => true,
+    () => false,
+  );

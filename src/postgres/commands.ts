@@ -7,27 +7,28 @@ import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import { changesOf } from './replica.ts';
-import { cursor, damaged, newId, openSchema, type Position, putRows, readAll, type Stored } from './tables.ts';
+import {
+  cursor,
+  damaged,
+  HEAD_IS_NOT_LAST,
+  newId,
+  openSchema,
+  type Position,
+  putRows,
+  readAll,
+  type Stored,
+} from './tables.ts';
 
 const ROWS_AT_ONCE = 1_000;
 const TRIM = [
-  `DELETE FROM changes WHERE batch IN (SELECT c.batch FROM changes c, head h
-    WHERE c.batch < h.batch AND c.at < now() - interval '1 hour' ORDER BY c.batch LIMIT ${ROWS_AT_ONCE})`,
-  `DELETE FROM replays WHERE id IN (SELECT id FROM replays
-    WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000 LIMIT ${ROWS_AT_ONCE})`,
+  "DELETE FROM changes WHERE at < now() - interval '1 hour' AND batch < (SELECT batch FROM head)",
+  "DELETE FROM replays WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000",
 ];
 
 /** Removes what nobody reads any more: batches older than an hour, and replays whose time is over. */
-export function trim(address: Address): Promise<number> {
-  return withSession(address, async (session) => {
-    let trimmed = 0;
-    for (const text of TRIM) {
-      for (let count = ROWS_AT_ONCE; count === ROWS_AT_ONCE; trimmed += count) {
-        count = (await session.query(text))[0].rowCount ?? 0;
-      }
-    }
-    return trimmed;
-  });
+export async function trim(address: Address): Promise<number> {
+  const results = await withSession(address, (session) => session.query(...TRIM));
+  return results.reduce((sum, { rowCount }) => sum + (rowCount ?? 0), 0);
 }
 
 export async function compact(address: Address): Promise<string> {
@@ -36,27 +37,23 @@ export async function compact(address: Address): Promise<string> {
 
 export function verify(address: Address, now: () => number): Promise<Proof> {
   return withSession(address, async (session) => {
-    const stored = await readAll(session);
-    checkRows(stored);
+    const stored = await readChecked(session, now);
     await checkTail(session, stored.at);
-    return prove(asOf(now(), stored));
+    return prove(stored);
   });
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
-  const stored = await withSession(address, (session) => readAll(session));
-  checkRows(stored);
-  const at = now();
-  return yield* backupLines({ store: stored.store, file: 0, batch: stored.at.batch, at }, asOf(at, stored));
+  const stored = await withSession(address, (session) => readChecked(session, now));
+  const { store, at, readAt } = stored;
+  return yield* backupLines({ store, file: 0, batch: at.batch, at: readAt }, stored);
 }
 
-/** Replays that have ended are left out. */
-function asOf(now: number, { lastIds, rows }: Stored): Snapshot {
-  return { lastIds, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, now)) } };
-}
-
-/** That the rows fit each other, and the head. */
-function checkRows({ rows, lastIds }: Snapshot): void {
+/** All rows but the replays that have ended. They must fit each other, and the head. */
+async function readChecked(session: Session, now: () => number): Promise<Stored & { readAt: number }> {
+  const stored = await readAll(session);
+  const readAt = now();
+  const { rows, lastIds } = stored;
   for (const name of COUNTED) {
     const { id } = rows[name].at(-1) ?? { id: 0 };
     if (id > lastIds[name]) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastIds[name]}`);
@@ -65,6 +62,7 @@ function checkRows({ rows, lastIds }: Snapshot): void {
   for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
   const contradiction = contradictionIn(rows.orders);
   if (contradiction !== undefined) throw damaged(contradiction);
+  return { ...stored, readAt, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, readAt)) } };
 }
 
 /** That the batches of the last hour can be read, and follow each other up to the head. */
@@ -77,7 +75,7 @@ async function checkTail(session: Session, at: Position): Promise<void> {
       last = { batch, id };
     }
   }
-  if (last?.batch !== at.batch || last.id !== at.id) throw damaged('the head is not the last batch');
+  if (last?.batch !== at.batch || last.id !== at.id) throw damaged(HEAD_IS_NOT_LAST);
 }
 
 /** Fills an empty schema from a backup in one transaction, and reads it back. */
@@ -86,7 +84,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
   const { header, snapshot, proof } = await readBackup('the backup', lines);
   await openSchema(address);
   try {
-    await withSession(address, (session) => session.orRollBack(() => fill(session, address.schema, snapshot)));
+    await withSession(address, (session) => fill(session, address.schema, snapshot));
   } catch (error) {
     if (!(error instanceof DatabaseError && error.isLost)) throw error;
     throw new StoreError('unknown', `${error.message}: all was restored, or nothing, and restore tells which`);
