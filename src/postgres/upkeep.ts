@@ -63,7 +63,8 @@ function checkRows({ rows, lastIds }: Snapshot): void {
   }
   const counted = new Set(rows.usage.map(({ id }) => id));
   for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
-  const contradiction = contradictionIn(rows.orders);
+  const pets = new Set(rows.pets.map(({ id }) => id));
+  const contradiction = contradictionIn(rows.orders, (id) => pets.has(id));
   if (contradiction !== undefined) throw damaged(contradiction);
 }
 

@@ -31,8 +31,11 @@ const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
 const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
-/** Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. */
-export class CountedRows<R extends Row & { readonly id: number }> implements RowMap<R> {
+/**
+ * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. They can
+ * also be found by other values than their ids, each of which belongs to one row at most.
+ */
+export class CountedRows<R extends Row & { readonly id: number }, V = never> implements RowMap<R> {
   size = 0;
   version = 0;
   /** The highest id that was ever given. */
@@ -40,6 +43,16 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
   #blocks: (Block<R> | undefined)[] = [];
   #regions: StatusCounts[] = [];
   #changes = 0;
+  readonly #byValue = new Map<V, R>();
+  readonly valuesOf: (row: R) => readonly V[];
+
+  constructor(valuesOf: (row: R) => readonly V[] = () => []) {
+    this.valuesOf = valuesOf;
+  }
+
+  find(value: V): R | undefined {
+    return this.#byValue.get(value);
+  }
 
   get(id: Id): R | undefined {
     return this.#blocks[blockOf(id as number)]?.rows[((id as number) - 1) % BLOCK_ROWS];
@@ -57,6 +70,8 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
     block.rows[at] = row;
     this.#count(block, before, -1);
     this.#count(block, row, 1);
+    if (before) this.#unindex(before);
+    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
     return before;
   }
 
@@ -69,11 +84,13 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
     block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
     this.#count(block, before, -1);
     if (block.size === 0) this.#blocks[number] = undefined;
+    this.#unindex(before);
     return before;
   }
 
   clear(): void {
     [this.#blocks, this.#regions, this.size, this.lastId] = [[], [], 0, 0];
+    this.#byValue.clear();
   }
 
   blockVersion(block: number): number {
@@ -119,42 +136,8 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
       counts[status] = (counts[status] ?? 0) + by;
     }
   }
-}
 
-/** Rows that are also found by other values than their ids. Each value belongs to one row at most. */
-export class IndexedRows<R extends Row & { readonly id: number }, V> extends CountedRows<R> {
-  readonly #byValue = new Map<V, R>();
-  readonly valuesOf: (row: R) => readonly V[];
-
-  constructor(valuesOf: (row: R) => readonly V[]) {
-    super();
-    this.valuesOf = valuesOf;
-  }
-
-  find(value: V): R | undefined {
-    return this.#byValue.get(value);
-  }
-
-  override put(row: R): R | undefined {
-    const before = super.put(row);
-    this.#forget(before);
-    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
-    return before;
-  }
-
-  override delete(id: Id): R | undefined {
-    const before = super.delete(id);
-    this.#forget(before);
-    return before;
-  }
-
-  override clear(): void {
-    super.clear();
-    this.#byValue.clear();
-  }
-
-  #forget(row: R | undefined): void {
-    if (row === undefined) return;
+  #unindex(row: R): void {
     for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
   }
 }

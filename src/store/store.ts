@@ -49,24 +49,20 @@ export interface StoreOptions {
 export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
-  readonly #tables: Tables;
-  readonly #commit: Commit;
-  readonly #maxBytes: number;
-  readonly #log: Log | undefined;
+  readonly #options: StoreOptions;
   /** The share of the maximum that was logged last. */
   #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor({ id, tables, commit, maxBytes = Number.POSITIVE_INFINITY, log }: StoreOptions) {
-    [this.id, this.read] = [id, tables];
-    [this.#tables, this.#commit, this.#maxBytes, this.#log] = [tables, commit, maxBytes, log];
+  constructor(options: StoreOptions) {
+    [this.id, this.read, this.#options] = [options.id, options.tables, options];
     this.#warnIfNearlyFull();
   }
 
   now(): number {
-    return this.#tables.now();
+    return this.#options.tables.now();
   }
 
   write<T>(work: (tx: Transaction) => T): Promise<T> {
@@ -90,7 +86,7 @@ export class GroupCommitStore implements Store {
       if (this.#waiting.length === 0) break;
       const batch: Waiting[] = [];
       try {
-        await this.#commit(() => this.#decide(batch));
+        await this.#options.commit(() => this.#decide(batch));
         for (const { answer } of batch) answer!();
         this.#warnIfNearlyFull();
       } catch (error) {
@@ -112,11 +108,12 @@ export class GroupCommitStore implements Store {
   }
 
   #decide(batch: Waiting[]): Changes {
-    const draft = new Draft(this.#tables);
+    const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const draft = new Draft(tables);
     const admit = (bytes: number, addedBytes: number): void => {
       if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      const isFull = addedBytes > 0 && this.#tables.bytes + draft.addedBytes > this.#maxBytes;
-      if (isFull) throw new StoreError('full', fullText(this.#maxBytes));
+      if (addedBytes === 0 || tables.bytes + draft.addedBytes <= maxBytes) return;
+      throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`);
     };
     for (const waiting of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
@@ -137,11 +134,12 @@ export class GroupCommitStore implements Store {
   }
 
   #warnIfNearlyFull(): void {
-    const { bytes } = this.#tables;
-    const share = WARN_AT.findLast((one) => bytes >= one * this.#maxBytes) ?? 0;
+    const { tables, maxBytes = Number.POSITIVE_INFINITY, log } = this.#options;
+    const { bytes } = tables;
+    const share = WARN_AT.findLast((one) => bytes >= one * maxBytes) ?? 0;
     if (share > this.#warnedAt) {
       const reached = `the store has reached ${share * 100} % of its maximum`;
-      this.#log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes: this.#maxBytes });
+      log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
     }
     this.#warnedAt = share;
   }
@@ -152,9 +150,6 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
   const offset = Math.max(clock.wall(), notBefore) - clock.now();
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
 }
-
-const fullText = (maxBytes: number): string =>
-  `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`;
 
 /** No caller learns what its transaction has seen of others of its batch: they may be lost. */
 function fail({ answer, restsOnBatch, hasThrown, reject }: Waiting, error: StoreError): void {

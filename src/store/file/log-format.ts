@@ -17,7 +17,8 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Proof } from '../engine.ts';
 import { DamagedError, VersionError } from '../errors.ts';
-import { COUNTED, type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, type Tables } from '../tables.ts';
 
 const FORMAT = 4;
@@ -48,7 +49,11 @@ export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)
 export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   const body = line.subarray(CRC_BYTES);
   if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
-  return JSON.parse(`{${body.toString('utf8')}`);
+  try {
+    return JSON.parse(`{${body.toString('utf8')}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A header and all rows, line by line. */
@@ -105,17 +110,22 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 /** What a line with a batch changes. */
 export function changesIn(line: Record<string, unknown>): Changes {
   const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
-  for (const name of [...list(clear), ...Object.keys(gone as object), ...Object.keys(tables)]) tableNamed(name);
+  const cleared = list(clear).map(tableNamed);
+  const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone))];
   return TABLE_NAMES.map((name): TableChanges => {
-    const ids = list((gone as Record<string, unknown>)[name] ?? []);
+    const { read, columns } = schemaOf(name);
+    const readId = columns.id.read as (id: unknown) => Id;
     return {
       name,
-      clears: list(clear).includes(name),
-      rows: list(tables[name] ?? []).map(schemaOf(name).read),
-      deleted: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
+      clears: cleared.includes(name),
+      rows: rows.get(name)?.map(read) ?? [],
+      deleted: ids.get(name)?.map(readId) ?? [],
     };
   }).filter(({ clears, rows, deleted }) => clears || rows.length > 0 || deleted.length > 0);
 }
+
+const listsIn = (byTable: object): Map<TableName, unknown[]> =>
+  new Map(Object.entries(byTable).map(([name, value]) => [tableNamed(name), list(value)]));
 
 export interface LogFile {
   readonly header: Header;
@@ -163,7 +173,7 @@ export async function readLog(
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (proof === undefined) throw damaged('its first lines are not complete');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
-  const contradiction = contradictionIn(tables.orders.all());
+  const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
   return { header, proof, batch, at, lastLine, length, tornBytes: rest.length };
 }
@@ -203,8 +213,8 @@ class LineReader {
     if (typeof store !== 'string') throw new Error('the header names no store');
     this.header = { store, file: count(file), batch: count(batch), at: count(at) };
     [this.batch, this.at] = [this.header.batch, this.header.at];
-    const last = COUNTED.map((name) => [name, count((lastIds as Snapshot['lastIds'])?.[name])]);
-    this.#tables.begin(Object.fromEntries(last));
+    const { pets, orders, keys } = objectIn(lastIds) as Snapshot['lastIds'];
+    this.#tables.begin({ pets: count(pets), orders: count(orders), keys: count(keys) });
   }
 
   #load({ table, rows }: Record<string, unknown>, bytes: Buffer): void {
@@ -212,7 +222,7 @@ class LineReader {
     const read = list(rows).map(schemaOf(name).read);
     this.#hash.update(bytes);
     this.#counts[name] += read.length;
-    this.#tables.load(name, read, bytes.length, this.batch);
+    this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], this.batch);
   }
 
   #end({ counts, digest }: Record<string, unknown>): void {
@@ -256,13 +266,12 @@ function isTorn(rest: Buffer, offset: number): boolean {
 
 /** True if there is a zero, and each zero is in a sector whose part behind `offset` is all zeros. */
 function isPartlyUnwritten(rest: Buffer, offset: number): boolean {
-  let at = rest.indexOf(0);
-  if (at === -1) return false;
-  while (at !== -1) {
-    const sector = Math.floor((offset + at) / SECTOR_BYTES) * SECTOR_BYTES - offset;
-    const end = sector + SECTOR_BYTES;
-    if (rest.subarray(Math.max(0, sector), end).some((byte) => byte !== 0)) return false;
-    at = rest.indexOf(0, end);
+  let isPartly = false;
+  for (let from = 0; from < rest.length; from += SECTOR_BYTES - ((offset + from) % SECTOR_BYTES)) {
+    const sector = rest.subarray(from, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
+    if (!sector.includes(0)) continue;
+    if (sector.some((byte) => byte !== 0)) return false;
+    isPartly = true;
   }
-  return true;
+  return isPartly;
 }
