@@ -2,7 +2,7 @@
  * The interface of the store: rows in six tables, reads, and transactions. Both engines (a file, PostgreSQL) implement
  * it, and those who read and write rows know nothing else of them.
  */
-import { int64, integer, oneOf, optional, structured, type TableSchema, table, text } from './schema.ts';
+import { int64, integer, listOf, oneOf, optional, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -25,19 +25,6 @@ const name = text(MAX_NAME_UNITS);
 const moment = integer(-LAST_MOMENT, LAST_MOMENT);
 const count = integer(0, Number.MAX_SAFE_INTEGER);
 
-/** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
-interface Secret {
-  readonly digest: string;
-  readonly endsAt?: number;
-}
-const secrets = structured((value): readonly Secret[] => {
-  if (!Array.isArray(value)) throw new Error('must be a list');
-  return value.map((secret) => {
-    const { digest, endsAt } = Object(secret);
-    return { digest: text(64).read(digest), ...(endsAt === undefined ? {} : { endsAt: moment.read(endsAt) }) };
-  });
-});
-
 /** The tables and their columns. A new member of a row is added here. */
 const TABLES = {
   pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
@@ -52,7 +39,8 @@ const TABLES = {
     perDay: integer(1, Number.MAX_SAFE_INTEGER),
     environment: oneOf(ENVIRONMENTS),
     createdAt: moment,
-    secrets,
+    /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
+    secrets: listOf(table({ digest: text(64), endsAt: optional(moment) })),
     revokedAt: optional(moment),
   }),
   /**

@@ -11,7 +11,7 @@ export interface RowMap<R extends Row> {
   delete(id: Id): R | undefined;
   clear(): void;
   /** All rows, in the order in which they are written to a file. */
-  all(): R[];
+  all(): readonly R[];
 }
 
 /** How many rows have each status. */
@@ -142,55 +142,58 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 }
 
-/** Rows with chosen ids, in the order of these. Numbers and bigints compare by value. */
-export class SortedRows<R extends Row> implements RowMap<R> {
+/** Rows with chosen ids. Numbers and bigints are one order. */
+export class MapRows<R extends Row> implements RowMap<R> {
   version = 0;
-  #rows: R[] = [];
+  protected readonly byId = new Map<Id, R>();
+  /** By id, as of the last change; undefined: nobody has read them since. */
+  #sorted: readonly R[] | undefined;
 
   get size(): number {
-    return this.#rows.length;
+    return this.byId.size;
   }
 
   get(id: Id): R | undefined {
-    const found = this.#rows[this.#positionOf(id)];
-    return found?.id === id ? found : undefined;
+    return this.byId.get(id);
   }
 
   put(row: R): R | undefined {
-    const position = this.#positionOf(row.id);
-    const before = this.get(row.id);
-    if (before) this.#rows[position] = row;
-    else this.#rows.splice(position, 0, row);
+    const before = this.byId.get(row.id);
+    this.byId.set(row.id, row);
+    this.#sorted = undefined;
     return before;
   }
 
   delete(id: Id): R | undefined {
-    const before = this.get(id);
-    if (before) this.#rows.splice(this.#positionOf(id), 1);
+    const before = this.byId.get(id);
+    if (this.byId.delete(id)) this.#sorted = undefined;
     return before;
   }
 
   clear(): void {
-    this.#rows = [];
+    this.byId.clear();
+    this.#sorted = undefined;
+  }
+
+  all(): readonly R[] {
+    this.#sorted ??= [...this.byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.#sorted;
   }
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
-    const from = after === undefined ? 0 : this.#positionOf(after) + (this.get(after) ? 1 : 0);
-    return { items: this.#rows.slice(from, from + limit), more: from + limit < this.size };
+    const rows = this.all();
+    const from = after === undefined ? 0 : firstAfter(rows, after);
+    return { items: rows.slice(from, from + limit), more: from + limit < rows.length };
   }
+}
 
-  all(): R[] {
-    return this.#rows.slice();
+/** The position of the first row with a higher id: binary search. */
+function firstAfter(rows: readonly Row[], id: Id): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle].id <= id) low = middle + 1;
+    else high = middle;
   }
-
-  /** Where the row with this id is, or would be: binary search. */
-  #positionOf(id: Id): number {
-    let [low, high] = [0, this.#rows.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#rows[middle].id < id) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
+  return low;
 }

@@ -56,11 +56,6 @@ export const int64: Column<Int64> = {
   json: (value) => (typeof value === 'bigint' ? `"${value}"` : String(value)),
 };
 
-/** A value with a structure of its own: `read` checks it, and returns it with its members in a fixed order. */
-export function structured<T>(read: (value: unknown) => T): Column<T> {
-  return { sql: 'jsonb', read, json: JSON.stringify };
-}
-
 /** A member that may be left out. */
 export function optional<T>(column: Column<T>): Column<T | undefined> {
   return {
@@ -102,7 +97,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
   return {
     columns: columns as unknown as TableSchema<RowOf<C>>['columns'],
     read(given) {
-      const row = objectIn(given) as Record<string, unknown>;
+      const row = objectIn(given, 'a row') as Record<string, unknown>;
       for (const { name, column } of members) readMember(row, name, column);
       for (const name in row) if (!Object.hasOwn(columns, name)) throw new Error(`${name} is unknown`);
       return row as RowOf<C>;
@@ -118,8 +113,14 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
   };
 }
 
-export function objectIn(value: unknown): object {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new Error('it has no object where one belongs');
-  return value;
+/** A list of objects, which are described as the rows of a table are. */
+export function listOf<R extends object>(schema: TableSchema<R>): Column<readonly R[]> {
+  const read = (value: unknown): R[] => (Array.isArray(value) ? value.map(schema.read) : wrong('a list'));
+  return { sql: 'jsonb', read, json: (value) => `[${value.map(schema.json)}]` };
+}
+
+/** The object that a value is. `what`: for the message if it is none. */
+export function objectIn(value: unknown, what: string): object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new Error(`${what} must be an object`);
 }

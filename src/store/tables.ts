@@ -13,7 +13,7 @@ import {
   type TableName,
 } from './model.ts';
 import { Replays } from './replays.ts';
-import { CountedRows, type RowMap, SortedRows } from './rows.ts';
+import { CountedRows, MapRows, type RowMap } from './rows.ts';
 
 /** What a batch does to one table: `clears` first, then rows as they now are, then deletions. */
 export interface TableChanges {
@@ -37,10 +37,10 @@ export interface Snapshot {
 export class Tables implements Reads {
   readonly pets = new CountedRows<Rows['pets']>();
   readonly orders = new CountedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
-  readonly categories = new SortedRows<Rows['categories']>();
+  readonly categories = new MapRows<Rows['categories']>();
   readonly keys = new CountedRows<Rows['keys'], string>(({ secrets }) => secrets.map(({ digest }) => digest));
   readonly replays: Replays;
-  readonly usage = new SortedRows<Rows['usage']>();
+  readonly usage = new MapRows<Rows['usage']>();
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */

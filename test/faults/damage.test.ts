@@ -140,7 +140,11 @@ describe('fault matrix 1 to 3', () => {
       [{ clear: ['horses'] }, /table that is unknown/],
       [{ clear: 'pets' }, /where a list belongs/],
       [{ pets: pet }, /where a list belongs/],
-      [{ pets: [null] }, /no object/],
+      [{ pets: null }, /where a list belongs/],
+      [{ clear: ['pets'], pets: null }, /where a list belongs/],
+      [{ gone: 5 }, /"gone" must be an object/],
+      [{ gone: [] }, /"gone" must be an object/],
+      [{ pets: [null] }, /a row must be an object/],
       [{ pets: [{ ...pet, id: '7' }] }, /id must be/],
       [{ pets: [{ ...pet, name: 7 }] }, /name must be/],
       [{ pets: [{ ...pet, categoryId: '9223372036854775808' }] }, /categoryId must be/],
@@ -149,11 +153,13 @@ describe('fault matrix 1 to 3', () => {
       [{ pets: [{ ...pet, color: 'red' }] }, /color is unknown/],
       [{ pets: [{ id: 1 }] }, /name must be/],
       [{ keys: [{ ...newKey('x'), id: 9, secrets: {} }] }, /secrets must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: [null] }] }, /secrets must be/],
+      [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets a row must be/],
+      [{ keys: [{ ...newKey('x'), id: 9, secrets: [null] }] }, /secrets a row must be/],
       [{ gone: { pets: ['x'] } }, /must be an integer/],
+      [{ orders: [{ id: 900, ...placed }] }, /order 900 is placed for animal 900, which is missing/],
       [
         {
+          pets: [pet],
           orders: [
             { id: 900, ...placed },
             { id: 901, ...placed },

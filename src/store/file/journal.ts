@@ -60,12 +60,13 @@ export async function readStore(
 }
 
 /** Throws if the file with the next number is not just what a crash left of a compaction, for that will be removed. */
-export async function refuseLaterFile(directory: Directory, { header, batch }: LogFile): Promise<void> {
+export async function refuseLaterFile(directory: Directory, { header }: LogFile): Promise<void> {
   const fd = directory.openIfThere(header.file + 1);
   if (fd === undefined) return;
   const path = directory.pathOf(header.file + 1);
   const later = await readLog(path, wholeFile(directory, fd), new Tables(), MOVE_AWAY);
-  if (later.header.store === header.store && later.batch <= batch) return;
+  if (later.header.store !== header.store) throw new DamagedError(path, 'it is of another store', MOVE_AWAY);
+  if (later.header.batch <= header.batch) return;
   const current = `${fileName(header.file)}, which LOCK says is the newest file`;
   throw new DamagedError(path, `it has batches that are not in ${current}`, MOVE_AWAY);
 }
@@ -113,7 +114,7 @@ export class Journal {
       return new Journal(directory, tables, options, { header, fd: next.fd, length: next.length });
     }
     await refuseLaterFile(directory, read);
-    const { header, batch, length, lastLine, tornBytes } = read;
+    const { header, length, lastLine, tornBytes } = read;
     const path = directory.pathOf(header.file);
     const fd = disk.openToWrite(path);
     try {
@@ -127,7 +128,7 @@ export class Journal {
       await disk.write(fd, bytes, lastLine);
       await disk.sync(fd);
       await directory.setCurrent(header);
-      return new Journal(directory, tables, options, { header: { ...header, batch }, fd, length });
+      return new Journal(directory, tables, options, { header, fd, length });
     } catch (error) {
       disk.close(fd);
       throw error;

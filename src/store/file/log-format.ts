@@ -75,9 +75,11 @@ export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
     }
   }
   const proof = { counts, digest: hash.digest('hex') };
-  yield encodeLine(JSON.stringify(proof).slice(1));
+  yield proofLine(proof);
   return proof;
 }
+
+const proofLine = (proof: Proof): Buffer => encodeLine(JSON.stringify(proof).slice(1));
 
 /** Rows as JSON, in lists for one line each. */
 function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
@@ -111,7 +113,7 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 export function changesIn(line: Record<string, unknown>): Changes {
   const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
   const cleared = list(clear).map(tableNamed);
-  const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone))];
+  const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone, '"gone"'))];
   return TABLE_NAMES.map((name): TableChanges => {
     const { read, columns } = schemaOf(name);
     const readId = columns.id.read as (id: unknown) => Id;
@@ -128,11 +130,9 @@ const listsIn = (byTable: object): Map<TableName, unknown[]> =>
   new Map(Object.entries(byTable).map(([name, value]) => [tableNamed(name), list(value)]));
 
 export interface LogFile {
+  /** That of the file, but with the last batch that was read. */
   readonly header: Header;
   readonly proof: Proof;
-  /** The last batch, and its moment. */
-  readonly batch: number;
-  readonly at: number;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
@@ -140,7 +140,7 @@ export interface LogFile {
   readonly tornBytes: number;
 }
 
-/** Reads a file front to back into empty tables. Throws a DamagedError if it is not as it was written, with the offset and the advice. */
+/** Reads a file front to back into empty tables. Throws a DamagedError with the offset if it is not as it was written. */
 export async function readLog(
   file: string,
   pieces: AsyncIterable<Uint8Array>,
@@ -169,21 +169,19 @@ export async function readLog(
     rest = rest.subarray(from);
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header, proof, batch, at } = lines;
+  const { header, proof } = lines;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (proof === undefined) throw damaged('its first lines are not complete');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { header, proof, batch, at, lastLine, length, tornBytes: rest.length };
+  return { header, proof, lastLine, length, tornBytes: rest.length };
 }
 
 /** Takes the lines of a file, one after the other, and throws if one does not belong where it stands. */
 class LineReader {
   header: Header | undefined;
   proof: Proof | undefined;
-  batch = 0;
-  at = 0;
   readonly #tables: Tables;
   readonly #hash = createHash('sha256');
   readonly #counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, 0])) as Record<TableName, number>;
@@ -196,14 +194,14 @@ class LineReader {
   take(bytes: Buffer): boolean {
     const line = decodeLine(bytes.subarray(0, -1));
     if (line === undefined) return false;
-    if (this.header === undefined) this.#begin(line);
-    else if (this.proof !== undefined) this.#apply(line);
-    else if ('digest' in line) this.#end(line);
-    else this.#load(line, bytes);
+    if (this.header === undefined) this.header = this.#begin(line);
+    else if (this.proof !== undefined) this.header = this.#apply(line, this.header);
+    else if ('digest' in line) this.proof = this.#end(bytes);
+    else this.#load(line, bytes, this.header);
     return true;
   }
 
-  #begin(line: Record<string, unknown>): void {
+  #begin(line: Record<string, unknown>): Header {
     const { petstore, format, version = format, store, file, batch, at, lastIds } = line;
     if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
     if (version !== FORMAT) {
@@ -211,33 +209,30 @@ class LineReader {
       throw new VersionError(`the store was written by ${age} version of petstore, in format ${version}`);
     }
     if (typeof store !== 'string') throw new Error('the header names no store');
-    this.header = { store, file: count(file), batch: count(batch), at: count(at) };
-    [this.batch, this.at] = [this.header.batch, this.header.at];
-    const { pets, orders, keys } = objectIn(lastIds) as Snapshot['lastIds'];
+    const { pets, orders, keys } = objectIn(lastIds, '"lastIds"') as Snapshot['lastIds'];
     this.#tables.begin({ pets: count(pets), orders: count(orders), keys: count(keys) });
+    return { store, file: count(file), batch: count(batch), at: count(at) };
   }
 
-  #load({ table, rows }: Record<string, unknown>, bytes: Buffer): void {
+  #load({ table, rows }: Record<string, unknown>, bytes: Buffer, { batch }: Header): void {
     const name = tableNamed(table);
     const read = list(rows).map(schemaOf(name).read);
     this.#hash.update(bytes);
     this.#counts[name] += read.length;
-    this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], this.batch);
+    this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], batch);
   }
 
-  #end({ counts, digest }: Record<string, unknown>): void {
-    if (digest !== this.#hash.digest('hex')) throw new Error('the lines before it are not those that were written');
-    for (const name of TABLE_NAMES) {
-      if ((counts as Proof['counts'])?.[name] !== this.#counts[name]) throw new Error(`there are other ${name}`);
-    }
-    this.proof = { counts: this.#counts, digest };
+  #end(bytes: Buffer): Proof {
+    const proof = { counts: this.#counts, digest: this.#hash.digest('hex') };
+    if (proofLine(proof).equals(bytes)) return proof;
+    throw new Error('the lines before it are not those that were written');
   }
 
-  #apply(line: Record<string, unknown>): void {
+  #apply(line: Record<string, unknown>, header: Header): Header {
     const { batch, at } = line;
-    if (batch !== this.batch + 1) throw new Error(`batch ${batch} stands where ${this.batch + 1} belongs`);
+    if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
     this.#tables.apply(changesIn(line), batch);
-    [this.batch, this.at] = [batch, count(at)];
+    return { ...header, batch, at: count(at) };
   }
 }
 

@@ -28,9 +28,9 @@ export async function openFileStore(dir: string, options: EngineOptions, interna
     const tables = new Tables();
     const read = await readStore(directory, tables, onProgress);
     if (read === undefined && mustExist) throw new NoStoreError(dir);
-    tables.now = storeTime(clock, read?.at);
+    tables.now = storeTime(clock, read?.header.at);
     const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
-    const header = () => journal?.header ?? { ...read!.header, batch: read!.batch };
+    const header = () => journal?.header ?? read!.header;
     return engineOn(directory, tables, options, header, journal);
   } catch (error) {
     directory.release();
