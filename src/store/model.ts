@@ -18,7 +18,7 @@ const MAX_ID = 2 ** 31 - 1;
 const MAX_NAME_UNITS = 510;
 const MAX_BODY_UNITS = 65_536;
 /** From a lab's clock, which moves moments into the past, up to the last one of RFC 3339, in the year 9999. */
-const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+export const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const id = integer(1, MAX_ID);
 const name = text(MAX_NAME_UNITS);
 /** ms since 1970, of store time. */

@@ -31,11 +31,14 @@ interface Waiting {
   work(tx: Transaction): unknown;
   resolve(result: unknown): void;
   reject(error: unknown): void;
-  /** Gives what its work has returned or thrown. Undefined: it has not run. */
-  answer?(): void;
-  /** True if it has changed something, or has seen what another of its batch has changed. */
-  restsOnBatch?: boolean;
-  hasThrown?: boolean;
+}
+
+/** A transaction that ran. */
+interface Decided {
+  /** Gives what its work has returned or thrown: its batch is durable. */
+  answer(): void;
+  /** Its batch is not. */
+  reject(error: StoreError): void;
 }
 
 export interface StoreOptions {
@@ -84,14 +87,13 @@ export class GroupCommitStore implements Store {
     for (;;) {
       await this.#gather();
       if (this.#waiting.length === 0) break;
-      const batch: Waiting[] = [];
+      const batch: Decided[] = [];
       try {
         await this.#options.commit(() => this.#decide(batch));
-        for (const { answer } of batch) answer!();
+        for (const { answer } of batch) answer();
         this.#warnIfNearlyFull();
       } catch (error) {
-        if (batch.length === 0) batch.push(...this.#waiting.splice(0));
-        for (const waiting of batch) fail(waiting, error as StoreError);
+        for (const { reject } of batch.length > 0 ? batch : this.#waiting.splice(0)) reject(error as StoreError);
       }
     }
     this.#committing = undefined;
@@ -107,7 +109,8 @@ export class GroupCommitStore implements Store {
     }
   }
 
-  #decide(batch: Waiting[]): Changes {
+  /** Runs transactions that wait. Those that rest on what is not durable make up the batch. */
+  #decide(batch: Decided[]): Changes {
     const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     const draft = new Draft(tables);
     const admit = (bytes: number, addedBytes: number): void => {
@@ -115,21 +118,15 @@ export class GroupCommitStore implements Store {
       if (addedBytes === 0 || tables.bytes + draft.addedBytes <= maxBytes) return;
       throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`);
     };
+    let count = 0;
     for (const waiting of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
-      batch.push(waiting);
-      const { count } = draft;
-      const { work, resolve, reject } = waiting;
-      try {
-        const result = draft.run(work, admit);
-        waiting.answer = () => resolve(result);
-      } catch (error) {
-        waiting.answer = () => reject(error);
-        waiting.hasThrown = true;
-      }
-      waiting.restsOnBatch = count > 0 || draft.count > 0;
+      count++;
+      const decided = decide(waiting, draft, admit);
+      if (draft.isChanged) batch.push(decided);
+      else decided.answer();
     }
-    this.#waiting.splice(0, batch.length);
+    this.#waiting.splice(0, count);
     return draft.changes;
   }
 
@@ -151,10 +148,16 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
 }
 
-/** No caller learns what its transaction has seen of others of its batch: they may be lost. */
-function fail({ answer, restsOnBatch, hasThrown, reject }: Waiting, error: StoreError): void {
-  if (answer && !restsOnBatch) answer();
-  else if (hasThrown)
-    reject(new StoreError('unavailable', `a write that this one rests on may be lost: ${error.message}`));
-  else reject(error);
+/** Runs a transaction. If its batch is lost, nobody learns what it has seen of others of the batch. */
+function decide({ work, resolve, reject }: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
+  try {
+    const result = draft.run(work, admit);
+    return { answer: () => resolve(result), reject };
+  } catch (error) {
+    const why = 'a write that this one rests on may be lost';
+    return {
+      answer: () => reject(error),
+      reject: ({ message }) => reject(new StoreError('unavailable', `${why}: ${message}`)),
+    };
+  }
 }

@@ -34,7 +34,8 @@ export class Draft {
 
   /** Does the work, or nothing if it throws, or `check` of how many bytes it has put, and how many of these are new. */
   run<T>(work: (tx: Transaction) => T, check: (bytes: number, addedBytes: number) => void): T {
-    const { count, bytes, addedBytes } = this;
+    const { length } = this.#undo;
+    const { bytes, addedBytes } = this;
     this.isOpen = true;
     try {
       const result = work(this.#tx);
@@ -42,7 +43,7 @@ export class Draft {
       check(this.bytes - bytes, this.addedBytes - addedBytes);
       return result;
     } catch (error) {
-      for (const undo of this.#undo.splice(count).reverse()) undo();
+      for (const undo of this.#undo.splice(length).reverse()) undo();
       [this.bytes, this.addedBytes] = [bytes, addedBytes];
       throw error;
     } finally {
@@ -50,9 +51,8 @@ export class Draft {
     }
   }
 
-  /** How many changes there are. */
-  get count(): number {
-    return this.#undo.length;
+  get isChanged(): boolean {
+    return this.#undo.length > 0;
   }
 
   get changes(): Changes {

@@ -134,7 +134,8 @@ describe('fault matrix 1 to 3', () => {
     const nonsense: [object, RegExp][] = [
       [{ batch: batch + 1 }, /stands where/],
       [{ batch: '9' }, /stands where/],
-      [{ at: -1 }, /number that is none of ours/],
+      [{ at: -1 }, /must be an integer/],
+      [{ at: 9e15 }, /must be an integer/],
       [{ horses: [] }, /table that is unknown/],
       [{ gone: { horses: [1] } }, /table that is unknown/],
       [{ clear: ['horses'] }, /table that is unknown/],

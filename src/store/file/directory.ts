@@ -13,7 +13,7 @@ const SOCKET = 'admin.sock';
 const OURS = /^store-(\d{6,15})\.jsonl(\.tmp)?$/;
 const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
-const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
+const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
 export const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
@@ -135,12 +135,13 @@ export class Directory {
 
 /** Throws if the directory is another user's, or holds other things than a store. */
 function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
-  const names = disk.list(path);
-  const isStore = names?.some((name) => LIKE_OURS.test(name) || name === LOCK);
-  if (names !== undefined) disk.mustBeOurs(path, (name) => LIKE_OURS.test(name) || name === LOCK || name === SOCKET);
-  if (!isStore && mustExist) throw new NoStoreError(path);
-  const foreign = names?.find((name) => !LIKE_OURS.test(name) && !HARMLESS.includes(name));
-  if (!isStore && foreign !== undefined) {
+  const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
+  const names = disk.list(path) ?? [];
+  disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);
+  if (names.some(isStore)) return;
+  if (mustExist) throw new NoStoreError(path);
+  const foreign = names.find((name) => !HARMLESS.includes(name));
+  if (foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
   }
 }

@@ -17,8 +17,8 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Proof } from '../engine.ts';
 import { DamagedError, VersionError } from '../errors.ts';
-import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
-import { objectIn } from '../schema.ts';
+import { type Id, LAST_MOMENT, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, type Tables } from '../tables.ts';
 
 const FORMAT = 4;
@@ -246,10 +246,8 @@ function list(value: unknown): unknown[] {
   return value;
 }
 
-function count(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error('it has a number that is none of ours');
-  return value as number;
-}
+/** A number or a moment: each is smaller than the last moment of RFC 3339. */
+const count = integer(0, LAST_MOMENT).read;
 
 /** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */
 function isTorn(rest: Buffer, offset: number): boolean {
