@@ -44,9 +44,9 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   #regions: StatusCounts[] = [];
   #changes = 0;
   readonly #byValue = new Map<V, R>();
-  readonly valuesOf: (row: R) => readonly V[];
+  readonly valuesOf: ((row: R) => readonly V[]) | undefined;
 
-  constructor(valuesOf: (row: R) => readonly V[] = () => []) {
+  constructor(valuesOf?: (row: R) => readonly V[]) {
     this.valuesOf = valuesOf;
   }
 
@@ -70,8 +70,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     block.rows[at] = row;
     this.#count(block, before, -1);
     this.#count(block, row, 1);
-    if (before) this.#unindex(before);
-    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
+    if (this.valuesOf) this.#index(this.valuesOf, before, row);
     return before;
   }
 
@@ -84,7 +83,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
     this.#count(block, before, -1);
     if (block.size === 0) this.#blocks[number] = undefined;
-    this.#unindex(before);
+    if (this.valuesOf) this.#index(this.valuesOf, before);
     return before;
   }
 
@@ -137,8 +136,11 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     }
   }
 
-  #unindex(row: R): void {
-    for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
+  #index(valuesOf: (row: R) => readonly V[], before?: R, row?: R): void {
+    for (const value of before ? valuesOf(before) : []) {
+      if (this.#byValue.get(value)?.id === before?.id) this.#byValue.delete(value);
+    }
+    for (const value of row ? valuesOf(row) : []) this.#byValue.set(value, row!);
   }
 }
 

@@ -33,12 +33,11 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** A transaction that ran. */
+/** A transaction that ran, and what its work has returned or thrown. */
 interface Decided {
-  /** Gives what its work has returned or thrown: its batch is durable. */
-  answer(): void;
-  /** Its batch is not. */
-  reject(error: StoreError): void;
+  readonly waiting: Waiting;
+  readonly result?: unknown;
+  readonly thrown?: { readonly error: unknown };
 }
 
 export interface StoreOptions {
@@ -90,10 +89,11 @@ export class GroupCommitStore implements Store {
       const batch: Decided[] = [];
       try {
         await this.#options.commit(() => this.#decide(batch));
-        for (const { answer } of batch) answer();
+        for (const decided of batch) answer(decided);
         this.#warnIfNearlyFull();
       } catch (error) {
-        for (const { reject } of batch.length > 0 ? batch : this.#waiting.splice(0)) reject(error as StoreError);
+        if (batch.length === 0) batch.push(...this.#waiting.splice(0).map((waiting) => ({ waiting })));
+        for (const decided of batch) fail(decided, error as StoreError);
       }
     }
     this.#committing = undefined;
@@ -124,7 +124,7 @@ export class GroupCommitStore implements Store {
       count++;
       const decided = decide(waiting, draft, admit);
       if (draft.isChanged) batch.push(decided);
-      else decided.answer();
+      else answer(decided);
     }
     this.#waiting.splice(0, count);
     return draft.changes;
@@ -148,16 +148,21 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
 }
 
-/** Runs a transaction. If its batch is lost, nobody learns what it has seen of others of the batch. */
-function decide({ work, resolve, reject }: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
+function decide(waiting: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
   try {
-    const result = draft.run(work, admit);
-    return { answer: () => resolve(result), reject };
+    return { waiting, result: draft.run(waiting.work, admit) };
   } catch (error) {
-    const why = 'a write that this one rests on may be lost';
-    return {
-      answer: () => reject(error),
-      reject: ({ message }) => reject(new StoreError('unavailable', `${why}: ${message}`)),
-    };
+    return { waiting, thrown: { error } };
   }
+}
+
+function answer({ waiting, result, thrown }: Decided): void {
+  if (thrown) waiting.reject(thrown.error);
+  else waiting.resolve(result);
+}
+
+/** Its batch is lost. Nobody learns what a transaction has seen of others of its batch. */
+function fail({ waiting, thrown }: Decided, error: StoreError): void {
+  const why = `a write that this one rests on may be lost: ${error.message}`;
+  waiting.reject(thrown ? new StoreError('unavailable', why) : error);
 }

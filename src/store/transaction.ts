@@ -90,7 +90,7 @@ class DraftTable {
   find(value: unknown): Row | undefined {
     const table = this.#table as CountedRows<CountedRow, unknown>;
     for (const put of this.#changed.values())
-      if (put && table.valuesOf(put.row as CountedRow).includes(value)) return put.row;
+      if (put && table.valuesOf!(put.row as CountedRow).includes(value)) return put.row;
     const found = this.#clears ? undefined : table.find(value);
     return found === undefined || this.#changed.has(found.id) ? undefined : found;
   }
@@ -139,8 +139,10 @@ class DraftTable {
   }
 
   #set(id: Id, row: Row | undefined): void {
-    const [changed, lastId] = [this.#changed, this.#lastId];
-    const [isAgain, before] = [changed.has(id), changed.get(id)];
+    const changed = this.#changed;
+    const lastId = this.#lastId;
+    const isAgain = changed.has(id);
+    const before = changed.get(id);
     this.#draft.willChange(() => {
       if (isAgain) changed.set(id, before);
       else changed.delete(id);
