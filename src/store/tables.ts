@@ -91,10 +91,6 @@ export class Tables implements Reads {
     return Object.fromEntries(COUNTED.map((name) => [name, this[name].lastId])) as Record<Counted, number>;
   }
 
-  get isEmpty(): boolean {
-    return TABLE_NAMES.every((name) => this[name].size === 0);
-  }
-
   /** A row is no longer there. */
   #discount(name: TableName, row: Row | undefined): void {
     if (row !== undefined) this.bytes -= bytesOf(name, [row]);

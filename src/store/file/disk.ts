@@ -21,9 +21,9 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-type LockState = 'ours' | 'held' | 'none';
-
 export interface Lock {
+  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
+  readonly state: 'ours' | 'held' | 'none';
   /** The locked file, to be written through this descriptor alone. */
   readonly fd: number;
   release(): void;
@@ -82,11 +82,8 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /**
-   * Opens `LOCK`, and locks it and its directory: somebody may remove the one by hand, and NFS locks no directory. `held`:
-   * another process has a lock. `none`: the program flock is missing or does not work here, and nobody is locked out.
-   */
-  lock(path: string): Lock & { readonly state: LockState } {
+  /** Locks `LOCK` and its directory: somebody may remove the one by hand, and NFS locks no directory. */
+  lock(path: string): Lock {
     const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
     const directory = fs.openSync(dirname(path), 'r');
     const release = () => {
@@ -108,7 +105,7 @@ export const realDisk = {
  * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
  * child, holds while we are stopped, and is freed by the kernel however we die.
  */
-function flock(fd: number): LockState {
+function flock(fd: number): Lock['state'] {
   const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
   const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
     env: { ...process.env, PATH },

@@ -15,7 +15,7 @@
  * Until `LOCK` is written, the old file counts, and nothing is written to the new one.
  */
 import { randomBytes } from 'node:crypto';
-import type { Log } from '../engine.ts';
+import type { EngineOptions } from '../engine.ts';
 import { DamagedError } from '../errors.ts';
 import { StoreError } from '../model.ts';
 import { type Changes, Tables } from '../tables.ts';
@@ -31,17 +31,13 @@ const RETRY_MS = 60_000;
 /** A tail shorter than this is copied while a batch waits. */
 const SHORT_TAIL_BYTES = 256 * 1024;
 
-export interface JournalOptions {
-  readonly log: Log;
+/** Where what is on the disk is unknown, `onFatal` is called once. */
+export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> & {
   readonly minCompactionBytes?: number;
-  /** Called once if what is on the disk is unknown: the process must end. */
-  readonly onFatal?: (error: Error) => void;
-  readonly onBatch?: (ms: number) => void;
-}
+};
+type Progress = NonNullable<EngineOptions['onProgress']>;
 
 export const newStoreId = (): string => randomBytes(12).toString('hex');
-
-type Progress = (done: number, total: number) => void;
 
 /** Reads the file that counts into empty tables; undefined: there is no store yet. */
 export async function readStore(

@@ -2,7 +2,7 @@
 import { MemoryLimiter } from '../../access/usage.ts';
 import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
 import { NoStoreError } from '../errors.ts';
-import { StoreError } from '../model.ts';
+import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
 import { backupLines, prove, readBackup } from './backup.ts';
@@ -48,7 +48,7 @@ export async function restoreInto(
   try {
     const present = new Tables();
     const read = await readStore(directory, present);
-    if (!present.isEmpty) throw new Error(`the store in ${dir} is not empty`);
+    if (TABLE_NAMES.some((name) => present[name].size > 0)) throw new Error(`the store in ${dir} is not empty`);
     const { header, snapshot, proof } = await readBackup('the backup', lines);
     if (read) await refuseLaterFile(directory, read);
     const file = read ? read.header.file + 1 : 1;
