@@ -60,7 +60,8 @@ async function readChecked(session: Session, now: () => number): Promise<Stored 
   }
   const counted = new Set(rows.usage.map(({ id }) => id));
   for (const { id } of rows.keys) if (!counted.has(id)) throw damaged(`key k${id} has no row of usage`);
-  const contradiction = contradictionIn(rows.orders);
+  const pets = new Set(rows.pets.map(({ id }) => id));
+  const contradiction = contradictionIn(rows.orders, (id) => pets.has(id));
   if (contradiction !== undefined) throw damaged(contradiction);
   return { ...stored, readAt, rows: { ...rows, replays: rows.replays.filter((replay) => !hasEnded(replay, readAt)) } };
 }

@@ -2,8 +2,7 @@
  * The interface of the store: rows in six tables, reads, and transactions. Both engines (a file, PostgreSQL) implement
  * it, and those who read and write rows know nothing else of them.
  */
-import type { Int64 } from '../json/int64.ts';
-import { int64, integer, oneOf, optional, structured, type TableSchema, table, text } from './schema.ts';
+import { int64, integer, listOf, oneOf, optional, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
 export type PetStatus = (typeof PET_STATUSES)[number];
@@ -14,107 +13,25 @@ export type Plan = (typeof PLANS)[number];
 export const ENVIRONMENTS = ['production', 'staging'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
-export interface Pet {
-  readonly id: number;
-  readonly name: string;
-  readonly categoryId: Int64;
-  readonly status: PetStatus;
-}
-
-export interface Order {
-  readonly id: number;
-  readonly petId: number;
-  readonly status: OrderStatus;
-  /** ms since 1970. */
-  readonly placedAt: number;
-}
-
-export interface Category {
-  readonly id: Int64;
-  readonly name: string;
-}
-
-/** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
-export interface Secret {
-  readonly digest: string;
-  readonly endsAt?: number;
-}
-
-/** Outside the store the id 7 is written `k7`. */
-export interface ApiKey {
-  readonly id: number;
-  readonly name: string;
-  readonly plan: Plan;
-  readonly perMinute: number;
-  readonly perDay: number;
-  readonly environment: Environment;
-  readonly createdAt: number;
-  readonly secrets: readonly Secret[];
-  readonly revokedAt?: number;
-}
-
-/** The first reply under an Idempotency-Key. Its id is `operation k7 key`; it counts for 24 hours after `at`. */
-export interface Replay {
-  readonly id: string;
-  /** The key that sent the request; 0: a command of the operator. */
-  readonly keyId: number;
-  /** Of the request: the same Idempotency-Key with another request is refused. */
-  readonly digest: string;
-  readonly status: number;
-  readonly body: string;
-  readonly location: string;
-  readonly at: number;
-}
-
-/** What the limiter has counted for one key, whose id it has. All moments are ms since 1970 of store time. */
-export interface Usage {
-  readonly id: number;
-  readonly minuteUsed: number;
-  readonly minuteEndsAt: number;
-  readonly dayUsed: number;
-  readonly dayEndsAt: number;
-  readonly strikes: number;
-  readonly bans: number;
-  readonly banEndsAt: number;
-}
-
-export interface Rows {
-  pets: Pet;
-  orders: Order;
-  categories: Category;
-  keys: ApiKey;
-  replays: Replay;
-  usage: Usage;
-}
-export type TableName = keyof Rows;
-export type Row = Rows[TableName];
-export type Id = Row['id'];
-
 /** More rows than a process can hold, and an index that V8 keeps as a small integer. */
 const MAX_ID = 2 ** 31 - 1;
 const MAX_NAME_UNITS = 510;
 const MAX_BODY_UNITS = 65_536;
 /** From a lab's clock, which moves moments into the past, up to the last one of RFC 3339, in the year 9999. */
-const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+export const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const id = integer(1, MAX_ID);
 const name = text(MAX_NAME_UNITS);
+/** ms since 1970, of store time. */
 const moment = integer(-LAST_MOMENT, LAST_MOMENT);
 const count = integer(0, Number.MAX_SAFE_INTEGER);
 
-const secrets = structured((value): readonly Secret[] => {
-  if (!Array.isArray(value)) throw new Error('must be a list');
-  return value.map((secret) => {
-    const { digest, endsAt } = Object(secret);
-    return { digest: text(64).read(digest), ...(endsAt === undefined ? {} : { endsAt: moment.read(endsAt) }) };
-  });
-});
-
-/** The columns of each table. A new member of a row is added in its interface and here. */
-const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
-  pets: table<Pet>({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
-  orders: table<Order>({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
-  categories: table<Category>({ id: int64, name }),
-  keys: table<ApiKey>({
+/** The tables and their columns. A new member of a row is added here. */
+const TABLES = {
+  pets: table({ id, name, categoryId: int64, status: oneOf(PET_STATUSES) }),
+  orders: table({ id, petId: id, status: oneOf(ORDER_STATUSES), placedAt: moment }),
+  categories: table({ id: int64, name }),
+  /** API keys. Outside the store the id 7 is written `k7`. */
+  keys: table({
     id,
     name,
     plan: oneOf(PLANS),
@@ -122,10 +39,16 @@ const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
     perDay: integer(1, Number.MAX_SAFE_INTEGER),
     environment: oneOf(ENVIRONMENTS),
     createdAt: moment,
-    secrets,
+    /** Only the SHA-256 of a secret is stored. One that was rotated out ends at a moment. */
+    secrets: listOf(table({ digest: text(64), endsAt: optional(moment) })),
     revokedAt: optional(moment),
   }),
-  replays: table<Replay>({
+  /**
+   * The first reply under an Idempotency-Key, whose id is `operation k7 key`; it counts for 24 hours after `at`. `keyId`:
+   * of the API key, or 0 for a command of the operator. `digest`: of the request, since the same Idempotency-Key with
+   * another request is refused.
+   */
+  replays: table({
     id: text(600),
     keyId: integer(0, MAX_ID),
     digest: text(64),
@@ -134,7 +57,8 @@ const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
     location: text(MAX_NAME_UNITS),
     at: moment,
   }),
-  usage: table<Usage>({
+  /** What the limiter has counted for the API key with this id. */
+  usage: table({
     id,
     minuteUsed: count,
     minuteEndsAt: moment,
@@ -145,6 +69,18 @@ const TABLES: { readonly [T in TableName]: TableSchema<Rows[T]> } = {
     banEndsAt: moment,
   }),
 };
+
+export type TableName = keyof typeof TABLES;
+export type Rows = { [T in TableName]: ReturnType<(typeof TABLES)[T]['read']> };
+export type Pet = Rows['pets'];
+export type Order = Rows['orders'];
+export type Category = Rows['categories'];
+export type ApiKey = Rows['keys'];
+export type Replay = Rows['replays'];
+export type Usage = Rows['usage'];
+export type Row = Rows[TableName];
+export type Id = Row['id'];
+
 export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 
 /** For code that handles all tables alike. */

@@ -3,58 +3,48 @@
  * once, and leaves memory with a later batch; the log needs no word of that, for every reader finds it ended.
  */
 import { hasEnded, type Id, type Replay } from './model.ts';
-import type { RowMap } from './rows.ts';
+import { MapRows } from './rows.ts';
 
 const NONE: ReadonlyMap<Id, Replay> = new Map();
 
 /** In the order in which they were put first, which is that of their moments: a lab moves all of a key's alike. */
-export class Replays implements RowMap<Replay> {
-  version = 0;
+export class Replays extends MapRows<Replay> {
   readonly #now: () => number;
   readonly #onDrop: (row: Replay) => void;
-  readonly #byId = new Map<Id, Replay>();
   readonly #byKey = new Map<number, Map<Id, Replay>>();
 
   constructor(now: () => number, onDrop: (row: Replay) => void) {
+    super();
     [this.#now, this.#onDrop] = [now, onDrop];
   }
 
-  get size(): number {
-    return this.#byId.size;
-  }
-
-  get(id: Id): Replay | undefined {
-    const replay = this.#byId.get(id);
+  override get(id: Id): Replay | undefined {
+    const replay = super.get(id);
     return replay && !hasEnded(replay, this.#now()) ? replay : undefined;
   }
 
-  put(replay: Replay): Replay | undefined {
-    const before = this.#byId.get(replay.id);
-    if (before && before.keyId !== replay.keyId) this.delete(before.id);
-    this.#byId.set(replay.id, replay);
+  override put(replay: Replay): Replay | undefined {
+    const before = super.put(replay);
+    if (before && before.keyId !== replay.keyId) this.#leaveKey(before);
     const ofKey = this.#byKey.get(replay.keyId) ?? new Map<Id, Replay>();
     this.#byKey.set(replay.keyId, ofKey.set(replay.id, replay));
     return before;
   }
 
-  delete(id: Id): Replay | undefined {
-    const before = this.#byId.get(id);
-    if (before === undefined) return undefined;
-    this.#byId.delete(id);
-    const ofKey = this.#byKey.get(before.keyId)!;
-    ofKey.delete(id);
-    if (ofKey.size === 0) this.#byKey.delete(before.keyId);
+  override delete(id: Id): Replay | undefined {
+    const before = super.delete(id);
+    if (before) this.#leaveKey(before);
     return before;
   }
 
-  clear(): void {
-    this.#byId.clear();
+  override clear(): void {
+    super.clear();
     this.#byKey.clear();
   }
 
   /** The oldest first, so that they are in the order of their moments again when they are read. */
-  all(): Replay[] {
-    return [...this.#byId.values()].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+  override all(): readonly Replay[] {
+    return [...this.byId.values()].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
   }
 
   ofKey(keyId: number): ReadonlyMap<Id, Replay> {
@@ -63,12 +53,18 @@ export class Replays implements RowMap<Replay> {
   }
 
   /** Drops those at the front, all of them: each was put once, so a batch pays for one in the long run. */
-  dropEnded(rows: ReadonlyMap<Id, Replay> = this.#byId): void {
+  dropEnded(rows: ReadonlyMap<Id, Replay> = this.byId): void {
     const now = this.#now();
     for (const replay of rows.values()) {
       if (!hasEnded(replay, now)) return;
       this.delete(replay.id);
       this.#onDrop(replay);
     }
+  }
+
+  #leaveKey({ id, keyId }: Replay): void {
+    const ofKey = this.#byKey.get(keyId)!;
+    ofKey.delete(id);
+    if (ofKey.size === 0) this.#byKey.delete(keyId);
   }
 }

@@ -11,7 +11,7 @@ export interface RowMap<R extends Row> {
   delete(id: Id): R | undefined;
   clear(): void;
   /** All rows, in the order in which they are written to a file. */
-  all(): R[];
+  all(): readonly R[];
 }
 
 /** How many rows have each status. */
@@ -31,8 +31,11 @@ const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
 const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
-/** Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. */
-export class CountedRows<R extends Row & { readonly id: number }> implements RowMap<R> {
+/**
+ * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. They can
+ * also be found by other values than their ids, each of which belongs to one row at most.
+ */
+export class CountedRows<R extends Row & { readonly id: number }, V = never> implements RowMap<R> {
   size = 0;
   version = 0;
   /** The highest id that was ever given. */
@@ -40,6 +43,16 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
   #blocks: (Block<R> | undefined)[] = [];
   #regions: StatusCounts[] = [];
   #changes = 0;
+  readonly #byValue = new Map<V, R>();
+  readonly valuesOf: ((row: R) => readonly V[]) | undefined;
+
+  constructor(valuesOf?: (row: R) => readonly V[]) {
+    this.valuesOf = valuesOf;
+  }
+
+  find(value: V): R | undefined {
+    return this.#byValue.get(value);
+  }
 
   get(id: Id): R | undefined {
     return this.#blocks[blockOf(id as number)]?.rows[((id as number) - 1) % BLOCK_ROWS];
@@ -57,6 +70,7 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
     block.rows[at] = row;
     this.#count(block, before, -1);
     this.#count(block, row, 1);
+    if (this.valuesOf) this.#index(this.valuesOf, before, row);
     return before;
   }
 
@@ -69,11 +83,13 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
     block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
     this.#count(block, before, -1);
     if (block.size === 0) this.#blocks[number] = undefined;
+    if (this.valuesOf) this.#index(this.valuesOf, before);
     return before;
   }
 
   clear(): void {
     [this.#blocks, this.#regions, this.size, this.lastId] = [[], [], 0, 0];
+    this.#byValue.clear();
   }
 
   blockVersion(block: number): number {
@@ -119,95 +135,67 @@ export class CountedRows<R extends Row & { readonly id: number }> implements Row
       counts[status] = (counts[status] ?? 0) + by;
     }
   }
-}
 
-/** Rows that are also found by other values than their ids. Each value belongs to one row at most. */
-export class IndexedRows<R extends Row & { readonly id: number }, V> extends CountedRows<R> {
-  readonly #byValue = new Map<V, R>();
-  readonly valuesOf: (row: R) => readonly V[];
-
-  constructor(valuesOf: (row: R) => readonly V[]) {
-    super();
-    this.valuesOf = valuesOf;
-  }
-
-  find(value: V): R | undefined {
-    return this.#byValue.get(value);
-  }
-
-  override put(row: R): R | undefined {
-    const before = super.put(row);
-    this.#forget(before);
-    for (const value of this.valuesOf(row)) this.#byValue.set(value, row);
-    return before;
-  }
-
-  override delete(id: Id): R | undefined {
-    const before = super.delete(id);
-    this.#forget(before);
-    return before;
-  }
-
-  override clear(): void {
-    super.clear();
-    this.#byValue.clear();
-  }
-
-  #forget(row: R | undefined): void {
-    if (row === undefined) return;
-    for (const value of this.valuesOf(row)) if (this.#byValue.get(value)?.id === row.id) this.#byValue.delete(value);
+  #index(valuesOf: (row: R) => readonly V[], before?: R, row?: R): void {
+    for (const value of before ? valuesOf(before) : []) {
+      if (this.#byValue.get(value)?.id === before?.id) this.#byValue.delete(value);
+    }
+    for (const value of row ? valuesOf(row) : []) this.#byValue.set(value, row!);
   }
 }
 
-/** Rows with chosen ids, in the order of these. Numbers and bigints compare by value. */
-export class SortedRows<R extends Row> implements RowMap<R> {
+/** Rows with chosen ids. Numbers and bigints are one order. */
+export class MapRows<R extends Row> implements RowMap<R> {
   version = 0;
-  #rows: R[] = [];
+  protected readonly byId = new Map<Id, R>();
+  /** By id, as of the last change; undefined: nobody has read them since. */
+  #sorted: readonly R[] | undefined;
 
   get size(): number {
-    return this.#rows.length;
+    return this.byId.size;
   }
 
   get(id: Id): R | undefined {
-    const found = this.#rows[this.#positionOf(id)];
-    return found?.id === id ? found : undefined;
+    return this.byId.get(id);
   }
 
   put(row: R): R | undefined {
-    const position = this.#positionOf(row.id);
-    const before = this.get(row.id);
-    if (before) this.#rows[position] = row;
-    else this.#rows.splice(position, 0, row);
+    const before = this.byId.get(row.id);
+    this.byId.set(row.id, row);
+    this.#sorted = undefined;
     return before;
   }
 
   delete(id: Id): R | undefined {
-    const before = this.get(id);
-    if (before) this.#rows.splice(this.#positionOf(id), 1);
+    const before = this.byId.get(id);
+    if (this.byId.delete(id)) this.#sorted = undefined;
     return before;
   }
 
   clear(): void {
-    this.#rows = [];
+    this.byId.clear();
+    this.#sorted = undefined;
+  }
+
+  all(): readonly R[] {
+    this.#sorted ??= [...this.byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    return this.#sorted;
   }
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
-    const from = after === undefined ? 0 : this.#positionOf(after) + (this.get(after) ? 1 : 0);
-    return { items: this.#rows.slice(from, from + limit), more: from + limit < this.size };
+    const rows = this.all();
+    const from = after === undefined ? 0 : firstAfter(rows, after);
+    return { items: rows.slice(from, from + limit), more: from + limit < rows.length };
   }
+}
 
-  all(): R[] {
-    return this.#rows.slice();
+/** The position of the first row with a higher id: binary search. */
+function firstAfter(rows: readonly Row[], id: Id): number {
+  let [low, high] = [0, rows.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rows[middle].id <= id) low = middle + 1;
+    else high = middle;
   }
-
-  /** Where the row with this id is, or would be: binary search. */
-  #positionOf(id: Id): number {
-    let [low, high] = [0, this.#rows.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#rows[middle].id < id) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
+  return low;
 }

@@ -56,11 +56,6 @@ export const int64: Column<Int64> = {
   json: (value) => (typeof value === 'bigint' ? `"${value}"` : String(value)),
 };
 
-/** A value with a structure of its own: `read` checks it, and returns it with its members in a fixed order. */
-export function structured<T>(read: (value: unknown) => T): Column<T> {
-  return { sql: 'jsonb', read, json: JSON.stringify };
-}
-
 /** A member that may be left out. */
 export function optional<T>(column: Column<T>): Column<T | undefined> {
   return {
@@ -70,41 +65,62 @@ export function optional<T>(column: Column<T>): Column<T | undefined> {
   };
 }
 
+/** A row of these columns. One whose value may be undefined may be missing. */
+export type RowOf<C> = {
+  readonly [N in keyof C as undefined extends ValueOf<C[N]> ? never : N]: ValueOf<C[N]>;
+} & {
+  readonly [N in keyof C as undefined extends ValueOf<C[N]> ? N : never]?: ValueOf<C[N]>;
+};
+type ValueOf<C> = C extends Column<infer T> ? T : never;
+
 export interface TableSchema<R extends object> {
   /** In the order of the members of a row, which is part of digests and tags. */
-  readonly columns: { readonly [K in keyof R]-?: Column<R[K]> };
+  readonly columns: { readonly [N in keyof R]-?: Column<R[N]> };
   /** Checks an object, which becomes the row itself. Throws if a member is missing, wrong or unknown. */
   read(given: unknown): R;
   json(row: R): string;
 }
 
-export function table<R extends object>(columns: TableSchema<R>['columns']): TableSchema<R> {
-  const all = Object.entries(columns) as [keyof R & string, Column<unknown>][];
-  const members = all.map(([name, column], at) => ({ name, column, before: `${at === 0 ? '{' : ','}"${name}":` }));
-  const readMember = (row: R, name: keyof R & string, column: Column<unknown>): void => {
+export function table<C extends Record<string, Column<unknown>>>(columns: C): TableSchema<RowOf<C>> {
+  const members = Object.entries(columns).map(([name, column], at) => {
+    return { name, column, before: `${at === 0 ? '{' : ','}"${name}":` };
+  });
+  const readMember = (row: Record<string, unknown>, name: string, column: Column<unknown>): void => {
     try {
       const before = row[name];
-      const value = column.read(before) as typeof before;
+      const value = column.read(before);
       if (value !== before) row[name] = value;
     } catch (error) {
       throw new Error(`${name} ${(error as Error).message}`);
     }
   };
   return {
-    columns,
+    columns: columns as unknown as TableSchema<RowOf<C>>['columns'],
     read(given) {
-      if (typeof given !== 'object' || given === null || Array.isArray(given)) throw new Error('a row is no object');
-      for (const { name, column } of members) readMember(given as R, name, column);
-      for (const name in given) if (!Object.hasOwn(columns, name)) throw new Error(`${name} is unknown`);
-      return given as R;
+      const row = objectIn(given, 'a row') as Record<string, unknown>;
+      for (const { name, column } of members) readMember(row, name, column);
+      for (const name in row) if (!Object.hasOwn(columns, name)) throw new Error(`${name} is unknown`);
+      return row as RowOf<C>;
     },
     json(row) {
       let json = '';
       for (const { name, column, before } of members) {
-        const value = row[name];
+        const value = (row as Record<string, unknown>)[name];
         if (value !== undefined) json += before + column.json(value);
       }
       return `${json}}`;
     },
   };
+}
+
+/** A list of objects, which are described as the rows of a table are. */
+export function listOf<R extends object>(schema: TableSchema<R>): Column<readonly R[]> {
+  const read = (value: unknown): R[] => (Array.isArray(value) ? value.map(schema.read) : wrong('a list'));
+  return { sql: 'jsonb', read, json: (value) => `[${value.map(schema.json)}]` };
+}
+
+/** The object that a value is. `what`: for the message if it is none. */
+export function objectIn(value: unknown, what: string): object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw new Error(`${what} must be an object`);
 }

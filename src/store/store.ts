@@ -31,11 +31,13 @@ interface Waiting {
   work(tx: Transaction): unknown;
   resolve(result: unknown): void;
   reject(error: unknown): void;
-  /** Gives what its work has returned or thrown. Undefined: it has not run. */
-  answer?(): void;
-  /** True if it has changed something, or has seen what another of its batch has changed. */
-  restsOnBatch?: boolean;
-  hasThrown?: boolean;
+}
+
+/** A transaction that ran, and what its work has returned or thrown. */
+interface Decided {
+  readonly waiting: Waiting;
+  readonly result?: unknown;
+  readonly thrown?: { readonly error: unknown };
 }
 
 export interface StoreOptions {
@@ -49,24 +51,20 @@ export interface StoreOptions {
 export class GroupCommitStore implements Store {
   readonly id: string;
   readonly read: Reads;
-  readonly #tables: Tables;
-  readonly #commit: Commit;
-  readonly #maxBytes: number;
-  readonly #log: Log | undefined;
+  readonly #options: StoreOptions;
   /** The share of the maximum that was logged last. */
   #warnedAt = 0;
   #waiting: Waiting[] = [];
   #committing: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor({ id, tables, commit, maxBytes = Number.POSITIVE_INFINITY, log }: StoreOptions) {
-    [this.id, this.read] = [id, tables];
-    [this.#tables, this.#commit, this.#maxBytes, this.#log] = [tables, commit, maxBytes, log];
+  constructor(options: StoreOptions) {
+    [this.id, this.read, this.#options] = [options.id, options.tables, options];
     this.#warnIfNearlyFull();
   }
 
   now(): number {
-    return this.#tables.now();
+    return this.#options.tables.now();
   }
 
   write<T>(work: (tx: Transaction) => T): Promise<T> {
@@ -88,14 +86,14 @@ export class GroupCommitStore implements Store {
     for (;;) {
       await this.#gather();
       if (this.#waiting.length === 0) break;
-      const batch: Waiting[] = [];
+      const batch: Decided[] = [];
       try {
-        await this.#commit(() => this.#decide(batch));
-        for (const { answer } of batch) answer!();
+        await this.#options.commit(() => this.#decide(batch));
+        for (const decided of batch) answer(decided);
         this.#warnIfNearlyFull();
       } catch (error) {
-        if (batch.length === 0) batch.push(...this.#waiting.splice(0));
-        for (const waiting of batch) fail(waiting, error as StoreError);
+        if (batch.length === 0) batch.push(...this.#waiting.splice(0).map((waiting) => ({ waiting })));
+        for (const decided of batch) fail(decided, error as StoreError);
       }
     }
     this.#committing = undefined;
@@ -111,37 +109,34 @@ export class GroupCommitStore implements Store {
     }
   }
 
-  #decide(batch: Waiting[]): Changes {
-    const draft = new Draft(this.#tables);
+  /** Runs transactions that wait. Those that rest on what is not durable make up the batch. */
+  #decide(batch: Decided[]): Changes {
+    const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const draft = new Draft(tables);
     const admit = (bytes: number, addedBytes: number): void => {
       if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      const isFull = addedBytes > 0 && this.#tables.bytes + draft.addedBytes > this.#maxBytes;
-      if (isFull) throw new StoreError('full', fullText(this.#maxBytes));
+      if (addedBytes === 0 || tables.bytes + draft.addedBytes <= maxBytes) return;
+      throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`);
     };
+    let count = 0;
     for (const waiting of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
-      batch.push(waiting);
-      const { count } = draft;
-      const { work, resolve, reject } = waiting;
-      try {
-        const result = draft.run(work, admit);
-        waiting.answer = () => resolve(result);
-      } catch (error) {
-        waiting.answer = () => reject(error);
-        waiting.hasThrown = true;
-      }
-      waiting.restsOnBatch = count > 0 || draft.count > 0;
+      count++;
+      const decided = decide(waiting, draft, admit);
+      if (draft.isChanged) batch.push(decided);
+      else answer(decided);
     }
-    this.#waiting.splice(0, batch.length);
+    this.#waiting.splice(0, count);
     return draft.changes;
   }
 
   #warnIfNearlyFull(): void {
-    const { bytes } = this.#tables;
-    const share = WARN_AT.findLast((one) => bytes >= one * this.#maxBytes) ?? 0;
+    const { tables, maxBytes = Number.POSITIVE_INFINITY, log } = this.#options;
+    const { bytes } = tables;
+    const share = WARN_AT.findLast((one) => bytes >= one * maxBytes) ?? 0;
     if (share > this.#warnedAt) {
       const reached = `the store has reached ${share * 100} % of its maximum`;
-      this.#log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes: this.#maxBytes });
+      log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
     }
     this.#warnedAt = share;
   }
@@ -153,13 +148,21 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
 }
 
-const fullText = (maxBytes: number): string =>
-  `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`;
+function decide(waiting: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
+  try {
+    return { waiting, result: draft.run(waiting.work, admit) };
+  } catch (error) {
+    return { waiting, thrown: { error } };
+  }
+}
 
-/** No caller learns what its transaction has seen of others of its batch: they may be lost. */
-function fail({ answer, restsOnBatch, hasThrown, reject }: Waiting, error: StoreError): void {
-  if (answer && !restsOnBatch) answer();
-  else if (hasThrown)
-    reject(new StoreError('unavailable', `a write that this one rests on may be lost: ${error.message}`));
-  else reject(error);
+function answer({ waiting, result, thrown }: Decided): void {
+  if (thrown) waiting.reject(thrown.error);
+  else waiting.resolve(result);
+}
+
+/** Its batch is lost. Nobody learns what a transaction has seen of others of its batch. */
+function fail({ waiting, thrown }: Decided, error: StoreError): void {
+  const why = `a write that this one rests on may be lost: ${error.message}`;
+  waiting.reject(thrown ? new StoreError('unavailable', why) : error);
 }

@@ -1,32 +1,29 @@
 /** All tables in memory, and what changes them. */
 import {
-  type ApiKey,
-  type Category,
   COUNTED,
   type Counted,
   hasEnded,
   type Id,
   type Order,
-  type Pet,
   type Reads,
-  type Replay,
   type Row,
   type Rows,
   schemaOf,
   TABLE_NAMES,
   type TableName,
-  type Usage,
 } from './model.ts';
 import { Replays } from './replays.ts';
-import { CountedRows, IndexedRows, type RowMap, SortedRows } from './rows.ts';
+import { CountedRows, MapRows, type RowMap } from './rows.ts';
 
-/** What a transaction, or a batch of them, does to one table: `clears` first, then rows as they now are. */
+/** What a batch does to one table: `clears` first, then rows as they now are, then deletions. */
 export interface TableChanges {
   readonly name: TableName;
   readonly clears: boolean;
   readonly rows: readonly Row[];
   /** The rows as JSON, if that was made already. */
   readonly texts?: readonly string[];
+  /** The length of the rows in a file, if that is known already. */
+  readonly bytes?: number;
   readonly deleted: readonly Id[];
 }
 export type Changes = readonly TableChanges[];
@@ -38,15 +35,12 @@ export interface Snapshot {
 }
 
 export class Tables implements Reads {
-  readonly pets = new CountedRows<Pet>();
-  readonly orders = new IndexedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
-  readonly categories = new SortedRows<Category>();
-  readonly keys = new IndexedRows<ApiKey, string>(({ secrets }) => secrets.map(({ digest }) => digest));
-  readonly replays = new Replays(
-    () => this.now(),
-    (row) => (this.bytes -= bytesOf('replays', row)),
-  );
-  readonly usage = new SortedRows<Usage>();
+  readonly pets = new CountedRows<Rows['pets']>();
+  readonly orders = new CountedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
+  readonly categories = new MapRows<Rows['categories']>();
+  readonly keys = new CountedRows<Rows['keys'], string>(({ secrets }) => secrets.map(({ digest }) => digest));
+  readonly replays: Replays;
+  readonly usage = new MapRows<Rows['usage']>();
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
@@ -54,6 +48,10 @@ export class Tables implements Reads {
 
   constructor(now: () => number = () => 0) {
     this.now = now;
+    this.replays = new Replays(
+      () => this.now(),
+      (row) => this.#discount('replays', row),
+    );
   }
 
   of(name: TableName): RowMap<Row> {
@@ -62,63 +60,56 @@ export class Tables implements Reads {
 
   /** Applies a durable batch, and is done with it before anybody reads. */
   apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows, texts, deleted } of changes) {
+    for (const { name, clears, rows, bytes = bytesOf(name, rows), deleted } of changes) {
       const table = this.of(name);
       if (clears) {
-        for (const row of table.all()) this.bytes -= bytesOf(name, row);
+        this.bytes -= bytesOf(name, table.all());
         table.clear();
       }
-      for (const [at, row] of rows.entries()) {
-        this.#swap(name, table.put(row), texts ? Buffer.byteLength(texts[at]) + 1 : bytesOf(name, row));
-      }
-      for (const id of deleted) this.#swap(name, table.delete(id), 0);
+      for (const row of rows) this.#discount(name, table.put(row));
+      for (const id of deleted) this.#discount(name, table.delete(id));
+      this.bytes += bytes;
       table.version = batch;
     }
     this.replays.dropEnded();
   }
 
   /** A file begins: the ids up to these were given. */
-  begin(lastIds: Readonly<Record<Counted, number>>): void {
+  begin(lastIds: Snapshot['lastIds']): void {
     for (const name of COUNTED) this[name].lastId = lastIds[name];
-  }
-
-  /** Takes rows that a file begins with. `bytes`: their length in it. */
-  load(name: TableName, rows: readonly Row[], bytes: number, batch: number): void {
-    const table = this.of(name);
-    for (const row of rows) table.put(row);
-    this.bytes += bytes;
-    table.version = batch;
   }
 
   /** Replays that have ended are left out. */
   snapshot(now: number): Snapshot {
-    const rows = Object.fromEntries(TABLE_NAMES.map((name) => [name, this.of(name).all()])) as Record<TableName, Row[]>;
-    rows.replays = (rows.replays as Replay[]).filter((replay) => !hasEnded(replay, now));
-    return { lastIds: this.lastIds, rows: rows as Snapshot['rows'] };
+    const rows = Object.fromEntries(
+      TABLE_NAMES.map((name) => [name, this.of(name).all()]),
+    ) as unknown as Snapshot['rows'];
+    return { lastIds: this.lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, now)) } };
   }
 
   get lastIds(): Record<Counted, number> {
     return Object.fromEntries(COUNTED.map((name) => [name, this[name].lastId])) as Record<Counted, number>;
   }
 
-  get isEmpty(): boolean {
-    return TABLE_NAMES.every((name) => this[name].size === 0);
-  }
-
-  #swap(name: TableName, before: Row | undefined, bytes: number): void {
-    this.bytes += bytes - (before ? bytesOf(name, before) : 0);
+  /** A row is no longer there. */
+  #discount(name: TableName, row: Row | undefined): void {
+    if (row !== undefined) this.bytes -= bytesOf(name, [row]);
   }
 }
 
+function bytesOf(name: TableName, rows: readonly Row[]): number {
+  const { json } = schemaOf(name);
+  return rows.reduce((bytes, row) => bytes + Buffer.byteLength(json(row)) + 1, 0);
+}
+
 /** What no transaction of the shop can have left; undefined if there is nothing of it. */
-export function contradictionIn(orders: Iterable<Order>): string | undefined {
+export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {
   const ordered = new Set<number>();
-  for (const { petId, status } of orders) {
+  for (const { id, petId, status } of orders) {
     if (status !== 'placed') continue;
     if (ordered.has(petId)) return `two orders are placed for animal ${petId}`;
+    if (!hasPet(petId)) return `order ${id} is placed for animal ${petId}, which is missing`;
     ordered.add(petId);
   }
   return undefined;
 }
-
-const bytesOf = (name: TableName, row: Row): number => Buffer.byteLength(schemaOf(name).json(row)) + 1;

@@ -39,10 +39,10 @@ export class Life {
   private constructor([file, ...words]: string[]) {
     // One thread does all file work, so that strace's `when=N` counts all of it.
     const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
-    this.process = spawn(file, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [this.process.stdout!, this.process.stderr!]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
-    }
+    // One pipe: with two, what strace says and what its child says come in any order.
+    const inOnePipe = ['-c', 'exec "$0" "$@" 2>&1', file, ...words];
+    this.process = spawn('sh', inOnePipe, { env, stdio: ['ignore', 'pipe', 'ignore'] });
+    this.process.stdout!.setEncoding('utf8').on('data', (text: string) => (this.output += text));
     const timer = setTimeout(() => this.process.kill('SIGKILL'), LIFE_MAX_MS);
     this.ended = new Promise((resolve) => this.process.on('close', resolve)).finally(() =>
       clearTimeout(timer),

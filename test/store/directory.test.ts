@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
-import { DamagedError, VersionError } from '../../src/store/errors.ts';
+import { DamagedError, InUseError, VersionError } from '../../src/store/errors.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
@@ -101,6 +101,36 @@ test('a file that the program has not named is refused; one that a crash has lef
   }
   await (await openFileStore(dir, options)).close();
   assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000002.jsonl']);
+});
+
+test('a newer file is refused if it has batches of its own, as where an old LOCK and its file were put back', async (t) => {
+  const dir = temporary(t);
+  const old = await newStore(dir);
+  const lock = join(dir, 'LOCK');
+  const [oldBytes, oldLock] = [fs.readFileSync(old), fs.readFileSync(lock)];
+  const engine = await openFileStore(dir, options);
+  await engine.compact();
+  await engine.store.write((tx) => tx.pets.add(rex));
+  await engine.close();
+  const newer = join(dir, 'store-000003.jsonl');
+  fs.writeFileSync(old, oldBytes, { mode: 0o600 });
+  fs.writeFileSync(lock, oldLock);
+  const refused = (what: RegExp) => assert.rejects(openFileStore(dir, options), what);
+  await refused(/store-000003.jsonl: it has batches that are not in store-000002.jsonl/);
+  fs.copyFileSync(await newStore(temporary(t)), newer);
+  await refused(/store-000003.jsonl: it is of another store/);
+  fs.truncateSync(newer, 99);
+  await refused(/store-000003.jsonl, offset 0: it does not begin.*move it away/);
+  assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000002.jsonl', 'store-000003.jsonl']);
+});
+
+test('a directory stays locked without its LOCK', async (t) => {
+  const dir = temporary(t);
+  const engine = await openFileStore(dir, options);
+  fs.rmSync(join(dir, 'LOCK'));
+  await assert.rejects(openFileStore(dir, options), InUseError);
+  await engine.close();
+  await (await openFileStore(dir, options)).close();
 });
 
 test('a renamed file is told as such, and LOCK that was lost or destroyed keeps nobody from the store', async (t) => {

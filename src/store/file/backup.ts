@@ -26,8 +26,8 @@ export async function* backupLines(header: Header, snapshot: Snapshot): AsyncGen
 export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>) {
   const tables = new Tables();
   const advice = 'Nothing was changed. It is no backup, or was changed or cut after it was written.';
-  const { header, batch, at, length, tornBytes } = await readLog(name, lines, tables, advice);
+  const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
-  const snapshot = tables.snapshot(at);
-  return { header: { ...header, batch, at }, snapshot, proof: await prove(snapshot) };
+  const snapshot = tables.snapshot(header.at);
+  return { header, snapshot, proof: await prove(snapshot) };
 }

@@ -51,9 +51,8 @@ export class NextFile {
 
   /** Makes it durable and the file that counts. If this fails, either file may come back after a crash. */
   async finish(): Promise<void> {
-    const { store, file } = this.#header;
-    await this.#directory.disk.rename(this.#path, this.#directory.pathOf(file));
-    await this.#directory.setCurrent({ store, file });
+    await this.#directory.disk.rename(this.#path, this.#directory.pathOf(this.#header.file));
+    await this.#directory.setCurrent(this.#header);
   }
 
   async discard(): Promise<void> {

@@ -4,7 +4,7 @@
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  */
 import { DamagedError, InUseError, NoStoreError } from '../errors.ts';
-import type { Disk, Lock } from './disk.ts';
+import { type Disk, isMissing, type Lock } from './disk.ts';
 import { decodeLine, encodeLine } from './log-format.ts';
 
 const LOCK = 'LOCK';
@@ -13,10 +13,14 @@ const SOCKET = 'admin.sock';
 const OURS = /^store-(\d{6,15})\.jsonl(\.tmp)?$/;
 const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
-const HARMLESS = [LOCK, SOCKET, 'lost+found', 'seed.json'];
+const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
-const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
+export const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
+const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
+
+/** In place of the number of a file. */
+const NONE = -1;
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
@@ -60,81 +64,84 @@ export class Directory {
     return `${this.path}/${fileName(file)}`;
   }
 
-  /** The number of the file that counts; undefined: there is no store yet. Throws if that file is missing. */
-  async find(): Promise<{ file: number; store?: string } | undefined> {
-    const before = await this.#readCurrent();
-    const files = this.#files();
+  /** Opens the file that counts, to read it; undefined: there is no store yet. Throws if that file is missing. */
+  async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
     const current = await this.#readCurrent();
-    if (current?.file !== before?.file) return this.find(); // a compaction has ended meanwhile
-    const last = Math.max(...files);
+    const newest = this.#newest();
     // A file's name is durable before LOCK is written, and the file before it stays until then.
-    if (current === undefined) return files.length === 0 ? undefined : { file: last };
-    if (!files.includes(current.file)) {
-      const advice = 'Nothing was changed. Put it back, or restore a backup.';
-      throw new DamagedError(this.pathOf(current.file), 'the file is missing', advice);
+    const file = current?.file ?? newest;
+    if (file === NONE) return undefined;
+    const fd = newest > file + 1 ? undefined : this.openIfThere(file);
+    if (fd !== undefined) return { ...current, file, fd };
+    if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
+    if (newest <= file + 1) throw new DamagedError(this.pathOf(file), 'the file is missing', PUT_BACK);
+    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(file)} is the newest file`, MOVE_AWAY);
+  }
+
+  openIfThere(file: number): number | undefined {
+    try {
+      return this.disk.openToRead(this.pathOf(file));
+    } catch (error) {
+      if (isMissing(error)) return undefined;
+      throw error;
     }
-    if (last > current.file + 1) {
-      throw new DamagedError(
-        this.pathOf(last),
-        `LOCK says that ${fileName(current.file)} is the newest file`,
-        MOVE_AWAY,
-      );
-    }
-    return current;
   }
 
   /** Makes the names of files durable, then writes `LOCK`, and only then removes all other files of the store. */
-  async setCurrent(current: Current): Promise<void> {
+  async setCurrent({ store, file }: Current): Promise<void> {
     const { disk, path } = this;
     await disk.syncDirectory(path);
-    const line = encodeLine(JSON.stringify(current).slice(1)).toString('latin1').trimEnd();
+    const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
     await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
     await disk.sync(this.#lock!.fd);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
-      if (OURS.test(name) && name !== fileName(current.file)) await disk.unlink(`${path}/${name}`).catch(() => {});
+      if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
     }
-  }
-
-  #files(): number[] {
-    const files: number[] = [];
-    for (const name of this.disk.list(this.path) ?? []) {
-      const [, number, temporary] = OURS.exec(name) ?? [];
-      if (number === undefined && LIKE_OURS.test(name)) {
-        throw new DamagedError(`${this.path}/${name}`, 'no file of the store has such a name', MOVE_AWAY);
-      }
-      if (number !== undefined && temporary === undefined) files.push(Number(number));
-    }
-    return files;
   }
 
   release(): void {
     this.#lock?.release();
   }
 
+  /** The highest number of a file, or NONE. */
+  #newest(): number {
+    let newest = NONE;
+    for (const name of this.disk.list(this.path) ?? []) {
+      const [, number, temporary] = OURS.exec(name) ?? [];
+      if (number === undefined && LIKE_OURS.test(name)) {
+        throw new DamagedError(`${this.path}/${name}`, 'no file of the store has such a name', MOVE_AWAY);
+      }
+      if (number !== undefined && temporary === undefined) newest = Math.max(newest, Number(number));
+    }
+    return newest;
+  }
+
   /** Undefined: it was never written as a whole, or has been destroyed. */
   async #readCurrent(): Promise<Current | undefined> {
-    if (!this.disk.list(this.path)?.includes(LOCK)) return undefined;
-    const fd = this.disk.openToRead(`${this.path}/${LOCK}`);
+    const { disk, path } = this;
+    if (!disk.list(path)?.includes(LOCK)) return undefined;
+    const fd = disk.openToRead(`${path}/${LOCK}`);
     try {
       const bytes = Buffer.alloc(CURRENT_BYTES);
-      const length = await this.disk.read(fd, bytes, 0);
+      const length = await disk.read(fd, bytes, 0);
       const line = Buffer.from(bytes.toString('latin1', 0, length).trimEnd(), 'latin1');
       return decodeLine(line) as Current | undefined;
     } finally {
-      this.disk.close(fd);
+      disk.close(fd);
     }
   }
 }
 
 /** Throws if the directory is another user's, or holds other things than a store. */
 function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
-  const names = disk.list(path);
-  const isStore = names?.some((name) => LIKE_OURS.test(name) || name === LOCK);
-  if (names !== undefined) disk.mustBeOurs(path, (name) => LIKE_OURS.test(name) || name === LOCK || name === SOCKET);
-  if (!isStore && mustExist) throw new NoStoreError(path);
-  const foreign = names?.find((name) => !LIKE_OURS.test(name) && !HARMLESS.includes(name));
-  if (!isStore && foreign !== undefined) {
+  const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
+  const names = disk.list(path) ?? [];
+  disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);
+  if (names.some(isStore)) return;
+  if (mustExist) throw new NoStoreError(path);
+  const foreign = names.find((name) => !HARMLESS.includes(name));
+  if (foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
   }
 }

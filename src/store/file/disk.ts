@@ -22,6 +22,8 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
 }
 
 export interface Lock {
+  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
+  readonly state: 'ours' | 'held' | 'none';
   /** The locked file, to be written through this descriptor alone. */
   readonly fd: number;
   release(): void;
@@ -80,25 +82,39 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /**
-   * Locks a file by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it
-   * outlives the child, holds while we are stopped, and is freed by the kernel however we die. `held`: another process
-   * has it. `none`: the program flock is missing or does not work here, and nobody is locked out.
-   */
-  lock(path: string): Lock & { readonly state: 'ours' | 'held' | 'none' } {
+  /** Locks `LOCK` and its directory: somebody may remove the one by hand, and NFS locks no directory. */
+  lock(path: string): Lock {
     const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
-    const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
-    const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
-      env: { ...process.env, PATH },
-      stdio: ['ignore', 'ignore', 'ignore', fd],
-    });
-    if (signal || (error && !NO_PROGRAM.includes(codeOf(error)))) {
+    const directory = fs.openSync(dirname(path), 'r');
+    const release = () => {
+      fs.closeSync(directory);
       fs.closeSync(fd);
-      throw new Error(`${path} could not be locked: ${error?.message ?? `flock ended by ${signal}`}`);
+    };
+    try {
+      const states = [flock(fd), flock(directory)];
+      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
+      return { fd, state, release };
+    } catch (error) {
+      release();
+      throw new Error(`${path} could not be locked: ${(error as Error).message}`);
     }
-    return { fd, state: status === 0 ? 'ours' : status === 1 ? 'held' : 'none', release: () => fs.closeSync(fd) };
   },
 };
+
+/**
+ * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
+ * child, holds while we are stopped, and is freed by the kernel however we die.
+ */
+function flock(fd: number): Lock['state'] {
+  const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
+  const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
+    env: { ...process.env, PATH },
+    stdio: ['ignore', 'ignore', 'ignore', fd],
+  });
+  if (signal) throw new Error(`flock ended by ${signal}`);
+  if (error && !NO_PROGRAM.includes(codeOf(error))) throw error;
+  return status === 0 ? 'ours' : status === 1 ? 'held' : 'none';
+}
 
 /** The bytes from one offset up to another; by default up to the end as it is now. */
 export async function* piecesOf(disk: Disk, fd: number, from = 0, to = disk.size(fd)): AsyncGenerator<Buffer> {

@@ -15,12 +15,12 @@
  * Until `LOCK` is written, the old file counts, and nothing is written to the new one.
  */
 import { randomBytes } from 'node:crypto';
-import type { Log } from '../engine.ts';
+import type { EngineOptions } from '../engine.ts';
 import { DamagedError } from '../errors.ts';
 import { StoreError } from '../model.ts';
-import type { Changes, Tables } from '../tables.ts';
+import { type Changes, Tables } from '../tables.ts';
 import { NextFile } from './compaction.ts';
-import { type Directory, fileName } from './directory.ts';
+import { type Directory, fileName, MOVE_AWAY } from './directory.ts';
 import { isNoRoom, piecesOf } from './disk.ts';
 import { batchLine, type Header, type LogFile, readLog } from './log-format.ts';
 
@@ -31,13 +31,11 @@ const RETRY_MS = 60_000;
 /** A tail shorter than this is copied while a batch waits. */
 const SHORT_TAIL_BYTES = 256 * 1024;
 
-export interface JournalOptions {
-  readonly log: Log;
+/** Where what is on the disk is unknown, `onFatal` is called once. */
+export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> & {
   readonly minCompactionBytes?: number;
-  /** Called once if what is on the disk is unknown: the process must end. */
-  readonly onFatal?: (error: Error) => void;
-  readonly onBatch?: (ms: number) => void;
-}
+};
+type Progress = NonNullable<EngineOptions['onProgress']>;
 
 export const newStoreId = (): string => randomBytes(12).toString('hex');
 
@@ -45,49 +43,60 @@ export const newStoreId = (): string => randomBytes(12).toString('hex');
 export async function readStore(
   directory: Directory,
   tables: Tables,
-  onProgress: (done: number, total: number) => void = () => {},
+  onProgress?: Progress,
 ): Promise<LogFile | undefined> {
-  const found = await directory.find();
-  if (found === undefined) return undefined;
-  const [{ disk }, path] = [directory, directory.pathOf(found.file)];
-  const fd = disk.openToRead(path);
+  const current = await directory.openCurrent();
+  if (current === undefined) return undefined;
+  const path = directory.pathOf(current.file);
+  const read = await readLog(path, wholeFile(directory, current.fd, onProgress), tables);
+  const { store, file } = read.header;
+  if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
+  if (current.store !== undefined && current.store !== store) throw new DamagedError(path, 'it is of another store');
+  return read;
+}
+
+/** Throws if the file with the next number is not just what a crash left of a compaction, for that will be removed. */
+export async function refuseLaterFile(directory: Directory, { header }: LogFile): Promise<void> {
+  const fd = directory.openIfThere(header.file + 1);
+  if (fd === undefined) return;
+  const path = directory.pathOf(header.file + 1);
+  const later = await readLog(path, wholeFile(directory, fd), new Tables(), MOVE_AWAY);
+  if (later.header.store !== header.store) throw new DamagedError(path, 'it is of another store', MOVE_AWAY);
+  if (later.header.batch <= header.batch) return;
+  const current = `${fileName(header.file)}, which LOCK says is the newest file`;
+  throw new DamagedError(path, `it has batches that are not in ${current}`, MOVE_AWAY);
+}
+
+async function* wholeFile({ disk }: Directory, fd: number, onProgress?: Progress): AsyncGenerator<Buffer> {
   try {
     const total = disk.size(fd);
-    const pieces = async function* () {
-      let done = 0;
-      for await (const piece of piecesOf(disk, fd, 0, total)) {
-        yield piece;
-        onProgress((done += piece.length), total);
-      }
-    };
-    const read = await readLog(path, pieces(), tables);
-    const { store, file } = read.header;
-    if (file !== found.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
-    if (found.store !== undefined && found.store !== store) throw new DamagedError(path, 'it is of another store');
-    return read;
+    let done = 0;
+    for await (const piece of piecesOf(disk, fd, 0, total)) {
+      yield piece;
+      onProgress?.((done += piece.length), total);
+    }
   } finally {
     disk.close(fd);
   }
 }
 
 export class Journal {
-  readonly store: string;
   /** The end of the last batch. */
   length: number;
   /** Why nothing more is written. */
   failure: StoreError | undefined;
   compactions = 0;
   failedCompactions = 0;
-  #file: number;
-  #fd: number;
-  #batch: number;
   readonly #directory: Directory;
   readonly #tables: Tables;
   readonly #options: JournalOptions;
+  /** Of the file, with the last batch in it. */
+  #header: Header;
+  #fd: number;
   /** The last of the tasks that exclude each other: appends, and the last step of a compaction. */
   #lastTask: Promise<unknown> = Promise.resolve();
   #compaction: Promise<string> | undefined;
-  #compactedAt = Number.NEGATIVE_INFINITY;
+  #compactionFailedAt = Number.NEGATIVE_INFINITY;
   readonly #closing = new AbortController();
 
   /** Goes on with the file that was read into the tables; without one, it begins the first file of a new store. */
@@ -98,22 +107,24 @@ export class Journal {
       const next = await NextFile.write(directory, header, tables.snapshot(header.at));
       await next.sync();
       await next.finish();
-      return new Journal(directory, tables, header, next.fd, next.length, options);
+      return new Journal(directory, tables, options, { header, fd: next.fd, length: next.length });
     }
-    const path = directory.pathOf(read.header.file);
+    await refuseLaterFile(directory, read);
+    const { header, length, lastLine, tornBytes } = read;
+    const path = directory.pathOf(header.file);
     const fd = disk.openToWrite(path);
     try {
-      if (read.tornBytes > 0) {
-        const what = `a crash left ${read.tornBytes} bytes that were not acknowledged; they are dropped`;
-        options.log.warn(`${path}, offset ${read.length}: ${what}`);
-        await disk.truncate(fd, read.length);
+      if (tornBytes > 0) {
+        const what = `a crash left ${tornBytes} bytes that were not acknowledged; they are dropped`;
+        options.log.warn(`${path}, offset ${length}: ${what}`);
+        await disk.truncate(fd, length);
       }
-      const lastLine = Buffer.alloc(read.length - read.lastLine);
-      await disk.read(fd, lastLine, read.lastLine);
-      await disk.write(fd, lastLine, read.lastLine);
+      const bytes = Buffer.alloc(length - lastLine);
+      await disk.read(fd, bytes, lastLine);
+      await disk.write(fd, bytes, lastLine);
       await disk.sync(fd);
-      await directory.setCurrent({ store: read.header.store, file: read.header.file });
-      return new Journal(directory, tables, { ...read.header, batch: read.batch }, fd, read.length, options);
+      await directory.setCurrent(header);
+      return new Journal(directory, tables, options, { header, fd, length });
     } catch (error) {
       disk.close(fd);
       throw error;
@@ -123,19 +134,16 @@ export class Journal {
   private constructor(
     directory: Directory,
     tables: Tables,
-    { store, file, batch }: Header,
-    fd: number,
-    length: number,
     options: JournalOptions,
+    { header, fd, length }: { header: Header; fd: number; length: number },
   ) {
     [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    [this.store, this.#file, this.#batch] = [store, file, batch];
-    [this.#fd, this.length] = [fd, length];
+    [this.#header, this.#fd, this.length] = [header, fd, length];
   }
 
   /** The header of a snapshot that is taken now. */
   get header(): Header {
-    return { store: this.store, file: this.#file, batch: this.#batch, at: this.#tables.now() };
+    return { ...this.#header, at: this.#tables.now() };
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
@@ -143,12 +151,13 @@ export class Journal {
     return this.#exclusively(async () => {
       if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
       const began = performance.now();
-      const line = batchLine(this.#batch + 1, this.#tables.now(), changes);
+      const batch = this.#header.batch + 1;
+      const line = batchLine(batch, this.#tables.now(), changes);
       await this.#write(line);
       // In one step: a compaction that begins at this length takes the rows of this batch from the tables.
       this.length += line.length;
-      this.#batch++;
-      this.#tables.apply(changes, this.#batch);
+      this.#header = { ...this.#header, batch };
+      this.#tables.apply(changes, batch);
       this.#options.onBatch?.(performance.now() - began);
       this.compactIfLong();
     });
@@ -158,11 +167,12 @@ export class Journal {
   compactIfLong(): void {
     const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
     if (this.length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
-    if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactedAt < RETRY_MS) return;
+    if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactionFailedAt < RETRY_MS)
+      return;
     this.compact().then(
       (done) => log.info(done),
       (error) => {
-        this.#compactedAt = performance.now();
+        this.#compactionFailedAt = performance.now();
         if (this.#closing.signal.aborted) return log.info(`the file was not compacted: ${error.message}`);
         this.failedCompactions++;
         log.warn(`the file could not be compacted, which is tried again in a minute: ${error.message}`);
@@ -177,26 +187,26 @@ export class Journal {
   }
 
   async #compact(): Promise<string> {
-    const { disk } = this.#directory;
     const { signal } = this.#closing;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
-    const header = { ...this.header, file: this.#file + 1 };
+    const header = { ...this.header, file: this.#header.file + 1 };
     const snapshot = this.#tables.snapshot(header.at);
     let copied = this.length;
-    const failing = (error: unknown) => Promise.reject(isNoRoom(error) ? error : this.#fail(error));
     const next = await NextFile.write(this.#directory, header, snapshot, signal);
+    const sync = () => next.sync().catch((error) => Promise.reject(isNoRoom(error) ? error : this.#fail(error)));
     try {
       while (this.length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.length);
-      await next.sync().catch(failing); // most of it now, so that the next batch waits for little
+      await sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
         signal.throwIfAborted();
         if (this.failure) throw this.failure;
         const before = this.length;
         await next.copy(this.#fd, copied, before);
-        await next.sync().catch(failing);
-        await next.finish().catch((error) => Promise.reject(this.#fail(error)));
-        disk.close(this.#fd);
-        [this.#fd, this.length, this.#file] = [next.fd, next.length, header.file];
+        await sync();
+        await next.finish().catch(this.#failing);
+        this.#directory.disk.close(this.#fd);
+        [this.#fd, this.length] = [next.fd, next.length];
+        this.#header = { ...this.#header, file: header.file };
         this.compactions++;
         return `the file was compacted from ${before} to ${next.length} bytes`;
       });
@@ -217,17 +227,18 @@ export class Journal {
 
   async #write(line: Buffer): Promise<void> {
     const { disk } = this.#directory;
-    const failing = (error: unknown) => Promise.reject(this.#fail(error));
     try {
       await disk.write(this.#fd, line, this.length);
     } catch (error) {
       if (!isNoRoom(error)) throw this.#fail(error);
-      await disk.truncate(this.#fd, this.length).catch(failing);
-      await disk.sync(this.#fd).catch(failing);
+      await disk.truncate(this.#fd, this.length).catch(this.#failing);
+      await disk.sync(this.#fd).catch(this.#failing);
       throw new StoreError('full', `there is no room on the disk: ${(error as Error).message}`);
     }
-    await disk.sync(this.#fd).catch(failing);
+    await disk.sync(this.#fd).catch(this.#failing);
   }
+
+  #failing = (error: unknown): Promise<never> => Promise.reject(this.#fail(error));
 
   #fail(error: unknown): StoreError {
     if (this.failure) return this.failure;

@@ -17,7 +17,8 @@ import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import type { Proof } from '../engine.ts';
 import { DamagedError, VersionError } from '../errors.ts';
-import { COUNTED, type Id, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { type Id, LAST_MOMENT, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, type Tables } from '../tables.ts';
 
 const FORMAT = 4;
@@ -48,7 +49,11 @@ export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)
 export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   const body = line.subarray(CRC_BYTES);
   if (line.length <= CRC_BYTES || line.toString('latin1', 0, CRC_BYTES) !== startOf(body)) return undefined;
-  return JSON.parse(`{${body.toString('utf8')}`);
+  try {
+    return JSON.parse(`{${body.toString('utf8')}`);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A header and all rows, line by line. */
@@ -70,9 +75,11 @@ export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
     }
   }
   const proof = { counts, digest: hash.digest('hex') };
-  yield encodeLine(JSON.stringify(proof).slice(1));
+  yield proofLine(proof);
   return proof;
 }
+
+const proofLine = (proof: Proof): Buffer => encodeLine(JSON.stringify(proof).slice(1));
 
 /** Rows as JSON, in lists for one line each. */
 function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
@@ -105,24 +112,27 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 /** What a line with a batch changes. */
 export function changesIn(line: Record<string, unknown>): Changes {
   const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
-  for (const name of [...list(clear), ...Object.keys(gone as object), ...Object.keys(tables)]) tableNamed(name);
+  const cleared = list(clear).map(tableNamed);
+  const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone, '"gone"'))];
   return TABLE_NAMES.map((name): TableChanges => {
-    const ids = list((gone as Record<string, unknown>)[name] ?? []);
+    const { read, columns } = schemaOf(name);
+    const readId = columns.id.read as (id: unknown) => Id;
     return {
       name,
-      clears: list(clear).includes(name),
-      rows: list(tables[name] ?? []).map(schemaOf(name).read),
-      deleted: ids.map((id) => schemaOf(name).columns.id.read(id) as Id),
+      clears: cleared.includes(name),
+      rows: rows.get(name)?.map(read) ?? [],
+      deleted: ids.get(name)?.map(readId) ?? [],
     };
   }).filter(({ clears, rows, deleted }) => clears || rows.length > 0 || deleted.length > 0);
 }
 
+const listsIn = (byTable: object): Map<TableName, unknown[]> =>
+  new Map(Object.entries(byTable).map(([name, value]) => [tableNamed(name), list(value)]));
+
 export interface LogFile {
+  /** That of the file, but with the last batch that was read. */
   readonly header: Header;
   readonly proof: Proof;
-  /** The last batch, and its moment. */
-  readonly batch: number;
-  readonly at: number;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
@@ -130,7 +140,7 @@ export interface LogFile {
   readonly tornBytes: number;
 }
 
-/** Reads a file front to back into empty tables. Throws a DamagedError if it is not as it was written, with the offset and the advice. */
+/** Reads a file front to back into empty tables. Throws a DamagedError with the offset if it is not as it was written. */
 export async function readLog(
   file: string,
   pieces: AsyncIterable<Uint8Array>,
@@ -159,21 +169,19 @@ export async function readLog(
     rest = rest.subarray(from);
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header, proof, batch, at } = lines;
+  const { header, proof } = lines;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (proof === undefined) throw damaged('its first lines are not complete');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
-  const contradiction = contradictionIn(tables.orders.all());
+  const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { header, proof, batch, at, lastLine, length, tornBytes: rest.length };
+  return { header, proof, lastLine, length, tornBytes: rest.length };
 }
 
 /** Takes the lines of a file, one after the other, and throws if one does not belong where it stands. */
 class LineReader {
   header: Header | undefined;
   proof: Proof | undefined;
-  batch = 0;
-  at = 0;
   readonly #tables: Tables;
   readonly #hash = createHash('sha256');
   readonly #counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, 0])) as Record<TableName, number>;
@@ -186,14 +194,14 @@ class LineReader {
   take(bytes: Buffer): boolean {
     const line = decodeLine(bytes.subarray(0, -1));
     if (line === undefined) return false;
-    if (this.header === undefined) this.#begin(line);
-    else if (this.proof !== undefined) this.#apply(line);
-    else if ('digest' in line) this.#end(line);
-    else this.#load(line, bytes);
+    if (this.header === undefined) this.header = this.#begin(line);
+    else if (this.proof !== undefined) this.header = this.#apply(line, this.header);
+    else if ('digest' in line) this.proof = this.#end(bytes);
+    else this.#load(line, bytes, this.header);
     return true;
   }
 
-  #begin(line: Record<string, unknown>): void {
+  #begin(line: Record<string, unknown>): Header {
     const { petstore, format, version = format, store, file, batch, at, lastIds } = line;
     if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
     if (version !== FORMAT) {
@@ -201,33 +209,30 @@ class LineReader {
       throw new VersionError(`the store was written by ${age} version of petstore, in format ${version}`);
     }
     if (typeof store !== 'string') throw new Error('the header names no store');
-    this.header = { store, file: count(file), batch: count(batch), at: count(at) };
-    [this.batch, this.at] = [this.header.batch, this.header.at];
-    const last = COUNTED.map((name) => [name, count((lastIds as Snapshot['lastIds'])?.[name])]);
-    this.#tables.begin(Object.fromEntries(last));
+    const { pets, orders, keys } = objectIn(lastIds, '"lastIds"') as Snapshot['lastIds'];
+    this.#tables.begin({ pets: count(pets), orders: count(orders), keys: count(keys) });
+    return { store, file: count(file), batch: count(batch), at: count(at) };
   }
 
-  #load({ table, rows }: Record<string, unknown>, bytes: Buffer): void {
+  #load({ table, rows }: Record<string, unknown>, bytes: Buffer, { batch }: Header): void {
     const name = tableNamed(table);
     const read = list(rows).map(schemaOf(name).read);
     this.#hash.update(bytes);
     this.#counts[name] += read.length;
-    this.#tables.load(name, read, bytes.length, this.batch);
+    this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], batch);
   }
 
-  #end({ counts, digest }: Record<string, unknown>): void {
-    if (digest !== this.#hash.digest('hex')) throw new Error('the lines before it are not those that were written');
-    for (const name of TABLE_NAMES) {
-      if ((counts as Proof['counts'])?.[name] !== this.#counts[name]) throw new Error(`there are other ${name}`);
-    }
-    this.proof = { counts: this.#counts, digest };
+  #end(bytes: Buffer): Proof {
+    const proof = { counts: this.#counts, digest: this.#hash.digest('hex') };
+    if (proofLine(proof).equals(bytes)) return proof;
+    throw new Error('the lines before it are not those that were written');
   }
 
-  #apply(line: Record<string, unknown>): void {
+  #apply(line: Record<string, unknown>, header: Header): Header {
     const { batch, at } = line;
-    if (batch !== this.batch + 1) throw new Error(`batch ${batch} stands where ${this.batch + 1} belongs`);
+    if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
     this.#tables.apply(changesIn(line), batch);
-    [this.batch, this.at] = [batch, count(at)];
+    return { ...header, batch, at: count(at) };
   }
 }
 
@@ -241,10 +246,8 @@ function list(value: unknown): unknown[] {
   return value;
 }
 
-function count(value: unknown): number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0) throw new Error('it has a number that is none of ours');
-  return value as number;
-}
+/** A number or a moment: each is smaller than the last moment of RFC 3339. */
+const count = integer(0, LAST_MOMENT).read;
 
 /** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */
 function isTorn(rest: Buffer, offset: number): boolean {
@@ -256,13 +259,12 @@ function isTorn(rest: Buffer, offset: number): boolean {
 
 /** True if there is a zero, and each zero is in a sector whose part behind `offset` is all zeros. */
 function isPartlyUnwritten(rest: Buffer, offset: number): boolean {
-  let at = rest.indexOf(0);
-  if (at === -1) return false;
-  while (at !== -1) {
-    const sector = Math.floor((offset + at) / SECTOR_BYTES) * SECTOR_BYTES - offset;
-    const end = sector + SECTOR_BYTES;
-    if (rest.subarray(Math.max(0, sector), end).some((byte) => byte !== 0)) return false;
-    at = rest.indexOf(0, end);
+  let isPartly = false;
+  for (let from = 0; from < rest.length; from += SECTOR_BYTES - ((offset + from) % SECTOR_BYTES)) {
+    const sector = rest.subarray(from, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
+    if (!sector.includes(0)) continue;
+    if (sector.some((byte) => byte !== 0)) return false;
+    isPartly = true;
   }
-  return true;
+  return isPartly;
 }
