@@ -42,7 +42,7 @@ export class SimDisk implements Disk {
   slowness: Random | undefined;
   /**
    * Called before each call that changes something, and after it (`done`): may throw in its place. `sync store`: of the
-   * file that counts; `sync new`: of the one that is to take its place; and so on.
+   * current file; `sync new`: of the one that is to take its place; and so on.
    */
   onCall: (call: string) => void | Promise<void> = () => {};
   /** True for a call, with the one before it, that does nothing: as if the program had forgotten it. */

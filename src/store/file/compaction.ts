@@ -49,7 +49,7 @@ export class NextFile {
     return this.#directory.disk.sync(this.fd);
   }
 
-  /** Makes it durable and the file that counts. If this fails, either file may come back after a crash. */
+  /** Makes it durable, and then the current file. If this fails, either file may come back after a crash. */
   async finish(): Promise<void> {
     await this.#directory.disk.rename(this.#path, this.#directory.pathOf(this.#header.file));
     await this.#directory.setCurrent(this.#header);

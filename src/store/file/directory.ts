@@ -1,6 +1,6 @@
 /**
  * The data directory: `LOCK`, and the store's file, `store-000007.jsonl`. `LOCK` is locked by the process that has the
- * store open, and says which store it is and the number of the file that counts. So neither a lost file nor an old copy
+ * store open, and says which store it is and the number of the current file. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
  */
 import { DamagedError, InUseError, NoStoreError } from '../errors.ts';
@@ -24,7 +24,7 @@ const NONE = -1;
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
-/** What `LOCK` says: the file that counts. */
+/** What `LOCK` says: the current file. */
 interface Current {
   readonly store: string;
   readonly file: number;
@@ -64,7 +64,7 @@ export class Directory {
     return `${this.path}/${fileName(file)}`;
   }
 
-  /** Opens the file that counts, to read it; undefined: there is no store yet. Throws if that file is missing. */
+  /** Opens the current file, to read it; undefined: there is no store yet. Throws if that file is missing. */
   async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
     const current = await this.#readCurrent();
     const newest = this.#newest();

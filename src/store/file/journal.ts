@@ -12,7 +12,7 @@
  *
  * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; copies these
  * behind it, the last of them while a batch waits; syncs; gives the file its name; writes `LOCK`; removes the old file.
- * Until `LOCK` is written, the old file counts, and nothing is written to the new one.
+ * Until `LOCK` is written, the old file is the current one, and nothing is written to the new one.
  */
 import { randomBytes } from 'node:crypto';
 import type { EngineOptions } from '../engine.ts';
@@ -39,7 +39,7 @@ type Progress = NonNullable<EngineOptions['onProgress']>;
 
 export const newStoreId = (): string => randomBytes(12).toString('hex');
 
-/** Reads the file that counts into empty tables; undefined: there is no store yet. */
+/** Reads the current file into empty tables; undefined: there is no store yet. */
 export async function readStore(
   directory: Directory,
   tables: Tables,
