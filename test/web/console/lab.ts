@@ -71,7 +71,7 @@ describe('the lab on the console', { skip }, () => {
     const id = await link.textContent();
     await link.click();
     assert.equal(await ui.page.evaluate('document.activeElement.id'), `request-${id}`);
-    await ui.isAccessible('lab');
+    await ui.isAccessible('lab', '#lab');
     await ui.press('Arm the drill', part('Grade'));
     await ui.see(part('Grade').locator('.script'), 'GET /v1/pets');
     await ui.press('Reset …', part('Grade'));
