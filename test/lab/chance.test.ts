@@ -6,6 +6,7 @@ import { DRILL } from '../../src/lab/drill.ts';
 import { gradeOf } from '../../src/lab/grade.ts';
 import type { RequestRecord } from '../../src/lab/record.ts';
 import { Counts, judge } from '../../src/lab/rule.ts';
+import { seeded } from '../random.ts';
 import { recordOf } from './records.ts';
 
 const { rules: RULES } = CHECKS.find(({ id }) => id === 'backoff')!;
@@ -14,9 +15,7 @@ const BASE_MS = 100;
 const CAP_MS = 20_000;
 const ROWS = DRILL.flatMap(({ fault }) => (fault && fault.times >= 3 ? fault.times : []));
 
-let state = 7;
-/** The same numbers each time, from 0 to 1. */
-const random = () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
+const random = seeded(7); // the same numbers each time
 const grown = (factor: number, tried: number) => Math.min(CAP_MS, BASE_MS * factor ** tried);
 
 type Policy = (tried: number, before: number) => number;

@@ -10,6 +10,7 @@ import { CATALOGUE } from '../../src/http/errors.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { serving, temporary } from '../program.ts';
+import { assertCommon } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 
@@ -29,13 +30,37 @@ function operationsOf({ paths, servers }: Part) {
 }
 const described = operationsOf(document);
 
-test('the document has the methods of each path that the service allows, and of the lab where that is served', async (t) => {
+/** Page and document have an ETag that spares their body, and are for whoever has no key. */
+async function checkPages(url: string): Promise<void> {
+  for (const [path, type, begin] of [
+    ['/', 'text/html; charset=utf-8', '<!doctype html>'],
+    ['/openapi.json', 'application/json; charset=utf-8', '{"openapi":"3.1.0"'],
+  ]) {
+    const get = (headers = {}, method = 'GET') => fetch(new URL(path, url), { method, headers });
+    const reply = await get();
+    const body = await reply.text();
+    assert.equal(reply.status, 200);
+    assertCommon(new Map(reply.headers), true);
+    assert.equal(reply.headers.get('content-type'), type);
+    assert.equal(Number(reply.headers.get('content-length')), Buffer.byteLength(body));
+    assert.ok(body.startsWith(begin), body.slice(0, 40));
+    const etag = reply.headers.get('etag') ?? '';
+    const unchanged = await get({ 'If-None-Match': `W/"other", ${etag}` });
+    assert.deepEqual([unchanged.status, await unchanged.text(), unchanged.headers.get('etag')], [304, '', etag]);
+    assert.equal((await get({ 'If-None-Match': '"other"' })).status, 200);
+    const head = await get({}, 'HEAD');
+    assert.deepEqual([head.status, head.headers.get('etag')], [200, etag]);
+  }
+}
+
+test('page and document are served; the document has the methods of each path, and of the lab where that is served', async (t) => {
   const dir = await temporary(t);
   for (const [name, whole, options] of [
     ['plain', document, []],
     ['lab', withLab, ['--lab', '--environment', 'staging']],
   ] as const) {
     const { url } = await serving(t, ['--data', join(dir, name), ...options]);
+    if (name === 'plain') await checkPages(url);
     const described = operationsOf(whole);
     for (const template of new Set(described.map(({ path }) => path))) {
       const served = described.filter(({ path }) => path === template);
