@@ -30,7 +30,8 @@ const LONGEST = [
  * Of each of these folders one process runs all files but those that take long: a process needs more time to start than
  * most of them take. Their tests leave nothing behind in it.
  */
-const IN_ONE_PROCESS = /^test\/(access|client|json|lab|shop|web)\/(?!clients|console|program)[\w-]+\.test\.ts$/;
+const IN_ONE_PROCESS =
+  /^test\/(access|client|http|json|lab|shop|web)\/(?!clients|console|flood|program)[\w-]+\.test\.ts$/;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);

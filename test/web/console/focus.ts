@@ -100,20 +100,6 @@ describe('the console in a hurry', { skip }, () => {
     assert.equal(await ui.at('#animals > .list > .note').textContent(), '');
   });
 
-  it('leaves the focus on the button that turns the page, or on the other one at the end', async () => {
-    await ui.go('animals?limit=10');
-    await ui.see('#animals .position', 'Ids 1 to 10');
-    await ui.button('Next page', '#animals').press('Enter');
-    await ui.see('#animals .position', 'Ids 11 to 20');
-    await ui.focusComesTo('Next page');
-    await ui.go('animals');
-    await ui.see('#animals .position', 'Ids 1 to 20');
-    await ui.button('Next page', '#animals').press('Enter');
-    await ui.see('#animals .position', 'Ids 21 to');
-    await ui.focusComesTo('Previous page');
-    await ui.view('Animals');
-  });
-
   it('takes the focus from nobody who types while a request is under way, and no word that was typed', async () => {
     const form = page.getByRole('form', { name: 'Add an animal' });
     const ordered = await ui.hold('**/v1/store/orders');
