@@ -1,15 +1,14 @@
 /**
- * What a run of the tests prints: a line for each file that is done, each failure with its place and its stack, what was
- * skipped and why, and a summary. A run in which a file held no test has failed.
+ * What a run of the tests prints: a line for each process that is done, with its files, each failure with its place and
+ * its stack, what was skipped and why, and a summary. A run in which a file held no test has failed.
  */
 import { relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { inspect } from 'node:util';
 
 const pathOf = ({ file = '' }) => (file.startsWith('file:') ? fileURLToPath(file) : file);
-const fileOf = (data) => relative(process.cwd(), pathOf(data));
-/** The runner tells of each file as of a test that has the file's name; as passed only where no test was in it. */
-const isFile = (data) => data.nesting === 0 && data.file !== undefined && resolve(data.name) === pathOf(data);
+/** The runner tells of each process as of a test that has the name of what it runs. */
+const isProcess = (data) => data.nesting === 0 && data.file !== undefined && resolve(data.name) === pathOf(data);
 
 /** Any value may be thrown, and String() throws on some of them. */
 const textOf = (thrown) => [thrown.stack, thrown].find((one) => typeof one === 'string') ?? inspect(thrown);
@@ -28,48 +27,75 @@ const isOfOthers = ({ details }) => details.error?.failureType === 'subtestsFail
 /** So many files are the whole of `npm test`. */
 const MANY = 50;
 
-/** Of a file: which of its tests are under way, and what it wrote to stderr. */
-class File {
+/** One of those that run tests: its files, those in which a test was, which tests are under way, and its stderr. */
+class Process {
+  tested = new Set();
   running = new Set();
   stderr = '';
+  isEmpty = false;
+  hasFailed = false;
+
+  constructor(files) {
+    this.files = files;
+  }
+
+  /** Of several files each has a test in itself; a single one may import its tests. */
+  filesWithoutTest() {
+    const { files, tested, isEmpty, hasFailed } = this;
+    if (files.length === 1) return isEmpty ? files : [];
+    return hasFailed ? [] : files.filter((file) => !tested.has(resolve(file)));
+  }
 }
 
-export default async function* report(events) {
+/** `files`: by the path of what a process runs, the files that it tests. */
+export default async function* report(events, files) {
   const began = performance.now();
-  const total = Number(process.env.PETSTORE_TEST_FILES);
-  let done = 0;
-  let passed = 0;
-  let failed = 0;
+  const total = [...files.values()].flat().length;
+  let [done, passed, failed] = [0, 0, 0];
   const skipped = [];
-  const known = new Map();
-  const of = (data) => known.get(data.file) ?? known.set(data.file, new File()).get(data.file);
-  const files = total === 1 ? '1 file' : `${total} files`;
+  const processes = new Map();
+  for (const [path, own] of files) {
+    const one = new Process(own);
+    for (const each of [path, ...own.map((file) => resolve(file))]) processes.set(each, one);
+  }
+  /** A test may also stand in a module that no process was started for. */
+  const other = new Process([]);
+  const processOf = (data) => processes.get(pathOf(data)) ?? other;
+  const nameOf = (data) => (isProcess(data) ? processOf(data).files.join(', ') : relative(process.cwd(), pathOf(data)));
   const takes = total > MANY ? ' On two cores that takes two or three minutes.' : '';
-  yield `Running ${files} of tests with Node ${process.versions.node}; the name of each is printed when it is done.${takes}\n`;
+  const named = `${total === 1 ? '1 file' : `${total} files`} of tests with Node ${process.versions.node}`;
+  yield `Running ${named}; the name of each is printed when it is done.${takes}\n`;
   for await (const { type, data } of events) {
-    if (type === 'test:stderr') of(data).stderr += data.message;
-    else if (type === 'test:dequeue' && !isFile(data)) of(data).running.add(data.name);
-    else if (type === 'test:complete' && !isFile(data)) of(data).running.delete(data.name);
-    else if (type === 'test:complete') {
-      const { details } = data;
-      const time = `${(details.duration_ms / 1000).toFixed(1)} s`;
-      yield `[${++done}/${total}] ${fileOf(data)}: ${details.error ? 'FAILED, ' : ''}${time}\n`;
+    const of = processOf(data);
+    if (type === 'test:stderr') of.stderr += data.message;
+    else if (type === 'test:dequeue' && !isProcess(data)) of.running.add(data.name);
+    else if (type === 'test:complete' && !isProcess(data)) {
+      of.running.delete(data.name);
+      of.tested.add(pathOf(data));
+    } else if (type === 'test:complete') {
+      const { duration_ms, error } = data.details;
+      done += of.files.length;
+      yield `[${done}/${total}] ${nameOf(data)}: ${error ? 'FAILED, ' : ''}${(duration_ms / 1000).toFixed(1)} s\n`;
+      if (error) of.hasFailed = true;
     } else if (type === 'test:pass' && data.skip !== undefined) {
       const why = typeof data.skip === 'string' ? data.skip : 'no reason is given';
-      skipped.push(`${fileOf(data)}: ${data.name} (${why})`);
-    } else if (type === 'test:pass' && isFile(data)) {
-      failed++;
-      process.exitCode = 1;
-      yield `\nFAILED ${fileOf(data)}: there is no test in it\n`;
-    } else if (data.details?.type === 'suite' && !data.details.error) continue;
+      skipped.push(`${nameOf(data)}: ${data.name} (${why})`);
+    } else if (type === 'test:pass' && isProcess(data))
+      of.isEmpty = true; // it is told of only then
+    else if (data.details?.type === 'suite' && !data.details.error) continue;
     else if (type === 'test:pass') passed++;
     else if (type === 'test:fail' && !isOfOthers(data)) {
       failed++;
-      const file = of(data);
-      const unfinished = isFile(data) ? [...file.running].map((name) => `    not finished: ${name}\n`).join('') : '';
-      yield `\nFAILED ${fileOf(data)}: ${data.name}\n${unfinished}${told(data.details)}${file.stderr}`;
-      file.stderr = '';
+      const unfinished = isProcess(data) ? [...of.running].map((name) => `    not finished: ${name}\n`).join('') : '';
+      yield `\nFAILED ${nameOf(data)}: ${data.name}\n${unfinished}${told(data.details)}${of.stderr}`;
+      of.stderr = '';
     }
+  }
+  // Only now: the runner may tell that a process has ended before it tells of its tests.
+  for (const file of new Set([...processes.values()].flatMap((one) => one.filesWithoutTest()))) {
+    failed++;
+    process.exitCode = 1;
+    yield `\nFAILED ${file}: there is no test in it\n`;
   }
   for (const line of skipped) yield `skipped: ${line}\n`;
   const after = `(${Math.round((performance.now() - began) / 1000)} s)`;

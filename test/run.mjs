@@ -5,10 +5,11 @@
  * read TypeScript by itself, tsx does.
  */
 import '../scripts/needs-node.mjs';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { run } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import report from './reporter.mjs';
 
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
@@ -18,11 +19,19 @@ const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 const LONGEST = [
   'test/faults',
   'test/web/console',
+  'test/lab/clients',
   'test/postgres',
   'test/store/journal',
   'test/operator',
   'test/http',
 ];
+
+/**
+ * Of each of these folders one process runs all files but those that take long: a process needs more time to start than
+ * most of them take. Their tests leave nothing behind in it.
+ */
+const IN_ONE_PROCESS =
+  /^test\/(access|client|http|json|lab|shop|web)\/(?!clients|console|flood|program)[\w-]+\.test\.ts$/;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
@@ -33,19 +42,20 @@ const unknown = words.find((word) => word.startsWith('-') && !kinds.some((one) =
 if (unknown !== undefined) refuse(`there is no option ${unknown}: there are --slow and --quiet`);
 const named = words.filter((word) => !word.startsWith('-'));
 const files = (named.length > 0 ? named : ['test']).flatMap(testFiles);
-const loader = readsTypeScript ? [] : ['--import', 'tsx'];
+const loader = readsTypeScript ? [] : ['--import', import.meta.resolve('tsx')];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
 process.on('exit', () => rmSync(bundles, { recursive: true, force: true }));
-Object.assign(process.env, { PETSTORE_TEST_BUNDLES: bundles, PETSTORE_TEST_FILES: String(files.length) });
-process.execArgv.push(...loader); // the runner starts each file with them
+process.env.PETSTORE_TEST_BUNDLES = bundles;
+process.execArgv.push(...loader); // the runner starts each process with them
+const processes = inProcesses(files);
 const events = run({
-  files: files.map((file) => resolve(file)), // in this order; `node --test` sorts them by name
+  files: [...processes.keys()], // in this order; `node --test` sorts them by name
   concurrency: kind === 'quiet' ? 1 : availableParallelism() + 1, // some wait, for a disk or a reply
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));
-for await (const text of report(events)) process.stdout.write(text);
+for await (const text of report(events, processes)) process.stdout.write(text);
 
 function testFiles(place) {
   const found = statSync(place, { throwIfNoEntry: false });
@@ -58,6 +68,22 @@ function testFiles(place) {
     .sort((a, b) => rank(a) - rank(b));
   if (inside.length === 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
   return inside;
+}
+
+/** By the path of what a process runs, the files that it tests: itself, or those that a module imports for it. */
+function inProcesses(files) {
+  const groups = new Map();
+  for (const file of files) {
+    const name = IN_ONE_PROCESS.test(file) ? dirname(file) : file;
+    groups.set(name, [...(groups.get(name) ?? []), file]);
+  }
+  const runs = ([name, own]) => {
+    if (own.length === 1) return [resolve(own[0]), own];
+    const module = join(bundles, `${name.replaceAll('/', '-')}.mjs`);
+    writeFileSync(module, own.map((file) => `import '${pathToFileURL(file)}';\n`).join(''));
+    return [module, own];
+  };
+  return new Map([...groups].map(runs));
 }
 
 function rank(file) {

@@ -10,9 +10,9 @@ import { command, temporary } from './program.ts';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const { NODE_TEST_CONTEXT: _, ...env } = process.env; // else node:test would take the run for a part of this one
 
-function run(...words: string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['test/run.mjs', ...words], {
-    cwd: ROOT,
+function run(cwd: string, ...words: string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(ROOT, 'test/run.mjs'), ...words], {
+    cwd,
     env,
     encoding: 'utf8',
   });
@@ -26,7 +26,7 @@ test('it runs the folder that is named, and tells each file; what is no test, no
   await writeFile(path.join(dir, 'one.test.ts'), "import { test } from 'node:test';\ntest('goes', () => {});\n");
   await writeFile(path.join(dir, 'two.slow.test.ts'), "throw new Error('not of this kind');\n");
   await writeFile(path.join(dir, 'none.ts'), 'export const none: number = 0;\n');
-  const green = run(dir);
+  const green = run(ROOT, dir);
   assert.equal(green.status, 0, green.told);
   assert.match(green.told, /^Running 1 file .*\n\[1\/1\] \S+one\.test\.ts: [\d.]+ s\n1 passed, 0 failed\n/);
   for (const [word, why, status] of [
@@ -35,7 +35,7 @@ test('it runs the folder that is named, and tells each file; what is no test, no
     ['--fast', 'there is no option --fast', 2],
     [path.join(dir, 'none.ts'), 'none.ts: there is no test in it\n0 passed, 1 failed', 1],
   ] as const) {
-    const { status: exit, told } = run(word);
+    const { status: exit, told } = run(ROOT, word);
     assert.ok(exit === status && told.includes(why), `${word}: ${exit}\n${told}`);
   }
 });
@@ -45,10 +45,31 @@ test('a failure names its test, also where what was thrown, or its cause, has no
   const thrown = ['Object.create(null)', 'Object.assign(new Error("boom"), { cause: { toString: 1 } })', 'null'];
   const tests = thrown.map((value, at) => `test('number ${at}', () => { throw ${value}; });\n`);
   await writeFile(path.join(dir, 'bare.test.ts'), `import { test } from 'node:test';\n${tests.join('')}`);
-  const { status, told } = run(dir);
+  const { status, told } = run(ROOT, dir);
   assert.equal(status, 1);
   for (const at of thrown.keys()) assert.match(told, new RegExp(`^FAILED \\S+bare\\.test\\.ts: number ${at}$`, 'm'));
   assert.match(told, /boom[\s\S]*0 passed, 3 failed/);
+});
+
+test('where one process runs the files of a folder, each failure names its file, as does one without a test', async (t) => {
+  const dir = await temporary(t);
+  const files = {
+    'json/bad': "test('fails', () => { throw new Error('boom'); });",
+    'json/good': "test('goes', () => {});",
+    'shop/good': "test('goes', () => {});",
+    'shop/none': '',
+  };
+  for (const [name, text] of Object.entries(files)) {
+    const file = path.join(dir, 'test', `${name}.test.ts`);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, `import { test } from 'node:test';\n${text}\n`);
+  }
+  const { status, told } = run(dir, 'test');
+  assert.equal(status, 1);
+  assert.match(told, /^FAILED test\/json\/bad\.test\.ts: fails\n.*boom/m);
+  assert.match(told, /^\[\d\/4\] test\/json\/bad\.test\.ts, test\/json\/good\.test\.ts: FAILED/m);
+  assert.match(told, /^FAILED test\/shop\/none\.test\.ts: there is no test in it$/m);
+  assert.match(told, /2 passed, 2 failed/);
 });
 
 test('an older Node is told in one sentence: by `npm start`, by `npm test`, and by the bundled program', async () => {

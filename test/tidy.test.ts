@@ -28,12 +28,6 @@ const importsOf = (file: string): Import[] =>
     return { names, file: pathFrom(file, to) };
   });
 
-test('the small edition needs Node alone', () => {
-  const modules = [...read('docs/small/petstore.ts').matchAll(/ from '([^']+)'|\b(?:import|require)\(/g)];
-  assert.ok(modules.length > 0);
-  for (const [, name] of modules) assert.match(name ?? 'import()', /^node:/);
-});
-
 /** What each room may import beside its own files; `*` for everything. */
 const ALLOWED: Record<string, string> = {
   'clock.ts': '',

@@ -18,12 +18,11 @@ import { parseArgs } from 'node:util';
 
 const { positionals: named, values: options } = parseArgs({
   allowPositionals: true,
-  // `program` names a file of JavaScript to start in place of the source, which is quicker.
-  options: { full: { type: 'boolean', default: false }, program: { type: 'string' } },
+  options: { full: { type: 'boolean', default: false } },
 });
 const source = fileURLToPath(new URL(options.full ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
-const command = [process.execPath, ...(options.program === undefined ? process.execArgv : [])];
-const words = [options.program ?? source, ...(options.full ? ['serve', '--first-key', 'free'] : [])];
+const command = [process.execPath, ...process.execArgv];
+const words = [source, ...(options.full ? ['serve', '--first-key', 'free'] : [])];
 
 interface Seen {
   isKept: boolean;

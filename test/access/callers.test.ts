@@ -6,8 +6,7 @@ import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { it } from 'node:test';
 import { crc32 } from 'node:zlib';
-import { Callers } from '../../src/access/callers.ts';
-import { digestOf, environmentOf, keyId, keyName, makeKey } from '../../src/access/keys.ts';
+import { digestOf, environmentOf, makeKey } from '../../src/access/keys.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { PET, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
@@ -120,41 +119,4 @@ it('a key that ends while a body comes writes nothing, whatever the body says; o
   }
   const { pets, orders, categories } = service.store.read;
   assert.deepEqual([pets.size, orders.size, categories.size], [2, 0, 0]);
-});
-
-it('finds a key once while no key changes; keeps no header that is bad or swollen, and no more than so many', () => {
-  const MAX_KNOWN_HEADERS = 10_000;
-  const [ended, unknown, ...good] = Array.from({ length: MAX_KNOWN_HEADERS + 3 }, () => makeKey('production'));
-  const byDigest = new Map<string, ApiKey>();
-  for (const key of [ended, ...good]) {
-    const digest = digestOf(key);
-    byDigest.set(digest, { secrets: [{ digest }], revokedAt: key === ended ? 1 : undefined } as unknown as ApiKey);
-  }
-  let finds = 0;
-  const find = (digest: string) => {
-    finds++;
-    return byDigest.get(digest);
-  };
-  const keys = { find, version: 1 };
-  const callers = new Callers({ read: { keys }, now: () => 0 }, 'production');
-  const findsOf = (...texts: string[]) => {
-    const before = finds;
-    for (const text of texts) callers.identify(`Bearer ${text}`);
-    return finds - before;
-  };
-  const [first, ...others] = good;
-  assert.equal(findsOf(first, first, first), 1);
-  for (const not of [unknown, ended, `${' '.repeat(5_000)}${first}`]) assert.equal(findsOf(not, not), 2, not);
-  keys.version++;
-  assert.equal(findsOf(first, first), 1, 'a key has changed');
-  assert.equal(findsOf(...others), MAX_KNOWN_HEADERS);
-  assert.equal(findsOf(others.at(-1) as string), 0, 'the newest is kept');
-  assert.equal(findsOf(first), 1, 'the others went');
-});
-
-it('outside the store a key has a name', () => {
-  assert.deepEqual(
-    [keyName(7), keyId('k7'), keyId('k0'), keyId('k07'), keyId('7'), keyId('k')],
-    ['k7', 7, ...Array(4)],
-  );
 });

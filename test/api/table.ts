@@ -466,7 +466,7 @@ export const GROUPS: Group[] = [
   },
   {
     name: 'asking again, and any category',
-    settings: { categories: 'open' },
+    settings: {},
     rows: [
       ...repeats,
       noPet({ name: 'x', categoryId: 9, x: 1 }, undefined, {

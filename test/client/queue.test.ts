@@ -134,17 +134,6 @@ test('no request is sent beyond what both windows of the limits admit, and none 
   assert.ok(Math.abs(at.getTime() - Date.now()) < 60_000);
 });
 
-test('of replies that overtake each other the one with less remaining counts, until a later request says more', async (t) => {
-  const { client, proxy } = await harness(t, async ({ path }) => {
-    if (path.endsWith('/1')) await until(() => client.limits?.minute.remaining === 3);
-    return json(REX, limits(path.endsWith('/1') ? 5 : path.endsWith('/2') ? 3 : 59));
-  });
-  await Promise.all([client.getPet(1), client.getPet(2)]);
-  assert.deepEqual([client.limits?.minute.remaining, proxy.received.length], [3, 2]);
-  await client.getPet(3);
-  assert.equal(client.limits?.minute.remaining, 59);
-});
-
 test('calls are sent in the order in which they were made, also those that a reset held', async (t) => {
   let left = 1;
   const received: string[] = [];
@@ -217,15 +206,3 @@ for (const fault of [html(502), busy(503), busy(429)]) {
     assert.deepEqual([order[0], order.length], ['0', 16]);
   });
 }
-
-test('many calls through an outage of two seconds are all done soon after it', async (t) => {
-  const { client, time } = await harness(t, () => (time.now < 3_000 ? { status: 502 } : created), patient());
-  await Promise.all(names(30).map((name) => client.createPet({ name, categoryId: 1 })));
-  assert.ok(time.now < 6_000, `${time.now} ms`);
-});
-
-test('without headers about limits nothing is known of them, and calls go as usual', async (t) => {
-  const { client } = await harness(t, inTurn(json(REX, { 'X-RateLimit-Remaining': '0' }, 201), created));
-  await Promise.all([client.createPet(newPet), client.createPet(newPet)]);
-  assert.equal(client.limits, undefined);
-});

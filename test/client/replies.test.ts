@@ -3,36 +3,24 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { PetstoreError } from '../../src/client/client.ts';
 import { MAX_REPLY_BYTES } from '../../src/client/exchange.ts';
-import { parseJson } from '../../src/client/ids.ts';
 import { all, created, failure, harness, html, inTurn, json, newPet, ORDER, REX, refusal } from './proxy.ts';
 
 test('ids are exact both ways: a number up to 2^53 − 1, its digits beyond', async (t) => {
   const { client, proxy } = await harness(t, ({ body }) =>
-    json(`{"id":9007199254740993,"name":"Rex","categoryId":${/-?\d+/.exec(body) ?? 1},"status":"sold"}`),
+    json(
+      `{"id":9007199254740993,"name":"\\"9007199254740993 is no id","categoryId":${/-?\d+/.exec(body) ?? 1},"status":"sold"}`,
+    ),
   );
   for (const written of ['9007199254740991', '9007199254740993', '-9223372036854775808', '9223372036854775807', '-5']) {
     const categoryId = Number.isSafeInteger(Number(written)) ? Number(written) : written;
     for (const given of [categoryId, written, BigInt(written)]) {
       const pet = await client.createPet({ name: 'Rex', categoryId: given });
-      assert.deepEqual(pet, { id: '9007199254740993', name: 'Rex', categoryId, status: 'sold' });
+      assert.deepEqual(pet, { id: '9007199254740993', name: '"9007199254740993 is no id', categoryId, status: 'sold' });
       assert.equal(proxy.received.at(-1)?.body, `{"name":"Rex","categoryId":${written}}`);
       await client.getPet(given);
       assert.equal(proxy.received.at(-1)?.path, `/v1/pets/${written}`);
     }
   }
-});
-
-test('of JSON only integers beyond 2^53 − 1 become strings, wherever they stand', () => {
-  const long = '9007199254740993';
-  const cases: [text: string, value: unknown][] = [
-    [`{"a":${long},"b":[-${long}]}`, { a: long, b: [`-${long}`] }],
-    [`"\\"${long}\\\\"`, `"${long}\\`],
-    [`["${long}",${long}]`, [long, long]],
-    ['[9007199254740991,0.12345678901234567890,1e0000000000000000002]', [9007199254740991, 0.12345678901234568, 100]],
-  ];
-  for (const [text, value] of cases) assert.deepEqual(parseJson(text), value, text);
-  for (const text of [`"${long}`, `${long}"`, `"\\"${long}`, `-${long}-`, `0${long}x`])
-    assert.throws(() => parseJson(text), SyntaxError, text);
 });
 
 test('what cannot be sent exactly is refused without a request', async (t) => {
@@ -78,20 +66,6 @@ test('an animal is changed in the members that are given, and removed; If-Match 
   }
   proxy.fault = () => ({ status: 204 });
   assert.equal((await failure(client.updatePet(7, { name: 'Max' }))).code, 'bad_reply');
-});
-
-test('412 is an error of its own, for every conditional change', async (t) => {
-  const { client, proxy } = await harness(t, () => refusal(412, 'precondition_failed'));
-  const ifMatch = '"a"';
-  const calls = [
-    client.putCategory(1, 'Dogs', { ifMatch }),
-    client.updateOrder(1, 'delivered', { ifMatch }),
-    client.updatePet(1, { name: 'Max' }, { ifMatch }),
-    client.deletePet(1, { ifMatch }),
-  ];
-  for (const { code, tries, outcomeUnknown } of await Promise.all(calls.map(failure)))
-    assert.deepEqual([code, tries, outcomeUnknown], ['precondition_failed', 1, false]);
-  assert.deepEqual(new Set(proxy.received.map(({ headers }) => headers['if-match'])), new Set([ifMatch]));
 });
 
 test('withResponse has the facts of the reply: its id, limits and tag, whether it is a replay or new', async (t) => {

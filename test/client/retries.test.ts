@@ -15,7 +15,6 @@ import {
   json,
   KEY,
   newPet,
-  ORDER,
   REX,
   refusal,
   retryAfter,
@@ -189,15 +188,6 @@ test('nothing was sent only where the connection failed, not what came after the
   const { client } = await harness(t, () => 'lost', { fetch });
   const { message, outcomeUnknown } = await failure(client.updateOrder(3, 'delivered'));
   assert.deepEqual([/nothing was sent/.test(message), outcomeUnknown], [false, true], 'its head had come');
-});
-
-test('a PATCH is sent again while it is certain that nothing was done', async (t) => {
-  const answers = () => inTurn(refusal(503, 'unavailable'), refusal(429, 'rate_limited'), json(ORDER));
-  const { client, proxy } = await harness(t, answers());
-  assert.deepEqual(await client.updateOrder(3, 'delivered'), ORDER);
-  proxy.fault = answers();
-  assert.deepEqual(await client.updatePet(3, { name: 'Max' }), ORDER);
-  assert.equal(proxy.received.length, 6);
 });
 
 test('a call ends with its budget, and no budget outlasts the 24 hours of an Idempotency-Key', async (t) => {

@@ -117,11 +117,6 @@ test(`${MAX_DEPTH} deep and ${MAX_VALUES} values are read, one more is refused a
   assert.equal(offset, 1 + 2 * (MAX_VALUES - 1));
 });
 
-test('any other view of the bytes is read alike', () => {
-  const padded = new Uint8Array(Buffer.from('xx{"é":[1]}yy'));
-  assert.deepEqual(readJson(padded.subarray(2, padded.length - 2)), new Map([['é', [1]]]));
-});
-
 const inRange = (value: bigint) => value >= MIN_INT64 && value <= MAX_INT64;
 const exact = (value: bigint) => (Number.isSafeInteger(Number(value)) ? Number(value) : value);
 
@@ -218,10 +213,6 @@ test('a text costs by the byte what a short one costs, whatever stands in it', (
     // Time that grew with the square of the length would be 64 times as much; a busy machine takes no CPU time of ours.
     assert.ok(one < 12 * many + 2_000, `${name}: ${one} µs for one of 64 KiB, ${many} µs for 64 of 1 KiB`);
   }
-});
-
-test('a reply of a megabyte that is all escapes is read', () => {
-  assert.equal((read(`"${'\\n'.repeat(524_286)}"`) as string).length, 524_286);
 });
 
 test('a name that is kept does not keep the body it came in', () => {

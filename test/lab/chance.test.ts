@@ -1,4 +1,4 @@
-/** What chance does to the grade: 1,000 drills for each way to back off, with the rows of failures that the drill has. */
+/** What chance does to the grade: 400 drills for each way to back off, with the rows of failures that the drill has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CHECKS } from '../../src/lab/checks.ts';
@@ -6,22 +6,21 @@ import { DRILL } from '../../src/lab/drill.ts';
 import { gradeOf } from '../../src/lab/grade.ts';
 import type { RequestRecord } from '../../src/lab/record.ts';
 import { Counts, judge } from '../../src/lab/rule.ts';
+import { seeded } from '../random.ts';
 import { recordOf } from './records.ts';
 
 const { rules: RULES } = CHECKS.find(({ id }) => id === 'backoff')!;
-const DRILLS = 1_000;
+const DRILLS = 400;
 const BASE_MS = 100;
 const CAP_MS = 20_000;
 const ROWS = DRILL.flatMap(({ fault }) => (fault && fault.times >= 3 ? fault.times : []));
 
-let state = 7;
-/** The same numbers each time, from 0 to 1. */
-const random = () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;
+const random = seeded(7); // the same numbers each time
 const grown = (factor: number, tried: number) => Math.min(CAP_MS, BASE_MS * factor ** tried);
 
 type Policy = (tried: number, before: number) => number;
 
-/** How long each waits before the try after `tried + 1` failures, and what 1,000 drills must make of it. */
+/** How long each waits before the try after `tried + 1` failures, and what those drills must make of it. */
 const POLICIES: [name: string, wait: Policy, verdict: string, least: number][] = [
   ['full jitter', (tried) => random() * grown(2, tried), 'pass', 0.99],
   ['decorrelated jitter', (_, before) => Math.min(CAP_MS, BASE_MS + random() * (3 * before - BASE_MS)), 'pass', 0.99],

@@ -400,15 +400,6 @@ test('a POST may come again, or be given up, though hundreds of others came with
   assert.equal(resultOf(forgotten.grade(1e6), 'finished').verdict, 'fail');
 });
 
-test('an equal POST is a request of its own once the failed one comes again, after many others', () => {
-  const others = range(60, (n) => post(1 + n / 100, { content: `${n}` }));
-  const lists = range(MAX_REQUESTS + 74, (n) => get(2 + n / 100)); // so that the oldest are dropped
-  const before = [post(0, { ...lost, key: 'a' }), post(0.1, { key: 'b' }), ...others, ...lists];
-  const rows = [before, [...before, post(9, { key: 'a' })]];
-  const counts = rows.map((sent) => resultOf(historyOf(...sent).grade(1e5), 'idempotency').count);
-  assert.deepEqual(counts, [1, 0]);
-});
-
 test('the last 4,096 pages that Links led to are known', () => {
   const { history } = new KeyState();
   for (let page = 0; page <= MAX_LINKS; page++) history.addLink(page);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PetstoreClient } from '../../src/client/client.ts';
+import { seeded } from '../random.ts';
 import { shop } from './clients.ts';
 import { GALLERY } from './gallery/gallery.ts';
 import { tryAll } from './gallery/trial.ts';
@@ -14,8 +15,7 @@ test('the typed client gets an A, and does nothing twice', async (t) => {
   const pets = Array.from({ length: 30 }, () => ({ ...REX, status: 'available' as const }));
   const { clock, port, key, must, store } = await startLab(t, { pets, perMinute: 60, perDay: 1_000 });
   await must('POST /lab/drill');
-  let seed = 7;
-  t.mock.method(Math, 'random', () => (seed = (seed * 16_807) % 2_147_483_647) / 2_147_483_647);
+  t.mock.method(Math, 'random', seeded(7));
   const timing = { now: () => clock.now(), sleep: async (ms: number) => clock.advance(ms) };
   const client = new PetstoreClient({ baseUrl: `http://127.0.0.1:${port}/v1`, ...{ key, timing } });
   t.after(() => client.close());

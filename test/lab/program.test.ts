@@ -125,13 +125,3 @@ test('petstore grade waits for a POST that may still come again', async (t) => {
   assert.deepEqual([exit, /^grade +F\n/.test(stdout)], [1, true], stdout + stderr);
   assert.match(stdout, /finished +15 +fail +1 /);
 });
-
-test('petstore grade does not wait for a Retry-After of more than two minutes, and says so', async (t) => {
-  const data = await temporary(t);
-  const { ask } = await serveLab(t, data);
-  await ask('POST /lab/faults', { kind: 'unavailable', seconds: 600 });
-  assert.equal((await ask('POST /v1/pets', { name: 'Rex', categoryId: 1 })).status, 503);
-  const { exit, stderr } = await program(['grade', 'k1', '--data', data]);
-  assert.match(stderr, /^a POST that failed may come again within \d{3} s: this grade does not wait for that\n/);
-  assert.equal(exit, 5);
-});

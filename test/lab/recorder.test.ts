@@ -5,7 +5,6 @@ import { request } from 'node:http';
 import net from 'node:net';
 import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Decision } from '../../src/access/limiter.ts';
 import { REX, startLab } from './service.ts';
 
 const SECONDS = 2;
@@ -58,19 +57,6 @@ test('twelve equal POSTs without a key, of which a 429 refuses some: each connec
   assert.equal((await check('finished')).verdict, 'pass');
 });
 
-test('a retry at once, on a connection that is opened for it, is early', async (t) => {
-  const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
-  await must('POST /lab/faults', refusing);
-  for (const status of [429, 201]) {
-    const line = new Line(port);
-    line.socket.write(bytes('POST /v1/pets', REX));
-    assert.deepEqual(await line.statuses(1), [status]);
-    line.socket.destroy();
-    clock.advance(5);
-  }
-  assert.equal((await check('retry_after')).verdict, 'fail');
-});
-
 test('a pipelined request arrived before the replies in front of it, though it is served after them', async (t) => {
   const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
   await must('POST /lab/faults', { kind: 'unavailable', operation: 'createPet', seconds: SECONDS });
@@ -89,41 +75,6 @@ test('a pipelined request arrived before the replies in front of it, though it i
   const [, , cid, dan] = (await must('GET /lab/requests')).json.reverse().map(({ ms }: { ms: number }) => ms);
   assert.ok(cid > 0 && dan > 0, 'measured from their arrival');
   line.socket.destroy();
-});
-
-test('on a connection that pipelines, what comes after there was time to read the refusal is early', async (t) => {
-  const { clock, port, bytes, must, check } = await startLab(t, { pets: [{ ...REX, status: 'available' }] });
-  await must('POST /lab/faults', { kind: 'unavailable', operation: 'createPet', seconds: SECONDS });
-  const line = new Line(port);
-  const add = (name: string) => bytes('POST /v1/pets', { ...REX, name });
-  line.socket.write(add('Ann') + add('Bob'));
-  await line.statuses(2);
-  clock.advance(50);
-  line.socket.write(add('Cid'));
-  await line.statuses(3);
-  assert.equal((await check('retry_after')).verdict, 'unseen', 'it may have been sent before');
-  clock.advance(100);
-  line.socket.write(add('Dan'));
-  await line.statuses(4);
-  assert.equal((await check('retry_after')).verdict, 'fail');
-  line.socket.destroy();
-});
-
-test('of requests that are decided together, the one is named that began a ban', async (t) => {
-  const { limiter, must, ask, check } = await startLab(t, { perMinute: 4, perDay: 1_000, banAfter: 2 });
-  const take = limiter.take.bind(limiter);
-  const waiting: (() => void)[] = [];
-  // As PostgreSQL does: it decides together on all that came meanwhile.
-  limiter.take = (key) => new Promise((resolve) => waiting.push(() => resolve(take(key) as Decision)));
-  const sent = Array.from({ length: 7 }, () => ask('GET /v1/pets'));
-  while (waiting.length < 7) await turn();
-  for (const decide of waiting) decide();
-  limiter.take = take;
-  const replies = await Promise.all(sent);
-  const codes = replies.map(({ json }) => json.code ?? 'ok').sort();
-  assert.deepEqual(codes, ['key_banned', 'key_banned', 'ok', 'ok', 'ok', 'ok', 'rate_limited']);
-  const requests = (await must('GET /lab/requests')).json; // the newest first: two banned, the second brought the ban
-  assert.deepEqual((await check('ban')).requestIds, [requests[1].requestId]);
 });
 
 test('a connection that the service ends for an Upgrade does not count against its client', async (t) => {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { ENDPOINTS } from '../../src/service/routes.ts';
 import { MAX_REPLAYS_OF_KEY } from '../../src/shop/idempotency.ts';
 import { PET_STATUSES, type Pet } from '../../src/store/model.ts';
+import { below, seeded } from '../random.ts';
 import { PET } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
@@ -13,11 +14,8 @@ const JSON_TYPE = { 'content-type': 'application/json' };
 test('every page of random lists is what a plain list gives, while animals come, change and go', async (t) => {
   const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
   t.diagnostic(`SEED=${seed} plays the same again`);
-  let state = seed;
-  const random = (below: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
+  const chance = seeded(seed);
+  const random = (end: number) => below(chance, end);
   const { key, fetch, store } = await serviceFor(t);
   const model = new Map<number, Pet>();
   const page = async (limit: number, after: number, status?: string) => {

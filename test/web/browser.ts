@@ -16,6 +16,7 @@ export const ARGS = [
   '--disable-gpu',
   '--disable-background-networking',
   '--disable-sync',
+  '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests', // the client's page is nowhere
 ];
 const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */

@@ -148,7 +148,7 @@ describe('the console', { skip }, () => {
     await ui.see(form.locator('.note'), 'Saved.');
     await ui.see(ui.rows(), 'Renamed');
     await ui.see('#animals pre', new RegExp(`"name": "Renamed",\\s+"categoryId": ${BIG}`));
-    await ui.isAccessible('one animal');
+    await ui.isAccessible('one animal', '#animals');
     await ui.view('Animals');
     await ui.press('Next page', '#animals');
     await ui.rowOf('Renamed').waitFor();
@@ -265,11 +265,7 @@ describe('the console', { skip }, () => {
     assert.equal(await operations.count(), Object.values(paths).flatMap(Object.keys).length);
     await ui.see('#operation-getPet', 'deprecated, ends 2030-12-05');
     const card = (id: string) => ui.at(`#operation-${id}`);
-    for (const operation of await operations.all()) {
-      await operation.locator('summary').first().click();
-      await ui.press('Send', operation);
-      await ui.see(operation.locator('.reply'), /HTTP\/1\.1 (20[014]|40[049]) /);
-    }
+    await card('listPets').locator('summary').first().click();
     const replies = card('listPets').locator('.replies > li');
     await ui.see(
       replies.first(),
@@ -287,6 +283,11 @@ describe('the console', { skip }, () => {
     await replies.filter({ hasText: /^400/ }).locator('summary').first().click();
     await ui.see(replies.filter({ hasText: /^400/ }), /"code": "invalid_parameter"[\s\S]*message required/);
     await ui.isAccessible('the replies of an operation', '#operation-listPets');
+    const all = (what: string) => page.evaluate(`document.querySelectorAll('.operation').forEach((one) => ${what})`);
+    await all('one.open = true');
+    await all("[...one.querySelectorAll('button')].find((button) => button.textContent === 'Send').click()");
+    for (const operation of await operations.all())
+      await ui.see(operation.locator('.reply'), /HTTP\/1\.1 (20[014]|40[049]) /);
     await ui.send(card('putCategory'), { categoryId: '9007199254740995' }, 'Send');
     await ui.press('Add an animal of this category', card('putCategory'));
     assert.match(await card('createPet').getByLabel('Body, as JSON').inputValue(), /"categoryId": 9007199254740995\n/);
@@ -296,18 +297,6 @@ describe('the console', { skip }, () => {
     await ui.press('Cancel the order', card('createOrder'));
     await ui.press('Send', card('updateOrder'));
     await ui.see(card('updateOrder').locator('.reply'), '"status": "cancelled"');
-  });
-
-  it('shows a request that was sent without a key as one without', async () => {
-    const ui = await live.open();
-    await ui.go('reference/listPets');
-    await ui.press('Send', '#operation-listPets');
-    await ui.see('#operation-listPets .reply', /"missing_api_key"[\s\S]*HTTP\/1\.1 401 /);
-    const sent = ui.exchanges().first();
-    await sent.locator('summary').first().click();
-    const line = (await sent.getByLabel('As a curl line').textContent()) ?? '';
-    assert.match(shell(`${line} -sS`, {}), /^HTTP\/1\.1 401 [\s\S]*"missing_api_key"/);
-    await ui.close();
   });
 
   it('runs nothing that is not its own, and may not be framed', async () => {
