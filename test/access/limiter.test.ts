@@ -86,6 +86,22 @@ it('what was counted is written once, and a restart gives nothing back', async (
   assert.equal(rows.at(-1)?.dayUsed, 3);
 });
 
+it('a key that is in use all the time is written once a time, and again at the next', async () => {
+  const { rows, open } = recorded();
+  const limiter = open();
+  const busy = { ...key, perMinute: 1e6, perDay: 1e6 };
+  limiter.take(busy);
+  const takes = setInterval(() => limiter.take(busy));
+  for (let n = 1; n <= 3; n++) {
+    const written = limiter.write();
+    limiter.take(busy);
+    await written;
+    assert.equal(rows.length, n);
+  }
+  clearInterval(takes);
+  await limiter.close();
+});
+
 it('usage that cannot be written is written later, and that is told once', async () => {
   const { rows, warned, open, fail } = recorded();
   const limiter = open();
