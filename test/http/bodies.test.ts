@@ -6,9 +6,8 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { memoryInUse } from '../memory.ts';
-import { assertError, closed, exchange, PET, requestsOf, told } from '../raw.ts';
+import { assertError, closed, endless, exchange, ONE_BYTE, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
-import { endless, ONE_BYTE } from './flood.ts';
 
 const MAX_BODY_BYTES = 65_536;
 const MAX_BODY_PIECES = 4_096;
