@@ -1,26 +1,24 @@
 /**
- * A small program around the store, to be killed and failed from outside. `driver.mjs life DIR`: writes, a compaction, a
- * close, another start, and so on. `driver.mjs load DIR`: writes until it is killed. `driver.mjs hold DIR`: opens the
- * store, and stays. Each says on stdout what is sent and what is acknowledged, the moment it is.
+ * A small program around the store, to be killed and failed from outside. `driver.mjs DIR`: writes, a compaction, a close,
+ * another start, and so on. It says on stdout what is sent and what is acknowledged, the moment it is.
  */
 import { writeSync } from 'node:fs';
 import { systemClock } from '../../src/clock.ts';
 import type { Engine } from '../../src/store/engine.ts';
-import { InUseError } from '../../src/store/errors.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { StoreError } from '../../src/store/model.ts';
 
 const BATCHES = 3;
 const WRITERS = 4;
 const MIN_COMPACTION_BYTES = 20_000;
-const [what, dir] = process.argv.slice(2);
+const [dir] = process.argv.slice(2);
 
 /** A line of its own, also where strace has begun one. */
 const say = (line: string): void => void writeSync(1, `\n${line}\n`);
 
 function end(error: Error): never {
   say(`failed ${error.message}`);
-  process.exit(error instanceof InUseError ? 4 : 1);
+  process.exit(1);
 }
 
 /** For want of room: the caller is told, and all goes on. */
@@ -62,20 +60,14 @@ async function batches(engine: Engine): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  if (what === 'life') {
-    for (let run = 0; run < 3; run++) {
-      const engine = await open();
-      await batches(engine);
-      await engine.compact().then(() => {}, orFull);
-      await batches(engine);
-      await engine.close();
-    }
-    return say('done');
+  for (let run = 0; run < 3; run++) {
+    const engine = await open();
+    await batches(engine);
+    await engine.compact().then(() => {}, orFull);
+    await batches(engine);
+    await engine.close();
   }
-  const engine = await open();
-  say('open');
-  if (what === 'hold') setInterval(() => {}, 1e6);
-  else for (;;) await batches(engine);
+  say('done');
 }
 
 main().catch(end);

@@ -1,6 +1,7 @@
 /** The driver as a process, and what must hold of the store that it leaves. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,44 +26,20 @@ function driver(): Promise<string> {
   return built;
 }
 
-export class Life {
-  readonly process: ChildProcess;
-  readonly ended: Promise<number | null>;
-  /** All that was said, by strace too, in its order. */
-  output = '';
-
-  /** `before`: the words of what starts it, such as a tracer. */
-  static async start(what: string, dir: string, before: string[] = []): Promise<Life> {
-    return new Life([...before, process.execPath, await driver(), what, dir]);
+/** Runs the driver to its end, and keeps what it says, and strace. `before`: the words of what starts it. */
+export async function live(dir: string, before: string[]) {
+  const [file, ...words] = [...before, process.execPath, await driver(), dir];
+  // One thread does all file work, so that strace's `when=N` counts all of it.
+  const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
+  const child = spawn(file, words, { env, stdio: ['ignore', 'pipe', 'pipe'], timeout: LIFE_MAX_MS });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
   }
-
-  private constructor([file, ...words]: string[]) {
-    // One thread does all file work, so that strace's `when=N` counts all of it.
-    const env = { ...process.env, UV_THREADPOOL_SIZE: '1' };
-    this.process = spawn(file, words, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    for (const stream of [this.process.stdout!, this.process.stderr!]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (this.output += text));
-    }
-    const timer = setTimeout(() => this.process.kill('SIGKILL'), LIFE_MAX_MS);
-    this.ended = new Promise((resolve) => this.process.on('close', resolve)).finally(() =>
-      clearTimeout(timer),
-    ) as never;
-  }
-
+  await once(child, 'close');
   /** The ids behind a word. */
-  ids(word: string): number[] {
-    return [...this.output.matchAll(new RegExp(`^${word} (\\d+)$`, 'gm'))].map(([, id]) => Number(id));
-  }
-
-  async until(text: string): Promise<void> {
-    const isSaid = new Promise<void>((resolve) => {
-      const look = () => this.output.includes(text) && resolve();
-      this.process.stdout!.on('data', look);
-      look();
-    });
-    await Promise.race([isSaid, this.ended]);
-    assert.ok(this.output.includes(text), `it ended without '${text}': ${this.output}`);
-  }
+  const ids = (word: string) => [...output.matchAll(new RegExp(`^${word} (\\d+)$`, 'gm'))].map(([, id]) => Number(id));
+  return { output, ids };
 }
 
 /** What a reader finds; undefined: the store had not begun. */
@@ -79,9 +56,9 @@ async function read(dir: string): Promise<Tables | undefined> {
 
 /**
  * acknowledged ⊆ recovered ⊆ sent, each with its replay; recovering twice changes nothing; and the store takes writes
- * again. Returns how many animals there are.
+ * again.
  */
-export async function mustHold(dir: string, acknowledged: number[], sent: number[]): Promise<number> {
+export async function mustHold(dir: string, acknowledged: number[], sent: number[]): Promise<void> {
   const before = await read(dir);
   const ids = before ? before.pets.all().map(({ id }) => id) : [];
   const [known, has] = [new Set(sent), new Set(ids)];
@@ -98,5 +75,4 @@ export async function mustHold(dir: string, acknowledged: number[], sent: number
       await engine.store.write((tx) => tx.pets.delete(tx.pets.add({ name: 'n', categoryId: 1, status: 'sold' }).id));
     await engine.close();
   }
-  return ids.length;
 }
