@@ -64,7 +64,7 @@ async function found(bytes: Buffer): Promise<string | { offset: number }> {
 describe('fault matrix 1 to 3', () => {
   test('1: cut anywhere, the store is as of its last complete line; cut before its first batch, it is refused', async () => {
     const { bytes, ends, contents } = written;
-for (let cut = 0; cut <= bytes.length; cut++) {
+    for (let cut = 0; cut <= bytes.length; cut++) {
       const expected = contents[ends.findLastIndex((end) => end <= cut)];
       const got = await found(bytes.subarray(0, cut));
       if (expected === undefined) assert.equal(typeof got, 'object', `cut at ${cut}`);

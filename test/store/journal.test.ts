@@ -78,29 +78,6 @@ test('a full disk, at whatever byte: what does not fit is refused, reads go on, 
   }
 });
 
-test('while a sync takes long, reads go on and writes form one batch', async () => {
-  const { disk, engine, add } = await opened();
-  let release = () => {};
-  disk.onCall = (call) => (call === 'sync store' ? new Promise((resolve) => (release = resolve)) : undefined);
-  const first = add();
-  while (disk.bytes(FILE).indexOf('Rex') === -1) await new Promise((resolve) => setImmediate(resolve));
-  const others = Array.from({ length: 1_000 }, () => add());
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.equal(engine.store.read.pets.size, 0);
-  release();
-  await first;
-  disk.onCall = () => {};
-  await Promise.all(others);
-  assert.equal(
-    disk
-      .bytes(FILE)
-      .toString()
-      .match(/"batch":\d+,"at"/g)!.length,
-    3,
-  ); // and that of the header
-  await engine.close();
-});
-
 test('a file is complete after each of many compactions, however calls and batches interleave', async () => {
   for (let seed = 1; seed <= 60; seed++) {
     const { disk, engine } = await opened();
@@ -285,17 +262,4 @@ test('a reader sees the store, and writes nothing', async () => {
   await reader.engine.close();
   disk.onCall = () => {};
   await engine.close();
-});
-
-test('every log line is quiet unless something happened', async () => {
-  const { disk, engine, add, said } = await opened();
-  await add();
-  await engine.close();
-  const again = await opened(disk);
-  assert.deepEqual([...said, ...again.said], []);
-  await again.engine.close();
-  disk.put(FILE, Buffer.concat([disk.bytes(FILE), Buffer.from('{"crc":"12')]));
-  const torn = await opened(disk, { log: { ...quiet, warn: (message) => said.push(message) } });
-  assert.match(said[0], /a crash left 10 bytes/);
-  await torn.engine.close();
 });
