@@ -6,7 +6,7 @@ import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
 import type { StoreError } from '../../src/store/model.ts';
 import type { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
-import { contentOf, contentOn, quiet } from '../faults/life.ts';
+import { contentOf, contentOn } from '../faults/life.ts';
 import { codeError, DIR, SimDisk } from '../faults/sim-disk.ts';
 import { below, seeded } from '../random.ts';
 import { backedUp, streamed } from './contract.ts';
