@@ -134,42 +134,23 @@ describe('fault matrix 1 to 3', () => {
     const placed = { petId: 900, status: 'placed', placedAt: 1 };
     const nonsense: [object, RegExp][] = [
       [{ batch: batch + 1 }, /stands where/],
-      [{ batch: '9' }, /stands where/],
       [{ at: -1 }, /number that is none of ours/],
       [{ horses: [] }, /table that is unknown/],
-      [{ gone: { horses: [1] } }, /table that is unknown/],
-      [{ clear: ['horses'] }, /table that is unknown/],
-      [{ clear: 'pets' }, /where a list belongs/],
       [{ pets: pet }, /where a list belongs/],
       [{ pets: [null] }, /no object/],
-      [{ pets: [{ ...pet, id: '7' }] }, /id must be/],
-      [{ pets: [{ ...pet, name: 7 }] }, /name must be/],
       [{ pets: [{ ...pet, categoryId: '9223372036854775808' }] }, /categoryId must be/],
       [{ pets: [{ ...pet, categoryId: 2 ** 60 }] }, /categoryId must be/],
       [{ pets: [{ ...pet, status: 'lost' }] }, /status must be/],
       [{ pets: [{ ...pet, color: 'red' }] }, /color is unknown/],
       [{ pets: [{ id: 1 }] }, /name must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: {} }] }, /secrets must be/],
       [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: [null] }] }, /secrets must be/],
       [{ gone: { pets: ['x'] } }, /must be an integer/],
-      [
-        {
-          orders: [
-            { id: 900, ...placed },
-            { id: 901, ...placed },
-          ],
-        },
-        /two orders are placed for animal 900/,
-      ],
+      [{ orders: [900, 901].map((id) => ({ id, ...placed })) }, /two orders are placed for animal 900/],
     ];
     for (const [members, what] of nonsense) {
       const disk = written.disk.copy();
       disk.put(FILE, Buffer.concat([bytes, line(members)]));
-      await assert.rejects(
-        contentOn(disk),
-        (error: Error) => error instanceof DamagedError && what.test(error.message),
-      );
+      await assert.rejects(contentOn(disk), (error) => error instanceof DamagedError && what.test(error.message));
     }
     assert.equal(await found(Buffer.concat([bytes, line({})])), contents[contents.length - 1]);
   });

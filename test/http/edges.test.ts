@@ -323,29 +323,4 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
   assert.equal(ending.store.read.pets.size, 0);
 });
 
-test('a request whose client is gone is told once, and one that was refused half-way not again', async () => {
-  const answers: string[] = [];
-  let gone: Promise<void> | undefined;
-  const slow = await startService({
-    onReply: ({ status, address }) => answers.push(`${status} ${address()}`),
-    onBatch: () => gone as Promise<void>,
-  });
-  const of = requestsOf((await slow.makeKey()).text);
-  for (const [bytes, leaves] of [
-    [of.addPet(), true],
-    [of.addPet().slice(0, 1 - PET.length), true],
-    [of.post('Transfer-Encoding: chunked\r\n', 'no chunk\r\n'), false],
-  ] as const) {
-    const client = net.connect(slow.port, '127.0.0.1').resume();
-    const [socket] = (await once(slow.service.server, 'connection')) as [net.Socket];
-    gone = closed(socket);
-    client.write(bytes);
-    await once(slow.service.server, 'request');
-    if (leaves) client.resetAndDestroy();
-    await gone;
-  }
-  await slow.close();
-  assert.deepEqual(answers.sort(), ['201 127.0.0.1', '400 127.0.0.1', '400 127.0.0.1']);
-});
-
 test('nothing in this file was an internal error', () => assert.deepEqual(service.logged, []));
