@@ -1,4 +1,4 @@
-/** Row 10: every crash of a simulated disk. Row 11: with something forgotten, some crash must be noticed. */
+/** Every crash of a simulated disk; and with something forgotten, some crash must be noticed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DamagedError } from '../../src/store/errors.ts';
@@ -78,7 +78,7 @@ async function trySeed(seed: number, disk = new SimDisk()): Promise<number> {
   return tried;
 }
 
-test('fault matrix 10: every crash state of a simulated disk', async (t) => {
+test('every crash state of a simulated disk', async (t) => {
   let [tried, seed] = [0, SEED];
   for (; tried < STATES; seed++) {
     tried += await trySeed(seed).catch((error) => {
@@ -102,7 +102,7 @@ const FORGOTTEN: Record<string, (call: string, before: string) => boolean> = {
 };
 
 for (const [what, forgets] of Object.entries(FORGOTTEN)) {
-  test(`fault matrix 11: forgotten, and noticed: ${what}`, async (t) => {
+  test(`forgotten, and noticed: ${what}`, async (t) => {
     for (let seed = SEED; seed < SEED + MUTANT_SEEDS; seed++) {
       const disk = Object.assign(new SimDisk(), { forgets });
       const noticed = await trySeed(seed, disk).then(

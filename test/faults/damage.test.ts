@@ -1,4 +1,4 @@
-/** Rows 1 to 3: a file that is cut, changed or partly zeroed is refused with its name and the offset, or is torn. */
+/** A file that is cut, changed or partly zeroed is refused with its name and the offset, or is torn. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { DamagedError } from '../../src/store/errors.ts';
@@ -61,8 +61,8 @@ async function found(bytes: Buffer): Promise<string | { offset: number }> {
   }
 }
 
-describe('fault matrix 1 to 3', () => {
-  test('1: cut anywhere, the store is as of its last complete line; cut before its first batch, it is refused', async () => {
+describe('a damaged file', () => {
+  test('cut anywhere, the store is as of its last complete line; cut before its first batch, it is refused', async () => {
     const { bytes, ends, contents } = written;
     for (let cut = 0; cut <= bytes.length; cut++) {
       const expected = contents[ends.findLastIndex((end) => end <= cut)];
@@ -72,7 +72,7 @@ describe('fault matrix 1 to 3', () => {
     }
   });
 
-  test('2: a changed bit is refused at its line, or makes the last line a torn one', async (t) => {
+  test('a changed bit is refused at its line, or makes the last line a torn one', async (t) => {
     const { bytes, ends, contents } = written;
     const random = seeded(SEED);
     const last = ends[ends.length - 2];
@@ -93,7 +93,7 @@ describe('fault matrix 1 to 3', () => {
     t.diagnostic(`seed ${SEED}: ${FLIPS} bits, ${torn} of them made a torn line`);
   });
 
-  test('2: lines that are dropped, doubled or swapped are refused', async () => {
+  test('lines that are dropped, doubled or swapped are refused', async () => {
     const lines = written.bytes.toString().split(/(?<=\n)/);
     const refused = async (changed: string[], what: string) => {
       assert.equal(typeof (await found(Buffer.from(changed.join('')))), 'object', what);
@@ -108,7 +108,7 @@ describe('fault matrix 1 to 3', () => {
     }
   });
 
-  test('3: every subset of zeroed sectors of the last line is torn; of an earlier line it is damage', async () => {
+  test('every subset of zeroed sectors of the last line is torn; of an earlier line it is damage', async () => {
     const { bytes, ends, contents } = written;
     for (let line = 1; line < ends.length; line++) {
       const [start, end] = [ends[line - 1], ends[line]];

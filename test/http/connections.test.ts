@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { closed, exchange, requestsOf, told } from '../raw.ts';
+import { closed, exchange, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
 
 /** Connections from a loopback address, which end with the test. */
@@ -111,34 +111,6 @@ test('a client that reads nothing is cut off by a reset after 30 s, and not befo
   pass(1);
   await closed(socket);
   assert.equal(reset.mock.callCount(), 1, 'the kernel keeps nothing of it');
-});
-
-test('a drain finishes what is under way, refuses what comes late, and closes what is idle', async (t) => {
-  let go = () => {};
-  let isHeld = false;
-  const onBatch = () => (isHeld ? new Promise<void>((resolve) => (go = resolve)) : undefined);
-  const service = await serviceFor(t, { onBatch });
-  isHeld = true;
-  const { key, port } = service;
-  const { get, addPet } = requestsOf(key);
-  const idle = net.connect(port, '127.0.0.1').resume();
-  const half = net.connect(port, '127.0.0.1').resume();
-  half.write(get().slice(0, -2));
-  const late = net.connect(port, '127.0.0.1').setEncoding('latin1');
-  late.write(get());
-  await once(late, 'data');
-  const underWay = exchange(port, addPet().repeat(2));
-  await wait(100);
-  const closing = [idle, half].map(closed);
-  const drained = service.service.drain(60_000);
-  late.write(get());
-  const [refusal] = await once(late, 'data');
-  assert.match(refusal, /^HTTP\/1\.1 503 [\s\S]*Connection: close[\s\S]*the service is shutting down/);
-  await Promise.all(closing);
-  isHeld = false;
-  go();
-  assert.deepEqual(told(await underWay), ['201 keep-alive', '201 close']);
-  await drained;
 });
 
 test('a drain ends in time, whatever clients have begun', async (t) => {

@@ -67,31 +67,12 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
   assert.match(await done('openapi --base-url https://a.example/v1'), /^ +"url": "https:\/\/a\.example\/v1"/m);
 });
 
-test('the address of a database is no name of a file, and no message repeats a password', async (t) => {
-  const { run } = await workplace(t);
-  for (const words of ['serve --data', 'import']) {
-    const { exit, stderr } = await run(`${words} postgres://u:pw@h/d`);
-    assert.deepEqual([exit, /cannot be "postgres:\/\/…": give a path/.test(stderr)], [2, true], stderr);
-  }
-  for (const [url, fault] of [
-    ['postgres://h', '--store must look like postgres://user:'],
-    ['postgres://u:pw@h/d?schema=1', '--store: schema must be 1 to 63 of'],
-    ['mysql://u:pw@h/d', '--store cannot be this value: give postgres://'],
-  ]) {
-    const { exit, stdout, stderr } = await run(`keys list --store ${url}`);
-    assert.deepEqual([exit, stdout, stderr.includes(':pw')], [2, '', false], stderr);
-    assert.ok(stderr.startsWith(`petstore keys list: ${fault}`), stderr);
-  }
-  const { stderr } = await run('keys list', { env: { PETSTORE_STORE: 'postgres://h' } });
-  assert.match(stderr, /^petstore keys list: PETSTORE_STORE must look like/);
-});
-
 /** By command and option. */
 const BAD_VALUES: Record<string, Record<string, string[]>> = {
   serve: {
     host: ['not a host', ''],
     port: ['65536', '80.5', '0x50'],
-    data: ['', 'd'.repeat(4_097)],
+    data: ['', 'd'.repeat(4_097), 'postgres://h/d'],
     firstKey: ['enterprise'],
     environment: ['live'],
     categories: ['some'],
