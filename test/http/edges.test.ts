@@ -1,11 +1,13 @@
 /** Everything that HTTP can do to a server, over raw sockets: each trap ends in a reply out of the catalogue. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { IncomingMessage } from 'node:http';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, mock, type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { CATALOGUE, type ErrorCode } from '../../src/http/errors.ts';
+import { CAN_SEND_AS_ONE } from '../../src/http/reply.ts';
 import { assertCommon, assertError, closed, exchange, exchangeOne, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor, startService, type TestService } from '../service.ts';
 
@@ -321,6 +323,11 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
   const limits = all.map((text) => Number(/X-RateLimit-Limit: (\d+)/.exec(text)?.[1]));
   assert.deepEqual(limits, [60, 60, 1_000_000, 1_000_000, 1_000_000, 60]);
   assert.equal(ending.store.read.pets.size, 0);
+});
+
+test('this Node has the private fields by which a reply is sent as one string, and a body has a reader', () => {
+  const { _consuming } = new IncomingMessage(new net.Socket()) as unknown as { _consuming: boolean };
+  assert.deepEqual([CAN_SEND_AS_ONE, _consuming], [true, false]);
 });
 
 test('nothing in this file was an internal error', () => assert.deepEqual(service.logged, []));
