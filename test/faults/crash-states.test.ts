@@ -8,7 +8,7 @@ import { below, type Random, seeded } from '../random.ts';
 import { contentOf, contentOn, crashed, lives, type Moment, quiet } from './life.ts';
 import { DIR, SimDisk } from './sim-disk.ts';
 
-const STATES = 40_000 * Number(process.env.FAULTS_SCALE ?? 1);
+const STATES = 20_000 * Number(process.env.FAULTS_SCALE ?? 1);
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const RUNS = 5;
 const STATES_PER_MOMENT = 20;

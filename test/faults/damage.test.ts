@@ -39,7 +39,7 @@ before(async () => {
   }
   // The last one has several sectors.
   await engine.store.write((tx) => {
-    for (let n = 0; n < 5; n++) tx.pets.add({ name: 'x'.repeat(400), categoryId: 1, status: 'sold' });
+    for (let n = 0; n < 3; n++) tx.pets.add({ name: 'x'.repeat(400), categoryId: 1, status: 'sold' });
   });
   ends.push(disk.bytes(FILE).length);
   contents.push(contentOf(tables));
