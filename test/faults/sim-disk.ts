@@ -48,8 +48,6 @@ export class SimDisk implements Disk {
   /** True for a call, with the one before it, that does nothing: as if the program had forgotten it. */
   forgets: (call: string, before: string) => boolean = () => false;
   #before = '';
-  /** True: a checksum is always right, as for a program that does not test it. */
-  mendsChecksums: ((bytes: Buffer) => Buffer) | undefined;
 
   list = (): string[] => [...this.names.keys()];
   mustBeOurs = (): void => {};
@@ -59,8 +57,7 @@ export class SimDisk implements Disk {
   size = (fd: number): number => this.#file(fd).now.length;
 
   read = async (fd: number, into: Uint8Array, position: number): Promise<number> => {
-    const { now } = this.#file(fd);
-    return (this.mendsChecksums?.(now) ?? now).copy(into, 0, position);
+    return this.#file(fd).now.copy(into, 0, position);
   };
 
   openToRead = (path: string): number => {
@@ -170,7 +167,7 @@ export class SimDisk implements Disk {
     for (const [name, file] of this.names) disk.names.set(name, copied(file));
     for (const [name, file] of this.#durableNames) disk.#durableNames.set(name, copied(file));
     disk.#pendingNames = this.#pendingNames.map((naming) => naming.map(([name, file]) => [name, file && copied(file)]));
-    [disk.forgets, disk.mendsChecksums] = [this.forgets, this.mendsChecksums];
+    disk.forgets = this.forgets;
     return disk;
   }
 
@@ -188,7 +185,7 @@ export class SimDisk implements Disk {
       disk.names.set(name, left);
     }
     disk.#durableNames = new Map(disk.names);
-    [disk.forgets, disk.mendsChecksums] = [this.forgets, this.mendsChecksums];
+    disk.forgets = this.forgets;
     return disk;
   }
 

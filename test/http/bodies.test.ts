@@ -6,9 +6,8 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { memoryInUse } from '../memory.ts';
-import { assertError, closed, exchange, PET, requestsOf, told } from '../raw.ts';
+import { assertError, closed, endless, exchange, ONE_BYTE, PET, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
-import { endless, ONE_BYTE } from './flood.ts';
 
 const MAX_BODY_BYTES = 65_536;
 const MAX_BODY_PIECES = 4_096;
@@ -109,14 +108,20 @@ test('all bodies under way take 64 MiB at most: the newest are refused with 503,
 });
 
 test('the bodies of requests whose connection ends with a flood are freed', async (t) => {
-  const { port, key } = await serviceFor(t);
+  const { port, key, limiter } = await serviceFor(t);
   const { addPet } = requestsOf(key);
-  const large = addPet('', padded(2_000));
-  const ROUNDS = 2_000; // 26 bodies of 2,000 bytes each time: more than 64 MiB in all
-  for (let round = 0; round < ROUNDS; round += 50) {
-    const sockets = Array.from({ length: 50 }, () => net.connect(port, '127.0.0.1').resume());
-    for (const socket of sockets) socket.write(large.repeat(30));
-    await Promise.all(sockets.map(closed));
+  const take = limiter.take.bind(limiter);
+  let [held, release] = [Promise.resolve() as Promise<unknown>, () => {}];
+  limiter.take = (async (caller) => held.then(() => take(caller))) as typeof take;
+  const flood = addPet('', padded(MAX_BODY_BYTES)).repeat(26); // one more than may wait
+  for (let bytes = 0; bytes < 1.2 * MAX_BODY_BYTES_IN_ALL; bytes += flood.length) {
+    held = new Promise<void>((resolve) => (release = resolve));
+    const socket = net.connect(port, '127.0.0.1').resume();
+    socket.write(flood);
+    await closed(socket);
+    release();
   }
-  assert.deepEqual(told(await exchange(port, addPet('', padded(MAX_BODY_BYTES)), { replies: 1 })), ['201 keep-alive']);
+  held = wait(100); // all 25 are under way at once
+  const replies = await exchange(port, addPet('', padded(MAX_BODY_BYTES)).repeat(25), { replies: 25 });
+  assert.deepEqual(told(replies), Array(25).fill('201 keep-alive'));
 });

@@ -1,19 +1,22 @@
 /** Clients that ask for more than they read, or send more than anybody wants: others are served meanwhile. */
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import net from 'node:net';
+import { existsSync, readFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
-import { closed } from '../raw.ts';
-import { serviceFor } from '../service.ts';
-import { endless, flood, NO_PROC, ONE_BYTE, startFlooded } from './flood.ts';
+import { workplace } from '../operator/workplace.ts';
+import { endless, ONE_BYTE } from '../raw.ts';
 
 const MAX_GROWN_MB = 200;
 const MAX_HEALTH_MS = 2_000;
 /** Of a crowd that connects again without pause. Node 26 parses the rest of a packet whose connection has ended. */
 const MAX_HEALTH_IN_CROWD_MS = 12_000;
-/** The service gives up waiting after 8 s; the rest is for a machine that is busy with other things. */
+/** The service gives up waiting after 10 s; the rest is for a machine that is busy with other things. */
 const MAX_STOP_MS = 60_000;
+const FLOOD_MS = 1_000;
+const TICK_MS = 10;
 
 const requestsFor = (key: string) => [
   'GET /healthz HTTP/1.1\r\nHost:x\r\n\r\n',
@@ -23,60 +26,58 @@ const requestsFor = (key: string) => [
   '?',
 ];
 
+/**
+ * Each connection sends packets full of one of these requests, after `head`; once it ends, another takes its place.
+ */
 const FLOODS = {
   '50 that pipeline 64 KiB, and read': (key: string) => ({ requests: requestsFor(key), connections: 50, reads: true }),
-  '900 that pipeline, and do not read': (key: string) => ({
-    requests: requestsFor(key),
-    connections: 900,
-    reads: false,
-  }),
+  '900 that pipeline, and do not read': (key: string) => {
+    return { requests: requestsFor(key), connections: 900, reads: false };
+  },
   '60 endless bodies in chunks of one byte, by one key': (key: string) => {
     return { head: endless(key), requests: [ONE_BYTE], connections: 60, reads: true };
   },
-  '60 endless bodies without a key': () => ({ head: endless(), requests: [ONE_BYTE], connections: 60, reads: true }),
 };
 
+/** The processor time of a process, in ms. */
+function cpuMs(pid: number): number {
+  const words = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
+  return TICK_MS * (Number(words[11]) + Number(words[12]));
+}
+
+function residentMB(pid: number): number {
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]) / 1_024;
+}
+
 for (const [name, floodOf] of Object.entries(FLOODS)) {
-  test(`${name}: memory is bounded, others are served, SIGTERM ends it`, { skip: NO_PROC }, async (t) => {
-    const server = await startFlooded(t);
-    await flood(t, { port: server.port, ...floodOf(server.key) });
-    const slowest = await server.healthMs(1_500);
-    const grown = server.grownMB();
-    const stopped = await server.stop();
+  test(`${name}: memory is bounded, others are served, SIGTERM ends it`, {
+    skip: existsSync('/proc/self/status') ? false : 'there is no /proc on this machine',
+  }, async (t) => {
+    const { serve, key } = await workplace(t);
+    const server = await serve('', { env: { NODE_OPTIONS: '--max-old-space-size=512' } });
+    const pid = server.process.pid as number;
+    const before = residentMB(pid);
+    const { port } = new URL(server.url);
+    const flood = { port, bytes: 65_536, ...floodOf(await key()) };
+    const words = [join(import.meta.dirname, 'flood.mjs'), JSON.stringify(flood)];
+    const flooder = spawn(process.execPath, words, { stdio: ['pipe', 'pipe', 'inherit'] });
+    t.after(() => flooder.kill('SIGKILL'));
+    await once(flooder.stdout, 'data');
+    // By the time that the service itself took until it answered, whatever else the machine does.
+    let slowest = 0;
+    for (const end = performance.now() + FLOOD_MS; performance.now() < end; ) {
+      const began = cpuMs(pid);
+      const [reply] = await once(http.get({ host: '127.0.0.1', port, path: '/healthz', agent: false }), 'response');
+      await once(reply.resume(), 'end');
+      slowest = Math.max(slowest, cpuMs(pid) - began);
+    }
+    const grown = residentMB(pid) - before;
+    const began = performance.now();
+    assert.equal((await server.stop()).exit, 0);
+    const stopped = performance.now() - began;
     t.diagnostic(`/healthz ${slowest} ms, +${Math.round(grown)} MB, stopped in ${Math.round(stopped)} ms`);
-    assert.ok(
-      slowest < (name.startsWith('900') ? MAX_HEALTH_IN_CROWD_MS : MAX_HEALTH_MS),
-      `/healthz after ${slowest} ms`,
-    );
+    assert.ok(slowest < (flood.connections > 100 ? MAX_HEALTH_IN_CROWD_MS : MAX_HEALTH_MS), `/healthz: ${slowest} ms`);
     assert.ok(grown < MAX_GROWN_MB, `+${grown} MB`);
     assert.ok(stopped < MAX_STOP_MS, `stopped after ${stopped} ms`);
   });
 }
-
-test('a client that reads nothing is cut off by a reset after 30 s, and not before', async (t) => {
-  t.mock.timers.enable({ apis: ['setInterval'] });
-  const { service, port, store, key } = await serviceFor(t);
-  await store.write((tx) => {
-    for (let n = 0; n < 100; n++) tx.pets.add({ name: '🐈'.repeat(255), categoryId: 1, status: 'sold' });
-  });
-  const client = net.connect(port, '127.0.0.1').pause();
-  t.after(() => client.destroy());
-  const [socket] = (await once(service.server, 'connection')) as [net.Socket];
-  const page = `GET /v1/pets?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;
-  for (let sent = 0; sent < 500 && socket.writableLength === 0; sent++) {
-    client.write(page);
-    await wait(5);
-  }
-  assert.ok(socket.writableLength > 0, 'the kernel takes no more');
-  let now = performance.now();
-  t.mock.method(performance, 'now', () => now);
-  t.mock.timers.tick(1_000); // it is seen to be stuck
-  now += 29_000;
-  t.mock.timers.tick(1_000);
-  assert.equal(socket.destroyed, false);
-  const reset = t.mock.method(socket, 'resetAndDestroy');
-  now += 1_000;
-  t.mock.timers.tick(1_000);
-  await closed(socket);
-  assert.equal(reset.mock.callCount(), 1, 'the kernel keeps nothing of it');
-});

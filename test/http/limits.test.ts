@@ -1,11 +1,9 @@
 /** The limits as a client meets them, over HTTP, on a clock that the test moves. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { digestOf, makeKey } from '../../src/access/keys.ts';
-import type { Limiter } from '../../src/access/limiter.ts';
-import { type ApiKey, type Plan, StoreError } from '../../src/store/model.ts';
+import type { Plan } from '../../src/store/model.ts';
 import { assertCommon } from '../raw.ts';
-import { serviceFor, type TestService } from '../service.ts';
+import { serviceFor } from '../service.ts';
 
 async function start(t: TestContext, plan: Plan, limits?: { perMinute: number; perDay: number }, banAfter?: number) {
   const service = await serviceFor(t, { banAfter });
@@ -112,45 +110,4 @@ test('without a valid key it is the address that is counted, and a valid key is 
   assert.equal((await ask()).remaining, 59);
   clock.advance(50_000);
   assert.equal((await ask('/v1/pets', '')).status, 401);
-});
-
-/** A limiter that promises its decisions, as a shared one does. `meanwhile`: what happens elsewhere before they come. */
-function promises({ limiter }: TestService, meanwhile: () => unknown): void {
-  const shared: Limiter = limiter;
-  const take = limiter.take.bind(limiter);
-  shared.take = async (caller) => {
-    const decision = structuredClone(take(caller));
-    await meanwhile();
-    return decision;
-  };
-  shared.refresh = async () => void (await meanwhile());
-}
-
-test('where decisions are promised, a key that ended meanwhile gets nothing, and one made elsewhere is known', async (t) => {
-  const { service, ask } = await start(t, 'free');
-  const { key } = await service.makeKey('free');
-  let asked = 0;
-  let meanwhile: () => unknown = () => asked++;
-  promises(service, () => meanwhile());
-  const { remaining, state } = await ask();
-  assert.deepEqual([remaining, state, asked], [59, '"minute";r=59;t=60, "day";r=999;t=86400', 1]);
-  for (const malformed of ['nonsense', makeKey('staging')]) assert.equal((await ask(undefined, malformed)).status, 401);
-  assert.equal(asked, 1, 'no news are asked for');
-  const unknown = await ask(undefined, makeKey('production'));
-  assert.deepEqual([unknown.status, unknown.policy, unknown.remaining, asked], [401, '"address";q=60;w=60', 57, 2]);
-
-  const made = makeKey('production');
-  const replaced = { ...key, secrets: [{ digest: digestOf(made) }] };
-  const set = (key: ApiKey) => () => service.store.write((tx) => tx.keys.put(key));
-  meanwhile = set(replaced);
-  assert.equal((await ask(undefined, made)).status, 200);
-  meanwhile = set({ ...replaced, revokedAt: 1 });
-  const ended = await ask(undefined, made);
-  assert.deepEqual([ended.status, ended.policy], [401, '"address";q=60;w=60']);
-});
-
-test('what a limiter cannot decide is not admitted', async (t) => {
-  const { service, ask } = await start(t, 'free');
-  promises(service, () => Promise.reject(new StoreError('unavailable', 'no database')));
-  for (const key of [undefined, makeKey('production')]) assert.equal((await ask(undefined, key)).code, 'unavailable');
 });

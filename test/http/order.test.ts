@@ -1,6 +1,5 @@
 /** Requests on one connection are served one at a time, in order (RFC 9112, 9.3.2), and only so many may wait. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import net from 'node:net';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -70,32 +69,4 @@ test('sixteen of the largest pages at once lose nothing', async (t) => {
   const page = requestsOf(key).get('', '/v1/pets?limit=100');
   const replies = await exchange(port, page.repeat(16), { replies: 16 });
   for (const { status, body } of replies) assert.equal(`${status} ${JSON.parse(body).length}`, '200 100');
-});
-
-test('a request that waits is not done when its client is gone', async (t) => {
-  let go = () => {};
-  let isHeld = false;
-  const onBatch = () => (isHeld ? new Promise<void>((resolve) => (go = resolve)) : undefined);
-  const { service, port, key, store } = await serviceFor(t, { onBatch });
-  const { addPet } = requestsOf(key);
-  isHeld = true;
-  let requests = 0;
-  service.server.on('request', () => requests++);
-  const accepted = once(service.server, 'connection');
-  const client = net.connect(port, '127.0.0.1').resume();
-  client.write(addPet() + addPet('', '{"name":"Second","categoryId":3}'));
-  const [socket] = (await accepted) as [net.Socket];
-  while (requests < 2) await wait(1);
-  await wait(20); // the first is with the store by now
-  const gone = closed(socket);
-  client.resetAndDestroy();
-  await gone;
-  isHeld = false;
-  go();
-  assert.deepEqual(told(await exchange(port, addPet(), { replies: 1 })), ['201 keep-alive']);
-  const { items } = store.read.pets.page({ limit: 9 });
-  assert.deepEqual(
-    items.map(({ name }) => name),
-    ['Rex', 'Rex'],
-  );
 });

@@ -167,7 +167,7 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
 
 test('output that nobody takes ends an export and fails a backup; no room on standard output is a failure', async (t) => {
   const { after, animals, done, spawn } = await workplace(t);
-  await animals(20_000);
+  await animals(4_000); // more than fit into a pipe
   await done('import in');
   const { child, ended, stderr } = await spawn('export');
   child.stdout!.once('data', () => child.stdout!.destroy());

@@ -1,7 +1,6 @@
 /** A server from its start to its end, however it comes to that; and what the next start finds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { appendFile, mkdir, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
@@ -70,36 +69,14 @@ async function serversOf(origin: string): Promise<string[]> {
   return servers.map(({ url }) => url);
 }
 
-const noProc = !existsSync('/proc/net/tcp') && 'there is no /proc here in which to see what listens';
-
-test('SIGUSR1 opens no debugger: nothing more listens, and the server goes on', { skip: noProc }, async (t) => {
+test('SIGUSR1 opens no debugger, and the server goes on', async (t) => {
   const { serve } = await workplace(t);
   const server = await serve();
-  const before = listening(server.process.pid!);
-  assert.equal(new Set(before).size, 1);
   server.process.kill('SIGUSR1');
-  for (const end = performance.now() + 500; performance.now() < end; await wait(20)) {
-    assert.deepEqual(listening(server.process.pid!), before);
-  }
+  await wait(200); // Node would say by now where its debugger listens
   assert.equal((await fetch(new URL('/healthz', server.url))).status, 200);
-  assert.doesNotMatch(server.stderr(), /debugger|inspector/i);
+  assert.doesNotMatch((await server.stop()).stderr, /debugger/i);
 });
-
-/** The TCP ports on which a process listens. */
-function listening(pid: number): number[] {
-  const files = readdirSync(`/proc/${pid}/fd`).map((fd) => {
-    try {
-      return readlinkSync(`/proc/${pid}/fd/${fd}`);
-    } catch {
-      return ''; // closed meanwhile
-    }
-  });
-  const sockets = new Set(files.flatMap((name) => /^socket:\[(\d+)\]$/.exec(name)?.[1] ?? []));
-  const rows = ['tcp', 'tcp6'].flatMap((kind) => readFileSync(`/proc/${pid}/net/${kind}`, 'utf8').split('\n').slice(1));
-  const isListening = (row: string[]) => row[3] === '0A' && sockets.has(row[9]);
-  const portOf = (row: string[]) => Number.parseInt(row[1].split(':')[1], 16);
-  return rows.map((row) => row.trim().split(/\s+/)).filter(isListening).map(portOf); // biome-ignore format: one way
-}
 
 test('a port in use is refused with exit 1 and the option to type, and the store is left clean', async (t) => {
   const { run, stored } = await workplace(t);
@@ -115,13 +92,14 @@ test('a port in use is refused with exit 1 and the option to type, and the store
   assert.deepEqual(await stored(), files);
 });
 
-test('a second server is refused with exit 4; while a server is stopped, commands say so', async (t) => {
+test('a second server is refused with exit 4, also while the first is stopped; commands then say so', async (t) => {
   const { run, done, serve } = await workplace(t);
   const server = await serve();
   const refused = await run(`serve --port ${new URL(server.url).port}`);
   assert.deepEqual([refused.exit, refused.stdout], [4, '']);
   assert.match(refused.stderr, /data is in use/);
   server.process.kill('SIGSTOP');
+  assert.equal((await run('serve --port 0')).exit, 4);
   const { exit, stderr } = await run('keys create --plan free', { isServerStopped: true });
   assert.deepEqual([exit, /in use by a server that does not answer/.test(stderr)], [4, true], stderr);
   server.process.kill('SIGCONT');

@@ -110,28 +110,6 @@ test('the metrics tell of connections, the file, compactions, the newest backup,
   for (const name of [...namesIn(rules), ...namesIn(doc('grafana-dashboard.json'))]) assert.ok(known.has(name), name);
 });
 
-test('a scraper has one request at a time, and five seconds to send it; others are served meanwhile', async (t) => {
-  const { serve } = await workplace(t);
-  const server = await serve('--metrics 127.0.0.1:0');
-  const address = new URL(await addressOf(server));
-  const request = 'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
-  /** How many replies come until the connection ends, and after how long. */
-  const send = async (bytes: string) => {
-    const began = performance.now();
-    const socket = connect(Number(address.port), '127.0.0.1').setEncoding('latin1');
-    socket.on('error', () => {}).write(bytes);
-    let text = '';
-    socket.on('data', (more) => (text += more));
-    await once(socket, 'close');
-    return { replies: text.match(/^HTTP\/1\.1 200/gm)?.length ?? 0, ms: performance.now() - began };
-  };
-  const slow = Array.from({ length: 15 }, () => send(request.slice(0, -2)));
-  const { replies } = await send(request.repeat(65_536 / request.length));
-  assert.ok(replies <= 1, `${replies} replies to requests that were sent at once`);
-  assert.equal((await fetch(address)).status, 200);
-  for (const { ms } of await Promise.all(slow)) assert.ok(ms > 4_500 && ms < 40_000, `${ms} ms`);
-});
-
 test('each alert fires where it should and only there', { skip: missing('promtool') }, () => {
   const tests = ['prometheus-rules.test.yaml', 'prometheus-rules.backup.test.yaml'];
   const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', ...tests.map(pathOf)], {

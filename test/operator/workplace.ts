@@ -33,6 +33,11 @@ export async function workplace(t: TestContext) {
     return stdout;
   };
   const json = async <T>(line: string): Promise<T> => JSON.parse(await done(`${line} --json`));
+  /** A key that has no limits to speak of. */
+  const key = async (): Promise<string> => {
+    const limits = '--per-minute 1000000 --per-day 1000000';
+    return (await json<{ key: string }>(`keys create --plan enterprise ${limits}`)).key;
+  };
   return {
     cwd,
     at,
@@ -45,11 +50,10 @@ export async function workplace(t: TestContext) {
     /** The file `in`, to be imported. */
     animals: (count: number) => writeFile(at('in'), ANIMAL.repeat(count)),
     stored: () => readdir(at('data')),
-    /** Of a client with a key that has no limits to speak of. */
+    key,
+    /** Of a client with such a key. */
     async headers() {
-      const limits = '--per-minute 1000000 --per-day 1000000';
-      const { key } = await json<{ key: string }>(`keys create --plan enterprise ${limits}`);
-      return { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+      return { authorization: `Bearer ${await key()}`, 'content-type': 'application/json' };
     },
     /** A process of which the test itself reads what it wants, or nothing. */
     async spawn(line: string, stdio: StdioOptions = 'pipe', env: Record<string, string> = {}) {

@@ -42,21 +42,6 @@ test('transactions that wait become one batch; those that come meanwhile the nex
   assert.deepEqual(await Promise.all(second), [4, 5]);
 });
 
-test('a batch is gathered while each turn of the event loop brings more', async () => {
-  const { onBatch, next } = heldBatches();
-  const store = memoryStore({ onBatch });
-  const writes: Promise<number>[] = [];
-  const writeInTurn = (turn: number) => {
-    if (turn < 4) setImmediate(writeInTurn, turn + 1); // before that of the store
-    writes.push(store.write(add));
-  };
-  writeInTurn(1);
-  const { changes, release } = await next();
-  assert.equal(added(changes), 4);
-  release();
-  await Promise.all(writes);
-});
-
 test('a transaction sees those before it in its batch, and what one that threw did is gone', async () => {
   const store = memoryStore();
   const refused = new Error('refused');
