@@ -63,8 +63,8 @@ export class Connection {
   }
 
   /**
-   * Calls `serve` when the requests before it have their replies, unless the connection ends with one of them. Then the
-   * request is dropped.
+   * Calls `serve` when the requests before it have their replies. A request behind the one that ends the connection is
+   * dropped.
    */
   add(serve: () => void | Promise<void>, req?: Incoming): void {
     this.pending++;

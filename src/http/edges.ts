@@ -75,7 +75,10 @@ export async function readBody(req: Incoming, res: ServerResponse): Promise<Uint
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';
     throw unsupported(req, why, ['Accept-Encoding', 'identity']);
   }
-  if (!JSON_MEDIA_TYPE.test(type)) throw unsupported(req, `the body must be ${JSON_TYPE}`);
+  if (!JSON_MEDIA_TYPE.test(type)) {
+    const got = type === '' ? 'none was sent' : `got ${excerpt(type)}`;
+    throw unsupported(req, `the header Content-Type must be ${JSON_TYPE} (${got})`);
+  }
   if (Number(req.headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
   if (req.expect !== undefined) res.writeContinue();
   return req.body();

@@ -83,9 +83,6 @@ export const headersTooLarge = () => {
 
 export const notNow = (why: string) => new ApiError('unavailable', why, ['Retry-After', '1']);
 
-/** What the bound of the store says is for clients too; what the system says is not. */
-const AT_BOUND = /^the store has reached its maximum of \d+ MB$/;
-
 const OF_STORE: Record<StoreError['failure'], ApiError> = {
   full: new ApiError('storage_full', 'the disk is full: nothing was kept; reading goes on'),
   unknown: new ApiError('outcome_unknown', 'storage failed: this may or may not have been kept'),
@@ -100,9 +97,8 @@ export function asApiError(error: unknown): ApiError | undefined {
   if (error instanceof JsonError) return new ApiError('invalid_json', error.message);
   if (error instanceof InvalidMembers) return new ApiError('invalid_body', error.message);
   if (!(error instanceof StoreError)) return undefined;
-  const { failure, message } = error;
-  if (!AT_BOUND.test(message)) return OF_STORE[failure];
-  return new ApiError('storage_full', `${message}: nothing was kept; reading goes on`);
+  const known = OF_STORE[error.failure];
+  return error.isPublic ? new ApiError(known.code, `${error.message}: nothing was kept; reading goes on`) : known;
 }
 
 /** What a client gets in place of an error of node's parser, or of its time-outs. */

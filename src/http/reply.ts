@@ -44,7 +44,7 @@ export class Reply {
   }
 
   /**
-   * All that follows the lines of the request: the rest of the head, which closes with `end`, and the body. From the
+   * All that follows them: the rest of the head, which closes with `end`, and the body. From the
    * second time on it is one flat string, since a reply that is kept and sent again is then written faster.
    */
   tail(end: string): string {
@@ -117,7 +117,7 @@ const NOT_STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r
 const STORED = 'X-Content-Type-Options: nosniff\r\nCache-Control: private, no-cache\r\n';
 const START_LINES: string[] = [];
 
-/** The lines of the request. `Reply.tail` follows. */
+/** The status line, and the headers that differ by request. `Reply.tail` follows. */
 export function headOf(status: number, { id, limits, extra, date }: About): string {
   const start = (START_LINES[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: `);
   return `${start}${id}\r\n${limits}${extra}${date}`;

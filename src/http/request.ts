@@ -109,7 +109,7 @@ export class Incoming extends IncomingMessage {
     this.from = connectionOf(socket);
     this.#isBeyondBound = this.from.isFull;
     this.from.newest = this;
-    // A private field: the body has a reader. Otherwise node:http makes a stream of it behind the reply.
+    // Private to node:http: somebody reads the body, so it does not drain it after the reply.
     (this as unknown as { _consuming: boolean })._consuming = true;
   }
 
@@ -119,8 +119,8 @@ export class Incoming extends IncomingMessage {
   }
 
   /**
-   * node:http stops parsing at a message that is an upgrade, in the middle of its packet. Here that is the first message
-   * beyond those that may wait, which ends the connection; a real `Upgrade` and CONNECT are requests like others.
+   * node:http stops parsing at an upgrade, in the middle of a packet. So the request that overfills the queue says that it
+   * is one, which ends the connection; a real `Upgrade` and CONNECT are requests like others.
    */
   get upgrade(): boolean {
     return this.#isBeyondBound;

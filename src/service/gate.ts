@@ -16,8 +16,8 @@ import type { Exchange } from './routes.ts';
 
 const BANNED = 'this key is banned for a while: it kept sending requests after a 429';
 
-/** A function that keeps what it made last, for arguments that seldom change from one call to the next. */
-function newest<T>(make: (a: number, b: number, c: number) => T): (a: number, b?: number, c?: number) => T {
+/** Memoizes the last call. */
+function memoizeLast<T>(make: (a: number, b: number, c: number) => T): (a: number, b?: number, c?: number) => T {
   let last: { a: number; b: number; c: number; made: T } | undefined;
   return (a, b = 0, c = 0) => {
     if (last === undefined || a !== last.a || b !== last.b || c !== last.c) last = { a, b, c, made: make(a, b, c) };
@@ -26,9 +26,9 @@ function newest<T>(make: (a: number, b: number, c: number) => T): (a: number, b?
 }
 
 // These go out by the thousand, and within a second those of one limit are the same.
-const banned = newest((seconds) => errorReply(tooMany('key_banned', BANNED, seconds)));
+const banned = memoizeLast((seconds) => errorReply(tooMany('key_banned', BANNED, seconds)));
 const limited = (window: 'minute' | 'day') =>
-  newest((limit, seconds) =>
+  memoizeLast((limit, seconds) =>
     errorReply(tooMany('rate_limited', `the limit of ${limit} requests a ${window} is used up`, seconds)),
   );
 const LIMITED = { minute: limited('minute'), day: limited('day') };
@@ -113,13 +113,13 @@ const MAX_DRIFT_MS = 250;
 
 // Between the counts, the lines seldom differ from one reply to the next, and a head of few long pieces is joined and sent
 // faster than one of many short ones.
-const limitOf = newest((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
-const resetAndPolicyOf = newest((reset, perMinute, perDay) => {
+const limitOf = memoizeLast((limit) => `X-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: `);
+const resetAndPolicyOf = memoizeLast((reset, perMinute, perDay) => {
   const policy = `"minute";q=${perMinute};w=60, "day";q=${perDay};w=86400`;
   return `\r\nX-RateLimit-Reset: ${reset}\r\nRateLimit-Policy: ${policy}\r\nRateLimit: "minute";r=`;
 });
-const minuteEndOf = newest((seconds) => `;t=${seconds}, "day";r=`);
-const dayEndOf = newest((seconds) => `;t=${seconds}\r\n`);
+const minuteEndOf = memoizeLast((seconds) => `;t=${seconds}, "day";r=`);
+const dayEndOf = memoizeLast((seconds) => `;t=${seconds}\r\n`);
 
 /** Writes the limit headers. Moments of a monotonic clock become those of the wall clock, which clients read. */
 export class LimitHeaders {

@@ -32,7 +32,7 @@ export function readPageQuery<S extends string>(query: string, status?: Paramete
   return page;
 }
 
-/** The id after which a page of ids 1, 2, 3, … begins. */
+/** `after`, or 0 if it is absent or negative. */
 const firstAfter = (after: Int64 | undefined): number => (after === undefined || after < 0 ? 0 : Number(after));
 
 /** The inside of a JSON array, one character for each byte. `next`: the `after` of the next page. */

@@ -179,9 +179,12 @@ export type Failure = 'full' | 'unknown' | 'unavailable' | 'busy' | 'closed';
 
 export class StoreError extends Error {
   readonly failure: Failure;
+  /** True if clients may read the message: it says nothing of the machine. */
+  readonly isPublic: boolean;
 
-  constructor(failure: Failure, message: string) {
+  constructor(failure: Failure, message: string, isPublic = false) {
     super(message);
     this.failure = failure;
+    this.isPublic = isPublic;
   }
 }

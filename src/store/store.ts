@@ -109,14 +109,14 @@ export class GroupCommitStore implements Store {
     }
   }
 
-  /** Runs transactions that wait. Those that rest on what is not durable make up the batch. */
+  /** Runs the transactions that wait. Until the first change they are answered at once; from it on they join the batch. */
   #decide(batch: Decided[]): Changes {
     const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     const draft = new Draft(tables);
     const admit = (bytes: number, addedBytes: number): void => {
       if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
       if (addedBytes === 0 || tables.bytes + draft.addedBytes <= maxBytes) return;
-      throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`);
+      throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`, true);
     };
     let count = 0;
     for (const waiting of this.#waiting) {
@@ -161,7 +161,7 @@ function answer({ waiting, result, thrown }: Decided): void {
   else waiting.resolve(result);
 }
 
-/** Its batch is lost. Nobody learns what a transaction has seen of others of its batch. */
+/** Its batch is lost. What it has thrown may tell of rows that are lost too, so a StoreError takes its place. */
 function fail({ waiting, thrown }: Decided, error: StoreError): void {
   const why = `a write that this one rests on may be lost: ${error.message}`;
   waiting.reject(thrown ? new StoreError('unavailable', why) : error);

@@ -1,6 +1,6 @@
 /**
- * The rows as they will be when a batch is durable: what its transactions have put, over the tables. Its `tx` is that of
- * each of them, one after the other.
+ * The rows as they will be when a batch is durable: what its transactions have put, over the tables. They use the same
+ * `tx` in turn.
  */
 import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
@@ -32,7 +32,7 @@ export class Draft {
     this.#tx = Object.fromEntries(this.#tables.map((table) => [table.name, table])) as unknown as Transaction;
   }
 
-  /** Does the work, or nothing if it throws, or `check` of how many bytes it has put, and how many of these are new. */
+  /** Runs the work, then `check` with the bytes that it has put. If either throws, its changes are undone. */
   run<T>(work: (tx: Transaction) => T, check: (bytes: number, addedBytes: number) => void): T {
     const { length } = this.#undo;
     const { bytes, addedBytes } = this;
