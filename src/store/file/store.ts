@@ -48,7 +48,8 @@ export async function restoreInto(
   try {
     const present = new Tables();
     const read = await readStore(directory, present);
-    if (TABLE_NAMES.some((name) => present[name].size > 0)) throw new Error(`the store in ${dir} is not empty`);
+    if (TABLE_NAMES.some((name) => present[name].size > 0))
+      throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, snapshot, proof } = await readBackup('the backup', lines);
     if (read) await refuseLaterFile(directory, read);
     const file = read ? read.header.file + 1 : 1;
