@@ -44,6 +44,8 @@ test('the first line says where it listens; the seed and the first key come once
   const again = await serve(`${args} --host ::1`);
   assert.match(again.stdout(), /^petstore listening on (http:\/\/\[::1\]:\d+)\/v1\nThe console: \1\/\n$/);
   assert.equal(await list(again.url), pets);
+  again.process.kill('SIGHUP');
+  assert.equal((await again.ended).exit, 0);
 });
 
 test('a server on all addresses names those that work, and the document too; it has none that nobody gave', async (t) => {

@@ -74,6 +74,22 @@ test('an order keeps its animal, also where both are decided in one batch', asyn
   }
 });
 
+test('of two writes in one batch the second is decided on what the first leaves', async (t) => {
+  const { key, fetch } = await serviceFor(t);
+  const send = (method: string, path: string, body: string, headers = {}) =>
+    fetch(path, { method, headers: { ...JSON_TYPE, ...headers }, body, key });
+  const statuses = async (...replies: Promise<Response>[]) =>
+    (await Promise.all(replies)).map(({ status }) => status).sort();
+  for (let id = 1; id <= 10; id++) {
+    await send('POST', '/v1/pets', PET);
+    const etag = (await fetch(`/v1/pets/${id}`, { key })).headers.get('etag');
+    const change = (name: string) => send('PATCH', `/v1/pets/${id}`, `{"name":"${name}"}`, { 'if-match': etag });
+    assert.deepEqual(await statuses(change('a'), change('b')), [200, 412]);
+    const order = () => send('POST', '/v1/store/orders', `{"petId":${id}}`);
+    assert.deepEqual(await statuses(order(), order()), [201, 409]);
+  }
+});
+
 test('a key has 100,000 Idempotency-Keys at once: beyond it 429 until the oldest is a day old', async (t) => {
   const { key, fetch, store, clock } = await serviceFor(t);
   const add = (name: string, headers: Record<string, string> = { 'idempotency-key': name }) =>
