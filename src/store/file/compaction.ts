@@ -4,6 +4,9 @@ import type { Directory } from './directory.ts';
 import { isMissing, piecesOf } from './disk.ts';
 import { type Header, snapshotLines } from './log-format.ts';
 
+/** Synced in pieces: the batches that are written meanwhile wait for the same disk. */
+const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
+
 export class NextFile {
   readonly fd: number;
   length = 0;
@@ -24,9 +27,13 @@ export class NextFile {
     });
     const next = new NextFile(directory, header, path, await directory.disk.create(path));
     try {
+      let synced = 0;
       for (const line of snapshotLines(header, snapshot)) {
         signal?.throwIfAborted();
         await next.#append(line);
+        if (next.length - synced < SYNC_EVERY_BYTES) continue;
+        await next.sync();
+        synced = next.length;
       }
       return next;
     } catch (error) {
