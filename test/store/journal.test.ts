@@ -114,10 +114,12 @@ test('a compaction that finds no room changes nothing, and says so once; a close
   assert.equal(await contentOn(disk), contentOf(engine.store.read as Tables));
 });
 
-test('a compacted file whose name may not be durable ends it', async () => {
-  for (const call of ['rename', 'sync directory', 'sync LOCK']) {
+test('a compacted file that may not be durable, or its name, ends it', async () => {
+  for (const call of ['sync new', 'rename', 'sync directory', 'sync LOCK']) {
     const { disk, engine, add, fatal } = await opened();
-    await add();
+    await engine.store.write((tx) => {
+      for (let n = 0; n < 6_000; n++) tx.pets.add({ ...rex, name: 'x'.repeat(400) }); // so much is synced in pieces
+    });
     disk.onCall = (now) => {
       if (now === call) throw codeError('EIO');
     };

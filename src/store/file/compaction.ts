@@ -14,12 +14,16 @@ export class NextFile {
   readonly #header: Header;
   readonly #path: string;
 
-  /** Writes the snapshot line by line, so that requests are served between two of them. The signal ends it. */
+  /**
+   * Writes the snapshot line by line, so that requests are served between two of them. The signal ends it. `sync` makes
+   * durable what is written so far, and says what a failure means.
+   */
   static async write(
     directory: Directory,
     header: Header,
     snapshot: Snapshot,
     signal?: AbortSignal,
+    sync = (next: NextFile): Promise<void> => next.sync(),
   ): Promise<NextFile> {
     const path = `${directory.pathOf(header.file)}.tmp`;
     await directory.disk.unlink(path).catch((error) => {
@@ -32,7 +36,7 @@ export class NextFile {
         signal?.throwIfAborted();
         await next.#append(line);
         if (next.length - synced < SYNC_EVERY_BYTES) continue;
-        await next.sync();
+        await sync(next);
         synced = next.length;
       }
       return next;

@@ -192,17 +192,18 @@ export class Journal {
     const header = { ...this.header, file: this.#header.file + 1 };
     const snapshot = this.#tables.snapshot(header.at);
     let copied = this.length;
-    const next = await NextFile.write(this.#directory, header, snapshot, signal);
-    const sync = () => next.sync().catch((error) => Promise.reject(isNoRoom(error) ? error : this.#fail(error)));
+    const sync = (file: NextFile) =>
+      file.sync().catch((error) => Promise.reject(isNoRoom(error) ? error : this.#fail(error)));
+    const next = await NextFile.write(this.#directory, header, snapshot, signal, sync);
     try {
       while (this.length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.length);
-      await sync(); // most of it now, so that the next batch waits for little
+      await sync(next); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
         signal.throwIfAborted();
         if (this.failure) throw this.failure;
         const before = this.length;
         await next.copy(this.#fd, copied, before);
-        await sync();
+        await sync(next);
         await next.finish().catch(this.#failing);
         this.#directory.disk.close(this.#fd);
         [this.#fd, this.length] = [next.fd, next.length];
