@@ -12,7 +12,7 @@ import {
   otherVersion,
   uriTooLong,
 } from './errors.ts';
-import { CONTINUE, type Incoming } from './request.ts';
+import { CONTINUE, type Incoming, NO_BODY } from './request.ts';
 
 /** Methods of endpoints. OPTIONS is not among them: it is answered by the path alone. */
 export const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
@@ -20,7 +20,6 @@ const ALL_METHODS = [...METHODS, 'OPTIONS'].join(', ');
 export const JSON_TYPE = 'application/json';
 
 const WITHOUT_BODY = ['GET', 'HEAD', 'DELETE'];
-const NOTHING = new Uint8Array(0);
 const HOST = /^(?:[\w.~!$&'()*+,;=%-]*|\[[\da-fA-F:.]+\])(?::\d*)?$/;
 const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"utf-8")[ \t]*)?)*$/i;
 
@@ -69,7 +68,7 @@ export function checkTargetAndExpect(req: Incoming): void {
 
 /** The whole body, as bytes. Throws if the headers show that it cannot be taken. */
 export async function readBody(req: Incoming, res: ServerResponse): Promise<Uint8Array> {
-  if (WITHOUT_BODY.includes(req.method as string)) return NOTHING;
+  if (WITHOUT_BODY.includes(req.method as string)) return NO_BODY;
   const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
   if (encoding !== undefined) {
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';

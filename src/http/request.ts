@@ -10,7 +10,7 @@ const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
 const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const CONTINUE = '100-continue';
-const NOTHING = Buffer.alloc(0);
+export const NO_BODY: Uint8Array = Buffer.alloc(0);
 const AGAIN = ['Retry-After', '1'];
 
 /** Several lines of one name are joined to a list. */
@@ -174,7 +174,7 @@ export class Incoming extends IncomingMessage {
   }
 
   #whole(): Uint8Array {
-    const buffer = this.#body ?? NOTHING;
+    const buffer = this.#body ?? NO_BODY;
     return buffer.length === this.#bytes ? buffer : buffer.subarray(0, this.#bytes);
   }
 

@@ -4,14 +4,12 @@ import type { Decision, Limiter } from '../access/limiter.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
 import type { Reply } from '../http/reply.ts';
-import type { Headers, Incoming } from '../http/request.ts';
+import { type Headers, type Incoming, NO_BODY } from '../http/request.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
 import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
 import type { Call, Handler } from '../shop/shop.ts';
 import type { ApiKey } from '../store/model.ts';
-
-const NOTHING = new Uint8Array(0);
 
 export interface Endpoint {
   readonly name: string;
@@ -106,7 +104,7 @@ export class Exchange implements Call {
   decision: Decision | undefined = undefined;
   /** The limit headers of the reply, as lines; undefined before the limits are known. */
   limits: string | undefined = undefined;
-  body: Uint8Array = NOTHING;
+  body = NO_BODY;
   /** Set by the lab: how far it has let time pass for this key. */
   aheadMs = 0;
   #reading: Promise<Uint8Array> | undefined;
