@@ -44,8 +44,8 @@ export class Reply {
   }
 
   /**
-   * All that follows them: the rest of the head, which closes with `end`, and the body. From the
-   * second time on it is one flat string, since a reply that is kept and sent again is then written faster.
+   * All that follows `headOf`: the rest of the head, which closes with `end`, and the body. From the second time on it is
+   * one flat string, since a reply that is kept and sent again is then written faster.
    */
   tail(end: string): string {
     if (this.#tail === undefined || end !== this.#end) {
@@ -58,11 +58,11 @@ export class Reply {
 
   /** The same reply with more headers. */
   with(...headers: readonly string[]): Reply {
-    return new Reply(this.status, [...this.headers, ...headers], this.body, this.etag, this.delivery);
+    return new Reply(this.status, [...this.headers, ...headers], this.bytes ?? this.body, this.etag, this.delivery);
   }
 
   delivered(delivery: Reply['delivery']): Reply {
-    return new Reply(this.status, this.headers, this.body, this.etag, delivery);
+    return new Reply(this.status, this.headers, this.bytes ?? this.body, this.etag, delivery);
   }
 
   header(name: string): string | undefined {
