@@ -144,7 +144,7 @@ export function send(connection: Connection, req: Incoming, res: ServerResponse,
   if (reply.delivery === 'truncate') tail = tail.slice(0, (reply.lines + end).length + reply.body.length / 2);
   const bytes = req.method === 'HEAD' ? undefined : reply.bytes;
   endAsOne(res, head + tail, bytes);
-  if (!res.writableFinished && !connection.socket.destroyed) return finished(res);
+  if (res.writableLength > 0 && !connection.socket.destroyed) return finished(res);
 }
 
 const finished = (res: ServerResponse): Promise<void> =>
