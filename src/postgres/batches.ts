@@ -5,27 +5,28 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { batchLine } from '../store/file/log-format.ts';
-import { COUNTED, type Counted, StoreError, schemaOf, TABLE_NAMES } from '../store/model.ts';
+import { type Counted, StoreError, schemaOf } from '../store/model.ts';
 import type { Commit } from '../store/store.ts';
 import type { Changes } from '../store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';
-import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, putRows } from './tables.ts';
+import { damaged, deleteRows, HEAD_IS_NOT_LAST, newId, type Position, putBatch, putRows } from './tables.ts';
 
 const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
 
 const LOCK = { name: 'lock', text: 'SELECT id FROM head WHERE one = 1 FOR UPDATE' };
-const COMMITTED = 'SELECT 1 FROM changes WHERE batch = $1 AND id = $2';
-/** Its commit waits for the standby, which a commit before may not have done. */
-const CONFIRM = 'UPDATE head SET batch = batch';
+/** The update is for its commit, which waits for the standby: the commit in doubt may not have done so. */
+const OUTCOME = `UPDATE head SET batch = batch
+  RETURNING EXISTS (SELECT FROM changes WHERE batch = $1 AND id = $2) AS "isCommitted"`;
 
 export class Batches {
   readonly #connection: Connection;
   readonly #replica: Replica;
   readonly #now: () => number;
-  readonly counts = { batches: 0, doubts: 0 };
+  /** Batches whose outcome had to be found out. */
+  doubts = 0;
 
   constructor(connection: Connection, replica: Replica, now: () => number) {
     this.#connection = connection;
@@ -37,27 +38,25 @@ export class Batches {
     this.#withHead(async (session) => {
       const changes = decide();
       if (changes.length === 0) return void (await session.query('ROLLBACK').catch(() => {}));
-      const batch = this.#replica.at.batch + 1;
-      const id = newId();
-      const statements = this.#statements(batch, id, changes);
+      const at: Position = { batch: this.#replica.at.batch + 1, id: newId() };
+      const statements = this.#statements(at, changes);
       const until = performance.now() + DOUBT_MAX_MS;
       try {
         await session.query(...statements, 'COMMIT');
       } catch (error) {
         if (!(error instanceof DatabaseError && error.isLost)) throw error;
-        this.counts.doubts++;
-        if (!(await this.#isCommitted(batch, id, until))) throw new StoreError('unavailable', error.message);
+        this.doubts++;
+        if (!(await this.#isCommitted(at, until))) throw new StoreError('unavailable', error.message);
       }
-      this.#replica.apply(batch, id, changes);
-      this.counts.batches++;
+      this.#replica.apply(at, changes);
     });
 
   /** In a transaction that has locked the head, with memory up to date. The work ends it. */
   #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
     return this.#connection.transaction(async (session) => {
       const [, { rows }] = await this.#replica.query(session, 'BEGIN', LOCK);
-      if (rows[0]?.id !== this.#replica.at.id) throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));
-      return work(session);
+      if (rows[0]?.id === this.#replica.at.id) return work(session);
+      throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));
     });
   }
 
@@ -65,12 +64,12 @@ export class Batches {
    * After a COMMIT without an answer. The lost transaction holds the head until it has ended, so who has locked the head
    * anew sees how it ended. If the database stays away for too long, the next batch finds out.
    */
-  async #isCommitted(batch: number, id: string, until: number): Promise<boolean> {
+  async #isCommitted({ batch, id }: Position, until: number): Promise<boolean> {
     for (;;) {
       try {
         return await this.#withHead(async (session) => {
-          const [{ rows }] = await session.query({ text: COMMITTED, values: [batch, id] }, CONFIRM, 'COMMIT');
-          return rows.length > 0;
+          const [{ rows }] = await session.query({ text: OUTCOME, values: [batch, id] }, 'COMMIT');
+          return rows[0].isCommitted;
         });
       } catch {
         if (performance.now() > until) {
@@ -81,28 +80,18 @@ export class Batches {
     }
   }
 
-  #statements(batch: number, id: string, changes: Changes): Statement[] {
-    const { tables } = this.#replica;
-    const { lastIds } = tables;
-    const versions = Object.fromEntries(TABLE_NAMES.map((name) => [name, tables.of(name).version]));
+  #statements(at: Position, changes: Changes): Statement[] {
+    const { lastIds } = this.#replica.tables;
     const statements: Statement[] = [];
     for (const { name, clears, rows, texts, deleted } of changes) {
       if (clears) statements.push(`DELETE FROM ${name}`);
       if (rows.length > 0) statements.push(putRows(name, texts ?? rows.map(schemaOf(name).json)));
       if (deleted.length > 0) statements.push(deleteRows(name, deleted));
+      if (!(name in lastIds)) continue;
       const ids = [...rows.map((row) => row.id), ...deleted] as number[];
-      if (name in lastIds) lastIds[name as Counted] = highest([clears ? 0 : lastIds[name as Counted], ...ids]);
-      versions[name] = batch;
+      lastIds[name as Counted] = ids.reduce((a, b) => Math.max(a, b), clears ? 0 : lastIds[name as Counted]);
     }
-    const line = batchLine(batch, this.#now(), changes).toString().slice(0, -1);
-    const counters = COUNTED.map((name, at) => `${name} = $${at + 4}`);
-    const head = `UPDATE head SET batch = $1, id = $2, versions = $3, ${counters}`;
-    return [
-      ...statements,
-      { name: 'changes', text: 'INSERT INTO changes (batch, id, rows) VALUES ($1, $2, $3)', values: [batch, id, line] },
-      { name: 'head', text: head, values: [batch, id, versions, ...COUNTED.map((name) => lastIds[name])] },
-    ];
+    const line = batchLine(at.batch, this.#now(), changes).toString().slice(0, -1);
+    return [...statements, ...putBatch(at, line, lastIds)];
   }
 }
-
-const highest = (ids: number[]): number => ids.reduce((max, id) => Math.max(max, id));

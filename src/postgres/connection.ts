@@ -1,29 +1,29 @@
 /** Connections to the database. */
+import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 import { parseInt64 } from '../json/int64.ts';
 import type { Address } from './address.ts';
-import { checkServer, DatabaseError, failureOf, SERVER, type Server } from './errors.ts';
+import { DatabaseError, failureOf, READ_ONLY } from './errors.ts';
 
 const CONNECT_MAX_MS = 2_000;
-const CLOSE_MAX_MS = 1_000;
 /** From one attempt to connect to the next. */
 const RETRY_MS = 100;
 
 /** READ COMMITTED, whatever the default is: a transaction that has waited for a lock must see what was committed. */
-const SETTINGS = {
-  synchronous_commit: 'on',
-  default_transaction_isolation: 'read\\ committed',
-  lock_timeout: '4s',
-  plan_cache_mode: 'force_generic_plan',
-  jit: 'off',
-};
+const SETTINGS =
+  '-c synchronous_commit=on -c default_transaction_isolation=read\\ committed -c lock_timeout=4s ' +
+  '-c plan_cache_mode=force_generic_plan -c jit=off';
 /** Requests are short; a replica that stands still in the middle of a transaction must not hold up the others. */
-const REQUESTS = { statement_timeout: '5s', idle_in_transaction_session_timeout: '2s' };
+const FOR_REQUESTS = '-c statement_timeout=5s -c idle_in_transaction_session_timeout=2s';
 /** Commands read and write everything. */
-const COMMANDS = { statement_timeout: '0', idle_in_transaction_session_timeout: '60s' };
+const FOR_COMMANDS = '-c statement_timeout=0 -c idle_in_transaction_session_timeout=60s';
 /** A database that does not answer for so long is given up: longer than any wait for a lock. */
 const SILENCE_MAX_MS = { takes: 6_000, batches: 6_000, commands: 60_000 };
+
+/** What a pooler between may have dropped, and whether the database takes writes. */
+const CHECK = `SELECT current_setting('transaction_read_only') = 'on' AS "isReadOnly",
+  current_setting('search_path') = $1 AND current_setting('synchronous_commit') = 'on' AS "hasSettings"`;
 
 /** The code of a notice. Once a connection is made, which may bring one of a collation, no statement has another. */
 const WARNING = '01000';
@@ -53,15 +53,14 @@ export class Session {
     client.on('error', onLost).on('end', onLost);
   }
 
-  static async open({ schema, ...address }: Address, kind: keyof typeof SILENCE_MAX_MS): Promise<Session> {
-    const settings = { ...SETTINGS, ...(kind === 'commands' ? COMMANDS : REQUESTS), search_path: schema };
+  static async open({ url, schema, ssl }: Address, kind: keyof typeof SILENCE_MAX_MS): Promise<Session> {
+    const timeouts = kind === 'commands' ? FOR_COMMANDS : FOR_REQUESTS;
     const client = new pg.Client({
-      ...address,
+      connectionString: url,
+      ssl,
       types,
       application_name: `petstore ${kind}`,
-      options: Object.entries(settings)
-        .map(([name, value]) => `-c ${name}=${value}`)
-        .join(' '),
+      options: `${SETTINGS} ${timeouts} -c search_path=${schema}`,
       connectionTimeoutMillis: CONNECT_MAX_MS,
       query_timeout: SILENCE_MAX_MS[kind],
       keepAlive: true,
@@ -70,11 +69,14 @@ export class Session {
     const session = new Session(client);
     try {
       await client.connect();
-      checkServer((await client.query<Server>(SERVER)).rows[0], schema);
+      const { isReadOnly, hasSettings } = (await client.query(CHECK, [schema])).rows[0];
+      // A connection keeps what held when it was made: one that was accepted would go on refusing writes.
+      if (isReadOnly) throw Object.assign(new Error(), { code: READ_ONLY });
+      if (!hasSettings) throw new Error('a pooler between drops the settings asked for ("options"): name the database');
       client.on('notice', ({ code }) => (session.#isUnconfirmed ||= code === WARNING));
       return session;
     } catch (error) {
-      client.end().catch(() => {});
+      session.close();
       throw failureOf(error as Error, false);
     }
   }
@@ -91,20 +93,16 @@ export class Session {
       () => true,
       () => false,
     );
-    if (!isAlive || this.#isUnconfirmed) this.#drop();
+    if (!isAlive || this.#isUnconfirmed) this.close();
     if (failed) throw failureOf(failed.reason, !isAlive);
     throw new DatabaseError('the wait for a standby was cancelled', { isLost: true });
   }
 
-  async close(): Promise<void> {
-    const timer = setTimeout(() => this.#drop(), CLOSE_MAX_MS);
-    await this.#client.end().catch(() => {});
-    clearTimeout(timer);
-  }
-
-  #drop(): void {
+  /** At once: a silent database keeps nobody from ending. */
+  close(): void {
     this.isOpen = false;
-    (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    this.#client.end().catch(() => {});
+    (this.#client as unknown as { connection: { stream: Socket } }).connection.stream.destroySoon();
   }
 }
 
@@ -114,7 +112,7 @@ export async function withSession<T>(address: Address, work: (session: Session) 
   try {
     return await work(session);
   } finally {
-    await session.close();
+    session.close();
   }
 }
 
@@ -150,7 +148,7 @@ export class Connection {
     return this.#session;
   }
 
-  async close(): Promise<void> {
-    await this.#session?.close();
+  close(): void {
+    this.#session?.close();
   }
 }

@@ -4,30 +4,28 @@ import type { Engine, EngineOptions } from '../store/engine.ts';
 import { type Commit, GroupCommitStore } from '../store/store.ts';
 import { addressOf } from './address.ts';
 import { Batches } from './batches.ts';
-import { backup, compact, trim, verify } from './commands.ts';
-import { Connection } from './connection.ts';
+import { backup, compact, verify } from './commands.ts';
+import { Connection, withSession } from './connection.ts';
 import { PostgresLimiter } from './limiter.ts';
 import { Replica } from './replica.ts';
-import { openSchema } from './tables.ts';
+import { openTables } from './tables.ts';
 
-/** A database that starts at the same time as a server is waited for. */
-const START_MAX_MS = 10_000;
-const TRIM_EVERY_MS = 10 * 60_000;
+const COMPACT_EVERY_MS = 10 * 60_000;
 const NO_STANDBY =
   'the database has no synchronous standby (synchronous_standby_names is empty): if its machine is lost, so are acknowledged writes';
 
 export async function openPostgres(url: string, options: EngineOptions): Promise<Engine> {
   const { clock, banAfter, maxBytes, onBatch, onProgress, mustExist, readOnly } = options;
-  const isServer = options.onFatal !== undefined;
-  const log = isServer ? options.log : undefined; // a command tells of its failure itself
+  const log = options.onFatal && options.log; // a command tells of its failure itself
   const address = addressOf(url);
-  const opening = openSchema(address, mustExist || readOnly, isServer ? START_MAX_MS : undefined);
-  const { now, hasStandby } = await opening;
+  const { now, hasStandby } = await withSession(address, (session) =>
+    openTables(session, address.schema, mustExist || readOnly),
+  );
   if (address.warning) log?.warn(address.warning);
   if (!hasStandby) log?.warn(NO_STANDBY);
   const time = databaseTime(clock, now);
   const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
-  await replica.load(onProgress);
+  const id = await replica.load(onProgress);
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica, time.now);
   /** Logs why clients get 503, once a minute. */
@@ -46,27 +44,27 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
     });
     onBatch?.(clock.now() - began);
   };
-  const store = new GroupCommitStore({ id: replica.store, tables: replica.tables, maxBytes, log, commit });
+  const store = new GroupCommitStore({ id, tables: replica.tables, maxBytes, log, commit });
   const onFailure = warner('requests');
   const limiter = new PostgresLimiter({ connection: takes, replica, clock, banAfter, onTime: time.observe, onFailure });
-  const trimming = setInterval(() => void trim(address).catch(() => {}), TRIM_EVERY_MS).unref();
+  const compacting = setInterval(() => void compact(address).catch(() => {}), COMPACT_EVERY_MS).unref();
   return {
     store,
     limiter,
     ready: () => limiter.isReady(),
     metrics: () => [
-      metric('batches_total', 'counter', 'Batches written by this replica.', batches.counts.batches),
-      metric('doubts_total', 'counter', 'Batches whose outcome had to be found out.', batches.counts.doubts),
+      metric('doubts_total', 'counter', 'Batches whose outcome had to be found out.', batches.doubts),
       metric('up', 'gauge', '1: the database answers.', Number(limiter.isReady())),
     ],
     verify: () => verify(address, time.now),
     compact: () => compact(address),
     backup: () => backup(address, time.now),
     async close() {
-      clearInterval(trimming);
+      clearInterval(compacting);
       await store.close();
       await limiter.close();
-      await Promise.all([takes.close(), writes.close()]);
+      takes.close();
+      writes.close();
     },
   };
 }

@@ -18,12 +18,10 @@ const TAIL = `SELECT batch, id, CASE WHEN batch > $1 THEN rows END AS rows FROM 
 
 export class Replica {
   readonly tables: Tables;
-  /** The id of the store. */
-  store = '';
   readonly #address: Address;
   readonly #onFatal: (error: Error) => void;
   #at: Position = { batch: -1, id: '' };
-  #loading: Promise<void> | undefined;
+  #loading: Promise<unknown> | undefined;
   #failure: StoreError | undefined;
 
   constructor(address: Address, now: () => number, onFatal: (error: Error) => void) {
@@ -36,6 +34,18 @@ export class Replica {
     return this.#at;
   }
 
+  /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
+  async load(onProgress?: (done: number, total: number) => void): Promise<string> {
+    const { store, at, lastIds, rows } = await withSession(this.#address, (session) => readAll(session, onProgress));
+    this.tables.apply(
+      TABLE_NAMES.map((name) => ({ name, clears: true, rows: rows[name], deleted: [] })),
+      at.batch,
+    );
+    this.tables.begin(lastIds);
+    this.#at = at;
+    return store;
+  }
+
   /**
    * The results of the statements, and behind them the tail, which is applied. The tail is a statement of its own: one
    * that has waited for a lock does not see what was committed meanwhile.
@@ -45,31 +55,33 @@ export class Replica {
     const results = await session.query(...statements, { name: 'tail', text: TAIL, values: [from.batch] });
     if (this.#failure) throw this.#failure;
     const [own, ...later] = results.pop()!.rows;
-    if (own?.id !== from.id) await this.#resync(session, from, own);
-    for (const { batch, id, rows } of later) this.#applyNext(batch, id, rows);
+    if (own?.id !== from.id) await this.#catchUp(session, from, own);
+    for (const { rows: line, ...at } of later) this.#applyNext(at as Position, line);
     if (later.length + 1 === TAIL_BATCHES) await this.query(session);
     return results;
   }
 
   /** Applies a batch that this replica has written, unless the tail has brought it meanwhile. */
-  apply(batch: number, id: string, changes: Changes): void {
-    if (batch !== this.#at.batch + 1) return;
-    this.tables.apply(changes, batch);
-    this.#at = { batch, id };
+  apply(at: Position, changes: Changes): void {
+    if (at.batch !== this.#at.batch + 1) return;
+    this.tables.apply(changes, at.batch);
+    this.#at = at;
   }
 
-  #applyNext(batch: number, id: string, rows: string): void {
-    if (batch <= this.#at.batch) return;
+  #applyNext(at: Position, line: string): void {
+    if (at.batch <= this.#at.batch) return;
+    if (at.batch !== this.#at.batch + 1) throw this.fail(damaged(`batch ${this.#at.batch + 1} is missing`));
     try {
-      if (batch !== this.#at.batch + 1) throw damaged(`batch ${this.#at.batch + 1} is missing`);
-      this.apply(batch, id, changesOf(batch, rows));
+      const content = decodeLine(Buffer.from(line));
+      if (content === undefined) throw new Error('it is not as it was written');
+      this.apply(at, changesIn(content));
     } catch (error) {
-      throw this.fail(error as StoreError);
+      throw this.fail(damaged(`batch ${at.batch}: ${(error as Error).message}`));
     }
   }
 
-  /** The last batch of this replica is not in `changes`. Throws; the session may be in the middle of a transaction. */
-  async #resync(session: Session, from: Position, first: Row | undefined): Promise<never> {
+  /** The last batch of this replica is not in `changes`, which begins with `first` from there on. Throws. */
+  async #catchUp(session: Session, from: Position, first: Row | undefined): Promise<never> {
     if (first !== undefined && first.batch > from.batch) {
       this.#loading ??= this.load().finally(() => (this.#loading = undefined));
       await this.#loading;
@@ -81,33 +93,10 @@ export class Replica {
     throw this.fail(new StoreError('closed', why));
   }
 
-  /** All rows as of one moment take the place of those in memory at once. */
-  async load(onProgress?: (done: number, total: number) => void): Promise<void> {
-    const stored = await withSession(this.#address, (session) => readAll(session, onProgress));
-    const { versions, lastIds, rows } = stored;
-    for (const name of TABLE_NAMES) {
-      this.tables.apply([{ name, clears: true, rows: rows[name], deleted: [] }], versions[name] ?? 0);
-    }
-    this.tables.begin(lastIds);
-    [this.store, this.#at] = [stored.store, stored.at];
-  }
-
   /** Nobody is answered any more. Returns the first reason. */
   fail(error: StoreError): StoreError {
     if (this.#failure === undefined) this.#onFatal(error);
     this.#failure ??= error;
     return this.#failure;
-  }
-}
-
-/** The rows of a batch, from the line that the file engine would have written. */
-export function changesOf(batch: number, line: string): Changes {
-  if (line === '') return []; // the first batch of a history
-  try {
-    const content = decodeLine(Buffer.from(line));
-    if (content === undefined) throw new Error('it is not as it was written');
-    return changesIn(content);
-  } catch (error) {
-    throw damaged(`batch ${batch}: ${(error as Error).message}`);
   }
 }

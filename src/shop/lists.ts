@@ -46,7 +46,7 @@ export function textOf<R extends { id: Int64 }>({ items, more }: Page<R>, json: 
 }
 
 /**
- * The ETag is the version of the table: a page changes only when a row does, and the same rows have the same version at
+ * The ETag is the version of the table: a page changes only when a row does, and the same version means the same rows at
  * every replica.
  */
 export function pageReply(
