@@ -17,7 +17,7 @@ const NO_STANDBY =
   'the database has no synchronous standby (synchronous_standby_names is empty): if its machine is lost, so are acknowledged writes';
 
 export async function openPostgres(url: string, options: EngineOptions): Promise<Engine> {
-  const { clock, banAfter, maxBytes, onBatch, onProgress, mustExist, readOnly } = options;
+  const { clock, banAfter, maxBytes, onBatch, mustExist, readOnly } = options;
   const isServer = options.onFatal !== undefined;
   const log = isServer ? options.log : undefined; // a command tells of its failure itself
   const address = addressOf(url);
@@ -27,7 +27,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   if (!hasStandby) log?.warn(NO_STANDBY);
   const time = databaseTime(clock, now);
   const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
-  await replica.load(onProgress);
+  await replica.load();
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica, time.now);
   /** Logs why clients get 503, once a minute. */

@@ -82,8 +82,8 @@ export class Replica {
   }
 
   /** All rows as of one moment take the place of those in memory at once. */
-  async load(onProgress?: (done: number, total: number) => void): Promise<void> {
-    const stored = await withSession(this.#address, (session) => readAll(session, onProgress));
+  async load(): Promise<void> {
+    const stored = await withSession(this.#address, (session) => readAll(session));
     const { versions, lastIds, rows } = stored;
     for (const name of TABLE_NAMES) {
       this.tables.apply([{ name, clears: true, rows: rows[name], deleted: [] }], versions[name] ?? 0);

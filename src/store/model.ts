@@ -119,6 +119,7 @@ export interface CountedTable<R extends Row> extends PagedTable<R> {
   blockVersion(block: number): number;
 }
 export const BLOCK_ROWS = 64;
+export const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 
 /** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
 export interface Reads {

@@ -24,16 +24,17 @@ export class Replays extends MapRows<Replay> {
   }
 
   override put(replay: Replay): Replay | undefined {
-    const before = super.put(replay);
-    if (before && before.keyId !== replay.keyId) this.#leaveKey(before);
     const ofKey = this.#byKey.get(replay.keyId) ?? new Map<Id, Replay>();
     this.#byKey.set(replay.keyId, ofKey.set(replay.id, replay));
-    return before;
+    return super.put(replay);
   }
 
   override delete(id: Id): Replay | undefined {
     const before = super.delete(id);
-    if (before) this.#leaveKey(before);
+    if (before === undefined) return undefined;
+    const ofKey = this.#byKey.get(before.keyId)!;
+    ofKey.delete(id);
+    if (ofKey.size === 0) this.#byKey.delete(before.keyId);
     return before;
   }
 
@@ -60,11 +61,5 @@ export class Replays extends MapRows<Replay> {
       this.delete(replay.id);
       this.#onDrop(replay);
     }
-  }
-
-  #leaveKey({ id, keyId }: Replay): void {
-    const ofKey = this.#byKey.get(keyId)!;
-    ofKey.delete(id);
-    if (ofKey.size === 0) this.#byKey.delete(keyId);
   }
 }

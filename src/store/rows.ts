@@ -1,5 +1,5 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
-import { BLOCK_ROWS, type Id, type Page, type Row } from './model.ts';
+import { BLOCK_ROWS, blockOf, type Id, type Page, type Row } from './model.ts';
 
 /** What one kind of table has to do. `put` and `delete` return the row that was there before. */
 export interface RowMap<R extends Row> {
@@ -14,21 +14,15 @@ export interface RowMap<R extends Row> {
   all(): readonly R[];
 }
 
-/** How many rows have each status. */
-type StatusCounts = Record<string, number>;
-
 interface Block<R> {
   readonly rows: (R | undefined)[];
-  size: number;
   version: number;
-  readonly counts: StatusCounts;
 }
 
-/** A page of a rare status skips blocks without it, and so many blocks together if none of them has it. */
-const REGION_BLOCKS = 64;
+/** A page of a rare status skips so many blocks together if none of them has it. */
+const REGION_BLOCKS = 16;
 
 const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
-const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
 /**
@@ -41,7 +35,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   /** The highest id that was ever given. */
   lastId = 0;
   #blocks: (Block<R> | undefined)[] = [];
-  #regions: StatusCounts[] = [];
+  /** How many rows of a region have each status. */
+  #regions: Record<string, number>[] = [];
   #changes = 0;
   readonly #byValue = new Map<V, R>();
   readonly valuesOf: ((row: R) => readonly V[]) | undefined;
@@ -63,14 +58,12 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const number = blockOf(row.id);
     while (this.#blocks.length <= number) this.#blocks.push(undefined);
     while (this.#regions.length <= regionOf(number)) this.#regions.push({});
-    const block = (this.#blocks[number] ??= { rows: [], size: 0, version: 0, counts: {} });
+    const block = (this.#blocks[number] ??= { rows: [], version: 0 });
     const at = (row.id - 1) % BLOCK_ROWS;
     while (block.rows.length < at) block.rows.push(undefined);
     const before = block.rows[at];
     block.rows[at] = row;
-    this.#count(block, before, -1);
-    this.#count(block, row, 1);
-    if (this.valuesOf) this.#index(this.valuesOf, before, row);
+    this.#changed(block, before, row);
     return before;
   }
 
@@ -81,9 +74,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const number = blockOf(before.id);
     const block = this.#blocks[number]!;
     block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
-    this.#count(block, before, -1);
-    if (block.size === 0) this.#blocks[number] = undefined;
-    if (this.valuesOf) this.#index(this.valuesOf, before);
+    this.#changed(block, before, undefined);
+    if (block.rows.every((row) => row === undefined)) this.#blocks[number] = undefined;
     return before;
   }
 
@@ -104,10 +96,9 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
         number = (regionOf(number) + 1) * REGION_BLOCKS - 1; // the last of its region
         continue;
       }
-      const block = this.#blocks[number];
-      if (block === undefined || (status !== undefined && !block.counts[status])) continue;
-      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.rows.length; at++) {
-        const row = block.rows[at];
+      const rows = this.#blocks[number]?.rows ?? [];
+      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < rows.length; at++) {
+        const row = rows[at];
         if (row === undefined || (status !== undefined && statusOf(row) !== status)) continue;
         if (items.length === limit) return { items, more: true };
         items.push(row);
@@ -124,23 +115,26 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     return rows;
   }
 
-  #count(block: Block<R>, row: R | undefined, by: 1 | -1): void {
+  #changed(block: Block<R>, before: R | undefined, after: R | undefined): void {
     // Never the same number twice, though a block may be removed and made again.
     block.version = ++this.#changes;
-    if (row === undefined) return;
-    this.size += by;
-    block.size += by;
-    const status = statusOf(row);
-    for (const counts of [block.counts, this.#regions[regionOf(blockOf(row.id))]]) {
-      counts[status] = (counts[status] ?? 0) + by;
+    if (before) {
+      this.#count(before, -1);
+      for (const value of this.valuesOf?.(before) ?? []) {
+        if (this.#byValue.get(value) === before) this.#byValue.delete(value);
+      }
+    }
+    if (after) {
+      this.#count(after, 1);
+      for (const value of this.valuesOf?.(after) ?? []) this.#byValue.set(value, after);
     }
   }
 
-  #index(valuesOf: (row: R) => readonly V[], before?: R, row?: R): void {
-    for (const value of before ? valuesOf(before) : []) {
-      if (this.#byValue.get(value)?.id === before?.id) this.#byValue.delete(value);
-    }
-    for (const value of row ? valuesOf(row) : []) this.#byValue.set(value, row!);
+  #count(row: R, by: 1 | -1): void {
+    this.size += by;
+    const counts = this.#regions[regionOf(blockOf(row.id))];
+    const status = statusOf(row);
+    counts[status] = (counts[status] ?? 0) + by;
   }
 }
 

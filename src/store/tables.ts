@@ -39,7 +39,10 @@ export class Tables implements Reads {
   readonly orders = new CountedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
   readonly categories = new MapRows<Rows['categories']>();
   readonly keys = new CountedRows<Rows['keys'], string>(({ secrets }) => secrets.map(({ digest }) => digest));
-  readonly replays: Replays;
+  readonly replays = new Replays(
+    () => this.now(),
+    (row) => this.#discount('replays', row),
+  );
   readonly usage = new MapRows<Rows['usage']>();
   /** About the length of a file with just these rows. */
   bytes = 0;
@@ -48,10 +51,6 @@ export class Tables implements Reads {
 
   constructor(now: () => number = () => 0) {
     this.now = now;
-    this.replays = new Replays(
-      () => this.now(),
-      (row) => this.#discount('replays', row),
-    );
   }
 
   of(name: TableName): RowMap<Row> {

@@ -78,8 +78,9 @@ export class SimDisk implements Disk {
 
   async create(path: string): Promise<number> {
     await this.#call('create', () => {
-      if (this.names.has(basename(path))) throw codeError('EEXIST');
-      this.#rename([[basename(path), new SimFile()]]);
+      const file = this.names.get(basename(path));
+      if (file) this.#change(file, { length: 0 });
+      else this.#rename([[basename(path), new SimFile()]]);
     });
     return this.openToRead(path);
   }

@@ -2,8 +2,11 @@
  * The data directory: `LOCK`, and the store's file, `store-000007.jsonl`. `LOCK` is locked by the process that has the
  * store open, and says which store it is and the number of the current file. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
+ *
+ * A file gets its name when it is complete, and then nothing more is written to the one before. So after a crash before
+ * `LOCK` was written, the file with the next number is the current one.
  */
-import { DamagedError, InUseError, NoStoreError } from '../errors.ts';
+import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import { type Disk, isMissing, type Lock } from './disk.ts';
 import { decodeLine, encodeLine } from './log-format.ts';
 
@@ -16,13 +19,15 @@ const LIKE_OURS = /^store-.*\.jsonl/;
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
-export const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
+const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
 /** In place of the number of a file. */
 const NONE = -1;
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
+
+type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
 /** What `LOCK` says: the current file. */
 interface Current {
@@ -36,9 +41,10 @@ export class Directory {
   /** Undefined: opened to read. */
   readonly #lock: Lock | undefined;
 
-  /** Takes the lock. `warn` is called if nobody can be locked out here. */
-  static async open(disk: Disk, path: string, mustExist: boolean, warn: (text: string) => void): Promise<Directory> {
-    refuseForeign(disk, path, mustExist);
+  /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
+  static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
+    refuseForeign(disk, path, mustExist || readOnly);
+    if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
     const lock = disk.lock(`${path}/${LOCK}`);
@@ -46,14 +52,9 @@ export class Directory {
       lock.release();
       throw new InUseError(`${path} is in use by another process`);
     }
-    if (lock.state === 'none') warn(`the program flock does not work here: never start a second process on ${path}`);
+    if (lock.state === 'none')
+      log?.warn(`the program flock does not work here: never start a second process on ${path}`);
     return new Directory(disk, path, lock);
-  }
-
-  /** To read alone: beside a running server, or on a disk that cannot be written. */
-  static openToRead(disk: Disk, path: string): Directory {
-    refuseForeign(disk, path, true);
-    return new Directory(disk, path);
   }
 
   private constructor(disk: Disk, path: string, lock?: Lock) {
@@ -68,17 +69,16 @@ export class Directory {
   async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
     const current = await this.#readCurrent();
     const newest = this.#newest();
-    // A file's name is durable before LOCK is written, and the file before it stays until then.
-    const file = current?.file ?? newest;
-    if (file === NONE) return undefined;
-    const fd = newest > file + 1 ? undefined : this.openIfThere(file);
-    if (fd !== undefined) return { ...current, file, fd };
+    const least = current?.file ?? newest;
+    if (least === NONE) return undefined;
+    const fd = newest === least || newest === least + 1 ? this.#openIfThere(newest) : undefined;
+    if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
-    if (newest <= file + 1) throw new DamagedError(this.pathOf(file), 'the file is missing', PUT_BACK);
-    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(file)} is the newest file`, MOVE_AWAY);
+    if (newest <= least) throw new DamagedError(this.pathOf(least), 'the file is missing', PUT_BACK);
+    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(least)} is the newest file`, MOVE_AWAY);
   }
 
-  openIfThere(file: number): number | undefined {
+  #openIfThere(file: number): number | undefined {
     try {
       return this.disk.openToRead(this.pathOf(file));
     } catch (error) {
@@ -134,7 +134,7 @@ export class Directory {
 }
 
 /** Throws if the directory is another user's, or holds other things than a store. */
-function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
+function refuseForeign(disk: Disk, path: string, mustExist = false): void {
   const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
   const names = disk.list(path) ?? [];
   disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);

@@ -49,8 +49,8 @@ export const realDisk = {
   close: (fd: number): void => fs.closeSync(fd),
   read: (fd: number, bytes: Uint8Array, position: number) =>
     call<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
-  /** Makes a new file; fails if there is one. */
-  create: (path: string) => call<number>((done) => fs.open(path, 'wx+', FILE_MODE, done)),
+  /** Makes an empty file. */
+  create: (path: string) => call<number>((done) => fs.open(path, 'w+', FILE_MODE, done)),
   /** Writes all of the bytes, or throws. If the disk becomes full, one call writes fewer, and only the next fails. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
@@ -82,18 +82,11 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /** Locks `LOCK` and its directory: somebody may remove the one by hand, and NFS locks no directory. */
   lock(path: string): Lock {
     const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
-    const directory = fs.openSync(dirname(path), 'r');
-    const release = () => {
-      fs.closeSync(directory);
-      fs.closeSync(fd);
-    };
+    const release = () => fs.closeSync(fd);
     try {
-      const states = [flock(fd), flock(directory)];
-      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
-      return { fd, state, release };
+      return { fd, state: flock(fd), release };
     } catch (error) {
       release();
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);
