@@ -5,15 +5,14 @@
 import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
 import type { TableSchema } from './schema.ts';
-import type { Changes, TableChanges, Tables } from './tables.ts';
+import { bytesIn, type Changes, type TableChanges, type Tables } from './tables.ts';
 
 type CountedRow = Row & { readonly id: number };
 
 interface Put {
   readonly row: Row;
-  /** As JSON, and its length in a file. */
+  /** The row as JSON. */
   readonly text: string;
-  readonly bytes: number;
 }
 
 export class Draft {
@@ -124,7 +123,6 @@ class DraftTable {
       clears: this.#clears,
       rows: puts.map(({ row }) => row),
       texts: puts.map(({ text }) => text),
-      bytes: puts.reduce((sum, { bytes }) => sum + bytes, 0),
       deleted,
     };
   }
@@ -144,9 +142,9 @@ class DraftTable {
       return;
     }
     const text = this.#schema.json(row);
-    const bytes = Buffer.byteLength(text) + 1;
+    const bytes = bytesIn([text]);
     this.#draft.bytes += bytes;
     if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
-    changed.set(id, { row, text, bytes });
+    changed.set(id, { row, text });
   }
 }

@@ -16,8 +16,7 @@
 import type { EngineOptions } from '../engine.ts';
 import { StoreError } from '../model.ts';
 import type { Changes, Tables } from '../tables.ts';
-import { NextFile } from './compaction.ts';
-import type { Directory } from './directory.ts';
+import { type Directory, NextFile } from './directory.ts';
 import { isNoRoom } from './disk.ts';
 import { batchLine, type Header, type LogFile } from './log-format.ts';
 

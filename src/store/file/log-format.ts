@@ -25,8 +25,6 @@ const FORMAT = 4;
 /** A line of rows ends with the row that makes it so long. */
 const UNITS_PER_LINE = 128 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
-/** Lines between which other work has its turn. */
-const LINES_AT_ONCE = 4;
 const LINE_FEED = 10;
 const SECTOR_BYTES = 512;
 /** The length of `{"crc":"1a2b3c4d",` */
@@ -42,7 +40,6 @@ export interface Header {
   readonly at: number;
 }
 
-/** The start of each line; `body`: the rest of its object. */
 const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
 export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
 
@@ -57,7 +54,6 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** A header and all rows, line by line. */
 export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
   const { lastIds } = snapshot; // the highest ids that were ever given: their rows may be gone
   yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
@@ -86,11 +82,9 @@ const proofLine = (proof: Proof): Buffer => encodeLine(JSON.stringify(proof).sli
 
 /** What a snapshot is proved by. */
 export async function prove(snapshot: Snapshot): Promise<Proof> {
-  const lines = rowLines(snapshot);
-  for (let n = 1; ; n++) {
+  for (const lines = rowLines(snapshot); ; await nextTurn()) {
     const { done, value } = lines.next();
     if (done) return value;
-    if (n % LINES_AT_ONCE === 0) await nextTurn();
   }
 }
 
@@ -123,8 +117,7 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 }
 
 /** What a line with a batch changes. */
-export function changesIn(line: Record<string, unknown>): Changes {
-  const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
+export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...tables }: Record<string, unknown>): Changes {
   const cleared = list(clear).map(tableNamed);
   const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone, '"gone"'))];
   return TABLE_NAMES.map((name): TableChanges => {

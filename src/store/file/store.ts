@@ -5,8 +5,7 @@ import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreErro
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
-import { beginFile } from './compaction.ts';
-import { Directory, fileName } from './directory.ts';
+import { beginFile, Directory, fileName } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal } from './journal.ts';
 import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
