@@ -14,13 +14,17 @@ export interface RowMap<R extends Row> {
   all(): readonly R[];
 }
 
+/** How many rows have each status. */
+type StatusCounts = Record<string, number>;
+
 interface Block<R> {
   readonly rows: (R | undefined)[];
+  readonly counts: StatusCounts;
   version: number;
 }
 
-/** A page of a rare status skips so many blocks together if none of them has it. */
-const REGION_BLOCKS = 8;
+/** A page of a rare status skips blocks without it, and so many blocks together if none of them has it. */
+const REGION_BLOCKS = 64;
 
 const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
@@ -35,8 +39,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   /** The highest id that was ever given. */
   lastId = 0;
   #blocks: (Block<R> | undefined)[] = [];
-  /** How many rows of a region have each status. */
-  #regions: Record<string, number>[] = [];
+  #regions: StatusCounts[] = [];
   #changes = 0;
   readonly #byValue = new Map<V, R>();
   readonly valuesOf: ((row: R) => readonly V[]) | undefined;
@@ -58,7 +61,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const number = blockOf(row.id);
     while (this.#blocks.length <= number) this.#blocks.push(undefined);
     while (this.#regions.length <= regionOf(number)) this.#regions.push({});
-    const block = (this.#blocks[number] ??= { rows: [], version: 0 });
+    const block = (this.#blocks[number] ??= { rows: [], counts: {}, version: 0 });
     const at = (row.id - 1) % BLOCK_ROWS;
     while (block.rows.length < at) block.rows.push(undefined);
     const before = block.rows[at];
@@ -96,9 +99,10 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
         number = (regionOf(number) + 1) * REGION_BLOCKS - 1; // the last of its region
         continue;
       }
-      const rows = this.#blocks[number]?.rows ?? [];
-      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < rows.length; at++) {
-        const row = rows[at];
+      const block = this.#blocks[number];
+      if (block === undefined || (status !== undefined && !block.counts[status])) continue;
+      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.rows.length; at++) {
+        const row = block.rows[at];
         if (row === undefined || (status !== undefined && statusOf(row) !== status)) continue;
         if (items.length === limit) return { items, more: true };
         items.push(row);
@@ -119,22 +123,23 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     // Never the same number twice, though a block may be removed and made again.
     block.version = ++this.#changes;
     if (before) {
-      this.#count(before, -1);
+      this.#count(block, before, -1);
       for (const value of this.valuesOf?.(before) ?? []) {
         if (this.#byValue.get(value) === before) this.#byValue.delete(value);
       }
     }
     if (after) {
-      this.#count(after, 1);
+      this.#count(block, after, 1);
       for (const value of this.valuesOf?.(after) ?? []) this.#byValue.set(value, after);
     }
   }
 
-  #count(row: R, by: 1 | -1): void {
+  #count(block: Block<R>, row: R, by: 1 | -1): void {
     this.size += by;
-    const counts = this.#regions[regionOf(blockOf(row.id))];
     const status = statusOf(row);
-    counts[status] = (counts[status] ?? 0) + by;
+    for (const counts of [block.counts, this.#regions[regionOf(blockOf(row.id))]]) {
+      counts[status] = (counts[status] ?? 0) + by;
+    }
   }
 }
 
