@@ -1,6 +1,6 @@
 /** Exit statuses, and the one place where an error becomes a message for the operator. */
 import { resolve } from 'node:path';
-import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/errors.ts';
+import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
 
 export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;

@@ -2,12 +2,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
-import type { Engine, EngineOptions } from '../store/engine.ts';
-import { InUseError } from '../store/errors.ts';
+import { type Engine, type EngineOptions, InUseError } from '../store/engine.ts';
 import { openFileStore } from '../store/file/store.ts';
 import { CommandError, EXIT } from './failures.ts';
 import type { Location } from './options.ts';
-import { note, withProgress } from './output.ts';
+import { note } from './output.ts';
 
 /** How long a command or a start waits for another process that has the store. */
 const MAX_IN_USE_MS = 3_000;
@@ -38,16 +37,13 @@ export function openForCommand(
 ): Promise<Engine> {
   const print = (message: string) => void note(`petstore: ${message}`);
   const log = { info: () => {}, warn: print, error: print };
-  return withProgress('reading the store', (onProgress) =>
-    openEngine(location, {
-      clock: systemClock,
-      log,
-      onProgress,
-      readOnly: access === 'read',
-      mustExist: access !== 'create',
-      maxBytes: access === 'create' ? maxBytesOf(maxStoreMb) : undefined,
-    }),
-  );
+  return openEngine(location, {
+    clock: systemClock,
+    log,
+    readOnly: access === 'read',
+    mustExist: access !== 'create',
+    maxBytes: access === 'create' ? maxBytesOf(maxStoreMb) : undefined,
+  });
 }
 
 /** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */

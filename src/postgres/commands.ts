@@ -1,6 +1,6 @@
 /** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
 import type { Proof } from '../store/engine.ts';
-import { backupLines, prove, readBackup } from '../store/file/backup.ts';
+import { prove, readBackup, snapshotLines } from '../store/file/log-format.ts';
 import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../store/model.ts';
 import { contradictionIn, type Snapshot } from '../store/tables.ts';
 import { type Address, addressOf } from './address.ts';
@@ -26,7 +26,7 @@ export async function verify(address: Address, now: () => number): Promise<Proof
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
   const { header, snapshot } = await readChecked(address, now);
-  return yield* backupLines(header, snapshot);
+  return yield* snapshotLines(header, snapshot);
 }
 
 /** All rows but the replays that have ended. They must fit each other, and the head. */

@@ -15,7 +15,7 @@ const NO_STANDBY =
   'the database has no synchronous standby (synchronous_standby_names is empty): if its machine is lost, so are acknowledged writes';
 
 export async function openPostgres(url: string, options: EngineOptions): Promise<Engine> {
-  const { clock, banAfter, maxBytes, onBatch, onProgress, mustExist, readOnly } = options;
+  const { clock, banAfter, maxBytes, onBatch, mustExist, readOnly } = options;
   const log = options.onFatal && options.log; // a command tells of its failure itself
   const address = addressOf(url);
   const { now, hasStandby } = await withSession(address, (session) =>
@@ -25,7 +25,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   if (!hasStandby) log?.warn(NO_STANDBY);
   const time = databaseTime(clock, now);
   const replica = new Replica(address, time.now, options.onFatal ?? (() => {}));
-  const id = await replica.load(onProgress);
+  const id = await replica.load();
   const [takes, writes] = [new Connection(address, 'takes'), new Connection(address, 'batches')];
   const batches = new Batches(writes, replica, time.now);
   /** Logs why clients get 503, once a minute. */

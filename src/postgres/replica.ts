@@ -35,8 +35,8 @@ export class Replica {
   }
 
   /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
-  async load(onProgress?: (done: number, total: number) => void): Promise<string> {
-    const { store, at, lastIds, rows } = await withSession(this.#address, (session) => readAll(session, onProgress));
+  async load(): Promise<string> {
+    const { store, at, lastIds, rows } = await withSession(this.#address, readAll);
     this.tables.apply(
       TABLE_NAMES.map((name) => ({ name, clears: true, rows: rows[name], deleted: [] })),
       at.batch,

@@ -4,7 +4,7 @@ import { limitUpTo, type Parameter, Query } from '../http/edges.ts';
 import { etagOf } from '../http/etag.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
-import { BLOCK_ROWS, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
+import { BLOCK_ROWS, blockOf, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
 
 const DEFAULT_LIMIT = 20;
 const LIMIT = limitUpTo(100);
@@ -89,7 +89,7 @@ export class RowTexts<R extends Pet | Order> {
   one(id: number): Reply | undefined {
     const row = this.#table.get(id);
     if (row === undefined) return undefined;
-    const number = Math.floor((id - 1) / BLOCK_ROWS);
+    const number = blockOf(id);
     const { text, offsets, tags } = this.#block(number);
     const at = (id - 1) % BLOCK_ROWS;
     const json = text.slice(offsets[at], offsets[at + 1] - 1);
@@ -110,7 +110,7 @@ export class RowTexts<R extends Pet | Order> {
     let missing = limit;
     let last = 0;
     for (let id = after + 1; missing > 0 && id <= lastId; ) {
-      const number = Math.floor((id - 1) / BLOCK_ROWS);
+      const number = blockOf(id);
       const { text: all, offsets } = this.#block(number);
       const start = (id - 1) % BLOCK_ROWS;
       let end = start;

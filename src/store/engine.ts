@@ -1,7 +1,7 @@
-/** The interface between the operator's side and an engine: a store, its limiter, and the upkeep of both. */
+/** The interface between the operator's side and an engine: a store, its limiter, the upkeep of both, and its errors. */
 import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
-import type { Store, TableName } from './model.ts';
+import { type Store, StoreError, type TableName } from './model.ts';
 
 /** What a store holds, to compare two of them: the same rows have the same digest, in whichever engine. */
 export interface Proof {
@@ -50,6 +50,30 @@ export interface EngineOptions {
   readonly onFatal?: (error: Error) => void;
   /** Called after each durable batch, with the time that it took. */
   readonly onBatch?: (ms: number) => void;
-  /** While a store is read: bytes or rows so far, of how many. */
-  readonly onProgress?: (done: number, total: number) => void;
 }
+
+const ADVICE =
+  'Nothing was changed. Restore a backup; docs/operating.md says how to cut the file there if you have none, and what that risks.';
+
+/** What was written is not what is read: while the store is opened, or later by a request. Exit status 3. */
+export class DamagedError extends StoreError {
+  constructor(where: string, what: string, advice = ADVICE) {
+    super('unavailable', `damaged data: ${where}: ${what}. ${advice}`);
+  }
+}
+
+/** There is no store in the directory, and none is to be made. */
+export class NoStoreError extends Error {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    super(`there is no store in ${dir}`);
+    this.dir = dir;
+  }
+}
+
+/** Another process has the store open. Exit status 4. */
+export class InUseError extends Error {}
+
+/** The store was written in another format: it is not damaged, and stays as it is. */
+export class VersionError extends Error {}

@@ -99,13 +99,10 @@ export interface Page<R> {
   readonly more: boolean;
 }
 
-interface ReadTable<R extends Row> {
+/** Rows by ascending id. */
+interface PagedTable<R extends Row> {
   readonly size: number;
   get(id: R['id']): R | undefined;
-}
-
-/** Rows by ascending id. */
-export interface PagedTable<R extends Row> extends ReadTable<R> {
   /** The number of the batch that last changed this table: the same number means the same rows. */
   readonly version: number;
   page(options: { after?: R['id']; limit: number; status?: R extends { status: infer S } ? S : never }): Page<R>;
@@ -119,6 +116,7 @@ export interface CountedTable<R extends Row> extends PagedTable<R> {
   blockVersion(block: number): number;
 }
 export const BLOCK_ROWS = 64;
+export const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 
 /** The durable rows. Rows are never changed in place: whoever holds one holds a snapshot. */
 export interface Reads {
@@ -129,7 +127,7 @@ export interface Reads {
   /** `find`: by the digest of one of its secrets. */
   readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; all(): Iterable<ApiKey> };
   /** Without those whose 24 hours are over. `ofKey`: those of one API key by their ids, the oldest first. */
-  readonly replays: ReadTable<Replay> & { ofKey(keyId: number): ReadonlyMap<Id, Replay> };
+  readonly replays: Pick<PagedTable<Replay>, 'size' | 'get'> & { ofKey(keyId: number): ReadonlyMap<Id, Replay> };
 }
 
 interface WriteTable<R extends Row> {
@@ -162,8 +160,7 @@ export interface Store {
   readonly read: Reads;
   /**
    * Does all that the work puts, or nothing if it throws. Resolves with its result when that is durable, and rejects
-   * with what it throws, or with a StoreError. A work is synchronous and may be called several times: it has no effect
-   * but on its transaction.
+   * with what it throws, or with a StoreError. A work is synchronous, and has no effect but on its transaction.
    */
   write<T>(work: (tx: Transaction) => T): Promise<T>;
   /** Store time in ms since 1970: the wall clock at the start, never before the last row, from there monotonic. */

@@ -1,5 +1,5 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
-import { BLOCK_ROWS, type Id, type Page, type Row } from './model.ts';
+import { BLOCK_ROWS, blockOf, hasEnded, type Id, type Page, type Replay, type Row } from './model.ts';
 
 /** What one kind of table has to do. `put` and `delete` return the row that was there before. */
 export interface RowMap<R extends Row> {
@@ -19,16 +19,14 @@ type StatusCounts = Record<string, number>;
 
 interface Block<R> {
   readonly rows: (R | undefined)[];
-  size: number;
-  version: number;
   readonly counts: StatusCounts;
+  version: number;
 }
 
 /** A page of a rare status skips blocks without it, and so many blocks together if none of them has it. */
 const REGION_BLOCKS = 64;
 
 const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
-const blockOf = (id: number): number => Math.floor((id - 1) / BLOCK_ROWS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
 /**
@@ -63,14 +61,12 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const number = blockOf(row.id);
     while (this.#blocks.length <= number) this.#blocks.push(undefined);
     while (this.#regions.length <= regionOf(number)) this.#regions.push({});
-    const block = (this.#blocks[number] ??= { rows: [], size: 0, version: 0, counts: {} });
+    const block = (this.#blocks[number] ??= { rows: [], counts: {}, version: 0 });
     const at = (row.id - 1) % BLOCK_ROWS;
     while (block.rows.length < at) block.rows.push(undefined);
     const before = block.rows[at];
     block.rows[at] = row;
-    this.#count(block, before, -1);
-    this.#count(block, row, 1);
-    if (this.valuesOf) this.#index(this.valuesOf, before, row);
+    this.#changed(block, before, row);
     return before;
   }
 
@@ -81,9 +77,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const number = blockOf(before.id);
     const block = this.#blocks[number]!;
     block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
-    this.#count(block, before, -1);
-    if (block.size === 0) this.#blocks[number] = undefined;
-    if (this.valuesOf) this.#index(this.valuesOf, before);
+    this.#changed(block, before, undefined);
+    if (block.rows.every((row) => row === undefined)) this.#blocks[number] = undefined;
     return before;
   }
 
@@ -124,23 +119,27 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     return rows;
   }
 
-  #count(block: Block<R>, row: R | undefined, by: 1 | -1): void {
+  #changed(block: Block<R>, before: R | undefined, after: R | undefined): void {
     // Never the same number twice, though a block may be removed and made again.
     block.version = ++this.#changes;
-    if (row === undefined) return;
+    if (before) {
+      this.#count(block, before, -1);
+      for (const value of this.valuesOf?.(before) ?? []) {
+        if (this.#byValue.get(value) === before) this.#byValue.delete(value);
+      }
+    }
+    if (after) {
+      this.#count(block, after, 1);
+      for (const value of this.valuesOf?.(after) ?? []) this.#byValue.set(value, after);
+    }
+  }
+
+  #count(block: Block<R>, row: R, by: 1 | -1): void {
     this.size += by;
-    block.size += by;
     const status = statusOf(row);
     for (const counts of [block.counts, this.#regions[regionOf(blockOf(row.id))]]) {
       counts[status] = (counts[status] ?? 0) + by;
     }
-  }
-
-  #index(valuesOf: (row: R) => readonly V[], before?: R, row?: R): void {
-    for (const value of before ? valuesOf(before) : []) {
-      if (this.#byValue.get(value)?.id === before?.id) this.#byValue.delete(value);
-    }
-    for (const value of row ? valuesOf(row) : []) this.#byValue.set(value, row!);
   }
 }
 
@@ -198,4 +197,66 @@ function firstAfter(rows: readonly Row[], id: Id): number {
     else high = middle;
   }
   return low;
+}
+
+/**
+ * The replays of Idempotency-Keys, in the order in which they were put first, which is that of their moments: a lab moves
+ * all of a key's alike. One that is 24 hours old counts as absent at once, and leaves memory with a later batch; the log
+ * needs no word of that, for every reader finds it ended.
+ */
+export class Replays extends MapRows<Replay> {
+  readonly #now: () => number;
+  readonly #onDrop: (row: Replay) => void;
+  readonly #byKey = new Map<number, Map<Id, Replay>>();
+
+  constructor(now: () => number, onDrop: (row: Replay) => void) {
+    super();
+    [this.#now, this.#onDrop] = [now, onDrop];
+  }
+
+  override get(id: Id): Replay | undefined {
+    const replay = super.get(id);
+    return replay && !hasEnded(replay, this.#now()) ? replay : undefined;
+  }
+
+  override put(replay: Replay): Replay | undefined {
+    const ofKey = this.#byKey.get(replay.keyId) ?? new Map<Id, Replay>();
+    this.#byKey.set(replay.keyId, ofKey.set(replay.id, replay));
+    return super.put(replay);
+  }
+
+  override delete(id: Id): Replay | undefined {
+    const before = super.delete(id);
+    if (before === undefined) return undefined;
+    const ofKey = this.#byKey.get(before.keyId)!;
+    ofKey.delete(id);
+    if (ofKey.size === 0) this.#byKey.delete(before.keyId);
+    return before;
+  }
+
+  override clear(): void {
+    super.clear();
+    this.#byKey.clear();
+  }
+
+  /** The oldest first, so that they are in the order of their moments again when they are read. */
+  override all(): readonly Replay[] {
+    return [...this.byId.values()].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
+  }
+
+  ofKey(keyId: number): ReadonlyMap<Id, Replay> {
+    const ofKey = this.#byKey.get(keyId) ?? new Map<Id, Replay>();
+    this.dropEnded(ofKey);
+    return ofKey;
+  }
+
+  /** Drops those at the front, all of them: each was put once, so a batch pays for one in the long run. */
+  dropEnded(rows: ReadonlyMap<Id, Replay> = this.byId): void {
+    const now = this.#now();
+    for (const replay of rows.values()) {
+      if (!hasEnded(replay, now)) return;
+      this.delete(replay.id);
+      this.#onDrop(replay);
+    }
+  }
 }

@@ -33,11 +33,10 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** A transaction that ran, and what its work has returned or thrown. */
+/** A transaction that ran: how it is answered when its batch is durable, and how when that is lost. */
 interface Decided {
-  readonly waiting: Waiting;
-  readonly result?: unknown;
-  readonly thrown?: { readonly error: unknown };
+  answer(): void;
+  fail(error: StoreError): void;
 }
 
 export interface StoreOptions {
@@ -89,11 +88,11 @@ export class GroupCommitStore implements Store {
       const batch: Decided[] = [];
       try {
         await this.#options.commit(() => this.#decide(batch));
-        for (const decided of batch) answer(decided);
+        for (const decided of batch) decided.answer();
         this.#warnIfNearlyFull();
       } catch (error) {
-        if (batch.length === 0) batch.push(...this.#waiting.splice(0).map((waiting) => ({ waiting })));
-        for (const decided of batch) fail(decided, error as StoreError);
+        if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
+        for (const decided of batch) decided.fail(error as StoreError);
       }
     }
     this.#committing = undefined;
@@ -124,7 +123,7 @@ export class GroupCommitStore implements Store {
       count++;
       const decided = decide(waiting, draft, admit);
       if (draft.isChanged) batch.push(decided);
-      else answer(decided);
+      else decided.answer();
     }
     this.#waiting.splice(0, count);
     return draft.changes;
@@ -148,21 +147,16 @@ export function storeTime(clock: Clock, notBefore = 0): () => number {
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
 }
 
-function decide(waiting: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
+function decide({ work, resolve, reject }: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
   try {
-    return { waiting, result: draft.run(waiting.work, admit) };
+    const result = draft.run(work, admit);
+    return { answer: () => resolve(result), fail: reject };
   } catch (error) {
-    return { waiting, thrown: { error } };
+    const why = 'a write that this one rests on may be lost';
+    return {
+      answer: () => reject(error),
+      // What it has thrown may tell of rows that are lost with the batch.
+      fail: ({ message }) => reject(new StoreError('unavailable', `${why}: ${message}`)),
+    };
   }
-}
-
-function answer({ waiting, result, thrown }: Decided): void {
-  if (thrown) waiting.reject(thrown.error);
-  else waiting.resolve(result);
-}
-
-/** Its batch is lost. What it has thrown may tell of rows that are lost too, so a StoreError takes its place. */
-function fail({ waiting, thrown }: Decided, error: StoreError): void {
-  const why = `a write that this one rests on may be lost: ${error.message}`;
-  waiting.reject(thrown ? new StoreError('unavailable', why) : error);
 }

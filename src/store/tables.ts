@@ -12,8 +12,7 @@ import {
   TABLE_NAMES,
   type TableName,
 } from './model.ts';
-import { Replays } from './replays.ts';
-import { CountedRows, MapRows, type RowMap } from './rows.ts';
+import { CountedRows, MapRows, Replays, type RowMap } from './rows.ts';
 
 /** What a batch does to one table: `clears` first, then rows as they now are, then deletions. */
 export interface TableChanges {
@@ -39,7 +38,10 @@ export class Tables implements Reads {
   readonly orders = new CountedRows<Order, number>(({ status, petId }) => (status === 'placed' ? [petId] : []));
   readonly categories = new MapRows<Rows['categories']>();
   readonly keys = new CountedRows<Rows['keys'], string>(({ secrets }) => secrets.map(({ digest }) => digest));
-  readonly replays: Replays;
+  readonly replays = new Replays(
+    () => this.now(),
+    (row) => this.#discount('replays', row),
+  );
   readonly usage = new MapRows<Rows['usage']>();
   /** About the length of a file with just these rows. */
   bytes = 0;
@@ -48,10 +50,6 @@ export class Tables implements Reads {
 
   constructor(now: () => number = () => 0) {
     this.now = now;
-    this.replays = new Replays(
-      () => this.now(),
-      (row) => this.#discount('replays', row),
-    );
   }
 
   of(name: TableName): RowMap<Row> {
@@ -60,7 +58,7 @@ export class Tables implements Reads {
 
   /** Applies a durable batch, and is done with it before anybody reads. */
   apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows, bytes = bytesOf(name, rows), deleted } of changes) {
+    for (const { name, clears, rows, texts, bytes, deleted } of changes) {
       const table = this.of(name);
       if (clears) {
         this.bytes -= bytesOf(name, table.all());
@@ -68,7 +66,7 @@ export class Tables implements Reads {
       }
       for (const row of rows) this.#discount(name, table.put(row));
       for (const id of deleted) this.#discount(name, table.delete(id));
-      this.bytes += bytes;
+      this.bytes += bytes ?? bytesOf(name, rows, texts);
       table.version = batch;
     }
     this.replays.dropEnded();
@@ -97,10 +95,12 @@ export class Tables implements Reads {
   }
 }
 
-function bytesOf(name: TableName, rows: readonly Row[]): number {
-  const { json } = schemaOf(name);
-  return rows.reduce((bytes, row) => bytes + Buffer.byteLength(json(row)) + 1, 0);
-}
+const bytesOf = (name: TableName, rows: readonly Row[], texts: readonly string[] = rows.map(schemaOf(name).json)) =>
+  bytesIn(texts);
+
+/** The length of rows in a file. */
+export const bytesIn = (texts: readonly string[]): number =>
+  texts.reduce((bytes, text) => bytes + Buffer.byteLength(text) + 1, 0);
 
 /** What no transaction of the shop can have left; undefined if there is nothing of it. */
 export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {

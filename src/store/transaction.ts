@@ -4,15 +4,15 @@
  */
 import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
-import type { Changes, TableChanges, Tables } from './tables.ts';
+import type { TableSchema } from './schema.ts';
+import { bytesIn, type Changes, type TableChanges, type Tables } from './tables.ts';
 
 type CountedRow = Row & { readonly id: number };
 
 interface Put {
   readonly row: Row;
-  /** As JSON, and its length in a file. */
+  /** The row as JSON. */
   readonly text: string;
-  readonly bytes: number;
 }
 
 export class Draft {
@@ -20,12 +20,10 @@ export class Draft {
   bytes = 0;
   /** Of these, the ones of rows that were not there before. */
   addedBytes = 0;
-  /** False while no transaction runs: a `tx` that outlives its transaction must not slip in changes. */
-  isOpen = false;
   readonly #tables: readonly DraftTable[];
   readonly #tx: Transaction;
   /** What takes back each change, in their order. */
-  readonly #undo: (() => void)[] = [];
+  readonly undo: (() => void)[] = [];
 
   constructor(tables: Tables) {
     this.#tables = TABLE_NAMES.map((name) => new DraftTable(name, tables.of(name), this));
@@ -34,40 +32,32 @@ export class Draft {
 
   /** Runs the work, then `check` with the bytes that it has put. If either throws, its changes are undone. */
   run<T>(work: (tx: Transaction) => T, check: (bytes: number, addedBytes: number) => void): T {
-    const { length } = this.#undo;
     const { bytes, addedBytes } = this;
-    this.isOpen = true;
+    const { length } = this.undo;
     try {
       const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
       check(this.bytes - bytes, this.addedBytes - addedBytes);
       return result;
     } catch (error) {
-      for (const undo of this.#undo.splice(length).reverse()) undo();
+      for (const undo of this.undo.splice(length).reverse()) undo();
       [this.bytes, this.addedBytes] = [bytes, addedBytes];
       throw error;
-    } finally {
-      this.isOpen = false;
     }
   }
 
   get isChanged(): boolean {
-    return this.#undo.length > 0;
+    return this.undo.length > 0;
   }
 
   get changes(): Changes {
     return this.#tables.map((table) => table.changes).filter((changes) => changes !== undefined);
   }
-
-  /** Each change begins with this. */
-  willChange(undo: () => void): void {
-    if (!this.isOpen) throw new Error('this transaction has ended');
-    this.#undo.push(undo);
-  }
 }
 
 class DraftTable {
   readonly name: TableName;
+  readonly #schema: TableSchema<Row>;
   readonly #table: RowMap<Row>;
   readonly #draft: Draft;
   /** What was put; undefined: removed. */
@@ -76,7 +66,7 @@ class DraftTable {
   #lastId: number | undefined;
 
   constructor(name: TableName, table: RowMap<Row>, draft: Draft) {
-    [this.name, this.#table, this.#draft] = [name, table, draft];
+    [this.name, this.#schema, this.#table, this.#draft] = [name, schemaOf(name), table, draft];
     if (table instanceof CountedRows) this.#lastId = table.lastId;
   }
 
@@ -96,7 +86,7 @@ class DraftTable {
   }
 
   put(given: Row): void {
-    const row = this.#checked({ ...given });
+    const row = this.#schema.read({ ...given });
     if (this.#lastId !== undefined && this.get(row.id) === undefined) {
       throw new Error(`${this.name} ${row.id}: only add gives an id`);
     }
@@ -105,7 +95,7 @@ class DraftTable {
 
   add(given: object): Row {
     const id = this.#lastId! + 1;
-    const row = this.#checked({ id, ...given }); // `id` behind `...` would be ten times slower
+    const row = this.#schema.read({ id, ...given }); // `id` behind `...` would be ten times slower
     this.#set(id, row);
     this.#lastId = id;
     return row;
@@ -117,7 +107,7 @@ class DraftTable {
 
   clear(): void {
     const [changed, clears, lastId] = [this.#changed, this.#clears, this.#lastId];
-    this.#draft.willChange(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
+    this.#draft.undo.push(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
     [this.#changed, this.#clears] = [new Map(), true];
     if (lastId !== undefined) this.#lastId = 0;
   }
@@ -133,7 +123,6 @@ class DraftTable {
       clears: this.#clears,
       rows: puts.map(({ row }) => row),
       texts: puts.map(({ text }) => text),
-      bytes: puts.reduce((sum, { bytes }) => sum + bytes, 0),
       deleted,
     };
   }
@@ -143,7 +132,7 @@ class DraftTable {
     const lastId = this.#lastId;
     const isAgain = changed.has(id);
     const before = changed.get(id);
-    this.#draft.willChange(() => {
+    this.#draft.undo.push(() => {
       if (isAgain) changed.set(id, before);
       else changed.delete(id);
       this.#lastId = lastId;
@@ -152,18 +141,10 @@ class DraftTable {
       changed.set(id, undefined);
       return;
     }
-    const text = schemaOf(this.name).json(row);
-    const bytes = Buffer.byteLength(text) + 1;
+    const text = this.#schema.json(row);
+    const bytes = bytesIn([text]);
     this.#draft.bytes += bytes;
     if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
-    changed.set(id, { row, text, bytes });
-  }
-
-  #checked(row: object): Row {
-    try {
-      return schemaOf(this.name).read(row);
-    } catch (error) {
-      throw new Error(`${this.name} ${(row as Row).id}: ${(error as Error).message}`);
-    }
+    changed.set(id, { row, text });
   }
 }

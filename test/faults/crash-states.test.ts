@@ -1,7 +1,7 @@
 /** Every crash of a simulated disk; and with something forgotten, some crash must be noticed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DamagedError } from '../../src/store/errors.ts';
+import { DamagedError } from '../../src/store/engine.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import { SetClock } from '../clock.ts';
 import { below, type Random, seeded } from '../random.ts';

@@ -1,7 +1,7 @@
 /** A file that is cut, changed or partly zeroed is refused with its name and the offset, or is torn. */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DamagedError } from '../../src/store/errors.ts';
+import { DamagedError } from '../../src/store/engine.ts';
 import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore } from '../../src/store/file/store.ts';
 import type { Tables } from '../../src/store/tables.ts';

@@ -2,9 +2,8 @@
 import { createHash } from 'node:crypto';
 import type { MemoryLimiter } from '../../src/access/usage.ts';
 import { Directory } from '../../src/store/file/directory.ts';
-import { readStore } from '../../src/store/file/journal.ts';
 import { rowLines } from '../../src/store/file/log-format.ts';
-import { openFileStore } from '../../src/store/file/store.ts';
+import { openFileStore, readStore } from '../../src/store/file/store.ts';
 import { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { below, oneOf, type Random } from '../random.ts';
@@ -41,7 +40,7 @@ export async function contentOn(disk: SimDisk): Promise<string> {
   const slow = disk.slowness;
   disk.slowness = undefined;
   const isNew = !disk.list().some((name) => name === 'LOCK' || name.endsWith('.jsonl'));
-  if (!isNew) await readStore(Directory.openToRead(disk, DIR), tables);
+  if (!isNew) await readStore(await Directory.open(disk, DIR, { readOnly: true }), tables);
   disk.slowness = slow;
   return contentOf(tables);
 }

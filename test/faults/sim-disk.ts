@@ -73,13 +73,14 @@ export class SimDisk implements Disk {
   lock(path: string) {
     if (!this.names.has(basename(path))) this.#rename([[basename(path), new SimFile()]]);
     const fd = this.openToRead(path);
-    return { fd, state: 'ours' as const, release: () => this.close(fd) };
+    return { fd, state: 'ours' as const };
   }
 
   async create(path: string): Promise<number> {
     await this.#call('create', () => {
-      if (this.names.has(basename(path))) throw codeError('EEXIST');
-      this.#rename([[basename(path), new SimFile()]]);
+      const file = this.names.get(basename(path));
+      if (file) this.#change(file, { length: 0 });
+      else this.#rename([[basename(path), new SimFile()]]);
     });
     return this.openToRead(path);
   }

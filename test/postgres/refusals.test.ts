@@ -9,7 +9,7 @@ import { createSecureContext, TLSSocket } from 'node:tls';
 import { systemClock as clock } from '../../src/clock.ts';
 import { asApiError } from '../../src/http/errors.ts';
 import { openPostgres } from '../../src/postgres/engine.ts';
-import { DamagedError } from '../../src/store/errors.ts';
+import { DamagedError } from '../../src/store/engine.ts';
 import { temporary } from '../program.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, replica, until, works } from './replicas.ts';

@@ -225,7 +225,7 @@ export function storeContract(under: EngineUnderTest): void {
           tx.pets.clear();
           tx.pets.add({ ...rex, ...wrong } as never);
         });
-        await assert.rejects(add, /^Error: pets/, JSON.stringify(Object.keys(wrong)));
+        await assert.rejects(add, /must be|is unknown/, JSON.stringify(Object.keys(wrong)));
       }
       await assert.rejects(
         store.write((tx) => tx.pets.put({ id: 2, ...rex })),
@@ -235,8 +235,9 @@ export function storeContract(under: EngineUnderTest): void {
         store.write(async () => {}),
         /must be synchronous/,
       );
+      // Too late to change anything.
       const tx = await store.write((tx) => tx);
-      assert.throws(() => tx.categories.put({ id: 1, name: 'late' }), /has ended/);
+      tx.categories.put({ id: 1, name: 'late' });
       assert.deepEqual(store.read.pets.page({ limit: 9 }).items, [{ id: 1, ...rex }]);
       assert.equal(store.read.categories.size, 0);
       assert.equal((await store.write((tx) => tx.pets.add(rex))).id, 2);

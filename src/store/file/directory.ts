@@ -2,10 +2,14 @@
  * The data directory: `LOCK`, and the store's file, `store-000007.jsonl`. `LOCK` is locked by the process that has the
  * store open, and says which store it is and the number of the current file. So neither a lost file nor an old copy
  * goes unnoticed, and a directory that once held a store is never taken for an empty one.
+ *
+ * A file gets its name when it is complete, and then nothing more is written to the one before. So after a crash before
+ * `LOCK` was written, the file with the next number is the current one.
  */
-import { DamagedError, InUseError, NoStoreError } from '../errors.ts';
-import { type Disk, isMissing, type Lock } from './disk.ts';
-import { decodeLine, encodeLine } from './log-format.ts';
+import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
+import type { Snapshot } from '../tables.ts';
+import { type Disk, isMissing, isNoRoom, piecesOf } from './disk.ts';
+import { decodeLine, encodeLine, type Header, snapshotLines } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';
@@ -16,13 +20,17 @@ const LIKE_OURS = /^store-.*\.jsonl/;
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
-export const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
+/** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
+const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
+const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
 /** In place of the number of a file. */
 const NONE = -1;
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
+
+type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
 /** What `LOCK` says: the current file. */
 interface Current {
@@ -33,30 +41,24 @@ interface Current {
 export class Directory {
   readonly disk: Disk;
   readonly path: string;
-  /** Undefined: opened to read. */
-  readonly #lock: Lock | undefined;
+  /** Undefined: opened to read. LOCK is written through this descriptor alone. */
+  readonly #lock: number | undefined;
 
-  /** Takes the lock. `warn` is called if nobody can be locked out here. */
-  static async open(disk: Disk, path: string, mustExist: boolean, warn: (text: string) => void): Promise<Directory> {
-    refuseForeign(disk, path, mustExist);
+  /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
+  static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
+    refuseForeign(disk, path, mustExist || readOnly);
+    if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
-    const lock = disk.lock(`${path}/${LOCK}`);
-    if (lock.state === 'held') {
-      lock.release();
-      throw new InUseError(`${path} is in use by another process`);
-    }
-    if (lock.state === 'none') warn(`the program flock does not work here: never start a second process on ${path}`);
-    return new Directory(disk, path, lock);
+    const { fd, state } = disk.lock(`${path}/${LOCK}`);
+    const directory = new Directory(disk, path, fd);
+    if (state === 'none') log?.warn(`the program flock does not work here: never start a second process on ${path}`);
+    if (state !== 'held') return directory;
+    directory.release();
+    throw new InUseError(`${path} is in use by another process`);
   }
 
-  /** To read alone: beside a running server, or on a disk that cannot be written. */
-  static openToRead(disk: Disk, path: string): Directory {
-    refuseForeign(disk, path, true);
-    return new Directory(disk, path);
-  }
-
-  private constructor(disk: Disk, path: string, lock?: Lock) {
+  private constructor(disk: Disk, path: string, lock?: number) {
     [this.disk, this.path, this.#lock] = [disk, path, lock];
   }
 
@@ -64,21 +66,24 @@ export class Directory {
     return `${this.path}/${fileName(file)}`;
   }
 
+  temporaryPathOf(file: number): string {
+    return `${this.pathOf(file)}.tmp`;
+  }
+
   /** Opens the current file, to read it; undefined: there is no store yet. Throws if that file is missing. */
   async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
     const current = await this.#readCurrent();
     const newest = this.#newest();
-    // A file's name is durable before LOCK is written, and the file before it stays until then.
-    const file = current?.file ?? newest;
-    if (file === NONE) return undefined;
-    const fd = newest > file + 1 ? undefined : this.openIfThere(file);
-    if (fd !== undefined) return { ...current, file, fd };
+    const least = current?.file ?? newest;
+    if (least === NONE) return undefined;
+    const fd = newest === least || newest === least + 1 ? this.#openIfThere(newest) : undefined;
+    if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
-    if (newest <= file + 1) throw new DamagedError(this.pathOf(file), 'the file is missing', PUT_BACK);
-    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(file)} is the newest file`, MOVE_AWAY);
+    if (newest <= least) throw new DamagedError(this.pathOf(least), 'the file is missing', PUT_BACK);
+    throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(least)} is the newest file`, MOVE_AWAY);
   }
 
-  openIfThere(file: number): number | undefined {
+  #openIfThere(file: number): number | undefined {
     try {
       return this.disk.openToRead(this.pathOf(file));
     } catch (error) {
@@ -92,8 +97,8 @@ export class Directory {
     const { disk, path } = this;
     await disk.syncDirectory(path);
     const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
-    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
-    await disk.sync(this.#lock!.fd);
+    await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
+    await disk.sync(this.#lock!);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
       if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
@@ -101,7 +106,7 @@ export class Directory {
   }
 
   release(): void {
-    this.#lock?.release();
+    if (this.#lock !== undefined) this.disk.close(this.#lock);
   }
 
   /** The highest number of a file, or NONE. */
@@ -134,7 +139,7 @@ export class Directory {
 }
 
 /** Throws if the directory is another user's, or holds other things than a store. */
-function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
+function refuseForeign(disk: Disk, path: string, mustExist = false): void {
   const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
   const names = disk.list(path) ?? [];
   disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);
@@ -144,4 +149,82 @@ function refuseForeign(disk: Disk, path: string, mustExist: boolean): void {
   if (foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
   }
+}
+
+/** Called where what is on the disk is unknown. Returns the error to throw. */
+type Fail = (error: unknown) => unknown;
+
+export class NextFile {
+  readonly fd: number;
+  length = 0;
+  readonly #directory: Directory;
+  readonly #header: Header;
+  readonly #fail: Fail;
+
+  static async create(directory: Directory, header: Header, fail: Fail = (error) => error): Promise<NextFile> {
+    return new NextFile(directory, header, fail, await directory.disk.create(directory.temporaryPathOf(header.file)));
+  }
+
+  private constructor(directory: Directory, header: Header, fail: Fail, fd: number) {
+    [this.#directory, this.#header, this.#fail, this.fd] = [directory, header, fail, fd];
+  }
+
+  /** Writes line by line, so that requests are served between two of them. The signal ends it. */
+  async write(snapshot: Snapshot, signal?: AbortSignal): Promise<void> {
+    let synced = 0;
+    for (const line of snapshotLines(this.#header, snapshot)) {
+      signal?.throwIfAborted();
+      await this.#append(line);
+      if (this.length - synced < SYNC_EVERY_BYTES) continue;
+      await this.sync();
+      synced = this.length;
+    }
+  }
+
+  /** Copies batches from the file before. Returns where they end. */
+  async copy(fd: number, from: number, to: number): Promise<number> {
+    for await (const piece of piecesOf(this.#directory.disk, fd, from, to)) await this.#append(piece);
+    return to;
+  }
+
+  async sync(): Promise<void> {
+    await this.#directory.disk.sync(this.fd).catch((error) => {
+      throw isNoRoom(error) ? error : this.#fail(error);
+    });
+  }
+
+  /** Makes it durable, and then the current file. */
+  async finish(): Promise<void> {
+    await this.sync();
+    const [directory, { file }] = [this.#directory, this.#header];
+    try {
+      await directory.disk.rename(directory.temporaryPathOf(file), directory.pathOf(file));
+      await directory.setCurrent(this.#header);
+    } catch (error) {
+      throw this.#fail(error); // after a crash, either file may be the current one
+    }
+  }
+
+  async discard(): Promise<void> {
+    this.#directory.disk.close(this.fd);
+    await this.#directory.disk.unlink(this.#directory.temporaryPathOf(this.#header.file)).catch(() => {});
+  }
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    await this.#directory.disk.write(this.fd, bytes, this.length);
+    this.length += bytes.length;
+  }
+}
+
+/** Begins a file with these rows, which is the current one when this resolves. */
+export async function beginFile(directory: Directory, header: Header, snapshot: Snapshot): Promise<void> {
+  const next = await NextFile.create(directory, header);
+  try {
+    await next.write(snapshot);
+    await next.finish();
+  } catch (error) {
+    await next.discard();
+    throw error;
+  }
+  directory.disk.close(next.fd);
 }

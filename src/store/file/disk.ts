@@ -8,6 +8,7 @@ import { openOurs, refuseOthersDirectory } from './owner.ts';
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 const READ_BYTES = 1024 * 1024;
+const { O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = fs.constants;
 
 /** The disk is full, the quota is used up, or the file may not become larger. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
@@ -21,13 +22,8 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-export interface Lock {
-  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
-  readonly state: 'ours' | 'held' | 'none';
-  /** The locked file, to be written through this descriptor alone. */
-  readonly fd: number;
-  release(): void;
-}
+/** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
+type LockState = 'ours' | 'held' | 'none';
 
 export type Disk = typeof realDisk;
 
@@ -45,12 +41,13 @@ export const realDisk = {
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
-  openToWrite: (path: string): number => openOurs(path, fs.constants.O_RDWR, FILE_MODE),
+  openToWrite: (path: string): number => openOurs(path, O_RDWR, FILE_MODE),
   close: (fd: number): void => fs.closeSync(fd),
   read: (fd: number, bytes: Uint8Array, position: number) =>
     call<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
-  /** Makes a new file; fails if there is one. */
-  create: (path: string) => call<number>((done) => fs.open(path, 'wx+', FILE_MODE, done)),
+  /** Makes an empty file. */
+  create: (path: string) =>
+    call<number>((done) => fs.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, FILE_MODE, done)),
   /** Writes all of the bytes, or throws. If the disk becomes full, one call writes fewer, and only the next fails. */
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {
     for (let at = 0; at < bytes.length; ) {
@@ -82,20 +79,13 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /** Locks `LOCK` and its directory: somebody may remove the one by hand, and NFS locks no directory. */
-  lock(path: string): Lock {
-    const fd = openOurs(path, fs.constants.O_RDWR | fs.constants.O_CREAT, FILE_MODE);
-    const directory = fs.openSync(dirname(path), 'r');
-    const release = () => {
-      fs.closeSync(directory);
-      fs.closeSync(fd);
-    };
+  /** Opens a file, and makes it if there is none, and locks it until it is closed. */
+  lock(path: string): { fd: number; state: LockState } {
+    const fd = openOurs(path, O_RDWR | O_CREAT, FILE_MODE);
     try {
-      const states = [flock(fd), flock(directory)];
-      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
-      return { fd, state, release };
+      return { fd, state: flock(fd) };
     } catch (error) {
-      release();
+      fs.closeSync(fd);
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);
     }
   },
@@ -105,7 +95,7 @@ export const realDisk = {
  * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
  * child, holds while we are stopped, and is freed by the kernel however we die.
  */
-function flock(fd: number): Lock['state'] {
+function flock(fd: number): LockState {
   const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
   const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
     env: { ...process.env, PATH },

@@ -12,17 +12,13 @@
  *
  * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; copies these
  * behind it, the last of them while a batch waits; syncs; gives the file its name; writes `LOCK`; removes the old file.
- * Until `LOCK` is written, the old file is the current one, and nothing is written to the new one.
  */
-import { randomBytes } from 'node:crypto';
 import type { EngineOptions } from '../engine.ts';
-import { DamagedError } from '../errors.ts';
 import { StoreError } from '../model.ts';
-import { type Changes, Tables } from '../tables.ts';
-import { NextFile } from './compaction.ts';
-import { type Directory, fileName, MOVE_AWAY } from './directory.ts';
-import { isNoRoom, piecesOf } from './disk.ts';
-import { batchLine, type Header, type LogFile, readLog } from './log-format.ts';
+import type { Changes, Tables } from '../tables.ts';
+import { type Directory, NextFile } from './directory.ts';
+import { isNoRoom } from './disk.ts';
+import { batchLine, type Header, type LogFile } from './log-format.ts';
 
 /** A file is compacted when it is longer than this, and than twice its rows. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
@@ -35,50 +31,6 @@ const SHORT_TAIL_BYTES = 256 * 1024;
 export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> & {
   readonly minCompactionBytes?: number;
 };
-type Progress = NonNullable<EngineOptions['onProgress']>;
-
-export const newStoreId = (): string => randomBytes(12).toString('hex');
-
-/** Reads the current file into empty tables; undefined: there is no store yet. */
-export async function readStore(
-  directory: Directory,
-  tables: Tables,
-  onProgress?: Progress,
-): Promise<LogFile | undefined> {
-  const current = await directory.openCurrent();
-  if (current === undefined) return undefined;
-  const path = directory.pathOf(current.file);
-  const read = await readLog(path, wholeFile(directory, current.fd, onProgress), tables);
-  const { store, file } = read.header;
-  if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
-  if (current.store !== undefined && current.store !== store) throw new DamagedError(path, 'it is of another store');
-  return read;
-}
-
-/** Throws if the file with the next number is not just what a crash left of a compaction, for that will be removed. */
-export async function refuseLaterFile(directory: Directory, { header }: LogFile): Promise<void> {
-  const fd = directory.openIfThere(header.file + 1);
-  if (fd === undefined) return;
-  const path = directory.pathOf(header.file + 1);
-  const later = await readLog(path, wholeFile(directory, fd), new Tables(), MOVE_AWAY);
-  if (later.header.store !== header.store) throw new DamagedError(path, 'it is of another store', MOVE_AWAY);
-  if (later.header.batch <= header.batch) return;
-  const current = `${fileName(header.file)}, which LOCK says is the newest file`;
-  throw new DamagedError(path, `it has batches that are not in ${current}`, MOVE_AWAY);
-}
-
-async function* wholeFile({ disk }: Directory, fd: number, onProgress?: Progress): AsyncGenerator<Buffer> {
-  try {
-    const total = disk.size(fd);
-    let done = 0;
-    for await (const piece of piecesOf(disk, fd, 0, total)) {
-      yield piece;
-      onProgress?.((done += piece.length), total);
-    }
-  } finally {
-    disk.close(fd);
-  }
-}
 
 export class Journal {
   /** The end of the last batch. */
@@ -99,17 +51,9 @@ export class Journal {
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
   readonly #closing = new AbortController();
 
-  /** Goes on with the file that was read into the tables; without one, it begins the first file of a new store. */
-  static async open(directory: Directory, tables: Tables, read: LogFile | undefined, options: JournalOptions) {
+  /** Goes on with the file that was read into the tables. */
+  static async open(directory: Directory, tables: Tables, read: LogFile, options: JournalOptions): Promise<Journal> {
     const { disk } = directory;
-    if (read === undefined) {
-      const header = { store: newStoreId(), file: 1, batch: 0, at: tables.now() };
-      const next = await NextFile.write(directory, header, tables.snapshot(header.at));
-      await next.sync();
-      await next.finish();
-      return new Journal(directory, tables, options, { header, fd: next.fd, length: next.length });
-    }
-    await refuseLaterFile(directory, read);
     const { header, length, lastLine, tornBytes } = read;
     const path = directory.pathOf(header.file);
     const fd = disk.openToWrite(path);
@@ -117,28 +61,23 @@ export class Journal {
       if (tornBytes > 0) {
         const what = `a crash left ${tornBytes} bytes that were not acknowledged; they are dropped`;
         options.log.warn(`${path}, offset ${length}: ${what}`);
-        await disk.truncate(fd, length);
       }
+      await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
       const bytes = Buffer.alloc(length - lastLine);
       await disk.read(fd, bytes, lastLine);
       await disk.write(fd, bytes, lastLine);
       await disk.sync(fd);
       await directory.setCurrent(header);
-      return new Journal(directory, tables, options, { header, fd, length });
+      return new Journal(directory, tables, read, options, fd);
     } catch (error) {
       disk.close(fd);
       throw error;
     }
   }
 
-  private constructor(
-    directory: Directory,
-    tables: Tables,
-    options: JournalOptions,
-    { header, fd, length }: { header: Header; fd: number; length: number },
-  ) {
+  private constructor(directory: Directory, tables: Tables, read: LogFile, options: JournalOptions, fd: number) {
     [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    [this.#header, this.#fd, this.length] = [header, fd, length];
+    [this.#header, this.#fd, this.length] = [read.header, fd, read.length];
   }
 
   /** The header of a snapshot that is taken now. */
@@ -192,19 +131,17 @@ export class Journal {
     const header = { ...this.header, file: this.#header.file + 1 };
     const snapshot = this.#tables.snapshot(header.at);
     let copied = this.length;
-    const sync = (file: NextFile) =>
-      file.sync().catch((error) => Promise.reject(isNoRoom(error) ? error : this.#fail(error)));
-    const next = await NextFile.write(this.#directory, header, snapshot, signal, sync);
+    const next = await NextFile.create(this.#directory, header, this.#fail);
     try {
+      await next.write(snapshot, signal);
       while (this.length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.length);
-      await sync(next); // most of it now, so that the next batch waits for little
+      await next.sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
         signal.throwIfAborted();
         if (this.failure) throw this.failure;
         const before = this.length;
         await next.copy(this.#fd, copied, before);
-        await sync(next);
-        await next.finish().catch(this.#failing);
+        await next.finish();
         this.#directory.disk.close(this.#fd);
         [this.#fd, this.length] = [next.fd, next.length];
         this.#header = { ...this.#header, file: header.file };
@@ -228,26 +165,26 @@ export class Journal {
 
   async #write(line: Buffer): Promise<void> {
     const { disk } = this.#directory;
+    const full = await disk.write(this.#fd, line, this.length).catch((error) => {
+      if (isNoRoom(error)) return new StoreError('full', `there is no room on the disk: ${error.message}`);
+      throw this.#fail(error);
+    });
     try {
-      await disk.write(this.#fd, line, this.length);
+      if (full) await disk.truncate(this.#fd, this.length);
+      await disk.sync(this.#fd);
     } catch (error) {
-      if (!isNoRoom(error)) throw this.#fail(error);
-      await disk.truncate(this.#fd, this.length).catch(this.#failing);
-      await disk.sync(this.#fd).catch(this.#failing);
-      throw new StoreError('full', `there is no room on the disk: ${(error as Error).message}`);
+      throw this.#fail(error);
     }
-    await disk.sync(this.#fd).catch(this.#failing);
+    if (full) throw full;
   }
 
-  #failing = (error: unknown): Promise<never> => Promise.reject(this.#fail(error));
-
-  #fail(error: unknown): StoreError {
+  #fail = (error: unknown): StoreError => {
     if (this.failure) return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
     this.failure = new StoreError('unknown', message);
     this.#options.onFatal?.(this.failure);
     return this.failure;
-  }
+  };
 
   /** One task after the other. */
   #exclusively<T>(task: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@
  * `{"crc":"1a2b3c4d",` and the rest of an object; `crc` is the CRC-32 of all bytes after its comma up to the line feed.
  *
  *     {"crc":…,"petstore":"store","format":4,"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
- *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
+ *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some thousand a line
  *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of all these lines
  *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
  *
@@ -14,17 +14,16 @@
  * acknowledged, and is dropped. Any other bad line is damage.
  */
 import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
-import type { Proof } from '../engine.ts';
-import { DamagedError, VersionError } from '../errors.ts';
+import { DamagedError, type Proof, VersionError } from '../engine.ts';
 import { type Id, LAST_MOMENT, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
 import { integer, objectIn } from '../schema.ts';
-import { type Changes, contradictionIn, type Snapshot, type TableChanges, type Tables } from '../tables.ts';
+import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
 
 const FORMAT = 4;
-/** A line of rows ends with the first of these. */
-const ROWS_PER_LINE = 1_000;
-const UNITS_PER_LINE = 256 * 1024;
+/** A line of rows ends with the row that makes it so long. */
+const UNITS_PER_LINE = 128 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
 const SECTOR_BYTES = 512;
@@ -41,7 +40,6 @@ export interface Header {
   readonly at: number;
 }
 
-/** The start of each line; `body`: the rest of its object. */
 const startOf = (body: string | Uint8Array): string => `{"crc":"${crc32(body).toString(16).padStart(8, '0')}",`;
 export const encodeLine = (body: string): Buffer => Buffer.from(`${startOf(body)}${body}\n`);
 
@@ -56,7 +54,6 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** A header and all rows, line by line. */
 export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
   const { lastIds } = snapshot; // the highest ids that were ever given: their rows may be gone
   yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
@@ -65,7 +62,6 @@ export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Sna
 
 /** All rows, line by line. Returns what they are proved by: the rows and their order. */
 export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
-  const counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, rows[name].length])) as Proof['counts'];
   const hash = createHash('sha256');
   for (const name of TABLE_NAMES) {
     for (const texts of textsOf(rows[name], schemaOf(name).json)) {
@@ -74,12 +70,23 @@ export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
       yield line;
     }
   }
-  const proof = { counts, digest: hash.digest('hex') };
+  const proof = proofOf((name) => rows[name].length, hash.digest('hex'));
   yield proofLine(proof);
   return proof;
 }
 
+function proofOf(count: (name: TableName) => number, digest: string): Proof {
+  return { counts: Object.fromEntries(TABLE_NAMES.map((name) => [name, count(name)])) as Proof['counts'], digest };
+}
 const proofLine = (proof: Proof): Buffer => encodeLine(JSON.stringify(proof).slice(1));
+
+/** What a snapshot is proved by. */
+export async function prove(snapshot: Snapshot): Promise<Proof> {
+  for (const lines = rowLines(snapshot); ; await nextTurn()) {
+    const { done, value } = lines.next();
+    if (done) return value;
+  }
+}
 
 /** Rows as JSON, in lists for one line each. */
 function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
@@ -88,7 +95,7 @@ function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<s
     const text = json(row);
     texts.push(text);
     units += text.length;
-    if (texts.length < ROWS_PER_LINE && units < UNITS_PER_LINE) continue;
+    if (units < UNITS_PER_LINE) continue;
     yield texts;
     [texts, units] = [[], 0];
   }
@@ -110,8 +117,7 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 }
 
 /** What a line with a batch changes. */
-export function changesIn(line: Record<string, unknown>): Changes {
-  const { batch: _, at: __, clear = [], gone = {}, ...tables } = line;
+export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...tables }: Record<string, unknown>): Changes {
   const cleared = list(clear).map(tableNamed);
   const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone, '"gone"'))];
   return TABLE_NAMES.map((name): TableChanges => {
@@ -132,7 +138,6 @@ const listsIn = (byTable: object): Map<TableName, unknown[]> =>
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
   readonly header: Header;
-  readonly proof: Proof;
   /** Where the last good line begins and ends. */
   readonly lastLine: number;
   readonly length: number;
@@ -169,22 +174,32 @@ export async function readLog(
     rest = rest.subarray(from);
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header, proof } = lines;
+  const { header } = lines;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
-  if (proof === undefined) throw damaged('its first lines are not complete');
+  if (!lines.hasAllRows) throw damaged('its first lines are not complete');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
-  return { header, proof, lastLine, length, tornBytes: rest.length };
+  return { header, lastLine, length, tornBytes: rest.length };
+}
+
+/** Reads a backup, or a copy of the file of a store, into new tables. `name`: for messages. */
+export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>) {
+  const tables = new Tables();
+  const advice = 'Nothing was changed. It is no backup, or was changed or cut after it was written.';
+  const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
+  if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
+  const snapshot = tables.snapshot(header.at);
+  return { header, snapshot, proof: await prove(snapshot) };
 }
 
 /** Takes the lines of a file, one after the other, and throws if one does not belong where it stands. */
 class LineReader {
   header: Header | undefined;
-  proof: Proof | undefined;
+  /** True after the line that ends the rows. */
+  hasAllRows = false;
   readonly #tables: Tables;
   readonly #hash = createHash('sha256');
-  readonly #counts = Object.fromEntries(TABLE_NAMES.map((name) => [name, 0])) as Record<TableName, number>;
 
   constructor(tables: Tables) {
     this.#tables = tables;
@@ -195,18 +210,18 @@ class LineReader {
     const line = decodeLine(bytes.subarray(0, -1));
     if (line === undefined) return false;
     if (this.header === undefined) this.header = this.#begin(line);
-    else if (this.proof !== undefined) this.header = this.#apply(line, this.header);
-    else if ('digest' in line) this.proof = this.#end(bytes);
+    else if (this.hasAllRows) this.header = this.#apply(line, this.header);
+    else if ('digest' in line) this.#end(bytes);
     else this.#load(line, bytes, this.header);
     return true;
   }
 
   #begin(line: Record<string, unknown>): Header {
-    const { petstore, format, version = format, store, file, batch, at, lastIds } = line;
+    const { petstore, format, store, file, batch, at, lastIds } = line;
     if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
-    if (version !== FORMAT) {
-      const age = Number(version) > FORMAT ? 'a newer' : 'an older';
-      throw new VersionError(`the store was written by ${age} version of petstore, in format ${version}`);
+    if (format !== FORMAT) {
+      const age = Number(format) > FORMAT ? 'a newer' : 'an older';
+      throw new VersionError(`the store was written by ${age} version of petstore, in format ${format}`);
     }
     if (typeof store !== 'string') throw new Error('the header names no store');
     const { pets, orders, keys } = objectIn(lastIds, '"lastIds"') as Snapshot['lastIds'];
@@ -218,14 +233,13 @@ class LineReader {
     const name = tableNamed(table);
     const read = list(rows).map(schemaOf(name).read);
     this.#hash.update(bytes);
-    this.#counts[name] += read.length;
     this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], batch);
   }
 
-  #end(bytes: Buffer): Proof {
-    const proof = { counts: this.#counts, digest: this.#hash.digest('hex') };
-    if (proofLine(proof).equals(bytes)) return proof;
-    throw new Error('the lines before it are not those that were written');
+  #end(bytes: Buffer): void {
+    const proof = proofOf((name) => this.#tables[name].size, this.#hash.digest('hex'));
+    this.hasAllRows = proofLine(proof).equals(bytes);
+    if (!this.hasAllRows) throw new Error('the lines before it are not those that were written');
   }
 
   #apply(line: Record<string, unknown>, header: Header): Header {

@@ -1,16 +1,14 @@
 /** The engine on a file: all rows in memory, and a write-ahead log. */
+import { randomBytes } from 'node:crypto';
 import { MemoryLimiter } from '../../access/usage.ts';
-import type { Engine, EngineOptions, Metric, Proof } from '../engine.ts';
-import { NoStoreError } from '../errors.ts';
+import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreError, type Proof } from '../engine.ts';
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
-import { backupLines, prove, readBackup } from './backup.ts';
-import { NextFile } from './compaction.ts';
-import { Directory } from './directory.ts';
-import { type Disk, realDisk } from './disk.ts';
-import { Journal, newStoreId, readStore, refuseLaterFile } from './journal.ts';
-import type { Header } from './log-format.ts';
+import { beginFile, Directory, fileName } from './directory.ts';
+import { type Disk, piecesOf, realDisk } from './disk.ts';
+import { Journal } from './journal.ts';
+import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
 
 /** For tests: the simulated disk, and compaction of small files. */
 export interface Internals {
@@ -18,67 +16,35 @@ export interface Internals {
   readonly minCompactionBytes?: number;
 }
 
+const newStoreId = (): string => randomBytes(12).toString('hex');
+
 export async function openFileStore(dir: string, options: EngineOptions, internals: Internals = {}): Promise<Engine> {
-  const { clock, log, readOnly = false, onProgress } = options;
-  const { disk = realDisk } = internals;
-  const mustExist = options.mustExist || readOnly;
-  const warn = (text: string) => log.warn(text);
-  const directory = readOnly ? Directory.openToRead(disk, dir) : await Directory.open(disk, dir, mustExist, warn);
+  const directory = await Directory.open(internals.disk ?? realDisk, dir, options);
   try {
-    const tables = new Tables();
-    const read = await readStore(directory, tables, onProgress);
-    if (read === undefined && mustExist) throw new NoStoreError(dir);
-    tables.now = storeTime(clock, read?.header.at);
-    const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
-    const header = () => journal?.header ?? read!.header;
-    return engineOn(directory, tables, options, header, journal);
+    return await openEngine(directory, options, internals);
   } catch (error) {
     directory.release();
     throw error;
   }
 }
 
-/** Fills an empty or a new store with the rows of a backup: all of them, or none. Returns what is read from it then. */
-export async function restoreInto(
-  dir: string,
-  lines: AsyncIterable<Uint8Array>,
-  disk: Disk = realDisk,
-): Promise<Proof> {
-  const directory = await Directory.open(disk, dir, false, () => {});
-  try {
-    const present = new Tables();
-    const read = await readStore(directory, present);
-    if (TABLE_NAMES.some((name) => present[name].size > 0))
-      throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
-    const { header, snapshot, proof } = await readBackup('the backup', lines);
-    if (read) await refuseLaterFile(directory, read);
-    const file = read ? read.header.file + 1 : 1;
-    // An id of its own: what clients remember of the store that was backed up is not true of this one.
-    const next = await NextFile.write(directory, { ...header, store: newStoreId(), file }, snapshot);
-    await next.sync();
-    await next.finish();
-    disk.close(next.fd);
-    const restored = await readStore(directory, new Tables());
-    if (restored?.proof.digest === proof.digest) return proof;
-    throw new Error('the restored content differs from the backup: do not use it');
-  } finally {
-    directory.release();
+async function openEngine(directory: Directory, options: EngineOptions, internals: Internals): Promise<Engine> {
+  const { clock, log, maxBytes, mustExist, readOnly } = options;
+  const tables = new Tables();
+  let read = await readStore(directory, tables);
+  if (read === undefined) {
+    if (mustExist || readOnly) throw new NoStoreError(directory.path);
+    const header = { store: newStoreId(), file: 1, batch: 0, at: storeTime(clock)() };
+    await beginFile(directory, header, tables.snapshot(0));
+    read = (await readStore(directory, tables))!;
   }
-}
-
-/** `journal`: undefined if the store was opened to read. */
-function engineOn(
-  directory: Directory,
-  tables: Tables,
-  options: EngineOptions,
-  header: () => Header,
-  journal?: Journal,
-): Engine {
-  const { maxBytes, log, onProgress } = options;
+  tables.now = storeTime(clock, read.header.at);
+  const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
   const writable = (): Journal => {
     if (!journal) throw new StoreError('closed', 'the store was opened to read');
     return journal;
   };
+  const header = () => ({ ...(journal ?? read).header, at: tables.now() });
   const store = new GroupCommitStore({
     id: header().store,
     tables,
@@ -100,17 +66,58 @@ function engineOn(
     async verify() {
       if (!journal) return prove(tables.snapshot(store.now())); // it was read just now
       const again = new Tables();
-      await readStore(directory, again, onProgress);
+      await readStore(directory, again);
       return prove(again.snapshot(store.now()));
     },
     compact: async () => writable().compact(),
-    backup: () => backupLines({ ...header(), at: store.now() }, tables.snapshot(store.now())),
+    async *backup() {
+      return yield* snapshotLines({ ...header(), file: 0 }, tables.snapshot(store.now()));
+    },
     async close() {
       await limiter.close();
       await store.close();
       await journal?.close();
     },
   };
+}
+
+/** Reads the current file into empty tables; undefined: there is no store yet. */
+export async function readStore(directory: Directory, tables: Tables): Promise<LogFile | undefined> {
+  const current = await directory.openCurrent();
+  if (current === undefined) return undefined;
+  const { disk } = directory;
+  const path = directory.pathOf(current.file);
+  try {
+    const read = await readLog(path, piecesOf(disk, current.fd), tables);
+    const { store, file } = read.header;
+    if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
+    if (current.store !== undefined && current.store !== store) throw new DamagedError(path, 'it is of another store');
+    return read;
+  } finally {
+    disk.close(current.fd);
+  }
+}
+
+/** Fills an empty or a new store with the rows of a backup: all of them, or none. */
+export async function restoreInto(
+  dir: string,
+  lines: AsyncIterable<Uint8Array>,
+  disk: Disk = realDisk,
+): Promise<Proof> {
+  const directory = await Directory.open(disk, dir, {});
+  try {
+    const present = new Tables();
+    const read = await readStore(directory, present);
+    if (TABLE_NAMES.some((name) => present[name].size > 0))
+      throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
+    const { header, snapshot, proof } = await readBackup('the backup', lines);
+    const file = read ? read.header.file + 1 : 1;
+    // An id of its own: what clients remember of the store that was backed up is not true of this one.
+    await beginFile(directory, { ...header, store: newStoreId(), file }, snapshot);
+    return proof;
+  } finally {
+    directory.release();
+  }
 }
 
 function metricsOf(tables: Tables, maxBytes = 0, journal?: Journal): Metric[] {
