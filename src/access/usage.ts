@@ -18,7 +18,8 @@ interface Options {
 export class MemoryLimiter implements Limiter {
   readonly #store: Store;
   readonly #options: Options;
-  readonly #accounts = new Map<number, Account>();
+  /** By the id of the key, which the store counts from 1. */
+  readonly #accounts: Account[] = [];
   /** The ids of accounts that have changed since they were last put. */
   readonly #changed = new Set<number>();
   readonly #timer: NodeJS.Timeout;
@@ -30,7 +31,7 @@ export class MemoryLimiter implements Limiter {
   constructor(store: Store, options: Options, usage: Iterable<Usage> = []) {
     this.#store = store;
     this.#options = options;
-    for (const { id, ...account } of usage) this.#accounts.set(id, account);
+    for (const { id, ...account } of usage) this.#accounts[id] = account;
     this.#mayWarn = onceAMinute(() => options.clock.now());
     this.#timer = setInterval(() => this.write(), WRITE_EVERY_MS).unref();
   }
@@ -107,8 +108,6 @@ export class MemoryLimiter implements Limiter {
   }
 
   #account(id: number): Account {
-    let account = this.#accounts.get(id);
-    if (account === undefined) this.#accounts.set(id, (account = limits.newAccount()));
-    return account;
+    return (this.#accounts[id] ??= limits.newAccount());
   }
 }
