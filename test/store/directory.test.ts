@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
-import { DamagedError, VersionError } from '../../src/store/engine.ts';
+import { DamagedError, InUseError, VersionError } from '../../src/store/engine.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { encodeLine } from '../../src/store/file/log-format.ts';
-import { openFileStore } from '../../src/store/file/store.ts';
+import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
 import { quiet } from '../faults/life.ts';
 
 const options = { clock: systemClock, log: quiet };
@@ -126,6 +126,30 @@ test('where an old LOCK and its file were put back, nothing is lost; a next file
   assert.equal(again.store.read.pets.size, 2);
   await again.close();
   assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000003.jsonl']);
+});
+
+test('a directory stays locked when its LOCK was removed or replaced', async (t) => {
+  const dir = temporary(t);
+  const lock = join(dir, 'LOCK');
+  const engine = await openFileStore(dir, options);
+  fs.copyFileSync(lock, `${dir}/copy`);
+  fs.rmSync(lock);
+  await assert.rejects(openFileStore(dir, options), InUseError);
+  fs.renameSync(`${dir}/copy`, lock);
+  await assert.rejects(openFileStore(dir, options), InUseError);
+  await engine.close();
+  await (await openFileStore(dir, options)).close();
+});
+
+test('a restore into an empty store is whole if a crash comes before its LOCK', async (t) => {
+  const [dir, full] = [temporary(t), temporary(t)];
+  await (await openFileStore(dir, options)).close();
+  const oldLock = fs.readFileSync(join(dir, 'LOCK'));
+  await restoreInto(dir, fs.createReadStream(await newStore(full)));
+  fs.writeFileSync(join(dir, 'LOCK'), oldLock);
+  const engine = await openFileStore(dir, options);
+  assert.equal(engine.store.read.pets.size, 1);
+  await engine.close();
 });
 
 test('a renamed file is told as such, and LOCK that was lost or destroyed keeps nobody from the store', async (t) => {

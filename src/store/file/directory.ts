@@ -8,7 +8,7 @@
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import type { Snapshot } from '../tables.ts';
-import { type Disk, isMissing, isNoRoom, piecesOf } from './disk.ts';
+import { type Disk, isMissing, isNoRoom, type Lock, piecesOf } from './disk.ts';
 import { decodeLine, encodeLine, type Header, snapshotLines } from './log-format.ts';
 
 const LOCK = 'LOCK';
@@ -42,7 +42,7 @@ export class Directory {
   readonly disk: Disk;
   readonly path: string;
   /** Undefined: opened to read. LOCK is written through this descriptor alone. */
-  readonly #lock: number | undefined;
+  readonly #lock: Lock | undefined;
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
@@ -50,15 +50,17 @@ export class Directory {
     if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
-    const { fd, state } = disk.lock(`${path}/${LOCK}`);
-    const directory = new Directory(disk, path, fd);
-    if (state === 'none') log?.warn(`the program flock does not work here: never start a second process on ${path}`);
-    if (state !== 'held') return directory;
-    directory.release();
-    throw new InUseError(`${path} is in use by another process`);
+    const lock = disk.lock(`${path}/${LOCK}`);
+    if (lock.state === 'held') {
+      lock.release();
+      throw new InUseError(`${path} is in use by another process`);
+    }
+    if (lock.state === 'none')
+      log?.warn(`the program flock does not work here: never start a second process on ${path}`);
+    return new Directory(disk, path, lock);
   }
 
-  private constructor(disk: Disk, path: string, lock?: number) {
+  private constructor(disk: Disk, path: string, lock?: Lock) {
     [this.disk, this.path, this.#lock] = [disk, path, lock];
   }
 
@@ -97,8 +99,8 @@ export class Directory {
     const { disk, path } = this;
     await disk.syncDirectory(path);
     const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
-    await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
-    await disk.sync(this.#lock!);
+    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
+    await disk.sync(this.#lock!.fd);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
       if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
@@ -106,7 +108,7 @@ export class Directory {
   }
 
   release(): void {
-    if (this.#lock !== undefined) this.disk.close(this.#lock);
+    this.#lock?.release();
   }
 
   /** The highest number of a file, or NONE. */

@@ -22,8 +22,13 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-/** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
-type LockState = 'ours' | 'held' | 'none';
+export interface Lock {
+  /** Of the locked file. */
+  readonly fd: number;
+  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
+  readonly state: 'ours' | 'held' | 'none';
+  release(): void;
+}
 
 export type Disk = typeof realDisk;
 
@@ -79,13 +84,20 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /** Opens a file, and makes it if there is none, and locks it until it is closed. */
-  lock(path: string): { fd: number; state: LockState } {
+  /** Locks a file, which is made if it is missing, and its directory: the file may be replaced, and NFS locks no directory. */
+  lock(path: string): Lock {
     const fd = openOurs(path, O_RDWR | O_CREAT, FILE_MODE);
-    try {
-      return { fd, state: flock(fd) };
-    } catch (error) {
+    const directory = fs.openSync(dirname(path), 'r');
+    const release = () => {
+      fs.closeSync(directory);
       fs.closeSync(fd);
+    };
+    try {
+      const states = [flock(fd), flock(directory)];
+      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
+      return { fd, state, release };
+    } catch (error) {
+      release();
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);
     }
   },
@@ -95,7 +107,7 @@ export const realDisk = {
  * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
  * child, holds while we are stopped, and is freed by the kernel however we die.
  */
-function flock(fd: number): LockState {
+function flock(fd: number): Lock['state'] {
   const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
   const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
     env: { ...process.env, PATH },

@@ -64,7 +64,8 @@ export class Journal {
       }
       await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
       const bytes = Buffer.alloc(length - lastLine);
-      await disk.read(fd, bytes, lastLine);
+      const count = await disk.read(fd, bytes, lastLine);
+      if (count < bytes.length) throw new Error(`${path}: only ${count} bytes of the last line could be read`);
       await disk.write(fd, bytes, lastLine);
       await disk.sync(fd);
       await directory.setCurrent(header);
@@ -142,10 +143,11 @@ export class Journal {
         const before = this.length;
         await next.copy(this.#fd, copied, before);
         await next.finish();
-        this.#directory.disk.close(this.#fd);
+        const old = this.#fd;
         [this.#fd, this.length] = [next.fd, next.length];
         this.#header = { ...this.#header, file: header.file };
         this.compactions++;
+        this.#directory.disk.close(old);
         return `the file was compacted from ${before} to ${next.length} bytes`;
       });
     } catch (error) {

@@ -266,7 +266,8 @@ const count = integer(0, LAST_MOMENT).read;
 /** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */
 function isTorn(rest: Buffer, offset: number): boolean {
   const end = rest.indexOf(LINE_FEED);
-  if (end !== -1) return isPartlyUnwritten(rest, offset) && rest.subarray(end + 1).every((byte) => byte === 0);
+  if (end !== -1)
+    return isPartlyUnwritten(rest.subarray(0, end + 1), offset) && rest.subarray(end + 1).every((byte) => byte === 0);
   // A complete line with another byte in place of its line feed was changed, not cut off.
   return decodeLine(rest.subarray(0, -1)) === undefined || isPartlyUnwritten(rest, offset);
 }

@@ -111,9 +111,10 @@ export async function restoreInto(
     if (TABLE_NAMES.some((name) => present[name].size > 0))
       throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, snapshot, proof } = await readBackup('the backup', lines);
-    const file = read ? read.header.file + 1 : 1;
-    // An id of its own: what clients remember of the store that was backed up is not true of this one.
-    await beginFile(directory, { ...header, store: newStoreId(), file }, snapshot);
+    const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0 };
+    // Tags of pages are made of the store's id and the number of a batch, and neither store has given this one.
+    const batch = Math.max(header.batch, before.batch) + 1;
+    await beginFile(directory, { store: before.store, file: before.file + 1, batch, at: header.at }, snapshot);
     return proof;
   } finally {
     directory.release();
