@@ -126,6 +126,17 @@ describe('a damaged file', () => {
     }
   });
 
+  test('a changed bit in a last line that ends with its sector is damage, with zeros behind it too', async () => {
+    const { bytes } = written;
+    const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;
+    const line = (name: string) =>
+      encodeLine(JSON.stringify({ batch, at: 1, categories: [{ id: 1, name }] }).slice(1)) as Buffer;
+    const missing = SECTOR_BYTES - ((bytes.length + line('').length) % SECTOR_BYTES);
+    const full = Buffer.concat([bytes, line('x'.repeat(missing)), Buffer.alloc(2 * SECTOR_BYTES)]);
+    full[bytes.length + 30] ^= 1;
+    assert.deepEqual(await found(full), { offset: bytes.length });
+  });
+
   test('lines with a right checksum and make no sense are refused in words', async () => {
     const { bytes, contents } = written;
     const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;
