@@ -30,11 +30,13 @@ export class Connection {
   newest: Incoming | undefined;
   /** Requests without a complete reply. */
   pending = 0;
+  /** The bytes that had been read at the end of the newest request. */
+  bytesOfRequests = 0;
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
   #isOver = false;
   #unsent = { bytes: 0, since: 0 };
-  #idle = { bytesRead: 0, since: 0 };
+  #unused = { bytesRead: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
@@ -95,11 +97,18 @@ export class Connection {
     socket.resume();
   }
 
-  /** Ends the connection if it is idle and nothing has come on it for so long. */
+  /** Ends the connection if it is idle, and nothing has come behind the last request for so long. */
   endIfUnused(now: number, maxMs: number): void {
-    const { bytesRead } = this.socket;
-    if (!this.isIdle || bytesRead !== this.#idle.bytesRead) this.#idle = { bytesRead, since: now };
-    else if (bytesRead > 0 && now - this.#idle.since >= maxMs) this.socket.destroy();
+    const { socket } = this;
+    const { bytesRead } = socket;
+    // What has come behind it is a part of the next head, which has a time-out of its own.
+    const isUnused = this.isIdle && bytesRead > 0 && bytesRead === this.bytesOfRequests;
+    if (!isUnused) this.#unused.bytesRead = 0;
+    else if (bytesRead !== this.#unused.bytesRead) this.#unused = { bytesRead, since: now };
+    else if (now - this.#unused.since >= maxMs) {
+      // A request may wait in the kernel: it is read before the next `setImmediate`.
+      setImmediate(() => this.isIdle && socket.bytesRead === bytesRead && socket.destroy());
+    }
   }
 
   /** Ends the connection if its client has taken none of the unsent bytes for a while. */

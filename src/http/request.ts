@@ -194,6 +194,7 @@ export class Incoming extends IncomingMessage {
 
   /** Called by node:http with each piece of the body, and with null behind the last. */
   override push(part: Buffer | null): boolean {
+    if (part === null) this.from.bytesOfRequests = this.from.socket.bytesRead;
     if (this.#isAnswered || this.#failure !== undefined) return true;
     if (part !== null) this.#add(part);
     else if (this.rawTrailers.length > 2 * MAX_HEADER_PAIRS) this.fail(headersTooLarge());

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import net from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { setTimeout as wait } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
 import { exchange, requestsOf } from '../raw.ts';
 import { serviceFor, type TestService } from '../service.ts';
 
@@ -86,9 +86,29 @@ test('a connection may stay unused for --keep-alive seconds, and every reply say
   await once(client, 'data');
   pass(1_000); // it is seen to be unused
   pass(1_999);
+  await nextTurn();
   assert.equal(socket.destroyed, false);
   pass(1);
+  await nextTurn();
   assert.equal(socket.destroyed, true);
+});
+
+test('a connection with a part of a head is not unused: that has a time-out of its own', async (t) => {
+  const pass = timeOf(t);
+  const service = await serviceFor(t, { keepAlive: 2 });
+  const accepted = once(service.service.server, 'connection');
+  const client = net.connect(service.port, '127.0.0.1').resume();
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  for (const bytes of ['GET /', ` HTTP/1.1\r\nHost: x\r\n\r\n`, 'GET /']) {
+    const read = socket.bytesRead;
+    client.write(bytes);
+    while (socket.bytesRead === read) await nextTurn();
+    if (bytes.endsWith('\n')) await once(client, 'data');
+    else for (let n = 0; n < 3; n++) pass(2_000);
+    await nextTurn();
+    assert.equal(socket.destroyed, false, bytes);
+  }
 });
 
 test('a client that reads nothing is cut off by a reset after 30 s, and not before', async (t) => {
