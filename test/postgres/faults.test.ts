@@ -2,16 +2,29 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once as event } from 'node:events';
+import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, describe, it, type TestContext } from 'node:test';
+import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+import { temporary } from '../program.ts';
 import { Database, missing } from './database.ts';
 import { WireProxy } from './proxy.ts';
 import { addKey, addPet, petsOf, type Replica, replica, until } from './replicas.ts';
 
-const KILLS = Number(process.env.FAULTS_SCALE ?? 1) > 1 ? 20 : 3;
+const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
+const [KILLS, STOPS] = IS_LONG ? [20, 3] : [2, 1];
 const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
+const REQUIRE = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+
+/** `child.ts` as one file, which starts in a quarter of the time. */
+async function bundled(t: TestContext): Promise<string> {
+  const outfile = path.join(await temporary(t), 'child.mjs');
+  const options = { entryPoints: [CHILD], outfile, bundle: true, external: ['pg-native'], banner: { js: REQUIRE } };
+  await build({ ...options, platform: 'node', format: 'esm' });
+  return outfile;
+}
 
 class Child {
   readonly process: ChildProcess;
@@ -21,8 +34,8 @@ class Child {
   fatal = '';
   readonly closed: Promise<unknown>;
 
-  constructor(t: Pick<TestContext, 'after'>, url: string, writers: number, keyId: number) {
-    const words = ['--import', 'tsx', CHILD, url, String(writers), String(keyId)];
+  constructor(t: Pick<TestContext, 'after'>, file: string, url: string, writers: number, keyId: number) {
+    const words = [file, url, String(writers), String(keyId)];
     this.process = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
     this.closed = event(this.process, 'close');
     t.after(() => this.process.kill('SIGKILL'));
@@ -48,15 +61,17 @@ class Child {
   }
 }
 
-describe('faults of processes and of the database', { skip: missing }, () => {
-  let servers: Database[] = [];
-  beforeEach(async () => {
-    servers = await Database.cluster(2);
+// Most of them wait most of the time.
+describe('faults of processes and of the database', { skip: missing, concurrency: true }, () => {
+  /** A primary and its standby, until the test ends. */
+  async function cluster(t: TestContext): Promise<Database[]> {
+    const servers = await Database.cluster(2);
+    t.after(async () => {
+      for (const server of servers) await server.stop();
+    });
     for (const server of servers) await server.start();
-  });
-  afterEach(async () => {
-    for (const server of servers) await server.stop();
-  });
+    return servers;
+  }
 
   /** Each acknowledged write is there once; ids have no gaps; what was admitted is counted. */
   async function checkAll(children: Child[], { store, limiter, verify }: Replica): Promise<void> {
@@ -76,15 +91,16 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   }
 
   it(`kill -9 of replicas and of the database, ${KILLS} times; then a standby is promoted`, async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(t);
     await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
     const proxy = new WireProxy(primary.port);
     const url = primary.url('shop', await proxy.listen(t));
     const looker = await replica(t, url);
     await addKey(looker.store);
     const all: Child[] = [];
+    const file = await bundled(t);
     const start = () => {
-      const child = new Child(t, url, 4, 1);
+      const child = new Child(t, file, url, 4, 1);
       all.push(child);
       return child;
     };
@@ -115,12 +131,12 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('a replica that is stopped in the middle of a batch holds up the others for two seconds at most', async (t) => {
-    const [primary] = servers;
+    const [primary] = await cluster(t);
     const beside = await replica(t, primary.url('shop'));
     await addKey(beside.store);
-    const child = new Child(t, primary.url('shop'), 8, 1);
+    const child = new Child(t, await bundled(t), primary.url('shop'), 8, 1);
     await child.goesOn();
-    for (let hits = 0; hits < 3; ) {
+    for (let hits = 0; hits < STOPS; ) {
       child.process.kill('SIGSTOP');
       const began = performance.now();
       await addPet(beside.store, `beside ${hits} ${began}`);
@@ -135,7 +151,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('a standby that lagged is promoted: the replicas end before they answer anybody', async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(t);
     const proxy = new WireProxy(primary.port);
     const url = primary.url('shop', await proxy.listen(t));
     const replicas = [await replica(t, url), await replica(t, url)];
@@ -160,7 +176,7 @@ describe('faults of processes and of the database', { skip: missing }, () => {
   });
 
   it('without its standby the primary answers nobody, and goes on when the standby is back', async (t) => {
-    const [primary, standby] = servers;
+    const [primary, standby] = await cluster(t);
     await primary.reload({ synchronous_standby_names: 'FIRST 1 (standby1)' });
     const [{ store, limiter, ready, count }, other] = [
       await replica(t, primary.url('shop')),

@@ -45,9 +45,9 @@ export class WireProxy {
   }
 
   async listen(t: Pick<TestContext, 'after'>): Promise<number> {
-    const server = createServer((client) => {
+    const server = createServer({ noDelay: true }, (client) => {
       if (this.#isDown) return void client.destroy();
-      const database = connect(this.target, '127.0.0.1');
+      const database = connect({ port: this.target, host: '127.0.0.1', noDelay: true });
       const connection: { held?: Promise<void> } = {};
       this.#pass('sent', client, database, connection);
       this.#pass('answered', database, client, connection);

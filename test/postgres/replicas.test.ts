@@ -6,7 +6,7 @@ import { addKey, addPet, type Replica, replica } from './replicas.ts';
 
 /** How many times more than in the ordinary run. */
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
-const READS = 1_000 * SCALE;
+const READS = 250 * SCALE;
 
 onDatabase('replicas on one database', (database) => {
   let schemas = 0;

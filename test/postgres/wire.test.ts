@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
 import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
 import { backedUp, streamed } from '../store/contract.ts';
-import { onDatabase } from './database.ts';
+import { concurrentlyOnDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';
 import { addKey, addPet, petsOf, replica, until, works } from './replicas.ts';
 
@@ -13,7 +13,7 @@ const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
 /** Every how manieth message is cut at, from another one on in each run. A restore has more messages. */
 const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 20];
 
-onDatabase('the wire to the database', (database) => {
+concurrentlyOnDatabase('the wire to the database', (database) => {
   async function behindProxy(t: TestContext, schema: string) {
     const proxy = new WireProxy(database().port);
     const port = await proxy.listen(t);
@@ -104,7 +104,7 @@ onDatabase('the wire to the database', (database) => {
       assert.equal((await engine.verify()).digest, proof.digest, `cut at message ${message}: ${tried}`);
       await engine.close();
     }
-    assert.ok(nothing > 3 && all > 0, `${nothing} times nothing, ${all} times all`);
+    assert.ok(nothing > 1 && all > 1, `${nothing} times nothing, ${all} times all`);
   });
 
   it('may bring the answer to a COMMIT after the batches that followed it: no reader sees a row go back', async (t) => {
