@@ -56,8 +56,8 @@ test('where one process runs the files of a folder, each failure names its file,
   const files = {
     'json/bad': "test('fails', () => { throw new Error('boom'); });",
     'json/good': "test('goes', () => {});",
-    'shop/good': "test('goes', () => {});",
-    'shop/none': '',
+    'client/good': "test('goes', () => {});",
+    'client/none': '',
   };
   for (const [name, text] of Object.entries(files)) {
     const file = path.join(dir, 'test', `${name}.test.ts`);
@@ -68,7 +68,7 @@ test('where one process runs the files of a folder, each failure names its file,
   assert.equal(status, 1);
   assert.match(told, /^FAILED test\/json\/bad\.test\.ts: fails\n.*boom/m);
   assert.match(told, /^\[\d\/4\] test\/json\/bad\.test\.ts, test\/json\/good\.test\.ts: FAILED/m);
-  assert.match(told, /^FAILED test\/shop\/none\.test\.ts: there is no test in it$/m);
+  assert.match(told, /^FAILED test\/client\/none\.test\.ts: there is no test in it$/m);
   assert.match(told, /2 passed, 2 failed/);
 });
 
