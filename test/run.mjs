@@ -15,23 +15,30 @@ import report from './reporter.mjs';
 /** Of one test; on Node 20, which knows no such limit, of one file. Nothing is expected to take so long. */
 const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 
-/** Of these folders the files take longest: they begin first, so that none runs alone at the end. */
+/** What takes longest begins first, so that none runs alone at the end. */
 const LONGEST = [
-  'test/faults',
   'test/web/console',
-  'test/lab/clients',
-  'test/postgres',
-  'test/store/journal',
-  'test/operator',
+  'test/postgres/faults',
+  'test/postgres/wire',
   'test/http',
+  'test/postgres',
+  'test/operator/life',
+  'test/faults',
+  'test/operator',
+  'test/lab',
+  'test/client',
+  'test/store/journal',
+  'test/api',
 ];
 
 /**
- * Of each of these folders one process runs all files but those that take long: a process needs more time to start than
- * most of them take. Their tests leave nothing behind in it.
+ * Of each of these folders one process runs all files but those that take long, or import their tests: a process needs
+ * more time to start than most of them take. Their tests leave nothing behind in it.
  */
 const IN_ONE_PROCESS =
-  /^test\/(access|client|http|json|lab|shop|web)\/(?!clients|console|flood|program)[\w-]+\.test\.ts$/;
+  /^test\/(access|client|http|json|lab|shop|store|web)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
+/** Of these all together. */
+const SMALL = /^test\/(access|json|lab|shop|store|web)$/;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
@@ -51,7 +58,7 @@ process.execArgv.push(...loader); // the runner starts each process with them
 const processes = inProcesses(files);
 const events = run({
   files: [...processes.keys()], // in this order; `node --test` sorts them by name
-  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 1, // some wait, for a disk or a reply
+  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 2, // some wait, for a disk or a reply
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));
@@ -74,7 +81,8 @@ function testFiles(place) {
 function inProcesses(files) {
   const groups = new Map();
   for (const file of files) {
-    const name = IN_ONE_PROCESS.test(file) ? dirname(file) : file;
+    const folder = IN_ONE_PROCESS.test(file) ? dirname(file) : file;
+    const name = SMALL.test(folder) ? 'small' : folder;
     groups.set(name, [...(groups.get(name) ?? []), file]);
   }
   const runs = ([name, own]) => {

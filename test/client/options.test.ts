@@ -126,10 +126,10 @@ test('a signal ends a call that has no connection yet, the budget one whose repl
   const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
   const mute = await harness(t, never, { baseUrl: `https://${address}` });
   assert.equal((await failure(mute.client.createPet(newPet, { signal: stop.signal }))).code, 'aborted');
-  const { client } = await harness(t, never, { baseUrl: `http://${address}`, budgetMs: 2_500 });
+  const { client } = await harness(t, never, { baseUrl: `http://${address}`, budgetMs: 1_200 });
   const error = await failure(client.createPet(newPet));
   assert.deepEqual([error.code, error.status, error.tries, error.outcomeUnknown], ['timeout', 200, 1, true]);
-  assert.match(error.message, /within 2500 ms/);
+  assert.match(error.message, /within 1200 ms/);
 });
 
 test('a signal, or close, ends what is under way, what waits, and what comes after', async (t) => {

@@ -1,15 +1,10 @@
-/** Clients in the drill: some of the gallery in real time, and the typed client in set time. */
+/** The typed client in the drill, in set time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PetstoreClient } from '../../src/client/client.ts';
 import { seeded } from '../random.ts';
 import { shop } from './clients.ts';
-import { GALLERY } from './gallery/gallery.ts';
-import { tryAll } from './gallery/trial.ts';
 import { REX, startLab } from './service.ts';
-
-const quick = GALLERY.filter(({ isQuick }) => isQuick);
-tryAll('some clients of the gallery get the grade they deserve', quick);
 
 test('the typed client gets an A, and does nothing twice', async (t) => {
   const pets = Array.from({ length: 30 }, () => ({ ...REX, status: 'available' as const }));

@@ -16,7 +16,8 @@ export const ARGS = [
   '--disable-gpu',
   '--disable-background-networking',
   '--disable-sync',
-  '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests', // the client's page is nowhere
+  // The client's page is nowhere, and chromium's own pages beside each window take a tenth of all the time.
+  '--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,WebUIOmniboxPopup,WebUIOmniboxAimPopup,PaintHolding',
 ];
 const SEED = new URL('../../data/seed.json', import.meta.url).pathname;
 /** Long enough for a machine that is busy with other things; nothing is expected to take it. */
@@ -31,6 +32,9 @@ export const PHONE = { width: 390, height: 844 };
 const REFUSED = /^Failed to load resource: the server responded with a status of [45]\d\d/;
 
 type Options = BrowserContextOptions & { prepare?: (page: Page) => Promise<void> };
+
+/** For a test that sets the page's clock, which goes on by itself too; the service's is not set. */
+export const setsClock = { prepare: (page: Page) => page.clock.install() };
 
 /** One for all stages. */
 let launched: Promise<Browser> | undefined;
@@ -85,8 +89,8 @@ export function stage(...options: string[]) {
     return watched;
   }
   /** Opens the console and uses the first key in it: the animals are there. */
-  async function enter(): Promise<Watched> {
-    const watched = await open();
+  async function enter(options?: Options): Promise<Watched> {
+    const watched = await open(options);
     await watched.useKey(live.key);
     await watched.rowOf('Bello').waitFor();
     return watched;

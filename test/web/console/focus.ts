@@ -62,8 +62,8 @@ describe('the console in a hurry', { skip }, () => {
   });
 
   for (const [where, size, name, next] of [
-    ['wide', WIDE, 'Pip', 'Berta'],
     ['on a phone', PHONE, 'Berta', 'Waldi'],
+    ['wide', WIDE, 'Pip', 'Berta'],
   ] as const) {
     it(`shows in the row what came of it, in sight, and moves no row: ${where}`, async () => {
       await page.setViewportSize(size);
@@ -79,9 +79,11 @@ describe('the console in a hurry', { skip }, () => {
       const { x, y, width, height } = (await row.locator('.result').boundingBox())!;
       assert.ok(x >= 0 && y >= 0 && x + width <= size.width && y + height <= size.height, 'in sight');
       assert.match((await ui.at('#live').textContent()) ?? '', /^Order \d+ was placed\.$/);
-      await ui.isAccessible(`a row with a result, ${where}`, '#animals tbody tr:has(.result)');
     });
   }
+
+  it('is without fault to axe-core with a result in a row', () =>
+    ui.isAccessible('a row with a result', '#animals tbody tr:has(.result)'));
 
   it('removes messages with the page on which they were shown, and shows what came of an order on the next', async () => {
     await page.reload();

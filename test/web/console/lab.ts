@@ -1,7 +1,7 @@
 /** The lab on the console. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { skip, stage, type Watched } from '../browser.ts';
+import { setsClock, skip, stage, type Watched } from '../browser.ts';
 
 const live = stage('--lab', '--environment', 'staging');
 const METHOD = /^(?:get|post|put|patch|delete)$/;
@@ -10,13 +10,15 @@ type Document = { paths: Record<string, Record<string, { operationId: string; ta
 describe('the lab on the console', { skip }, () => {
   let ui: Watched;
   const part = (name: string) => ui.page.getByRole('region', { name, exact: true });
+  /** It looks every three seconds whether something has changed. */
+  const refresh = () => ui.page.clock.fastForward(3_000);
   const operations = async () => {
     const { paths } = await live.send<Document>('GET /openapi.json');
     const all = Object.values(paths).flatMap((item) => Object.entries(item));
     return all.filter(([method]) => METHOD.test(method)).map(([, operation]) => operation);
   };
   before(async () => {
-    ui = await live.enter();
+    ui = await live.enter(setsClock);
     await ui.view('Lab');
   });
   after(() => ui?.close());
@@ -62,7 +64,7 @@ describe('the lab on the console', { skip }, () => {
     const shown = await ui.exchanges().count();
     await live.send('POST /v1/pets', { name: 'Rex', categoryId: 1 });
     for (const _ of [1, 2, 3]) await live.send('GET /v1/pets/1');
-    // It refreshes while it is in view, without filling the list of requests.
+    await refresh(); // while it is in view, without filling the list of requests
     await ui.see(part('Record'), /200\s+GET \/v1\/pets\/1[\s\S]*# \d+[\s\S]*201\s+POST \/v1\/pets/);
     assert.equal(await ui.exchanges().count(), shown);
     await ui.see(part('Grade'), /\d+ % of all weight was seen[\s\S]*warn\s+deprecated/);
@@ -103,11 +105,13 @@ describe('the lab on the console', { skip }, () => {
     await ui.see('#banner', '429');
     await ui.view('Lab');
     await live.send('POST /lab/faults', { kind: 'delay' }, key);
+    await refresh();
     await ui.press(/^Remove fault/, '#lab');
     await ui.see(part('Faults'), 'No faults are armed');
     await ui.press('+ 24h', part('Clock'));
     await ui.at('#banner').waitFor({ state: 'hidden' });
     await live.operate('keys', 'revoke', id);
+    await refresh();
     await ui.see('#key', /Refused[\s\S]*revoked/);
   });
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { PHONE, skip, stage, type Watched } from '../browser.ts';
+import { PHONE, setsClock, skip, stage, type Watched } from '../browser.ts';
 
 const BAN_AFTER = 3;
 const live = stage('--ban-after', String(BAN_AFTER), '--lab', '--environment', 'staging');
@@ -16,9 +16,6 @@ async function bannedKey() {
 const widen = (id: string) => live.operate('keys', 'plan', id, 'enterprise', '--per-minute', '50', '--per-day', '99');
 
 describe('the console under limits', { skip }, () => {
-  /** The page's clock is set, the service's is not. */
-  const prepare = (page: Page) => page.clock.install();
-
   async function isWaiting(ui: Watched): Promise<boolean> {
     const all = await ui.at('[data-sends]:visible').count();
     const waiting = await ui.at('[data-sends][aria-disabled=true]:visible').count();
@@ -28,7 +25,7 @@ describe('the console under limits', { skip }, () => {
 
   it('waits after a 429, also over a reload, counts down, leaves nothing out of date, and goes on by itself', async () => {
     const { id, key } = await live.makeKey(3, 3); // for a day: the service's clock ends no wait, however slow the machine
-    const ui = await live.open({ prepare, viewport: PHONE });
+    const ui = await live.open({ ...setsClock, viewport: PHONE });
     const { page } = ui;
     await ui.useKey(key);
     await ui.see(ui.rowOf('Bello'), 'Dogs 1');
@@ -70,7 +67,7 @@ describe('the console under limits', { skip }, () => {
 
   it('names a ban and its end, looks whether it was lifted, and goes on with another key', async () => {
     const { id, key } = await bannedKey();
-    const ui = await live.open({ prepare });
+    const ui = await live.open(setsClock);
     await ui.useKey(key);
     await ui.see('#banner', /429 This key is banned[\s\S]*keys lift ID[\s\S]*(1:\d\d|2:00)/);
     await ui.see('#key-standing', 'Accepted');
@@ -100,7 +97,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     return all.filter((one) => one.name === name).length;
   };
   before(async () => {
-    ui = await live.enter();
+    ui = await live.enter(setsClock);
     page = ui.page;
   });
   after(() => ui?.close());
@@ -108,6 +105,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
   it('says that a reply takes long, until it comes', async () => {
     const release = await ui.hold('**/v1/store/orders');
     await ui.press('Order Bello');
+    await page.clock.fastForward(2_000);
     await ui.at('#pending').waitFor();
     assert.match((await ui.at('#live').textContent()) ?? '', /^Waiting for a reply/);
     await ui.isAccessible('a slow reply', '#requests');
