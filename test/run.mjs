@@ -58,7 +58,7 @@ process.execArgv.push(...loader); // the runner starts each process with them
 const processes = inProcesses(files);
 const events = run({
   files: [...processes.keys()], // in this order; `node --test` sorts them by name
-  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 2, // some wait, for a disk or a reply
+  concurrency: kind === 'quiet' ? 1 : availableParallelism() + 3, // some wait, for a disk or a reply
   timeout: MAX_TEST_MINUTES[kind] * 60_000,
 });
 events.on('test:fail', () => (process.exitCode = 1));

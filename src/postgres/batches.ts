@@ -17,7 +17,7 @@ const DOUBT_MAX_MS = 10_000;
 const RETRY_MS = 100;
 
 const LOCK = { name: 'lock', text: 'SELECT id FROM head WHERE one = 1 FOR UPDATE' };
-/** The update is for its commit, which waits for the standby: the commit in doubt may not have done so. */
+/** It updates, so that its own COMMIT waits for the standby: the one in doubt may not have waited. */
 const OUTCOME = `UPDATE head SET batch = batch
   RETURNING EXISTS (SELECT FROM changes WHERE batch = $1 AND id = $2) AS "isCommitted"`;
 

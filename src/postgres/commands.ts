@@ -9,7 +9,8 @@ import { damaged, newId, openTables, putBatch, putRows, readAll } from './tables
 
 const ROWS_AT_ONCE = 1_000;
 const TRIM = [
-  "DELETE FROM changes WHERE at < now() - interval '1 hour' AND batch < (SELECT batch FROM head)",
+  // The newest of them stays: replicas may be no further yet.
+  "DELETE FROM changes WHERE batch < (SELECT max(batch) FROM changes WHERE at < now() - interval '1 hour')",
   "DELETE FROM replays WHERE at <= extract(epoch FROM now() - interval '1 day') * 1000",
 ];
 
@@ -60,7 +61,7 @@ export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint
   throw new Error('the restored content differs from the backup: do not use it');
 }
 
-/** Replicas that wait on the empty schema find their batch gone, and read all rows anew. */
+/** Replicas that have read the empty schema find batch 0 gone, and read all rows anew. */
 async function fill(session: Session, schema: string, { lastIds, rows }: Snapshot): Promise<void> {
   const [, heads] = await session.query('BEGIN', 'SELECT batch FROM head FOR UPDATE');
   if (heads.rows[0].batch !== 0) throw new Error(`the store in schema ${schema} is not empty`);

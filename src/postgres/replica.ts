@@ -37,6 +37,7 @@ export class Replica {
   /** Reads all rows as of one moment, which take the place of those in memory at once. Returns the id of the store. */
   async load(): Promise<string> {
     const { store, at, lastIds, rows } = await withSession(this.#address, readAll);
+    if (at.batch <= this.#at.batch) return store; // writes have gone on meanwhile
     this.tables.apply(
       TABLE_NAMES.map((name) => ({ name, clears: true, rows: rows[name], deleted: [] })),
       at.batch,

@@ -200,7 +200,7 @@ function firstAfter(rows: readonly Row[], id: Id): number {
 }
 
 /**
- * The replays of Idempotency-Keys, in the order in which they were put first, which is that of their moments: a lab moves
+ * The replays of Idempotency-Keys, in the order in which they were put, which is that of their moments: a lab moves
  * all of a key's alike. One that is 24 hours old counts as absent at once, and leaves memory with a later batch; the log
  * needs no word of that, for every reader finds it ended.
  */
@@ -220,9 +220,11 @@ export class Replays extends MapRows<Replay> {
   }
 
   override put(replay: Replay): Replay | undefined {
+    const before = this.delete(replay.id); // a key that is used again goes to the end
     const ofKey = this.#byKey.get(replay.keyId) ?? new Map<Id, Replay>();
     this.#byKey.set(replay.keyId, ofKey.set(replay.id, replay));
-    return super.put(replay);
+    super.put(replay);
+    return before;
   }
 
   override delete(id: Id): Replay | undefined {

@@ -18,7 +18,7 @@ interface Put {
 export class Draft {
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
-  /** Of these, the ones of rows that were not there before. */
+  /** Of these, the bytes of rows that are new. */
   addedBytes = 0;
   readonly #tables: readonly DraftTable[];
   readonly #tx: Transaction;
