@@ -22,11 +22,11 @@ const LONGEST = [
   'test/postgres/wire',
   'test/http',
   'test/postgres',
+  'test/lab',
+  'test/client',
   'test/operator/life',
   'test/faults',
   'test/operator',
-  'test/lab',
-  'test/client',
   'test/store/journal',
   'test/api',
 ];
