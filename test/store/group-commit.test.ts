@@ -153,4 +153,12 @@ test('replays that have ended leave memory; a key is asked for its own', async (
   await put('e', 3);
   assert.equal(store.read.replays.size, 2);
   assert.deepEqual([...store.read.replays.ofKey(2).keys()], ['d']);
+  // One that has ended and is used again goes behind those that end before it.
+  await put('f', 4);
+  clock.advance(3_600_000);
+  await put('g', 4);
+  clock.advance(23 * 3_600_000);
+  await put('f', 4);
+  clock.advance(3_600_000);
+  assert.deepEqual([...store.read.replays.ofKey(4).keys()], ['f']);
 });
