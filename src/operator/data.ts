@@ -1,7 +1,7 @@
 /** The work of `petstore verify`, `compact`, `backup`, `restore` and `export`. */
 import { randomBytes } from 'node:crypto';
 import { createReadStream, existsSync, rmSync } from 'node:fs';
-import { link, open, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, link, open, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { petJson } from '../shop/pets.ts';
 import type { Proof } from '../store/engine.ts';
@@ -61,14 +61,17 @@ async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Pro
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const remove = () => rmSync(temporary, { force: true });
   process.once('exit', remove);
-  try {
-    const output = await open(temporary, 'wx', 0o600);
+  const writeAll = async (output: FileHandle) => {
     const result = await write(async (chunk) => {
       await output.writeFile(chunk);
       return true;
     });
     await output.sync();
-    await output.close();
+    return result;
+  };
+  try {
+    const output = await open(temporary, 'wx', 0o600);
+    const result = await writeAll(output).finally(() => output.close());
     await link(temporary, path); // fails if another process has taken the name meanwhile
     const directory = await open(dirname(path));
     await directory.sync().finally(() => directory.close());
