@@ -109,10 +109,10 @@ export class RowTexts<R extends Pet | Order> {
     let text = '';
     let missing = limit;
     let last = 0;
-    for (let id = after + 1; missing > 0 && id <= lastId; ) {
-      const number = blockOf(id);
+    for (let number = blockOf(after + 1); missing > 0 && number <= blockOf(lastId); number++) {
+      if (this.#table.blockVersion(number) === 0) continue; // all its rows were removed
       const { text: all, offsets } = this.#block(number);
-      const start = (id - 1) % BLOCK_ROWS;
+      const start = Math.max(0, after - number * BLOCK_ROWS);
       let end = start;
       for (; end < BLOCK_ROWS && missing > 0; end++) {
         if (offsets[end + 1] === offsets[end]) continue;
@@ -120,7 +120,6 @@ export class RowTexts<R extends Pet | Order> {
         last = number * BLOCK_ROWS + end + 1;
       }
       text += all.slice(offsets[start], offsets[end]);
-      id = number * BLOCK_ROWS + end + 1;
     }
     return { text: text.slice(0, -1), next: missing === 0 && this.#hasMore(last) ? last : undefined };
   }
