@@ -22,7 +22,8 @@ async function main(words: string[]): Promise<void> {
   if (isHelpWanted(rest.slice(0, 1))) return void (await print(overview(commands)));
   const isGroup = group.length > 0;
   const fault = rest.length > 0 ? unknownCommand(words, isGroup) : isGroup ? oneOf(group) : 'a command is missing';
-  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} --help`);
+  const help = isGroup ? `${words[0]} --help` : '--help';
+  throw new CommandError(EXIT.usage, `petstore: ${fault}\nSee ${PROGRAM} ${help}`);
 }
 
 function isHelpWanted(words: string[]): boolean {
