@@ -31,15 +31,6 @@ export function onceAMinute(now: Clock['now']): () => boolean {
   };
 }
 
-/** A duration for people, rounded up: `3 h 12 min`, `12 min`, `45 s`. */
-export function inWords(ms: number): string {
-  const seconds = Math.ceil(ms / 1_000);
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.ceil(seconds / 60);
-  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60];
-  return [hours > 0 && `${hours} h`, rest > 0 && `${rest} min`].filter(Boolean).join(' ');
-}
-
 const UNITS_MS = { s: 1_000, m: MINUTE_MS, h: 60 * MINUTE_MS, d: DAY_MS };
 
 /** `90s`, `15m`, `24h` or `7d` in milliseconds; NaN for any other text. */

@@ -5,7 +5,6 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, fstatSync, statSync } from 'node:fs';
-import { DAY_MS } from '../clock.ts';
 import { petJson } from '../shop/pets.ts';
 import { count, visibleInLine } from '../text.ts';
 import { readAnimal, readAnimals } from './animals.ts';
@@ -41,14 +40,11 @@ export const isFirstBatch = ({ id }: Batch): boolean => id.endsWith(':0');
 export function addBatch({ engine: { store } }: Context, batch: Batch): Promise<Added> {
   const pets = readAnimals(Buffer.from(batch.animals));
   const id = `import k0 ${batch.id}`;
-  const at = store.now();
   return store.write((tx) => {
     const before = tx.replays.get(id);
-    if (before !== undefined && before.at > at - DAY_MS) {
-      return { firstId: Number(before.body), animals: pets.length, isRepeated: true };
-    }
+    if (before !== undefined) return { firstId: Number(before.body), animals: pets.length, isRepeated: true };
     const [firstId] = pets.map((pet) => tx.pets.add(pet).id);
-    tx.replays.put({ id, keyId: 0, digest: '', status: 201, body: String(firstId), location: '', at });
+    tx.replays.put({ id, keyId: 0, digest: '', status: 201, body: String(firstId), location: '', at: store.now() });
     return { firstId, animals: pets.length, isRepeated: false };
   });
 }
