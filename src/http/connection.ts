@@ -4,7 +4,10 @@ import type { Incoming } from './request.ts';
 
 /** The most requests that wait behind the one under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
-/** After the last reply the input is read and dropped so long, and so far, that the client gets the reply and no reset. */
+/**
+ * After the last reply the input is read and dropped for this long, and up to so many bytes: a close with unread input
+ * sends a reset, which may overtake the reply.
+ */
 const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
 /** A client that has not read its replies for this long is ended. */

@@ -119,8 +119,8 @@ export class Incoming extends IncomingMessage {
   }
 
   /**
-   * node:http stops parsing at an upgrade, in the middle of a packet. So the request that overfills the queue says that it
-   * is one, which ends the connection; a real `Upgrade` and CONNECT are requests like others.
+   * Not what the client asks for: a real `Upgrade` and CONNECT are requests like others. True for the request that
+   * overfills the queue: at an upgrade node:http stops parsing, in the middle of a packet too, and the connection ends.
    */
   get upgrade(): boolean {
     return this.#isBeyondBound;

@@ -64,7 +64,7 @@ export const COMMANDS: readonly AnyCommand[] = [
   }),
   command({
     name: 'keys show',
-    summary: 'show the requests left to a key, its strikes and its ban, spending none',
+    summary: 'show the requests left to a key, its strikes and its ban; that spends no request',
     args: { id },
     options: STORE_AND_JSON,
     access: 'read',
@@ -132,7 +132,7 @@ now or an earlier one, whichever is sooner. At most ${MAX_SECRETS} secrets work 
   }),
   command({
     name: 'restore',
-    summary: 'fill an empty data directory or database from a backup, and prove it',
+    summary: 'fill an empty data directory or database from a backup; print its counts and its digest',
     args: file('a file that backup wrote; - is standard input'),
     options: STORE_AND_JSON,
     access: 'create',

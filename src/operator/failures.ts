@@ -20,7 +20,7 @@ export function asCommandError(error: unknown, subject: string): CommandError | 
   if (error instanceof CommandError) return error;
   const { message, path = subject, constructor: kind } = error as NodeJS.ErrnoException;
   if (error instanceof NoStoreError) {
-    return new CommandError(EXIT.failed, `${message} (${resolve(error.dir)}): name its directory with --data`);
+    return new CommandError(EXIT.failed, `there is no store in ${resolve(error.dir)}: name its directory with --data`);
   }
   if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
   if (error instanceof DamagedError || error instanceof VersionError) return new CommandError(EXIT.damaged, message);

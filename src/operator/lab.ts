@@ -35,7 +35,7 @@ export async function serveLab({ port }: { port: number }, commands: readonly An
     first!.key,
     'Type next, in another terminal; between the last two run your client for half a minute:',
     `export PETSTORE_URL=${origin} PETSTORE_KEY=${first!.key}`,
-    'curl -X POST -H "Authorization: Bearer $PETSTORE_KEY" $PETSTORE_URL/lab/drill',
+    'curl -s -X POST -H "Authorization: Bearer $PETSTORE_KEY" $PETSTORE_URL/lab/drill; echo',
     `${PROGRAM} grade ${first!.id} --data ${shellWord(data)}`,
   ]);
 }

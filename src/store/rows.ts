@@ -200,9 +200,9 @@ function firstAfter(rows: readonly Row[], id: Id): number {
 }
 
 /**
- * The replays of Idempotency-Keys, in the order in which they were put, which is that of their moments: a lab moves
- * all of a key's alike. One that is 24 hours old counts as absent at once, and leaves memory with a later batch; the log
- * needs no word of that, for every reader finds it ended.
+ * The replays of Idempotency-Keys, in the order in which they were put. For one caller that is the order of their
+ * moments, even if a lab has moved them, since it moves all of a caller's. One that is 24 hours old counts as absent at
+ * once, and leaves memory with a later batch; the log needs no word of that, for every reader finds it ended.
  */
 export class Replays extends MapRows<Replay> {
   readonly #now: () => number;
@@ -252,7 +252,7 @@ export class Replays extends MapRows<Replay> {
     return ofKey;
   }
 
-  /** Drops those at the front, all of them: each was put once, so a batch pays for one in the long run. */
+  /** Drops those that have ended, which stand at the front. In the long run a batch drops as many as it puts. */
   dropEnded(rows: ReadonlyMap<Id, Replay> = this.byId): void {
     const now = this.#now();
     for (const replay of rows.values()) {

@@ -18,7 +18,7 @@ const ENOUGH = 64;
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
 /** Shares of the maximum that are logged when they are reached. */
 const WARN_AT = [0.8, 0.95];
-/** A line of the log is shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
+/** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
 /**
@@ -108,7 +108,10 @@ export class GroupCommitStore implements Store {
     }
   }
 
-  /** Runs the transactions that wait. Until the first change they are answered at once; from it on they join the batch. */
+  /**
+   * Runs the transactions that wait. Those before the first change have seen only durable rows, and are answered at
+   * once; the others join the batch.
+   */
   #decide(batch: Decided[]): Changes {
     const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
     const draft = new Draft(tables);

@@ -22,7 +22,7 @@ export class Draft {
   addedBytes = 0;
   readonly #tables: readonly DraftTable[];
   readonly #tx: Transaction;
-  /** What takes back each change, in their order. */
+  /** For each change, the oldest first, what takes it back. */
   readonly undo: (() => void)[] = [];
 
   constructor(tables: Tables) {

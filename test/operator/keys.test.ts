@@ -65,7 +65,7 @@ test('the same commands without a running server', async (t) => {
   const none = await run('keys list');
   assert.deepEqual(
     [none.exit, none.stderr],
-    [1, `there is no store in data (${at('data')}): name its directory with --data\n`],
+    [1, `there is no store in ${at('data')}: name its directory with --data\n`],
   );
   const { key } = await json<NewKey>('keys create --plan free');
   assert.match(key, /^ps_live_/);

@@ -27,7 +27,7 @@ const RETRY_MS = 60_000;
 /** A tail shorter than this is copied while a batch waits. */
 const SHORT_TAIL_BYTES = 256 * 1024;
 
-/** Where what is on the disk is unknown, `onFatal` is called once. */
+/** `onFatal` is called once, when it has become unknown what is on the disk. */
 export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> & {
   readonly minCompactionBytes?: number;
 };
@@ -94,7 +94,7 @@ export class Journal {
       const batch = this.#header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
       await this.#write(line);
-      // In one step: a compaction that begins at this length takes the rows of this batch from the tables.
+      // With no await between: a compaction that begins at this length has the rows of this batch in its snapshot.
       this.length += line.length;
       this.#header = { ...this.#header, batch };
       this.#tables.apply(changes, batch);

@@ -22,7 +22,7 @@ import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
 
 const FORMAT = 4;
-/** A line of rows ends with the row that makes it so long. */
+/** A line of rows ends behind the row that brings it to this length. */
 const UNITS_PER_LINE = 128 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
@@ -260,7 +260,7 @@ function list(value: unknown): unknown[] {
   return value;
 }
 
-/** A number or a moment: each is smaller than the last moment of RFC 3339. */
+/** Reads the number of a batch, a file or an id, or a moment: none is beyond the last moment of RFC 3339. */
 const count = integer(0, LAST_MOMENT).read;
 
 /** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */

@@ -112,7 +112,7 @@ export async function restoreInto(
       throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, snapshot, proof } = await readBackup('the backup', lines);
     const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0 };
-    // Tags of pages are made of the store's id and the number of a batch, and neither store has given this one.
+    // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
     const batch = Math.max(header.batch, before.batch) + 1;
     await beginFile(directory, { store: before.store, file: before.file + 1, batch, at: header.at }, snapshot);
     return proof;
