@@ -146,7 +146,7 @@ export class Journal {
         return `the file was compacted from ${before} to ${next.length} bytes`;
       });
     } catch (error) {
-      if (next.fd !== this.#fd) await next.discard();
+      if (next.fd !== this.#fd) await next.close();
       throw error;
     }
   }
