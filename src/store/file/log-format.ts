@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from '../engine.ts';
-import { type Id, LAST_MOMENT, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
 import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
 
@@ -64,10 +64,18 @@ export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Sna
 export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
   for (const name of TABLE_NAMES) {
-    for (const texts of textsOf(rows[name], schemaOf(name).json)) {
+    const { json } = schemaOf(name);
+    let [texts, missing, units]: [string[], number, number] = [[], rows[name].length, 0];
+    for (const row of rows[name]) {
+      const text = json(row);
+      texts.push(text);
+      units += text.length;
+      missing--;
+      if (units < UNITS_PER_LINE && missing > 0) continue;
       const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
+      [texts, units] = [[], 0];
     }
   }
   const proof = proofOf((name) => rows[name].length, hash.digest('hex'));
@@ -86,20 +94,6 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
     const { done, value } = lines.next();
     if (done) return value;
   }
-}
-
-/** Rows as JSON, in lists for one line each. */
-function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
-  let [texts, units]: [string[], number] = [[], 0];
-  for (const row of rows) {
-    const text = json(row);
-    texts.push(text);
-    units += text.length;
-    if (units < UNITS_PER_LINE) continue;
-    yield texts;
-    [texts, units] = [[], 0];
-  }
-  if (texts.length > 0) yield texts;
 }
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
