@@ -111,6 +111,10 @@ export class RowTexts<R extends Pet | Order> {
     let last = 0;
     for (let id = after + 1; missing > 0 && id <= lastId; ) {
       const number = blockOf(id);
+      if (this.#table.blockVersion(number) === 0) {
+        id = (number + 1) * BLOCK_ROWS + 1; // all of its rows were removed
+        continue;
+      }
       const { text: all, offsets } = this.#block(number);
       const start = (id - 1) % BLOCK_ROWS;
       let end = start;

@@ -64,7 +64,7 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     const block = this.#blocks[number];
     if (block === undefined || this.get(id) === undefined) return undefined;
     const before = this.#set(block, id as number, undefined);
-    if (block.every((row) => row === undefined)) this.#blocks[number] = undefined;
+    if (block.every((row) => row === undefined)) [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
     return before;
   }
 
