@@ -112,7 +112,7 @@ interface PagedTable<R extends Row> {
 export interface CountedTable<R extends Row> extends PagedTable<R> {
   /** The highest id that was ever given. */
   readonly lastId: number;
-  /** Grows with every change of a row of the block: text that was made of the block is valid while it stays the same. */
+  /** Another with every change of a row of the block: text that was made of it is valid while it stays. 0: no rows. */
   blockVersion(block: number): number;
 }
 export const BLOCK_ROWS = 64;

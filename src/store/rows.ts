@@ -14,32 +14,27 @@ export interface RowMap<R extends Row> {
   all(): readonly R[];
 }
 
-/** How many rows have each status. */
-type StatusCounts = Record<string, number>;
-
-interface Block<R> {
-  readonly rows: (R | undefined)[];
-  readonly counts: StatusCounts;
-  version: number;
-}
-
-/** A page of a rare status skips blocks without it, and so many blocks together if none of them has it. */
-const REGION_BLOCKS = 64;
-
-const regionOf = (block: number): number => Math.floor(block / REGION_BLOCKS);
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
+/** Fills what lies before the element: an array with holes is slower. */
+function setAt<T>(array: T[], at: number, value: T, filler: T): void {
+  while (array.length < at) array.push(filler);
+  array[at] = value;
+}
+
 /**
- * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes no memory. They can
- * also be found by other values than their ids, each of which belongs to one row at most.
+ * Rows with ids that the store gives. A removed row leaves a hole, and a block without rows takes almost no memory. They
+ * can also be found by other values than their ids, each of which belongs to one row at most.
  */
 export class CountedRows<R extends Row & { readonly id: number }, V = never> implements RowMap<R> {
   size = 0;
   version = 0;
   /** The highest id that was ever given. */
   lastId = 0;
-  #blocks: (Block<R> | undefined)[] = [];
-  #regions: StatusCounts[] = [];
+  #blocks: ((R | undefined)[] | undefined)[] = [];
+  #blockVersions: number[] = [];
+  /** By status, how many rows of each block have it: a page of a rare status skips blocks without it. */
+  readonly #counts = new Map<string, number[]>();
   #changes = 0;
   readonly #byValue = new Map<V, R>();
   readonly valuesOf: ((row: R) => readonly V[]) | undefined;
@@ -53,56 +48,46 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   get(id: Id): R | undefined {
-    return this.#blocks[blockOf(id as number)]?.rows[((id as number) - 1) % BLOCK_ROWS];
+    return this.#blocks[blockOf(id as number)]?.[((id as number) - 1) % BLOCK_ROWS];
   }
 
   put(row: R): R | undefined {
-    this.lastId = Math.max(this.lastId, row.id);
     const number = blockOf(row.id);
-    while (this.#blocks.length <= number) this.#blocks.push(undefined);
-    while (this.#regions.length <= regionOf(number)) this.#regions.push({});
-    const block = (this.#blocks[number] ??= { rows: [], counts: {}, version: 0 });
-    const at = (row.id - 1) % BLOCK_ROWS;
-    while (block.rows.length < at) block.rows.push(undefined);
-    const before = block.rows[at];
-    block.rows[at] = row;
-    this.#changed(block, before, row);
-    return before;
+    const block = this.#blocks[number] ?? [];
+    if (block.length === 0) setAt(this.#blocks, number, block, undefined);
+    return this.#set(block, row.id, row);
   }
 
   delete(id: Id): R | undefined {
     this.lastId = Math.max(this.lastId, id as number);
-    const before = this.get(id);
-    if (before === undefined) return undefined;
-    const number = blockOf(before.id);
-    const block = this.#blocks[number]!;
-    block.rows[(before.id - 1) % BLOCK_ROWS] = undefined;
-    this.#changed(block, before, undefined);
-    if (block.rows.every((row) => row === undefined)) this.#blocks[number] = undefined;
+    const number = blockOf(id as number);
+    const block = this.#blocks[number];
+    if (block === undefined || this.get(id) === undefined) return undefined;
+    const before = this.#set(block, id as number, undefined);
+    if (block.every((row) => row === undefined)) [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
     return before;
   }
 
   clear(): void {
-    [this.#blocks, this.#regions, this.size, this.lastId] = [[], [], 0, 0];
+    [this.#blocks, this.#blockVersions, this.size, this.lastId] = [[], [], 0, 0];
+    this.#counts.clear();
     this.#byValue.clear();
   }
 
   blockVersion(block: number): number {
-    return this.#blocks[block]?.version ?? 0;
+    return this.#blockVersions[block] ?? 0;
   }
 
   page({ after = 0, limit, status }: { after?: number; limit: number; status?: string }): Page<R> {
     const items: R[] = [];
+    const counts = this.#counts.get(status ?? '') ?? [];
     const first = Math.max(0, after) + 1;
-    for (let number = blockOf(first); number < this.#blocks.length; number++) {
-      if (status !== undefined && !this.#regions[regionOf(number)][status]) {
-        number = (regionOf(number) + 1) * REGION_BLOCKS - 1; // the last of its region
-        continue;
-      }
-      const block = this.#blocks[number];
-      if (block === undefined || (status !== undefined && !block.counts[status])) continue;
-      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.rows.length; at++) {
-        const row = block.rows[at];
+    const end = status === undefined ? this.#blocks.length : counts.length;
+    for (let number = blockOf(first); number < end; number++) {
+      while (counts[number] === 0) number++;
+      const block = this.#blocks[number] ?? [];
+      for (let at = Math.max(0, first - 1 - number * BLOCK_ROWS); at < block.length; at++) {
+        const row = block[at];
         if (row === undefined || (status !== undefined && statusOf(row) !== status)) continue;
         if (items.length === limit) return { items, more: true };
         items.push(row);
@@ -113,33 +98,35 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
 
   all(): R[] {
     const rows: R[] = [];
-    for (const block of this.#blocks) {
-      for (const row of block?.rows ?? []) if (row !== undefined) rows.push(row);
-    }
+    for (const block of this.#blocks) for (const row of block ?? []) if (row !== undefined) rows.push(row);
     return rows;
   }
 
-  #changed(block: Block<R>, before: R | undefined, after: R | undefined): void {
+  #set(block: (R | undefined)[], id: number, row: R | undefined): R | undefined {
+    const at = (id - 1) % BLOCK_ROWS;
+    const before = block[at];
+    setAt(block, at, row, undefined);
+    this.lastId = Math.max(this.lastId, id);
     // Never the same number twice, though a block may be removed and made again.
-    block.version = ++this.#changes;
+    setAt(this.#blockVersions, blockOf(id), ++this.#changes, 0);
     if (before) {
-      this.#count(block, before, -1);
+      this.#count(before, -1);
       for (const value of this.valuesOf?.(before) ?? []) {
         if (this.#byValue.get(value) === before) this.#byValue.delete(value);
       }
     }
-    if (after) {
-      this.#count(block, after, 1);
-      for (const value of this.valuesOf?.(after) ?? []) this.#byValue.set(value, after);
+    if (row) {
+      this.#count(row, 1);
+      for (const value of this.valuesOf?.(row) ?? []) this.#byValue.set(value, row);
     }
+    return before;
   }
 
-  #count(block: Block<R>, row: R, by: 1 | -1): void {
+  #count(row: R, by: 1 | -1): void {
     this.size += by;
-    const status = statusOf(row);
-    for (const counts of [block.counts, this.#regions[regionOf(blockOf(row.id))]]) {
-      counts[status] = (counts[status] ?? 0) + by;
-    }
+    const counts = this.#counts.get(statusOf(row)) ?? [];
+    if (counts.length === 0) this.#counts.set(statusOf(row), counts);
+    setAt(counts, blockOf(row.id), (counts[blockOf(row.id)] ?? 0) + by, 0);
   }
 }
 

@@ -60,7 +60,11 @@ export class SimDisk implements Disk {
     return this.#file(fd).now.copy(into, 0, position);
   };
 
-  openToRead = (path: string): number => {
+  openToRead = (path: string): number | undefined => {
+    return this.names.has(basename(path)) ? this.openToWrite(path) : undefined;
+  };
+
+  openToWrite = (path: string): number => {
     const name = basename(path);
     const file = this.names.get(name);
     if (!file) throw codeError('ENOENT');
@@ -68,11 +72,9 @@ export class SimDisk implements Disk {
     return this.#nextFd++;
   };
 
-  openToWrite = this.openToRead;
-
   lock(path: string) {
     if (!this.names.has(basename(path))) this.#rename([[basename(path), new SimFile()]]);
-    const fd = this.openToRead(path);
+    const fd = this.openToWrite(path);
     return { fd, state: 'ours' as const, release: () => this.close(fd) };
   }
 
@@ -82,7 +84,7 @@ export class SimDisk implements Disk {
       if (file) this.#change(file, { length: 0 });
       else this.#rename([[basename(path), new SimFile()]]);
     });
-    return this.openToRead(path);
+    return this.openToWrite(path);
   }
 
   async write(fd: number, bytes: Uint8Array, position: number): Promise<void> {

@@ -8,7 +8,7 @@
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import type { Snapshot } from '../tables.ts';
-import { type Disk, isMissing, isNoRoom, type Lock, piecesOf } from './disk.ts';
+import { type Disk, isNoRoom, type Lock, piecesOf } from './disk.ts';
 import { decodeLine, encodeLine, type Header, snapshotLines } from './log-format.ts';
 
 const LOCK = 'LOCK';
@@ -74,24 +74,16 @@ export class Directory {
 
   /** Opens the current file, to read it; undefined: there is no store yet. Throws if that file is missing. */
   async openCurrent(): Promise<{ fd: number; file: number; store?: string } | undefined> {
+    const { disk } = this;
     const current = await this.#readCurrent();
     const newest = this.#newest();
     const least = current?.file ?? newest;
     if (least === NONE) return undefined;
-    const fd = newest === least || newest === least + 1 ? this.#openIfThere(newest) : undefined;
+    const fd = newest === least || newest === least + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
     if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
     if (newest <= least) throw new DamagedError(this.pathOf(least), 'the file is missing', PUT_BACK);
     throw new DamagedError(this.pathOf(newest), `LOCK says that ${fileName(least)} is the newest file`, MOVE_AWAY);
-  }
-
-  #openIfThere(file: number): number | undefined {
-    try {
-      return this.disk.openToRead(this.pathOf(file));
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
   }
 
   /** Makes the names of files durable, then writes `LOCK`, and only then removes all other files of the store. */
@@ -127,8 +119,8 @@ export class Directory {
   /** Undefined: it was never written as a whole, or has been destroyed. */
   async #readCurrent(): Promise<Current | undefined> {
     const { disk, path } = this;
-    if (!disk.list(path)?.includes(LOCK)) return undefined;
     const fd = disk.openToRead(`${path}/${LOCK}`);
+    if (fd === undefined) return undefined;
     try {
       const bytes = Buffer.alloc(CURRENT_BYTES);
       const length = await disk.read(fd, bytes, 0);
@@ -207,7 +199,8 @@ export class NextFile {
     }
   }
 
-  async discard(): Promise<void> {
+  /** Removes it if it was not finished. */
+  async close(): Promise<void> {
     this.#directory.disk.close(this.fd);
     await this.#directory.disk.unlink(this.#directory.temporaryPathOf(this.#header.file)).catch(() => {});
   }
@@ -224,9 +217,7 @@ export async function beginFile(directory: Directory, header: Header, snapshot: 
   try {
     await next.write(snapshot);
     await next.finish();
-  } catch (error) {
-    await next.discard();
-    throw error;
+  } finally {
+    await next.close();
   }
-  directory.disk.close(next.fd);
 }

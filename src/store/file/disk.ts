@@ -16,7 +16,15 @@ const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? '';
 export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes(codeOf(error));
-export const isMissing = (error: unknown): boolean => codeOf(error) === 'ENOENT';
+
+function unlessMissing<T>(call: () => T): T | undefined {
+  try {
+    return call();
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
 
 function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
@@ -34,18 +42,12 @@ export type Disk = typeof realDisk;
 
 export const realDisk = {
   /** The names in a directory; undefined: there is no such directory. */
-  list(dir: string): string[] | undefined {
-    try {
-      return fs.readdirSync(dir);
-    } catch (error) {
-      if (isMissing(error)) return undefined;
-      throw error;
-    }
-  },
+  list: (dir: string) => unlessMissing(() => fs.readdirSync(dir)),
   /** Throws if a directory, or one of the named files in it, is not the owner's alone. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
-  openToRead: (path: string): number => openOurs(path, fs.constants.O_RDONLY, FILE_MODE),
+  /** Undefined: there is no such file. */
+  openToRead: (path: string) => unlessMissing(() => openOurs(path, fs.constants.O_RDONLY, FILE_MODE)),
   openToWrite: (path: string): number => openOurs(path, O_RDWR, FILE_MODE),
   close: (fd: number): void => fs.closeSync(fd),
   read: (fd: number, bytes: Uint8Array, position: number) =>

@@ -33,6 +33,8 @@ export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> 
 };
 
 export class Journal {
+  /** Of the file, with the last batch in it. */
+  header: Header;
   /** The end of the last batch. */
   length: number;
   /** Why nothing more is written. */
@@ -42,8 +44,6 @@ export class Journal {
   readonly #directory: Directory;
   readonly #tables: Tables;
   readonly #options: JournalOptions;
-  /** Of the file, with the last batch in it. */
-  #header: Header;
   #fd: number;
   /** The last of the tasks that exclude each other: appends, and the last step of a compaction. */
   #lastTask: Promise<unknown> = Promise.resolve();
@@ -78,12 +78,7 @@ export class Journal {
 
   private constructor(directory: Directory, tables: Tables, read: LogFile, options: JournalOptions, fd: number) {
     [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    [this.#header, this.#fd, this.length] = [read.header, fd, read.length];
-  }
-
-  /** The header of a snapshot that is taken now. */
-  get header(): Header {
-    return { ...this.#header, at: this.#tables.now() };
+    [this.header, this.#fd, this.length] = [read.header, fd, read.length];
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
@@ -91,12 +86,12 @@ export class Journal {
     return this.#exclusively(async () => {
       if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
       const began = performance.now();
-      const batch = this.#header.batch + 1;
+      const batch = this.header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
       await this.#write(line);
       // With no await between: a compaction that begins at this length has the rows of this batch in its snapshot.
       this.length += line.length;
-      this.#header = { ...this.#header, batch };
+      this.header = { ...this.header, batch };
       this.#tables.apply(changes, batch);
       this.#options.onBatch?.(performance.now() - began);
       this.compactIfLong();
@@ -129,7 +124,7 @@ export class Journal {
   async #compact(): Promise<string> {
     const { signal } = this.#closing;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
-    const header = { ...this.header, file: this.#header.file + 1 };
+    const header = { ...this.header, file: this.header.file + 1, at: this.#tables.now() };
     const snapshot = this.#tables.snapshot(header.at);
     let copied = this.length;
     const next = await NextFile.create(this.#directory, header, this.#fail);
@@ -145,13 +140,13 @@ export class Journal {
         await next.finish();
         const old = this.#fd;
         [this.#fd, this.length] = [next.fd, next.length];
-        this.#header = { ...this.#header, file: header.file };
+        this.header = { ...this.header, file: header.file };
         this.compactions++;
         this.#directory.disk.close(old);
         return `the file was compacted from ${before} to ${next.length} bytes`;
       });
     } catch (error) {
-      if (next.fd !== this.#fd) await next.discard();
+      if (next.fd !== this.#fd) await next.close();
       throw error;
     }
   }

@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from '../engine.ts';
-import { type Id, LAST_MOMENT, type Row, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
+import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
 import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
 
@@ -64,10 +64,18 @@ export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Sna
 export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
   for (const name of TABLE_NAMES) {
-    for (const texts of textsOf(rows[name], schemaOf(name).json)) {
+    const { json } = schemaOf(name);
+    let [texts, missing, units]: [string[], number, number] = [[], rows[name].length, 0];
+    for (const row of rows[name]) {
+      const text = json(row);
+      texts.push(text);
+      units += text.length;
+      missing--;
+      if (units < UNITS_PER_LINE && missing > 0) continue;
       const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
+      [texts, units] = [[], 0];
     }
   }
   const proof = proofOf((name) => rows[name].length, hash.digest('hex'));
@@ -88,20 +96,6 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
   }
 }
 
-/** Rows as JSON, in lists for one line each. */
-function* textsOf(rows: readonly Row[], json: (row: Row) => string): Generator<string[]> {
-  let [texts, units]: [string[], number] = [[], 0];
-  for (const row of rows) {
-    const text = json(row);
-    texts.push(text);
-    units += text.length;
-    if (units < UNITS_PER_LINE) continue;
-    yield texts;
-    [texts, units] = [[], 0];
-  }
-  if (texts.length > 0) yield texts;
-}
-
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   let body = `"batch":${batch},"at":${at}`;
   const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
@@ -117,23 +111,18 @@ export function batchLine(batch: number, at: number, changes: Changes): Buffer {
 }
 
 /** What a line with a batch changes. */
-export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...tables }: Record<string, unknown>): Changes {
+export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...put }: Record<string, unknown>): Changes {
   const cleared = list(clear).map(tableNamed);
-  const [rows, ids] = [listsIn(tables), listsIn(objectIn(gone, '"gone"'))];
-  return TABLE_NAMES.map((name): TableChanges => {
+  const removed = objectIn(gone, '"gone"') as Record<string, unknown>;
+  const names = new Set([...cleared, ...Object.keys({ ...put, ...removed }).map(tableNamed)]);
+  return [...names].map((name): TableChanges => {
     const { read, columns } = schemaOf(name);
-    const readId = columns.id.read as (id: unknown) => Id;
-    return {
-      name,
-      clears: cleared.includes(name),
-      rows: rows.get(name)?.map(read) ?? [],
-      deleted: ids.get(name)?.map(readId) ?? [],
-    };
-  }).filter(({ clears, rows, deleted }) => clears || rows.length > 0 || deleted.length > 0);
+    const deleted = listOf(name, removed).map(columns.id.read as (id: unknown) => Id);
+    return { name, clears: cleared.includes(name), rows: listOf(name, put).map(read), deleted };
+  });
 }
 
-const listsIn = (byTable: object): Map<TableName, unknown[]> =>
-  new Map(Object.entries(byTable).map(([name, value]) => [tableNamed(name), list(value)]));
+const listOf = (name: TableName, lists: Record<string, unknown>) => (name in lists ? list(lists[name]) : []);
 
 export interface LogFile {
   /** That of the file, but with the last batch that was read. */
@@ -158,20 +147,16 @@ export async function readLog(
   const damaged = (what: string) => new DamagedError(`${file}, offset ${length}`, what, advice);
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
-    let from = 0;
-    for (let end = rest.indexOf(LINE_FEED); end !== -1 && !isBad; end = rest.indexOf(LINE_FEED, from)) {
+    for (let end = rest.indexOf(LINE_FEED) + 1; end > 0 && !isBad; end = rest.indexOf(LINE_FEED) + 1) {
       try {
-        isBad = !lines.take(rest.subarray(from, end + 1));
+        isBad = !lines.take(rest.subarray(0, end));
       } catch (error) {
         const { message } = error as Error;
         throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
       }
       if (isBad) break; // it may be the torn end, which is judged when all is read
-      lastLine = length;
-      length += end + 1 - from;
-      from = end + 1;
+      [lastLine, length, rest] = [length, length + end, rest.subarray(end)];
     }
-    rest = rest.subarray(from);
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
   const { header } = lines;
