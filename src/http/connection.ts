@@ -9,6 +9,8 @@ const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
 /** A client that has not read its replies for this long is ended. */
 const MAX_STUCK_MS = 30_000;
+/** Longer than a request may take to arrive. After that what has come of it is no part of one: empty lines, for instance. */
+const MAX_ARRIVING_MS = 20_000;
 
 const CONNECTION = Symbol('connection');
 
@@ -36,7 +38,7 @@ export class Connection {
   #tail = Promise.resolve();
   #isOver = false;
   #unsent = { bytes: 0, since: 0 };
-  #unused = { bytesRead: 0, since: 0 };
+  #unused = { bytes: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
@@ -99,15 +101,15 @@ export class Connection {
 
   /** Ends the connection if it is idle, and nothing has come behind the last request for so long. */
   endIfUnused(now: number, maxMs: number): void {
-    const { socket } = this;
-    const { bytesRead } = socket;
-    // What has come behind it is a part of the next head, which has a time-out of its own.
-    const isUnused = this.isIdle && bytesRead > 0 && bytesRead === this.bytesOfRequests;
-    if (!isUnused) this.#unused.bytesRead = 0;
-    else if (bytesRead !== this.#unused.bytesRead) this.#unused = { bytesRead, since: now };
-    else if (now - this.#unused.since >= maxMs) {
+    const { socket, bytesOfRequests } = this;
+    if (!this.isIdle || bytesOfRequests === 0) this.#unused.bytes = 0;
+    else if (bytesOfRequests !== this.#unused.bytes) this.#unused = { bytes: bytesOfRequests, since: now };
+    else {
+      const idleMs = now - this.#unused.since;
+      // What has come behind it is a part of the next request, which has a time-out of its own.
+      const isEmpty = () => socket.bytesRead === bytesOfRequests || idleMs >= maxMs + MAX_ARRIVING_MS;
       // A request may wait in the kernel: it is read before the next `setImmediate`.
-      setImmediate(() => this.isIdle && socket.bytesRead === bytesRead && socket.destroy());
+      if (idleMs >= maxMs) setImmediate(() => this.isIdle && isEmpty() && socket.destroy());
     }
   }
 

@@ -111,6 +111,25 @@ test('a connection with a part of a head is not unused: that has a time-out of i
   }
 });
 
+test('empty lines behind a request keep no connection open', async (t) => {
+  const pass = timeOf(t);
+  const service = await serviceFor(t, { keepAlive: 2 });
+  const accepted = once(service.service.server, 'connection');
+  const client = net.connect(service.port, '127.0.0.1').resume();
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(client, 'data');
+  for (let n = 0; n < 30 && !socket.destroyed; n++) {
+    const read = socket.bytesRead;
+    client.write('\r\n');
+    while (socket.bytesRead === read) await nextTurn();
+    pass(1_000);
+    await nextTurn();
+  }
+  assert.equal(socket.destroyed, true);
+});
+
 test('a client that reads nothing is cut off by a reset after 30 s, and not before', async (t) => {
   const pass = timeOf(t);
   const { service, port, store, key } = await serviceFor(t);
