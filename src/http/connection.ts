@@ -48,8 +48,8 @@ export class Connection {
     Object.assign(socket, { [CONNECTION]: this });
     socket.on('error', () => {}); // node:http takes its own listener away where it stops parsing
     // node:http calls this behind the last reply. Its own would close the socket, and what a client then sends is
-    // answered by a reset, which may overtake the reply.
-    socket.destroySoon = () => this.end();
+    // answered by a reset, which may overtake the reply. A refusal that waits ends the connection itself.
+    socket.destroySoon = () => this.pending <= 1 && this.end();
   }
 
   /** True if no more requests may wait. */
