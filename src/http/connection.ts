@@ -37,7 +37,7 @@ export class Connection {
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
   #isOver = false;
-  #unsent = { bytes: 0, since: 0 };
+  #taken = { bytes: 0, since: 0 };
   #unused = { bytes: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
@@ -115,9 +115,10 @@ export class Connection {
 
   /** Ends the connection if its client has taken none of the unsent bytes for a while. */
   endIfStuck(now: number): void {
-    const bytes = this.socket.writableLength;
-    if (bytes === 0 || bytes !== this.#unsent.bytes) this.#unsent = { bytes, since: now };
+    const { writableLength: unsent, bytesWritten } = this.socket;
+    const taken = bytesWritten - unsent; // `unsent` alone is the same behind each of several replies of one length
+    if (unsent === 0 || taken !== this.#taken.bytes) this.#taken = { bytes: taken, since: now };
     // Resets: after a mere close, the kernel would keep the unsent bytes and go on trying to send them.
-    else if (now - this.#unsent.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();
+    else if (now - this.#taken.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();
   }
 }
