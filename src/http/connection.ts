@@ -12,6 +12,8 @@ const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
 /** A client that has not read its replies for this long is ended. */
 const MAX_STUCK_MS = 30_000;
+/** Longer than a request may take to arrive. After that what has come of it is no part of one: empty lines, for instance. */
+const MAX_ARRIVING_MS = 20_000;
 
 const CONNECTION = Symbol('connection');
 
@@ -38,8 +40,8 @@ export class Connection {
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
   #isOver = false;
-  #unsent = { bytes: 0, since: 0 };
-  #unused = { bytesRead: 0, since: 0 };
+  #taken = { bytes: 0, since: 0 };
+  #unused = { bytes: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
     this.number = number;
@@ -49,8 +51,8 @@ export class Connection {
     Object.assign(socket, { [CONNECTION]: this });
     socket.on('error', () => {}); // node:http takes its own listener away where it stops parsing
     // node:http calls this behind the last reply. Its own would close the socket, and what a client then sends is
-    // answered by a reset, which may overtake the reply.
-    socket.destroySoon = () => this.end();
+    // answered by a reset, which may overtake the reply. A refusal that waits ends the connection itself.
+    socket.destroySoon = () => this.pending <= 1 && this.end();
   }
 
   /** True if no more requests may wait. */
@@ -102,23 +104,24 @@ export class Connection {
 
   /** Ends the connection if it is idle, and nothing has come behind the last request for so long. */
   endIfUnused(now: number, maxMs: number): void {
-    const { socket } = this;
-    const { bytesRead } = socket;
-    // What has come behind it is a part of the next head, which has a time-out of its own.
-    const isUnused = this.isIdle && bytesRead > 0 && bytesRead === this.bytesOfRequests;
-    if (!isUnused) this.#unused.bytesRead = 0;
-    else if (bytesRead !== this.#unused.bytesRead) this.#unused = { bytesRead, since: now };
-    else if (now - this.#unused.since >= maxMs) {
+    const { socket, bytesOfRequests } = this;
+    if (!this.isIdle || bytesOfRequests === 0) this.#unused.bytes = 0;
+    else if (bytesOfRequests !== this.#unused.bytes) this.#unused = { bytes: bytesOfRequests, since: now };
+    else {
+      const idleMs = now - this.#unused.since;
+      // What has come behind it is a part of the next request, which has a time-out of its own.
+      const isEmpty = () => socket.bytesRead === bytesOfRequests || idleMs >= maxMs + MAX_ARRIVING_MS;
       // A request may wait in the kernel: it is read before the next `setImmediate`.
-      setImmediate(() => this.isIdle && socket.bytesRead === bytesRead && socket.destroy());
+      if (idleMs >= maxMs) setImmediate(() => this.isIdle && isEmpty() && socket.destroy());
     }
   }
 
   /** Ends the connection if its client has taken none of the unsent bytes for a while. */
   endIfStuck(now: number): void {
-    const bytes = this.socket.writableLength;
-    if (bytes === 0 || bytes !== this.#unsent.bytes) this.#unsent = { bytes, since: now };
+    const { writableLength: unsent, bytesWritten } = this.socket;
+    const taken = bytesWritten - unsent; // `unsent` alone is the same behind each of several replies of one length
+    if (unsent === 0 || taken !== this.#taken.bytes) this.#taken = { bytes: taken, since: now };
     // Resets: after a mere close, the kernel would keep the unsent bytes and go on trying to send them.
-    else if (now - this.#unsent.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();
+    else if (now - this.#taken.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();
   }
 }

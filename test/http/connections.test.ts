@@ -111,9 +111,27 @@ test('a connection with a part of a head is not unused: that has a time-out of i
   }
 });
 
-test('a client that reads nothing is cut off by a reset after 30 s, and not before', async (t) => {
+test('empty lines behind a request keep no connection open', async (t) => {
   const pass = timeOf(t);
-  const { service, port, store, key } = await serviceFor(t);
+  const service = await serviceFor(t, { keepAlive: 2 });
+  const accepted = once(service.service.server, 'connection');
+  const client = net.connect(service.port, '127.0.0.1').resume();
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(client, 'data');
+  for (let n = 0; n < 30 && !socket.destroyed; n++) {
+    const read = socket.bytesRead;
+    client.write('\r\n');
+    while (socket.bytesRead === read) await nextTurn();
+    pass(1_000);
+    await nextTurn();
+  }
+  assert.equal(socket.destroyed, true);
+});
+
+/** A client that asks for one large page after the other and reads none, until the kernel takes no more. */
+async function stuckClient(t: TestContext, { service, port, store, key }: TestService & { key: string }) {
   await store.write((tx) => {
     for (let n = 0; n < 100; n++) tx.pets.add({ name: '🐈'.repeat(255), categoryId: 1, status: 'sold' });
   });
@@ -125,6 +143,12 @@ test('a client that reads nothing is cut off by a reset after 30 s, and not befo
     await wait(5);
   }
   assert.ok(socket.writableLength > 0, 'the kernel takes no more');
+  return { client, socket };
+}
+
+test('a client that reads nothing is cut off by a reset after 30 s, and not before', async (t) => {
+  const pass = timeOf(t);
+  const { socket } = await stuckClient(t, await serviceFor(t));
   const reset = t.mock.method(socket, 'resetAndDestroy');
   pass(1_000); // it is seen to be stuck
   pass(29_999);
@@ -132,6 +156,22 @@ test('a client that reads nothing is cut off by a reset after 30 s, and not befo
   pass(1);
   assert.equal(socket.destroyed, true);
   assert.equal(reset.mock.callCount(), 1, 'the kernel keeps nothing of it');
+});
+
+test('a client that takes reply after reply of one length, slowly, is not cut off', async (t) => {
+  const pass = timeOf(t);
+  const service = await serviceFor(t);
+  const { client, socket } = await stuckClient(t, service);
+  client.write(requestsOf(service.key).get('', '/v1/pets?limit=100').repeat(20));
+  pass(1_000);
+  pass(29_999);
+  for (const { bytesWritten } = socket; socket.bytesWritten === bytesWritten || socket.writableLength === 0; ) {
+    await once(client.resume(), 'data');
+    client.pause();
+    await nextTurn();
+  }
+  pass(1);
+  assert.equal(socket.destroyed, false);
 });
 
 test('a drain ends in time, whatever clients have begun', async (t) => {

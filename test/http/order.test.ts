@@ -61,6 +61,13 @@ test('24 requests wait behind the one under way; one more ends the connection, a
   assert.ok(store.read.pets.size <= 27, 'the one under way at most, and the last');
 });
 
+test('a client that has ended its side is told of the fault behind requests that take a while', async (t) => {
+  const { port, key } = await serviceFor(t, { onBatch: () => wait(20) });
+  const { get, addPet } = requestsOf(key);
+  const replies = await exchange(port, `${addPet()}${get()}garbage\r\n\r\n`, { end: true });
+  assert.deepEqual(told(replies), ['201 keep-alive', '200 keep-alive', '400 close']);
+});
+
 test('sixteen of the largest pages at once lose nothing', async (t) => {
   const { port, key, store } = await serviceFor(t);
   await store.write((tx) => {
