@@ -79,6 +79,8 @@ onDatabase('a database that refuses', (database) => {
     assert.match(await reasonOf(url('/secret?')), /accepts no connections/);
     await database().query('CREATE ROLE secret LOGIN CONNECTION LIMIT 0');
     assert.match(await reasonOf(url('/postgres?').replace('petstore@', 'secret@')), /too many connections/);
+    await database().query("CREATE DATABASE western TEMPLATE template0 ENCODING 'LATIN1'");
+    assert.match(await reasonOf(url('/western?')), /must have the encoding UTF8/);
   });
 
   it('a schema may have the name of a keyword', async (t) => {
