@@ -21,6 +21,8 @@ const WORDS: Record<string, string> = {
   '28P01': 'it refuses this user and password',
   '28000': 'it does not let this user in from here (see pg_hba.conf)',
   '3D000': 'there is no such database',
+  '53300': 'it has too many connections, or this user or database has',
+  '55000': 'it accepts no connections',
   '42501': 'this user lacks a right (see GRANT)',
 };
 const UNTRUSTED = /CERT|UNABLE_TO_(?:GET|VERIFY)|SELF_SIGNED/;

@@ -75,6 +75,12 @@ onDatabase('a database that refuses', (database) => {
     await database().query('CREATE DATABASE frozen');
     await database().query('ALTER DATABASE frozen SET default_transaction_read_only = on');
     assert.match(await reasonOf(url('/frozen?')), /it is read-only/);
+    await database().query('CREATE DATABASE secret ALLOW_CONNECTIONS false');
+    assert.match(await reasonOf(url('/secret?')), /accepts no connections/);
+    await database().query('CREATE ROLE secret LOGIN CONNECTION LIMIT 0');
+    assert.match(await reasonOf(url('/postgres?').replace('petstore@', 'secret@')), /too many connections/);
+    await database().query("CREATE DATABASE western TEMPLATE template0 ENCODING 'LATIN1'");
+    assert.match(await reasonOf(url('/western?')), /must have the encoding UTF8/);
   });
 
   it('a schema may have the name of a keyword', async (t) => {
