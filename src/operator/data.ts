@@ -100,6 +100,14 @@ export async function restore({ file, ...at }: Location & { file: string }) {
   return { ...printed(proof), restoredTo: storeName(at) };
 }
 
+/** A file, or standard input. An error names it: where it is read is not where the store is. */
+export function inputFrom(file: string) {
+  const stream = file === STANDARD ? process.stdin : createReadStream(file);
+  return stream.on('error', (error: Error) =>
+    Object.assign(error, { path: file === STANDARD ? 'standard input' : file }),
+  );
+}
+
 /** The beginning of every line of a backup. */
 const FIRST_BYTES = '{"crc":"';
 
@@ -107,7 +115,7 @@ async function* readBackup(file: string, progress: (done: number, total: number)
   const isStandard = file === STANDARD;
   const size = isStandard ? 0 : (await stat(file)).size;
   let bytes = 0;
-  for await (const chunk of isStandard ? process.stdin : createReadStream(file)) {
+  for await (const chunk of inputFrom(file)) {
     if (bytes === 0 && !FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length))) break;
     yield chunk;
     progress((bytes += chunk.length), size);
