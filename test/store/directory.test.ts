@@ -143,8 +143,14 @@ test('a directory stays locked when its LOCK was removed or replaced', async (t)
 
 test('a compaction in a directory that was moved leaves the store in its place alone, and loses nothing', async (t) => {
   const [dir, moved] = [join(temporary(t), 'data'), join(temporary(t), 'moved')];
-  const engine = await openFileStore(dir, options);
-  fs.renameSync(dir, moved);
+  let isToMove = false;
+  const create = async (path: string) => {
+    const fd = await realDisk.create(path);
+    if (isToMove) fs.renameSync(dir, moved);
+    return fd;
+  };
+  const engine = await openFileStore(dir, options, { disk: { ...realDisk, create } });
+  isToMove = true;
   await assert.rejects(engine.compact(), /no longer the directory of this store/);
   const other = await openFileStore(dir, options);
   const before = fs.readdirSync(dir);
