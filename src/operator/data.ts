@@ -5,6 +5,7 @@ import { type FileHandle, link, open, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { petJson } from '../shop/pets.ts';
 import type { Proof } from '../store/engine.ts';
+import { realDisk } from '../store/file/disk.ts';
 import { restoreInto } from '../store/file/store.ts';
 import type { PetStatus } from '../store/model.ts';
 import { visible } from '../text.ts';
@@ -73,13 +74,14 @@ async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Pro
     const output = await open(temporary, 'wx', 0o600);
     const result = await writeAll(output).finally(() => output.close());
     await link(temporary, path); // fails if another process has taken the name meanwhile
-    const directory = await open(dirname(path));
-    await directory.sync().finally(() => directory.close());
+    await realDisk.syncDirectory(dirname(path)).catch(async (error) => {
+      await unlink(path).catch(() => {}); // its name may not be durable
+      throw error;
+    });
     return result;
   } catch (error) {
-    const { code, syscall } = error as NodeJS.ErrnoException;
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') throw new Error(`${file} exists`);
-    if (syscall === 'fsync') await unlink(path).catch(() => {}); // its name may not be durable
     throw code === undefined ? error : Object.assign(error as Error, { path: file });
   } finally {
     remove();
@@ -98,6 +100,14 @@ export async function restore({ file, ...at }: Location & { file: string }) {
   return { ...printed(proof), restoredTo: storeName(at) };
 }
 
+/** A file, or standard input. An error names it: where it is read is not where the store is. */
+export function inputFrom(file: string) {
+  const stream = file === STANDARD ? process.stdin : createReadStream(file);
+  return stream.on('error', (error: Error) =>
+    Object.assign(error, { path: file === STANDARD ? 'standard input' : file }),
+  );
+}
+
 /** The beginning of every line of a backup. */
 const FIRST_BYTES = '{"crc":"';
 
@@ -105,7 +115,7 @@ async function* readBackup(file: string, progress: (done: number, total: number)
   const isStandard = file === STANDARD;
   const size = isStandard ? 0 : (await stat(file)).size;
   let bytes = 0;
-  for await (const chunk of isStandard ? process.stdin : createReadStream(file)) {
+  for await (const chunk of inputFrom(file)) {
     if (bytes === 0 && !FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length))) break;
     yield chunk;
     progress((bytes += chunk.length), size);

@@ -4,12 +4,12 @@
  * again goes on where it ended, and adds nothing twice.
  */
 import { createHash } from 'node:crypto';
-import { createReadStream, fstatSync, statSync } from 'node:fs';
+import { fstatSync, statSync } from 'node:fs';
 import { petJson } from '../shop/pets.ts';
 import { count, visibleInLine } from '../text.ts';
 import { readAnimal, readAnimals } from './animals.ts';
 import type { Context } from './command.ts';
-import { STANDARD } from './data.ts';
+import { inputFrom, STANDARD } from './data.ts';
 import { CommandError, EXIT } from './failures.ts';
 import { counted, note, type Progress, withProgress } from './output.ts';
 
@@ -98,7 +98,7 @@ type OnBad = (line: number, reason: string) => Promise<void>;
 async function check(file: string, onBad: OnBad, progress: Progress) {
   const found = file === STANDARD ? fstatSync(0) : statSync(file);
   if (found.isDirectory()) throw new Error(`${file} is a directory`);
-  const stream = file === STANDARD ? process.stdin : createReadStream(file);
+  const stream = inputFrom(file);
   const hash = createHash('sha256');
   const batches: string[] = [];
   let [number, good, bad, batch] = [0, 0, 0, ''];

@@ -75,7 +75,7 @@ export class SimDisk implements Disk {
   lock(path: string) {
     if (!this.names.has(basename(path))) this.#rename([[basename(path), new SimFile()]]);
     const fd = this.openToWrite(path);
-    return { fd, state: 'ours' as const, release: () => this.close(fd) };
+    return { fd, state: 'ours' as const, isInPlace: () => true, release: () => this.close(fd) };
   }
 
   async create(path: string): Promise<number> {

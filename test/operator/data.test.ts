@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { chown, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { writeBackup } from '../../src/operator/data.ts';
 import { injected, whyNoStrace } from '../program.ts';
 import { ANIMAL, isRoot, NOBODY, workplace } from './workplace.ts';
 
@@ -153,12 +154,30 @@ test('a backup that is refused, fails or is interrupted leaves no file', {
     (await run('backup data/store-000002.jsonl')).stderr,
     /^data\/store-000002\.jsonl is in a data directory/,
   );
-  for (const fault of ['fsync:error=EIO', 'link:error=EIO', 'fsync:signal=SIGTERM']) {
-    const ran = await injected(`${fault}:when=1`, ['backup', 'b'], { cwd });
+  for (const fault of [
+    'fsync:error=EIO:when=1',
+    'link:error=EIO:when=1',
+    'fsync:error=EIO:when=2',
+    'openat:error=EIO:when=1',
+    'fsync:signal=SIGTERM:when=1',
+  ]) {
+    // The one that opens the directory of the backup, to sync the new name.
+    const only = fault.startsWith('openat') ? cwd : undefined;
+    const ran = await injected(fault, ['backup', 'b'], { cwd, only });
     assert.deepEqual([ran.exit, ran.stdout], [1, ''], `${fault}: ${ran.stderr}`);
     assert.match(ran.stderr, /signal/.test(fault) ? /^petstore backup was interrupted\n$/ : /^b: i\/o error\n$/, fault);
     assert.deepEqual((await readdir(cwd)).sort(), ['data', 'there', 'trace'], fault);
   }
+});
+
+test('a backup that fails leaves the one that has taken its name meanwhile', async (t) => {
+  const { at } = await workplace(t);
+  const failing = async () => {
+    await writeFile(at('b'), 'complete');
+    throw Object.assign(new Error('EIO: i/o error, fsync'), { code: 'EIO', syscall: 'fsync' });
+  };
+  await assert.rejects(writeBackup({ file: at('b'), json: false }, failing), /i\/o error/);
+  assert.equal(await readFile(at('b'), 'utf8'), 'complete');
 });
 
 test('output that nobody takes ends an export and fails a backup; no room on standard output is a failure', async (t) => {

@@ -48,6 +48,21 @@ test(
   },
 );
 
+test('a file that cannot be read is named: that of the store, of a backup, or of an import', options, async (t) => {
+  const { cwd, at, done } = await workplace(t);
+  await done(CREATE);
+  await done('backup b');
+  await writeFile(at('in'), '{"name":"Rex","categoryId":1}\n');
+  for (const [line, call, file] of [
+    ['verify', 'pread64', 'data/store-000001.jsonl'],
+    ['restore b --data new', 'read', 'b'],
+    ['import in', 'read', 'in'],
+  ]) {
+    const ran = await injected(`${call}:error=EIO:when=1`, line.split(' '), { cwd, only: at(file) });
+    assert.deepEqual([ran.exit, ran.stderr], [1, `${file}: i/o error\n`], line);
+  }
+});
+
 test('an import without room says how much it did, and is completed by the same command', options, async (t) => {
   const { animals, json, after, done } = await workplace(t);
   await animals(1_500);

@@ -141,6 +141,30 @@ test('a directory stays locked when its LOCK was removed or replaced', async (t)
   await (await openFileStore(dir, options)).close();
 });
 
+test('a compaction in a directory that was moved leaves the store in its place alone, and loses nothing', async (t) => {
+  const [dir, moved] = [join(temporary(t), 'data'), join(temporary(t), 'moved')];
+  let isToMove = false;
+  const create = async (path: string) => {
+    const fd = await realDisk.create(path);
+    if (isToMove) fs.renameSync(dir, moved);
+    return fd;
+  };
+  const engine = await openFileStore(dir, options, { disk: { ...realDisk, create } });
+  isToMove = true;
+  await assert.rejects(engine.compact(), /no longer the directory of this store/);
+  const other = await openFileStore(dir, options);
+  const before = fs.readdirSync(dir);
+  await assert.rejects(engine.compact(), /no longer the directory of this store/);
+  assert.deepEqual(fs.readdirSync(dir), before);
+  for (const { store } of [engine, other]) await store.write((tx) => tx.pets.add(rex));
+  for (const one of [engine, other]) await one.close();
+  for (const place of [dir, moved]) {
+    const again = await openFileStore(place, options);
+    assert.equal(again.store.read.pets.size, 1);
+    await again.close();
+  }
+});
+
 test('a restore into an empty store is whole if a crash comes before its LOCK', async (t) => {
   const [dir, full] = [temporary(t), temporary(t)];
   await (await openFileStore(dir, options)).close();

@@ -99,6 +99,12 @@ export class Directory {
     }
   }
 
+  /** Called before files are made, named or removed: that goes by the path, where another store may be by now. */
+  mustBeInPlace(): void {
+    if (!this.#lock!.isInPlace())
+      throw new Error(`${this.path} is no longer the directory of this store: it was moved`);
+  }
+
   release(): void {
     this.#lock?.release();
   }
@@ -156,6 +162,7 @@ export class NextFile {
   readonly #fail: Fail;
 
   static async create(directory: Directory, header: Header, fail: Fail = (error) => error): Promise<NextFile> {
+    directory.mustBeInPlace();
     return new NextFile(directory, header, fail, await directory.disk.create(directory.temporaryPathOf(header.file)));
   }
 
@@ -191,6 +198,7 @@ export class NextFile {
   async finish(): Promise<void> {
     await this.sync();
     const [directory, { file }] = [this.#directory, this.#header];
+    directory.mustBeInPlace();
     try {
       await directory.disk.rename(directory.temporaryPathOf(file), directory.pathOf(file));
       await directory.setCurrent(this.#header);

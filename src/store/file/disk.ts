@@ -35,6 +35,8 @@ export interface Lock {
   readonly fd: number;
   /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
   readonly state: 'ours' | 'held' | 'none';
+  /** False: the directory was moved away, and what has its name now is another, or nothing. */
+  isInPlace(): boolean;
   release(): void;
 }
 
@@ -90,6 +92,10 @@ export const realDisk = {
   lock(path: string): Lock {
     const fd = openOurs(path, O_RDWR | O_CREAT, FILE_MODE);
     const directory = fs.openSync(dirname(path), 'r');
+    const isInPlace = () => {
+      const [ours, named] = [fs.fstatSync(directory), fs.statSync(dirname(path), { throwIfNoEntry: false })];
+      return named?.ino === ours.ino && named.dev === ours.dev;
+    };
     const release = () => {
       fs.closeSync(directory);
       fs.closeSync(fd);
@@ -97,7 +103,7 @@ export const realDisk = {
     try {
       const states = [flock(fd), flock(directory)];
       const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
-      return { fd, state, release };
+      return { fd, state, isInPlace, release };
     } catch (error) {
       release();
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);

@@ -93,6 +93,8 @@ export async function readStore(directory: Directory, tables: Tables): Promise<L
     if (file !== current.file) throw new DamagedError(path, `the file says that it is ${fileName(file)}`);
     if (current.store !== undefined && current.store !== store) throw new DamagedError(path, 'it is of another store');
     return read;
+  } catch (error) {
+    throw Object.assign(error as Error, { path }); // an error of the disk names no file
   } finally {
     disk.close(current.fd);
   }
