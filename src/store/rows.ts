@@ -134,8 +134,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
 export class MapRows<R extends Row> implements RowMap<R> {
   version = 0;
   protected readonly byId = new Map<Id, R>();
-  /** By id, as of the last change; undefined: nobody has read them since. */
-  #sorted: readonly R[] | undefined;
+  /** In their order; undefined: not sorted since one came or went. */
+  #ids: Id[] | undefined;
 
   get size(): number {
     return this.byId.size;
@@ -148,39 +148,44 @@ export class MapRows<R extends Row> implements RowMap<R> {
   put(row: R): R | undefined {
     const before = this.byId.get(row.id);
     this.byId.set(row.id, row);
-    this.#sorted = undefined;
+    if (before === undefined) this.#ids = undefined;
     return before;
   }
 
   delete(id: Id): R | undefined {
     const before = this.byId.get(id);
-    if (this.byId.delete(id)) this.#sorted = undefined;
+    if (this.byId.delete(id)) this.#ids = undefined;
     return before;
   }
 
   clear(): void {
     this.byId.clear();
-    this.#sorted = undefined;
+    this.#ids = undefined;
   }
 
   all(): readonly R[] {
-    this.#sorted ??= [...this.byId.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-    return this.#sorted;
+    return this.#sortedIds().map((id) => this.byId.get(id)!);
   }
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
-    const rows = this.all();
-    const from = after === undefined ? 0 : firstAfter(rows, after);
-    return { items: rows.slice(from, from + limit), more: from + limit < rows.length };
+    const ids = this.#sortedIds();
+    const from = after === undefined ? 0 : firstAfter(ids, after);
+    const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
+    return { items, more: from + limit < ids.length };
+  }
+
+  #sortedIds(): readonly Id[] {
+    this.#ids ??= [...this.byId.keys()].sort((a, b) => (a < b ? -1 : 1));
+    return this.#ids;
   }
 }
 
-/** The position of the first row with a higher id: binary search. */
-function firstAfter(rows: readonly Row[], id: Id): number {
-  let [low, high] = [0, rows.length];
+/** The position of the first higher id: binary search. */
+function firstAfter(ids: readonly Id[], id: Id): number {
+  let [low, high] = [0, ids.length];
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (rows[middle].id <= id) low = middle + 1;
+    if (ids[middle] <= id) low = middle + 1;
     else high = middle;
   }
   return low;

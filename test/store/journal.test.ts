@@ -233,9 +233,14 @@ test('a reader sees the store, and writes nothing', async () => {
   disk.onCall = (call) => assert.fail(`${call} by a reader`);
   const reader = await opened(disk, { readOnly: true });
   assert.equal(reader.engine.store.read.pets.size, 1);
-  assert.deepEqual((await backedUp(reader.engine)).proof, await engine.verify());
+  assert.deepEqual([(await backedUp(reader.engine)).proof, reader.said], [await engine.verify(), []]);
   await assert.rejects(reader.add(), { failure: 'closed' });
   await reader.engine.close();
+  const file = disk.names.get(FILE)!;
+  file.now = file.now.subarray(0, -5);
+  const late = await opened(disk, { readOnly: true });
+  assert.equal(late.engine.store.read.pets.size, 0);
+  assert.match(late.said.join(), /^the last \d+ bytes of the file are no complete line, and are left out/);
   disk.onCall = () => {};
   await engine.close();
 });

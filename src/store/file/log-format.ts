@@ -22,6 +22,7 @@ import { integer, objectIn } from '../schema.ts';
 import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
 
 const FORMAT = 4;
+const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
 /** A line of rows ends behind the row that brings it to this length. */
 const UNITS_PER_LINE = 128 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
@@ -144,7 +145,8 @@ export async function readLog(
   const lines = new LineReader(tables);
   let [lastLine, length, isBad] = [0, 0, false];
   let rest: Buffer = Buffer.alloc(0);
-  const damaged = (what: string) => new DamagedError(`${file}, offset ${length}`, what, advice);
+  const damaged = (what: string) =>
+    new DamagedError(`${file}, offset ${length}`, what, advice ?? (lines.hasAllRows ? undefined : ONLY_A_BACKUP));
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
     for (let end = rest.indexOf(LINE_FEED) + 1; end > 0 && !isBad; end = rest.indexOf(LINE_FEED) + 1) {
@@ -161,7 +163,7 @@ export async function readLog(
   }
   const { header } = lines;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
-  if (!lines.hasAllRows) throw damaged('its first lines are not complete');
+  if (!lines.hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
   if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);

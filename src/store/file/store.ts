@@ -38,6 +38,10 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
     await beginFile(directory, header, tables.snapshot(0));
     read = (await readStore(directory, tables))!;
   }
+  if (readOnly && read.tornBytes > 0) {
+    const why = 'a crash left them, or a server writes them now';
+    log.warn(`the last ${read.tornBytes} bytes of the file are no complete line, and are left out: ${why}`);
+  }
   tables.now = storeTime(clock, read.header.at);
   const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
   const writable = (): Journal => {
