@@ -32,8 +32,6 @@ export class WireProxy {
   left = Number.POSITIVE_INFINITY;
   how: Cut = 'before';
   isSilent = false;
-  /** Answers stay unread, as when the process of a replica is stopped. */
-  isStopped = false;
   /** The answers to the next COMMIT wait until `release`. */
   holdsCommit = false;
   release = () => {};
@@ -76,7 +74,6 @@ export class WireProxy {
     const messages = messagesOf(side);
     from.on('error', cut).on('close', cut);
     from.on('data', async (bytes) => {
-      if (side === 'answered' && this.isStopped) return void from.pause();
       if (side === 'answered') await connection.held;
       for (const message of messages(bytes)) {
         if (this.holdsCommit && side === 'sent' && message.includes(COMMIT)) {

@@ -13,10 +13,6 @@ const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
 /** Every how manieth message is cut at, from another one on in each run. A restore has more messages. */
 const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 20];
 
-/** It has the lock, and waits for its answer to be read. */
-const BLOCKED =
-  "SELECT FROM pg_stat_activity WHERE application_name = 'petstore batches' AND wait_event = 'ClientWrite'";
-
 concurrentlyOnDatabase('the wire to the database', (database) => {
   async function behindProxy(t: TestContext, schema: string) {
     const proxy = new WireProxy(database().port);
@@ -151,20 +147,6 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     assert.deepEqual([petsOf(away.store), away.store.read.categories.size], [petsOf(other.store), 0]);
     assert.equal(await addPet(away.store, 'next'), 4);
     assert.deepEqual(away.fatal, []);
-  });
-
-  it('may be full of a long tail that nobody reads: the others wait for two seconds', async (t) => {
-    const { proxy, ...stopped } = await behindProxy(t, 'unread');
-    const beside = await replica(t, database().url('unread'));
-    await addPet(stopped.store, 'first'); // its connection is open
-    proxy.isStopped = true;
-    await beside.store.write((tx) => {
-      for (let id = 1; id <= 10_000; id++) tx.categories.put({ id, name: '€'.repeat(510) }); // more than sockets hold
-    });
-    const write = ending(addPet(stopped.store, 'never'));
-    await until(async () => (await database().query(BLOCKED)).length > 0);
-    assert.equal(await addPet(beside.store, 'second'), 2);
-    assert.equal(await write, 'unavailable');
   });
 
   const silentFrom = async (t: TestContext, message: number) => {
