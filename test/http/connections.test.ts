@@ -25,6 +25,15 @@ function opener(t: TestContext, { port }: TestService) {
   };
 }
 
+/** A client, and the server's socket of its connection. */
+async function connected(t: TestContext, { port, service }: TestService) {
+  const accepted = once(service.server, 'connection');
+  const client = net.connect(port, '127.0.0.1').resume();
+  t.after(() => client.destroy());
+  const [socket] = (await accepted) as [net.Socket];
+  return { client, socket };
+}
+
 const openOf = (sockets: net.Socket[]) => sockets.filter((socket) => !socket.destroyed).length;
 const until = async (isSo: () => boolean) => {
   while (!isSo()) await wait(5);
@@ -79,9 +88,7 @@ test('a connection may stay unused for --keep-alive seconds, and every reply say
     const [reply] = await exchange(service.port, bytes, { replies: 1 });
     assert.equal(reply.headers.get('keep-alive'), 'timeout=2', bytes);
   }
-  const accepted = once(service.service.server, 'connection');
-  const client = net.connect(service.port, '127.0.0.1').resume();
-  const [socket] = (await accepted) as [net.Socket];
+  const { client, socket } = await connected(t, service);
   client.write(get());
   await once(client, 'data');
   pass(1_000); // it is seen to be unused
@@ -96,10 +103,7 @@ test('a connection may stay unused for --keep-alive seconds, and every reply say
 test('a connection with a part of a head is not unused: that has a time-out of its own', async (t) => {
   const pass = timeOf(t);
   const service = await serviceFor(t, { keepAlive: 2 });
-  const accepted = once(service.service.server, 'connection');
-  const client = net.connect(service.port, '127.0.0.1').resume();
-  t.after(() => client.destroy());
-  const [socket] = (await accepted) as [net.Socket];
+  const { client, socket } = await connected(t, service);
   for (const bytes of ['GET /', ` HTTP/1.1\r\nHost: x\r\n\r\n`, 'GET /']) {
     const read = socket.bytesRead;
     client.write(bytes);
@@ -114,10 +118,7 @@ test('a connection with a part of a head is not unused: that has a time-out of i
 test('empty lines behind a request keep no connection open', async (t) => {
   const pass = timeOf(t);
   const service = await serviceFor(t, { keepAlive: 2 });
-  const accepted = once(service.service.server, 'connection');
-  const client = net.connect(service.port, '127.0.0.1').resume();
-  t.after(() => client.destroy());
-  const [socket] = (await accepted) as [net.Socket];
+  const { client, socket } = await connected(t, service);
   client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
   await once(client, 'data');
   for (let n = 0; n < 30 && !socket.destroyed; n++) {

@@ -17,9 +17,9 @@ const NO_PROGRAM = ['ENOENT', 'EACCES', 'ENOEXEC'];
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException | undefined)?.code ?? '';
 export const isNoRoom = (error: unknown): boolean => NO_ROOM.includes(codeOf(error));
 
-function unlessMissing<T>(call: () => T): T | undefined {
+function unlessMissing<T>(work: () => T): T | undefined {
   try {
-    return call();
+    return work();
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
