@@ -1,5 +1,4 @@
 /** Reads a message beyond what node:http checks: its target, its query, its body. */
-import type { ServerResponse } from 'node:http';
 import { allFaults, excerpt } from '../text.ts';
 import {
   ApiError,
@@ -67,7 +66,7 @@ export function checkTargetAndExpect(req: Incoming): void {
 }
 
 /** The whole body, as bytes. Throws if the headers show that it cannot be taken. */
-export async function readBody(req: Incoming, res: ServerResponse): Promise<Uint8Array> {
+export async function readBody(req: Incoming): Promise<Uint8Array> {
   if (WITHOUT_BODY.includes(req.method as string)) return NO_BODY;
   const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
   if (encoding !== undefined) {
@@ -79,7 +78,7 @@ export async function readBody(req: Incoming, res: ServerResponse): Promise<Uint
     throw unsupported(req, `the header Content-Type must be ${JSON_TYPE} (${got})`);
   }
   if (Number(req.headers['content-length']) > MAX_BODY_BYTES) throw bodyTooLarge();
-  if (req.expect !== undefined) res.writeContinue();
+  if (req.expect !== undefined) req.from.socket.write('HTTP/1.1 100 Continue\r\n\r\n');
   return req.body();
 }
 

@@ -2,12 +2,13 @@
  * The HTTP server: node:http with every setting explicit, a reply of ours wherever it would answer by itself, the bounds
  * on connections, and the drain at the end.
  */
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Clock, onceAMinute } from '../clock.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { type ApiError, fromParserError, MAX_HEADER_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import { Outgoing } from './reply.ts';
 import { Incoming } from './request.ts';
 
 const MAX_CONNECTIONS = 10_000;
@@ -38,7 +39,7 @@ export interface ServerOptions {
   /** The name under which a socket's connections are counted; absent behind a proxy, whose address all have. */
   readonly addressOf?: (socket: Socket) => string;
   /** Answers a request; `isLate`: it came while the service was stopping. Resolves when the reply is sent. */
-  handle(req: Incoming, res: ServerResponse, isLate: boolean): Promise<void>;
+  handle(req: Incoming, res: Outgoing, isLate: boolean): Promise<void>;
   /** The whole reply to what cannot be parsed or did not come in time. */
   refusal(connection: Connection, error: ApiError): string;
   onRefused(refused: Refused): void;
@@ -60,6 +61,7 @@ export class HttpServer {
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
     const server = createServer({
       IncomingMessage: Incoming as never, // the type does not see the getter in place of the property `headers`
+      ServerResponse: Outgoing as never,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
@@ -79,7 +81,7 @@ export class HttpServer {
     (server as { httpAllowHalfOpen?: boolean }).httpAllowHalfOpen = true;
     server.on('connection', (socket) => this.#accept(socket));
     server.on('drop', () => this.refused.maximum++);
-    const onRequest = (req: Incoming, res: ServerResponse) => this.#enqueue(req, res);
+    const onRequest = (req: Incoming, res: Outgoing) => this.#enqueue(req, res);
     // `100 Continue` is sent when, and only if, the body is wanted.
     for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, onRequest);
     server.on('upgrade', (_req, socket) => socket.destroy()); // see Incoming.upgrade
@@ -130,7 +132,7 @@ export class HttpServer {
     });
   }
 
-  #enqueue(req: Incoming, res: ServerResponse): void {
+  #enqueue(req: Incoming, res: Outgoing): void {
     const connection = req.from;
     if (connection.pending > 0) req.waitsSince = this.#options.clock.now();
     const isLate = this.isDraining;

@@ -1,9 +1,8 @@
 /** The endpoints, one a row; the router that finds them; and a request, as it is on its way to one. */
-import type { ServerResponse } from 'node:http';
 import type { Decision, Limiter } from '../access/limiter.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
-import type { Reply } from '../http/reply.ts';
+import type { Outgoing, Reply } from '../http/reply.ts';
 import { type Headers, type Incoming, NO_BODY } from '../http/request.ts';
 import { listCategories, putCategory } from '../shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
@@ -90,7 +89,7 @@ export class Exchange implements Call {
   /** The request id. */
   readonly id: string;
   readonly req: Incoming;
-  readonly res: ServerResponse;
+  readonly res: Outgoing;
   readonly connection: Connection;
   /** When its head was read, in ms of the monotonic clock. */
   readonly receivedAt: number;
@@ -109,7 +108,7 @@ export class Exchange implements Call {
   aheadMs = 0;
   #reading: Promise<Uint8Array> | undefined;
 
-  constructor(id: string, req: Incoming, res: ServerResponse, receivedAt: number) {
+  constructor(id: string, req: Incoming, res: Outgoing, receivedAt: number) {
     this.id = id;
     this.req = req;
     this.res = res;
@@ -127,7 +126,7 @@ export class Exchange implements Call {
 
   /** Reads the body, or throws the refusal of it. The same promise however often it is called. */
   readBody(): Promise<Uint8Array> {
-    return (this.#reading ??= readBody(this.req, this.res));
+    return (this.#reading ??= readBody(this.req));
   }
 }
 

@@ -4,7 +4,7 @@
  * returned: a rejected promise costs more than the reply.
  */
 import { randomBytes } from 'node:crypto';
-import type { Server, ServerResponse } from 'node:http';
+import type { Server } from 'node:http';
 import { Callers } from '../access/callers.ts';
 import type { Limiter } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
@@ -12,7 +12,7 @@ import type { Connection } from '../http/connection.ts';
 import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
 import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { underConditions } from '../http/etag.ts';
-import { type About, CLOSE, errorReply, headOf, linesOf, type Reply, send } from '../http/reply.ts';
+import { type About, CLOSE, errorReply, headOf, linesOf, type Outgoing, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
 import { RowTexts } from '../shop/lists.ts';
@@ -116,7 +116,7 @@ export class Service {
     return { connections: open.size, refused, sharedAllowance: addresses.shared, bans };
   }
 
-  async #handle(req: Incoming, res: ServerResponse, isLate: boolean): Promise<void> {
+  async #handle(req: Incoming, res: Outgoing, isLate: boolean): Promise<void> {
     const exchange = new Exchange(this.#newId(), req, res, req.waitsSince ?? this.#options.clock.now());
     const reply = await this.#serve(exchange, isLate);
     const sent = send(exchange.connection, req, res, reply, this.#about(exchange));
