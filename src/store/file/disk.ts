@@ -51,7 +51,8 @@ export const realDisk = {
   /** Undefined: there is no such file. */
   openToRead: (path: string) => unlessMissing(() => openOurs(path, fs.constants.O_RDONLY, FILE_MODE)),
   openToWrite: (path: string): number => openOurs(path, O_RDWR, FILE_MODE),
-  close: (fd: number): void => fs.closeSync(fd),
+  /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
+  close: (fd: number): void => fs.close(fd, () => {}),
   read: (fd: number, bytes: Uint8Array, position: number) =>
     call<number>((done) => fs.read(fd, bytes, 0, bytes.length, position, done)),
   /** Makes an empty file. */

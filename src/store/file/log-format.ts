@@ -3,7 +3,7 @@
  * `{"crc":"1a2b3c4d",` and the rest of an object; `crc` is the CRC-32 of all bytes after its comma up to the line feed.
  *
  *     {"crc":…,"petstore":"store","format":4,"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
- *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some thousand a line
+ *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
  *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of all these lines
  *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
  *
@@ -23,8 +23,8 @@ import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables
 
 const FORMAT = 4;
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
-/** A line of rows ends behind the row that brings it to this length. */
-const UNITS_PER_LINE = 128 * 1024;
+/** A line of rows ends behind the row that brings it to this length: requests wait while one is made. */
+const UNITS_PER_LINE = 32 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
 const SECTOR_BYTES = 512;
