@@ -92,7 +92,7 @@ export class Recorder {
       const next = nextPage(reply.header('Link'));
       if (next !== undefined && record.status !== null) state.history.addLink(next);
       const isTruncated = reply.delivery === 'truncate' && reply.body !== '' && method !== 'HEAD';
-      res.once('finish', () => end(isTruncated));
+      res.on('finish', () => end(isTruncated));
       if (reply.delivery === 'drop') connection.socket.once('finish', lose);
       if (connection.socket.destroyed) lose();
     };

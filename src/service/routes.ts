@@ -70,9 +70,9 @@ export class Router {
   }
 
   find(path: string): Route | undefined {
-    const route = this.#exact.get(path);
-    const last = path.lastIndexOf('/') + 1;
-    return route ?? (last === path.length ? undefined : this.#withParameter.get(path.slice(0, last)));
+    const exact = this.#exact.get(path);
+    if (exact !== undefined || path.endsWith('/')) return exact;
+    return this.#withParameter.get(path.slice(0, path.lastIndexOf('/') + 1));
   }
 }
 
