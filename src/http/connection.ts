@@ -40,7 +40,7 @@ export class Connection {
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
   #isOver = false;
-  #taken = { bytes: 0, since: 0 };
+  #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
   #unused = { bytes: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
