@@ -69,7 +69,7 @@ export async function exchangeOne(port: number, bytes: string | Buffer, options:
   return replies[0];
 }
 
-function parseReplies(bytes: Buffer): RawReply[] {
+export function parseReplies(bytes: Buffer): RawReply[] {
   const replies: RawReply[] = [];
   for (let at = 0, cut = 0; (cut = bytes.indexOf('\r\n\r\n', at)) !== -1; ) {
     const [first, ...lines] = bytes.toString('latin1', at, cut).split('\r\n');

@@ -23,6 +23,8 @@ export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptio
   readonly onReply?: (summary: Summary) => void;
   readonly warn?: (...line: unknown[]) => void;
   readonly isReady?: () => boolean;
+  /** What `/` shows. */
+  readonly page?: string;
   /** Nothing is opened yet. */
   readonly starting?: boolean;
 }
@@ -31,6 +33,7 @@ export type TestService = Awaited<ReturnType<typeof startService>>;
 
 export async function startService(options: ServiceOptions = {}) {
   const { clock = new SetClock(), environment = 'production', warn = () => {}, onReply, banAfter } = options;
+  const { page = '<!doctype html>' } = options;
   /** Errors: a test that causes none asserts so. */
   const logged: unknown[] = [];
   const log = { info: () => {}, warn, error: (...line: unknown[]) => void logged.push(line) };
@@ -41,7 +44,7 @@ export async function startService(options: ServiceOptions = {}) {
     settings: { environment, categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
     clock,
     log,
-    pages: new Map([['/', { type: 'text/html; charset=utf-8', body: '<!doctype html>' }]]),
+    pages: new Map([['/', { type: 'text/html; charset=utf-8', body: page }]]),
     onReply,
   });
   const open = () => {

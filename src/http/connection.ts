@@ -5,8 +5,8 @@ import type { Incoming } from './request.ts';
 /** The most requests that wait behind the one under way. No browser pipelines; load generators send 16. */
 const MAX_WAITING = 24;
 /**
- * After the last reply the input is read and dropped for this long, and up to so many bytes: a close with unread input
- * sends a reset, which may overtake the reply.
+ * When the kernel has taken the last reply, the input is read and dropped for this long, and up to so many bytes: a close
+ * with unread input sends a reset, which may overtake the reply.
  */
 const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
@@ -40,7 +40,7 @@ export class Connection {
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
   #isOver = false;
-  #taken = { bytes: 0, since: 0 };
+  #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
   #unused = { bytes: 0, since: 0 };
 
   constructor(number: number, socket: Socket, owner: { readonly isDraining: boolean }, openedAt: number) {
@@ -92,8 +92,10 @@ export class Connection {
     if (this.#isOver) return;
     this.#isOver = true;
     const { socket } = this;
-    const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
-    socket.once('close', () => clearTimeout(timer)).end();
+    socket.end(() => {
+      const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+      socket.once('close', () => clearTimeout(timer));
+    });
     let bytes = 0;
     socket.removeAllListeners('data').on('data', (part) => {
       bytes += part.length;

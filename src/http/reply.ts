@@ -172,7 +172,10 @@ export function send(connection: Connection, req: Incoming, res: Outgoing, reply
   if (reply.delivery === 'truncate') tail = tail.slice(0, (reply.lines + end).length + reply.body.length / 2);
   socket.write(headOf(reply.status, about) + tail, 'latin1');
   if (reply.bytes !== undefined && req.method !== 'HEAD') socket.write(reply.bytes);
+  if (!isLast && socket.writableLength > 0) {
+    // Not before: where no response is under way, node:http ends the socket as soon as the client has ended its side.
+    return new Promise<void>((resolve) => socket.write('', () => resolve(res.finish())));
+  }
   res.finish();
-  if (isLast) return connection.end();
-  if (socket.writableLength > 0) return new Promise<void>((resolve) => socket.write('', () => resolve()));
+  if (isLast) connection.end();
 }

@@ -99,8 +99,8 @@ export class Incoming extends IncomingMessage {
   #pieces = 0;
   /** Why the body will not come. */
   #failure: ApiError | undefined;
-  /** True when the request has its reply: the rest of its body is dropped. */
-  #isAnswered = false;
+  /** True when the request has its reply, or is to get none: the rest of its body is dropped. */
+  #isAnswered: boolean;
   #isWanted = false;
   #settle = () => {};
 
@@ -108,6 +108,7 @@ export class Incoming extends IncomingMessage {
     super(socket);
     this.from = connectionOf(socket);
     this.#isBeyondBound = this.from.isFull;
+    this.#isAnswered = this.#isBeyondBound; // newer versions of Node go on with its body
     this.from.newest = this;
     // Private to node:http: somebody reads the body, so it does not drain it after the reply.
     (this as unknown as { _consuming: boolean })._consuming = true;

@@ -1,9 +1,10 @@
 /** Requests on one connection are served one at a time, in order (RFC 9112, 9.3.2), and only so many may wait. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import net from 'node:net';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { closed, exchange, requestsOf, told } from '../raw.ts';
+import { closed, exchange, parseReplies, requestsOf, told } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 
 const order = (key: string, id: number) => {
@@ -76,4 +77,66 @@ test('sixteen of the largest pages at once lose nothing', async (t) => {
   const page = requestsOf(key).get('', '/v1/pets?limit=100');
   const replies = await exchange(port, page.repeat(16), { replies: 16 });
   for (const { status, body } of replies) assert.equal(`${status} ${JSON.parse(body).length}`, '200 100');
+});
+
+/** Asks, behind a write, for a page that no kernel takes at once. `stuck` lets both be served, `read` reads all replies. */
+async function slowReader(t: TestContext, extra = '') {
+  let held = Promise.resolve();
+  const { service, port, key } = await serviceFor(t, { onBatch: () => held, page: 'x'.repeat(32 * 1024 * 1024) });
+  let serve = () => {};
+  held = new Promise((resolve) => {
+    serve = resolve;
+  });
+  const client = net.connect(port, '127.0.0.1').pause();
+  t.after(() => client.destroy());
+  const [socket] = (await once(service.server, 'connection')) as [net.Socket];
+  const { addPet, get } = requestsOf(key);
+  client.write(addPet() + get(extra, '/'));
+  const stuck = async () => {
+    serve();
+    while (socket.writableLength === 0 && !socket.destroyed) await wait(1);
+  };
+  const read = async () => told(parseReplies(Buffer.concat(await client.toArray())));
+  return { client, socket, stuck, read };
+}
+
+test('a client that has ended its side, and reads slowly, gets all of the last reply', async (t) => {
+  const { client, socket, stuck, read } = await slowReader(t);
+  client.end();
+  await once(socket, 'end');
+  await stuck();
+  await wait(50);
+  assert.deepEqual(await read(), ['201 keep-alive', '200 keep-alive']);
+});
+
+test('a client that ends its side before it has read a reply is told of the fault behind it', async (t) => {
+  const { client, socket, stuck, read } = await slowReader(t);
+  await stuck();
+  client.end('garbage\r\n\r\n');
+  await once(socket, 'end');
+  assert.deepEqual(await read(), ['201 keep-alive', '200 keep-alive', '400 close']);
+});
+
+test('a client that takes longer than a second to read the last reply gets all of it', async (t) => {
+  const { stuck, read } = await slowReader(t, 'Connection: close\r\n');
+  await stuck();
+  await wait(1_500);
+  assert.deepEqual(await read(), ['201 keep-alive', '200 close']);
+});
+
+test('no part of a request that may not wait is read, and its connection ends', async (t) => {
+  const { port, key } = await serviceFor(t);
+  const { get, post } = requestsOf(key);
+  const chunked = (chunks: string) => get().repeat(25) + post('Transfer-Encoding: chunked\r\n', chunks);
+  const piece = `1\r\n \r\n7000\r\n${' '.repeat(0x7000)}`;
+  for (const chunks of [...Array(1_300).fill(piece), 'no chunk\r\n']) {
+    const socket = net.connect(port, '127.0.0.1').resume();
+    socket.write(chunked(chunks));
+    const isTooLate = setTimeout(() => socket.destroy(new Error('it is still open')), 5_000);
+    await new Promise<void>((resolve, reject) => socket.once('error', reject).once('close', () => resolve()));
+    clearTimeout(isTooLate);
+  }
+  const padded = `{"name":"Rex","categoryId":3}${' '.repeat(65_000)}`;
+  const replies = await exchange(port, requestsOf(key).addPet('', padded), { replies: 1 });
+  assert.deepEqual(told(replies), ['201 keep-alive']);
 });
