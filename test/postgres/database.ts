@@ -24,6 +24,7 @@ import type { Row } from '../../src/postgres/connection.ts';
 import { freePort } from '../program.ts';
 
 const START_MAX_MS = 120_000;
+const CONNECT_MAX_MS = 10_000;
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const user = process.getuid?.() === 0 ? NOBODY : {};
 /** Kills the server when our end of its standard input is closed. */
@@ -183,7 +184,8 @@ export class Database {
 
   /** A connection of the caller's own, which the caller ends. */
   async client(): Promise<pg.Client> {
-    const client = new pg.Client({ host: '127.0.0.1', port: this.port, user: 'petstore', database: 'postgres' });
+    const place = { host: '127.0.0.1', port: this.port, user: 'petstore', database: 'postgres' };
+    const client = new pg.Client({ ...place, connectionTimeoutMillis: CONNECT_MAX_MS }); // it may be just starting
     client.on('error', () => {});
     await client.connect();
     return client;
