@@ -161,13 +161,12 @@ test('a client that reads nothing is cut off by a reset after 30 s, and not befo
 
 test('a client that has not read its first reply is not cut off at the first look', async (t) => {
   const pass = timeOf(t);
-  const { service, port, key } = await serviceFor(t);
+  const service = await serviceFor(t);
   pass(60_000);
-  const client = net.connect(port, '127.0.0.1').on('error', () => {});
-  t.after(() => client.destroy());
-  const [socket] = (await once(service.server, 'connection')) as [net.Socket];
+  const { client, socket } = await connected(t, service);
+  client.on('error', () => {});
   socket.cork(); // as a kernel that takes nothing
-  client.write(requestsOf(key).get());
+  client.write(requestsOf(service.key).get());
   while (socket.writableLength === 0) await wait(1);
   pass(1_000);
   pass(29_999);

@@ -59,16 +59,23 @@ const queries = fc.array(pair, { maxLength: 4 }).map((pairs) => pairs.join('&'))
 const READS = ['/v1/pets', '/v1/store/orders', '/v1/categories', '/v1/pets/1', '/v1/x', '/', '/healthz'];
 const reads = fc.tuple(fc.constantFrom(...READS), queries).map(([path, query]) => get('', `${path}?${query}`));
 
+/** Few random bodies add an animal. */
+const MIXED = [
+  { arbitrary: writes, weight: 12 },
+  { arbitrary: reads, weight: 12 },
+  { arbitrary: fc.constant(addPet()), weight: 1 },
+];
+
 test(`random bodies and query strings: what is wrong within a request does not end its connection (FUZZ_SEED=${seed})`, async () => {
   const [COUNT, PER_CONNECTION] = [2_400, 16];
-  const requests = fc.sample(fc.oneof(writes, reads), { numRuns: COUNT, seed });
+  const requests = fc.sample(fc.oneof(...MIXED), { numRuns: COUNT, seed });
   const messages = Array.from({ length: COUNT / PER_CONNECTION }, (_, i) =>
     Buffer.from(requests.slice(i * PER_CONNECTION, (i + 1) * PER_CONNECTION).join(''), 'latin1'),
   );
   const tally = await sendAll(messages);
   const replies = tally.reduce((sum, times) => sum + times);
   assert.equal(replies, COUNT, 'a reply to each');
-  for (const status of [200, 201, 400, 404]) assert.ok(tally[status] > 2, `${status}: ${tally[status]} times`); // 201: some 20
+  for (const status of [200, 201, 400, 404]) assert.ok(tally[status] > 10, `${status}: ${tally[status]} times`);
 });
 
 test(`random bytes and half requests (FUZZ_SEED=${seed})`, async () => {

@@ -153,7 +153,8 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     const { proxy, ...engine } = await behindProxy(t, `silent_${message}`);
     const { store, limiter, ready } = engine;
     const key = await addKey(store);
-    await until(ready); // under load its last answer may be old
+    await limiter.refresh!(); // on a loaded machine the last answer may be old
+    assert.equal(ready(), true);
     Object.assign(proxy, { left: message, how: 'silent' });
     const write = ending(addPet(store, 'perhaps'));
     await until(() => proxy.isSilent);
