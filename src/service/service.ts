@@ -23,7 +23,7 @@ import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
 import { Gate } from './gate.ts';
 import { corsHeaders, type Pages, pageEndpoints, preflight } from './pages.ts';
-import { ENDPOINTS, Exchange, type Lab, type Route, Router, type Summary } from './routes.ts';
+import { ENDPOINTS, type Endpoint, Exchange, type Lab, type Route, Router, type Summary } from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;
@@ -160,15 +160,20 @@ export class Service {
     return route;
   }
 
-  async #answer(exchange: Exchange, route: Route | undefined): Promise<Reply> {
+  /** Not async: a GET only reads memory, and the promise that it does without is 3 % of the CPU of a list. */
+  #answer(exchange: Exchange, route: Route | undefined): Reply | Promise<Reply> {
     const { req, endpoint } = exchange;
     checkTargetAndExpect(req);
     if (route === undefined) throw nothingThere();
     if (endpoint === undefined) throw methodNotAllowed(route.allow);
-    const isRead = endpoint.method === 'GET';
-    if (!isRead) exchange.body = await exchange.readBody();
-    const reply = await endpoint.handler(exchange, this.#parts?.shop as Shop);
-    return isRead && reply.etag !== undefined ? underConditions(req.headers, reply) : reply;
+    if (endpoint.method !== 'GET') return this.#write(exchange, endpoint);
+    const reply = endpoint.handler(exchange, this.#parts?.shop as Shop);
+    return reply instanceof Promise || reply.etag === undefined ? reply : underConditions(req.headers, reply);
+  }
+
+  async #write(exchange: Exchange, endpoint: Endpoint): Promise<Reply> {
+    exchange.body = await exchange.readBody();
+    return endpoint.handler(exchange, this.#parts?.shop as Shop);
   }
 
   #routerFor(lab?: Lab): Router {

@@ -87,13 +87,13 @@ export class RowTexts<R extends Pet | Order> {
 
   /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
   one(id: number): Reply | undefined {
-    const row = this.#table.get(id);
-    if (row === undefined) return undefined;
-    const number = blockOf(id);
-    const { text, offsets, tags } = this.#block(number);
+    if (id < 1 || id > this.#table.lastId) return undefined;
+    const { text, offsets, tags } = this.#block(blockOf(id));
     const at = (id - 1) % BLOCK_ROWS;
-    const json = text.slice(offsets[at], offsets[at + 1] - 1);
-    return bytesReply(200, JSON_UTF_8, json, [], (tags[at] ??= etagOf(this.#json(row))));
+    const [start, end] = [offsets[at], offsets[at + 1]];
+    if (start === end) return undefined;
+    const etag = (tags[at] ??= etagOf(this.#json(this.#table.get(id) as R)));
+    return bytesReply(200, JSON_UTF_8, text.slice(start, end - 1), [], etag);
   }
 
   /** A page by status is put together row by row: its rows lie anywhere in their blocks. */
