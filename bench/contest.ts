@@ -13,7 +13,10 @@ export interface Subject {
   leavesOut?: string;
 }
 
-type Path = Pick<Row, 'part' | 'path' | 'connections'>;
+interface Path extends Pick<Row, 'part' | 'path' | 'connections'> {
+  /** By default WARM_UP_SECONDS. */
+  warmUpSeconds?: number;
+}
 
 /** Code is compiled by then, that of the server and, before latency is measured, that of the client. */
 const WARM_UP_SECONDS = 1.5;
@@ -42,12 +45,17 @@ export async function inTurn<T>(bench: Bench, path: string, loads: [name: string
 }
 
 /** The first subject is the service, which is compared with all others. */
-export async function contest(bench: Bench, { part, path, connections }: Path, subjects: Subject[]): Promise<void> {
+export async function contest(
+  bench: Bench,
+  { part, path, connections, ...more }: Path,
+  subjects: Subject[],
+): Promise<void> {
   const { seconds, thorough } = bench.settings;
+  const { warmUpSeconds = WARM_UP_SECONDS } = more;
   const load = ({ server, file }: Subject, seconds: number) => bench.load(server, { file, connections, seconds });
   for (const subject of subjects) {
     bench.progress(`${path}: ${subject.name}, warming up`);
-    await load(subject, WARM_UP_SECONDS);
+    await load(subject, warmUpSeconds);
   }
   const reports = await inTurn(
     bench,
