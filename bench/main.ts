@@ -20,7 +20,7 @@ const PAGE = fileURLToPath(new URL('report.html', import.meta.url));
 
 const USAGE = `usage: npm run bench -- [${PARTS.join(' | ')}] [options]
 
-Without a part: ${PATHS.join(', ')}, in about a minute. A part by itself is measured with more connections, too.
+Without a part: ${PATHS.join(', ')}, in a minute and a half. A part by itself is measured with more connections, too.
 
   --peers         also Fastify, Express, json-server, SQLite, rate-limiter-flexible: installed into bench/ once
   --scale         also a million animals: speed, start, memory, compaction; and the start of the binary
