@@ -235,4 +235,15 @@ onDatabase('the engine on PostgreSQL', (database) => {
     assert.deepEqual(tls('postgres://a/d?sslmode=require'), [false, 'sslmode=require']);
     assert.deepEqual(tls('postgres://[::1]/d?sslmode=verify-full'), [true, undefined]);
   });
+
+  it('is ready as soon as whoever asked the database has the answer', async (t) => {
+    const clock = new SetClock();
+    const { limiter, ready } = await replica(t, newUrl(), { clock });
+    for (let n = 0; n < 20; n++) {
+      clock.advance(HOUR_MS);
+      assert.equal(ready(), false);
+      await limiter.refresh!();
+      assert.equal(ready(), true);
+    }
+  });
 });
