@@ -87,8 +87,9 @@ export class RowTexts<R extends Pet | Order> {
 
   /** The row with this id as a reply. Its ETag is a hash of its JSON: the same after a restart, and at every replica. */
   one(id: number): Reply | undefined {
-    if (id < 1 || id > this.#table.lastId) return undefined;
-    const { text, offsets, tags } = this.#block(blockOf(id));
+    const number = blockOf(id);
+    if (this.#table.blockVersion(number) === 0) return undefined; // it has no rows: no text is kept for it
+    const { text, offsets, tags } = this.#block(number);
     const at = (id - 1) % BLOCK_ROWS;
     const [start, end] = [offsets[at], offsets[at + 1]];
     if (start === end) return undefined;
