@@ -47,11 +47,10 @@ export async function inTurn<T>(bench: Bench, path: string, loads: [name: string
 /** The first subject is the service, which is compared with all others. */
 export async function contest(
   bench: Bench,
-  { part, path, connections, ...more }: Path,
+  { part, path, connections, warmUpSeconds = WARM_UP_SECONDS }: Path,
   subjects: Subject[],
 ): Promise<void> {
   const { seconds, thorough } = bench.settings;
-  const { warmUpSeconds = WARM_UP_SECONDS } = more;
   const load = ({ server, file }: Subject, seconds: number) => bench.load(server, { file, connections, seconds });
   for (const subject of subjects) {
     bench.progress(`${path}: ${subject.name}, warming up`);
