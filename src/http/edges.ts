@@ -97,8 +97,11 @@ export interface Parameter<T> {
 }
 
 export function limitUpTo(max: number): Parameter<number> {
-  const values = new Map(Array.from({ length: max }, (_, at) => [`${at + 1}`, at + 1]));
-  return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse: (text) => values.get(text) };
+  const parse = (text: string): number | undefined => {
+    const value = Number(text);
+    return Number.isInteger(value) && value >= 1 && value <= max && `${value}` === text ? value : undefined;
+  };
+  return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse };
 }
 
 export const oneOf = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
@@ -107,54 +110,45 @@ export const oneOf = <T extends string>(name: string, values: readonly T[]): Par
   parse: (text) => values.find((one) => one === text),
 });
 
-/** A query's parameters. Faults are gathered, and `end` throws them all at once. */
-export class Query {
-  readonly #names: string[] = [];
-  readonly #values: string[] = [];
-  readonly #faults: string[] = [];
+type Values<P extends readonly Parameter<unknown>[]> = {
+  [At in keyof P]: (P[At] extends Parameter<infer T> ? T : never) | undefined;
+};
 
-  constructor(query: string, allowed: readonly string[]) {
-    for (let at = 0; at < query.length; ) {
-      const next = query.indexOf('&', at);
-      const end = next === -1 ? query.length : next;
-      if (end > at) this.#add(query.slice(at, end), allowed);
-      at = end + 1;
-    }
-  }
-
-  /** Undefined if the parameter was not sent or is wrong. */
-  read<T>({ name, mustBe, parse }: Parameter<T>): T | undefined {
-    const at = this.#names.indexOf(name);
-    if (at === -1) return undefined;
-    const value = parse(this.#values[at]);
-    if (value === undefined) this.#faults.push(`${name}: must be ${mustBe}`);
-    return value;
-  }
-
-  end(): void {
-    if (this.#faults.length > 0) throw new ApiError('invalid_parameter', allFaults(this.#faults));
-  }
-
-  #add(part: string, allowed: readonly string[]): void {
+/** The values of a query's parameters, in the order of `known`; undefined: it was not sent. Throws all faults at once. */
+export function readQuery<const P extends readonly Parameter<unknown>[]>(query: string, known: P): Values<P> {
+  const texts: (string | undefined)[] = known.map(() => undefined);
+  const faults: string[] = [];
+  for (let from = 0, to = 0; from < query.length; from = to + 1) {
+    to = query.indexOf('&', from);
+    if (to === -1) to = query.length;
+    const part = query.slice(from, to);
+    if (part === '') continue;
     const cut = part.indexOf('=');
     const name = decode(cut === -1 ? part : part.slice(0, cut));
-    const value = decode(cut === -1 ? '' : part.slice(cut + 1));
-    if (name === undefined || value === undefined) this.#faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
-    else if (!allowed.includes(name)) this.#faults.push(`${excerpt(name)}: is unknown; ${knownIn(allowed)}`);
-    else if (this.#names.includes(name)) this.#faults.push(`${name}: is given twice`);
-    else {
-      this.#names.push(name);
-      this.#values.push(value);
-    }
+    const text = decode(cut === -1 ? '' : part.slice(cut + 1));
+    const at = known.findIndex((one) => one.name === name);
+    if (name === undefined || text === undefined) faults.push(`${excerpt(part)}: is not percent-encoded UTF-8`);
+    else if (at === -1) faults.push(`${excerpt(name)}: is unknown; ${namesOf(known)}`);
+    else if (texts[at] !== undefined) faults.push(`${name}: is given twice`);
+    else texts[at] = text;
   }
+  const values = known.map(({ name, mustBe, parse }, at) => {
+    const text = texts[at];
+    if (text === undefined) return undefined;
+    const value = parse(text);
+    if (value === undefined) faults.push(`${name}: must be ${mustBe}`);
+    return value;
+  });
+  if (faults.length > 0) throw new ApiError('invalid_parameter', allFaults(faults));
+  return values as Values<P>;
 }
 
-const knownIn = (allowed: readonly string[]): string =>
-  allowed.length === 0 ? 'no parameters are taken here' : `known are: ${allowed.join(', ')}`;
+const namesOf = (known: readonly Parameter<unknown>[]): string =>
+  known.length === 0 ? 'no parameters are taken here' : `known are: ${known.map(({ name }) => name).join(', ')}`;
 
 /** Refuses a query: the endpoint has no parameters. */
 export function refuseParameters(query: string): void {
-  if (query !== '') new Query(query, []).end();
+  if (query !== '') readQuery(query, []);
 }
 
 function decode(text: string): string | undefined {

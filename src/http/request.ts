@@ -35,9 +35,9 @@ export type Headers = { [N in Name]: string | undefined } & { sentTwice: string 
 
 /** Headers that must not be repeated: two readers of the same bytes may take different values. */
 const SINGLE: readonly Name[] = ['host', 'content-type', 'authorization', 'transfer-encoding'];
-/** Also as most clients write them: `If-Match`. */
-const NAMES = new Map<string, Name>(READ.flatMap((name) => [name, capitalized(name)].map((one) => [one, name])));
-const LENGTHS = new Set(READ.map(({ length }) => length));
+/** The names by their length, also as most clients write them: `If-Match`. */
+const BY_LENGTH: { readonly name: Name; readonly capitalized: string }[][] = [];
+for (const name of READ) (BY_LENGTH[name.length] ??= []).push({ name, capitalized: capitalized(name) });
 
 /**
  * One pass over the headers, into an object of one shape. node:http would keep all of them, in objects whose shape
@@ -46,8 +46,7 @@ const LENGTHS = new Set(READ.map(({ length }) => length));
 function readHeaders(raw: readonly string[]): Headers {
   const headers = newHeaders();
   for (let at = 0; at < raw.length; at += 2) {
-    if (!LENGTHS.has(raw[at].length)) continue;
-    const name = NAMES.get(raw[at]) ?? NAMES.get(raw[at].toLowerCase());
+    const name = nameOf(raw[at]);
     if (name === undefined) continue;
     const before = headers[name];
     if (before === undefined) headers[name] = raw[at + 1];
@@ -55,6 +54,15 @@ function readHeaders(raw: readonly string[]): Headers {
     else headers[name] = `${before}, ${raw[at + 1]}`;
   }
   return headers;
+}
+
+/** By comparing, and not by a Map: V8 would look each new text up among all texts that it knows. */
+function nameOf(sent: string): Name | undefined {
+  const known = BY_LENGTH[sent.length];
+  if (known === undefined) return undefined;
+  for (const { name, capitalized } of known) if (sent === name || sent === capitalized) return name;
+  const lower = sent.toLowerCase();
+  return known.find(({ name }) => name === lower)?.name;
 }
 
 function capitalized(name: string): string {

@@ -1,7 +1,7 @@
 /** The endpoints under `/lab`. All but `reset` concern the key of the request alone. */
 import { type Limiter, look, newAccount, take } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
-import { limitUpTo, Query, refuseParameters } from '../http/edges.ts';
+import { limitUpTo, readQuery, refuseParameters } from '../http/edges.ts';
 import { ApiError, nothingThere } from '../http/errors.ts';
 import { jsonReply, Reply } from '../http/reply.ts';
 import { InvalidMembers, Members } from '../json/members.ts';
@@ -150,9 +150,7 @@ function disarmOne({ state, param }: LabCall): Reply {
 }
 
 function listRequests({ state, query }: LabCall): Reply {
-  const parameters = new Query(query, ['limit']);
-  const limit = parameters.read(LIMIT) ?? MAX_REQUESTS;
-  parameters.end();
+  const [limit = MAX_REQUESTS] = readQuery(query, [LIMIT]);
   const newest = state.history.ended().reverse().slice(0, limit);
   const shown = newest.map(
     ({ unix, method, target, operation, status, requestId, connection, key = null, fault, ms }) => {

@@ -49,30 +49,35 @@ export const ENDPOINTS: readonly Endpoint[] = [
 
 /** The endpoints at one path, by method. HEAD has the endpoint of GET. */
 export interface Route {
+  /** Up to its parameter. */
+  readonly path: string;
   readonly allow: string;
   readonly needsKey: boolean;
   readonly endpoints: ReadonlyMap<string, Endpoint>;
 }
 
-/** Finds endpoints by comparing the path as text: no trailing slash, case folding or decoding. */
+/**
+ * Finds endpoints by comparing the path as text: no trailing slash, case folding or decoding. Two dozen comparisons are
+ * faster than a Map, for which V8 first looks each path up among all texts that it knows.
+ */
 export class Router {
-  readonly #exact = new Map<string, Route>();
-  /** By the path up to its parameter, which matches any last segment. */
-  readonly #withParameter = new Map<string, Route>();
+  readonly #exact: Route[] = [];
+  /** Their path ends with a parameter, which matches any last segment. */
+  readonly #withParameter: Route[] = [];
 
   constructor(rows: readonly Endpoint[]) {
     for (const path of new Set(rows.map((one) => one.path))) {
       const route = routeOf(rows.filter((one) => one.path === path));
-      const root = path.replace(/\{\w+\}$/, '');
-      if (root === path) this.#exact.set(path, route);
-      else this.#withParameter.set(root, route);
+      (route.path === path ? this.#exact : this.#withParameter).push(route);
     }
   }
 
   find(path: string): Route | undefined {
-    const exact = this.#exact.get(path);
-    if (exact !== undefined || path.endsWith('/')) return exact;
-    return this.#withParameter.get(path.slice(0, path.lastIndexOf('/') + 1));
+    for (const route of this.#exact) if (route.path === path) return route;
+    const cut = path.lastIndexOf('/') + 1;
+    if (cut === path.length) return undefined;
+    const before = path.slice(0, cut);
+    return this.#withParameter.find((route) => route.path === before);
   }
 }
 
@@ -81,7 +86,8 @@ function routeOf(here: readonly Endpoint[]): Route {
   const get = endpoints.get('GET');
   if (get !== undefined) endpoints.set('HEAD', get);
   const allow = [...METHODS.filter((method) => endpoints.has(method)), 'OPTIONS'].join(', ');
-  return { allow, needsKey: !here.some(({ isOpen }) => isOpen), endpoints };
+  const path = here[0].path.replace(/\{\w+\}$/, '');
+  return { path, allow, needsKey: !here.some(({ isOpen }) => isOpen), endpoints };
 }
 
 /** One request and all that the steps on its way have found out about it. */

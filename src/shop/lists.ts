@@ -1,6 +1,6 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
 
-import { limitUpTo, type Parameter, Query } from '../http/edges.ts';
+import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
 import { etagOf } from '../http/etag.ts';
 import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
@@ -9,8 +9,6 @@ import { BLOCK_ROWS, blockOf, type CountedTable, type Order, type Page, type Pet
 const DEFAULT_LIMIT = 20;
 const LIMIT = limitUpTo(100);
 const AFTER: Parameter<Int64> = { name: 'after', mustBe: 'an id, a 64-bit integer', parse: parseInt64 };
-const NAMES = ['limit', 'after'];
-const NAMES_WITH_STATUS = ['limit', 'status', 'after'];
 
 interface PageQuery<S extends string> {
   readonly limit: number;
@@ -20,16 +18,10 @@ interface PageQuery<S extends string> {
 }
 
 /** Reads `limit`, `after` and, where the list can be filtered, `status`. Throws all faults at once. */
-export function readPageQuery<S extends string>(query: string, status?: Parameter<S>): PageQuery<S> {
+export function readPageQuery<S extends string>(query: string, filters: readonly Parameter<S>[] = []): PageQuery<S> {
   if (query === '') return { limit: DEFAULT_LIMIT, after: undefined, status: undefined };
-  const parameters = new Query(query, status === undefined ? NAMES : NAMES_WITH_STATUS);
-  const page = {
-    limit: parameters.read(LIMIT) ?? DEFAULT_LIMIT,
-    after: parameters.read(AFTER),
-    status: status && parameters.read(status),
-  };
-  parameters.end();
-  return page;
+  const [limit = DEFAULT_LIMIT, after, status] = readQuery(query, [LIMIT, AFTER, ...filters]);
+  return { limit, after, status };
 }
 
 /** `after`, or 0 if it is absent or negative. */

@@ -12,7 +12,7 @@ import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
-const STATUS = oneOf('status', ORDER_STATUSES);
+const FILTERS = [oneOf('status', ORDER_STATUSES)];
 const CLOSED_STATUSES = ['delivered', 'cancelled'] as const;
 
 export function orderJson({ id, petId, status, placedAt }: Order): string {
@@ -20,7 +20,7 @@ export function orderJson({ id, petId, status, placedAt }: Order): string {
 }
 
 export function listOrders({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, STATUS);
+  const page = readPageQuery(query, FILTERS);
   return pageReply('/v1/store/orders', page, texts.orders.page(page), store, store.read.orders.version);
 }
 

@@ -12,7 +12,7 @@ import { created, once } from './idempotency.ts';
 import { pageReply, readPageQuery } from './lists.ts';
 import { type Call, idParam, type Shop, write } from './shop.ts';
 
-const STATUS = oneOf('status', PET_STATUSES);
+const FILTERS = [oneOf('status', PET_STATUSES)];
 export const NAME_LENGTH = { min: 1, max: 255 };
 
 /** When `GET /v1/pets/{petId}` was deprecated. */
@@ -31,7 +31,7 @@ export function petJson({ id, name, categoryId, status }: Pet): string {
 }
 
 export function listPets({ query }: Call, { store, texts }: Shop): Reply {
-  const page = readPageQuery(query, STATUS);
+  const page = readPageQuery(query, FILTERS);
   return pageReply('/v1/pets', page, texts.pets.page(page), store, store.read.pets.version);
 }
 
