@@ -22,7 +22,8 @@ export async function compact(address: Address): Promise<string> {
 }
 
 export async function verify(address: Address, now: () => number): Promise<Proof> {
-  return prove((await readChecked(address, now)).snapshot);
+  const { header, snapshot } = await readChecked(address, now);
+  return prove(header, snapshot);
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {

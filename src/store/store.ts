@@ -20,6 +20,7 @@ const FULL_BATCH_BYTES = 4 * 1024 * 1024;
 const WARN_AT = [0.8, 0.95];
 /** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
+const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
  * Makes one batch durable, and applies it to the tables. `decide` runs the transactions that wait, and returns what
@@ -121,10 +122,18 @@ export class GroupCommitStore implements Store {
       throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`, true);
     };
     let count = 0;
-    for (const waiting of this.#waiting) {
+    for (const { work, resolve, reject } of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
       count++;
-      const decided = decide(waiting, draft, admit);
+      let decided: Decided;
+      try {
+        const result = draft.run(work, admit);
+        decided = { answer: () => resolve(result), fail: reject };
+      } catch (error) {
+        // What it has thrown may tell of rows that are lost with the batch.
+        const lost = ({ message }: StoreError) => new StoreError('unavailable', `${RESTS_ON_LOST}: ${message}`);
+        decided = { answer: () => reject(error), fail: (why) => reject(lost(why)) };
+      }
       if (draft.isChanged) batch.push(decided);
       else decided.answer();
     }
@@ -148,18 +157,4 @@ export class GroupCommitStore implements Store {
 export function storeTime(clock: Clock, notBefore = 0): () => number {
   const offset = Math.max(clock.wall(), notBefore) - clock.now();
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
-}
-
-function decide({ work, resolve, reject }: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
-  try {
-    const result = draft.run(work, admit);
-    return { answer: () => resolve(result), fail: reject };
-  } catch (error) {
-    const why = 'a write that this one rests on may be lost';
-    return {
-      answer: () => reject(error),
-      // What it has thrown may tell of rows that are lost with the batch.
-      fail: ({ message }) => reject(new StoreError('unavailable', `${why}: ${message}`)),
-    };
-  }
 }

@@ -4,16 +4,9 @@
  */
 import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
-import type { TableSchema } from './schema.ts';
-import { bytesIn, type Changes, type TableChanges, type Tables } from './tables.ts';
+import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
 
 type CountedRow = Row & { readonly id: number };
-
-interface Put {
-  readonly row: Row;
-  /** The row as JSON. */
-  readonly text: string;
-}
 
 export class Draft {
   /** The bytes of all that was put, as JSON. */
@@ -51,42 +44,40 @@ export class Draft {
   }
 
   get changes(): Changes {
-    return this.#tables.map((table) => table.changes).filter((changes) => changes !== undefined);
+    return this.#tables.filter(({ clears, rows }) => clears || rows.size > 0);
   }
 }
 
-class DraftTable {
+class DraftTable implements TableChanges {
   readonly name: TableName;
-  readonly #schema: TableSchema<Row>;
+  clears = false;
+  rows = new Map<Id, Put | undefined>();
   readonly #table: RowMap<Row>;
   readonly #draft: Draft;
-  /** What was put; undefined: removed. */
-  #changed = new Map<Id, Put | undefined>();
-  #clears = false;
   #lastId: number | undefined;
 
   constructor(name: TableName, table: RowMap<Row>, draft: Draft) {
-    [this.name, this.#schema, this.#table, this.#draft] = [name, schemaOf(name), table, draft];
+    [this.name, this.#table, this.#draft] = [name, table, draft];
     if (table instanceof CountedRows) this.#lastId = table.lastId;
   }
 
   get(id: Id): Row | undefined {
-    const put = this.#changed.get(id);
+    const put = this.rows.get(id);
     if (put !== undefined) return put.row;
-    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
+    return this.clears || this.rows.has(id) ? undefined : this.#table.get(id);
   }
 
   /** Of a table with an index: the row with that value in it. */
   find(value: unknown): Row | undefined {
     const table = this.#table as CountedRows<CountedRow, unknown>;
-    for (const put of this.#changed.values())
+    for (const put of this.rows.values())
       if (put && table.valuesOf!(put.row as CountedRow).includes(value)) return put.row;
-    const found = this.#clears ? undefined : table.find(value);
-    return found === undefined || this.#changed.has(found.id) ? undefined : found;
+    const found = this.clears ? undefined : table.find(value);
+    return found === undefined || this.rows.has(found.id) ? undefined : found;
   }
 
   put(given: Row): void {
-    const row = this.#schema.read({ ...given });
+    const row = schemaOf(this.name).read({ ...given });
     if (this.#lastId !== undefined && this.get(row.id) === undefined) {
       throw new Error(`${this.name} ${row.id}: only add gives an id`);
     }
@@ -95,7 +86,7 @@ class DraftTable {
 
   add(given: object): Row {
     const id = this.#lastId! + 1;
-    const row = this.#schema.read({ id, ...given }); // `id` behind `...` would be ten times slower
+    const row = schemaOf(this.name).read({ id, ...given }); // `id` behind `...` would be ten times slower
     this.#set(id, row);
     this.#lastId = id;
     return row;
@@ -106,45 +97,28 @@ class DraftTable {
   }
 
   clear(): void {
-    const [changed, clears, lastId] = [this.#changed, this.#clears, this.#lastId];
-    this.#draft.undo.push(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
-    [this.#changed, this.#clears] = [new Map(), true];
+    const [rows, clears, lastId] = [this.rows, this.clears, this.#lastId];
+    this.#draft.undo.push(() => ([this.rows, this.clears, this.#lastId] = [rows, clears, lastId]));
+    [this.rows, this.clears] = [new Map(), true];
     if (lastId !== undefined) this.#lastId = 0;
   }
 
-  /** Undefined: there are none. */
-  get changes(): TableChanges | undefined {
-    if (!this.#clears && this.#changed.size === 0) return undefined;
-    const puts: Put[] = [];
-    const deleted: Id[] = [];
-    for (const [id, put] of this.#changed) put ? puts.push(put) : deleted.push(id);
-    return {
-      name: this.name,
-      clears: this.#clears,
-      rows: puts.map(({ row }) => row),
-      texts: puts.map(({ text }) => text),
-      deleted,
-    };
-  }
-
   #set(id: Id, row: Row | undefined): void {
-    const changed = this.#changed;
+    const rows = this.rows;
     const lastId = this.#lastId;
-    const isAgain = changed.has(id);
-    const before = changed.get(id);
+    const isAgain = rows.has(id);
+    const before = rows.get(id);
     this.#draft.undo.push(() => {
-      if (isAgain) changed.set(id, before);
-      else changed.delete(id);
+      if (isAgain) rows.set(id, before);
+      else rows.delete(id);
       this.#lastId = lastId;
     });
-    if (row === undefined) {
-      changed.set(id, undefined);
-      return;
+    const put = row && { row, text: schemaOf(this.name).json(row) };
+    if (put) {
+      const bytes = bytesOf(put.text);
+      this.#draft.bytes += bytes;
+      if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
     }
-    const text = this.#schema.json(row);
-    const bytes = bytesIn([text]);
-    this.#draft.bytes += bytes;
-    if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
-    changed.set(id, { row, text });
+    rows.set(id, put);
   }
 }

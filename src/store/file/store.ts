@@ -68,10 +68,9 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
     metrics: () => metricsOf(tables, maxBytes, journal),
     /** Reads the file, also while it is written: it is verified up to where it ended a moment ago. */
     async verify() {
-      if (!journal) return prove(tables.snapshot(store.now())); // it was read just now
-      const again = new Tables();
-      await readStore(directory, again);
-      return prove(again.snapshot(store.now()));
+      const again = journal ? new Tables() : tables; // a reader has read it just now
+      if (journal) await readStore(directory, again);
+      return prove(header(), again.snapshot(store.now()));
     },
     compact: async () => writable().compact(),
     async *backup() {
