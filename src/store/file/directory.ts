@@ -7,9 +7,8 @@
  * `LOCK` was written, the file with the next number is the current one.
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
-import type { Snapshot } from '../tables.ts';
-import { type Disk, isNoRoom, type Lock, piecesOf } from './disk.ts';
-import { decodeLine, encodeLine, type Header, snapshotLines } from './log-format.ts';
+import type { Disk, Lock } from './disk.ts';
+import { decodeLine, encodeLine } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';
@@ -20,8 +19,6 @@ const LIKE_OURS = /^store-.*\.jsonl/;
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
-/** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
-const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
@@ -148,84 +145,5 @@ function refuseForeign(disk: Disk, path: string, mustExist = false): void {
   const foreign = names.find((name) => !HARMLESS.includes(name));
   if (foreign !== undefined) {
     throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
-  }
-}
-
-/** Called where what is on the disk is unknown. Returns the error to throw. */
-type Fail = (error: unknown) => unknown;
-
-export class NextFile {
-  readonly fd: number;
-  length = 0;
-  readonly #directory: Directory;
-  readonly #header: Header;
-  readonly #fail: Fail;
-
-  static async create(directory: Directory, header: Header, fail: Fail = (error) => error): Promise<NextFile> {
-    directory.mustBeInPlace();
-    return new NextFile(directory, header, fail, await directory.disk.create(directory.temporaryPathOf(header.file)));
-  }
-
-  private constructor(directory: Directory, header: Header, fail: Fail, fd: number) {
-    [this.#directory, this.#header, this.#fail, this.fd] = [directory, header, fail, fd];
-  }
-
-  /** Writes line by line, so that requests are served between two of them. The signal ends it. */
-  async write(snapshot: Snapshot, signal?: AbortSignal): Promise<void> {
-    let synced = 0;
-    for (const line of snapshotLines(this.#header, snapshot)) {
-      signal?.throwIfAborted();
-      await this.#append(line);
-      if (this.length - synced < SYNC_EVERY_BYTES) continue;
-      await this.sync();
-      synced = this.length;
-    }
-  }
-
-  /** Copies batches from the file before. Returns where they end. */
-  async copy(fd: number, from: number, to: number): Promise<number> {
-    for await (const piece of piecesOf(this.#directory.disk, fd, from, to)) await this.#append(piece);
-    return to;
-  }
-
-  async sync(): Promise<void> {
-    await this.#directory.disk.sync(this.fd).catch((error) => {
-      throw isNoRoom(error) ? error : this.#fail(error);
-    });
-  }
-
-  /** Makes it durable, and then the current file. */
-  async finish(): Promise<void> {
-    await this.sync();
-    const [directory, { file }] = [this.#directory, this.#header];
-    directory.mustBeInPlace();
-    try {
-      await directory.disk.rename(directory.temporaryPathOf(file), directory.pathOf(file));
-      await directory.setCurrent(this.#header);
-    } catch (error) {
-      throw this.#fail(error); // after a crash, either file may be the current one
-    }
-  }
-
-  /** Removes it if it was not finished. */
-  async close(): Promise<void> {
-    this.#directory.disk.close(this.fd);
-    await this.#directory.disk.unlink(this.#directory.temporaryPathOf(this.#header.file)).catch(() => {});
-  }
-
-  async #append(bytes: Uint8Array): Promise<void> {
-    await this.#directory.disk.write(this.fd, bytes, this.length);
-    this.length += bytes.length;
-  }
-}
-
-/** Begins a file with these rows, which is the current one when this resolves. */
-export async function beginFile(directory: Directory, header: Header, snapshot: Snapshot): Promise<void> {
-  const next = await NextFile.create(directory, header);
-  try {
-    await next.write(snapshot);
-    await next.finish();
-  } finally {
-    await next.close();
   }
 }

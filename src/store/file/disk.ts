@@ -2,13 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
-import { openOurs, refuseOthersDirectory } from './owner.ts';
+import { refuseOthersDirectory } from './owner.ts';
 
 /** For the owner alone: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 const READ_BYTES = 1024 * 1024;
-const { O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = fs.constants;
+const { O_RDONLY, O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
 
 /** The disk is full, the quota is used up, or the file may not become larger. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
@@ -24,6 +24,14 @@ function unlessMissing<T>(work: () => T): T | undefined {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   }
+}
+
+/** Follows no link, and waits for no FIFO or device. */
+function openFile(path: string, flags: number): number {
+  const fd = fs.openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
+  if (fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw new Error(`${path} is not a file`);
 }
 
 function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
@@ -45,12 +53,12 @@ export type Disk = typeof realDisk;
 export const realDisk = {
   /** The names in a directory; undefined: there is no such directory. */
   list: (dir: string) => unlessMissing(() => fs.readdirSync(dir)),
-  /** Throws if a directory, or one of the named files in it, is not the owner's alone. */
+  /** Throws if a directory is not the owner's alone, or one of the named files in it is a link. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   /** Undefined: there is no such file. */
-  openToRead: (path: string) => unlessMissing(() => openOurs(path, fs.constants.O_RDONLY, FILE_MODE)),
-  openToWrite: (path: string): number => openOurs(path, O_RDWR, FILE_MODE),
+  openToRead: (path: string) => unlessMissing(() => openFile(path, O_RDONLY)),
+  openToWrite: (path: string): number => openFile(path, O_RDWR),
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
   read: (fd: number, bytes: Uint8Array, position: number) =>
@@ -91,7 +99,7 @@ export const realDisk = {
   },
   /** Locks a file, which is made if it is missing, and its directory: the file may be replaced, and NFS locks no directory. */
   lock(path: string): Lock {
-    const fd = openOurs(path, O_RDWR | O_CREAT, FILE_MODE);
+    const fd = openFile(path, O_RDWR | O_CREAT);
     const directory = fs.openSync(dirname(path), 'r');
     const isInPlace = () => {
       const [ours, named] = [fs.fstatSync(directory), fs.statSync(dirname(path), { throwIfNoEntry: false })];

@@ -207,8 +207,8 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
   const advice = 'Nothing was changed. It is no backup, or was changed or cut after it was written.';
   const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
-  const snapshot = tables.snapshot(header.at);
-  return { header, snapshot, proof: await prove(header, snapshot) };
+  tables.now = () => header.at;
+  return { header, tables, proof: await prove(header, tables.snapshot(header.at)) };
 }
 
 function headerIn({ petstore, format, store, file, batch, at }: Record<string, unknown>): Header {

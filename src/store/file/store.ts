@@ -5,7 +5,7 @@ import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreErro
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
-import { beginFile, Directory, fileName } from './directory.ts';
+import { Directory, fileName } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal } from './journal.ts';
 import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
@@ -31,24 +31,23 @@ export async function openFileStore(dir: string, options: EngineOptions, interna
 async function openEngine(directory: Directory, options: EngineOptions, internals: Internals): Promise<Engine> {
   const { clock, log, maxBytes, mustExist, readOnly } = options;
   const tables = new Tables();
-  let read = await readStore(directory, tables);
-  if (read === undefined) {
-    if (mustExist || readOnly) throw new NoStoreError(directory.path);
-    const header = { store: newStoreId(), file: 1, batch: 0, at: storeTime(clock)() };
-    await beginFile(directory, header, tables.snapshot(0));
-    read = (await readStore(directory, tables))!;
-  }
-  if (readOnly && read.tornBytes > 0) {
+  const read = await readStore(directory, tables);
+  if (read === undefined && (mustExist || readOnly)) throw new NoStoreError(directory.path);
+  tables.now = storeTime(clock, read?.header.at);
+  const first = read?.header ?? { store: newStoreId(), file: 0, batch: 0, at: tables.now() };
+  let journal: Journal | undefined;
+  if (!readOnly) {
+    journal = new Journal(directory, tables, first, { ...options, ...internals });
+    await (read ? journal.resume(read) : journal.compact());
+  } else if (read!.tornBytes > 0) {
     const why = 'a crash left them, or a server writes them now';
-    log.warn(`the last ${read.tornBytes} bytes of the file are no complete line, and are left out: ${why}`);
+    log.warn(`the last ${read!.tornBytes} bytes of the file are no complete line, and are left out: ${why}`);
   }
-  tables.now = storeTime(clock, read.header.at);
-  const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
   const writable = (): Journal => {
     if (!journal) throw new StoreError('closed', 'the store was opened to read');
     return journal;
   };
-  const header = () => ({ ...(journal ?? read).header, at: tables.now() });
+  const header = () => ({ ...(journal?.header ?? first), at: tables.now() });
   const store = new GroupCommitStore({
     id: header().store,
     tables,
@@ -80,6 +79,7 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
       await limiter.close();
       await store.close();
       await journal?.close();
+      directory.release();
     },
   };
 }
@@ -115,11 +115,13 @@ export async function restoreInto(
     const read = await readStore(directory, present);
     if (TABLE_NAMES.some((name) => present[name].size > 0))
       throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
-    const { header, snapshot, proof } = await readBackup('the backup', lines);
-    const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0 };
+    const { header, tables, proof } = await readBackup('the backup', lines);
+    const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0, at: 0 };
     // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
     const batch = Math.max(header.batch, before.batch) + 1;
-    await beginFile(directory, { store: before.store, file: before.file + 1, batch, at: header.at }, snapshot);
+    const journal = new Journal(directory, tables, { ...before, batch });
+    await journal.compact();
+    await journal.close();
     return proof;
   } finally {
     directory.release();
