@@ -52,20 +52,11 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   put(row: R): R | undefined {
-    const number = blockOf(row.id);
-    const block = this.#blocks[number] ?? [];
-    if (block.length === 0) setAt(this.#blocks, number, block, undefined);
-    return this.#set(block, row.id, row);
+    return this.#set(row.id, row);
   }
 
   delete(id: Id): R | undefined {
-    this.lastId = Math.max(this.lastId, id as number);
-    const number = blockOf(id as number);
-    const block = this.#blocks[number];
-    if (block === undefined || this.get(id) === undefined) return undefined;
-    const before = this.#set(block, id as number, undefined);
-    if (block.every((row) => row === undefined)) [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
-    return before;
+    return this.#set(id as number, undefined);
   }
 
   clear(): void {
@@ -103,13 +94,16 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     return rows;
   }
 
-  #set(block: (R | undefined)[], id: number, row: R | undefined): R | undefined {
-    const at = (id - 1) % BLOCK_ROWS;
-    const before = block[at];
-    setAt(block, at, row, undefined);
+  #set(id: number, row: R | undefined): R | undefined {
     this.lastId = Math.max(this.lastId, id);
+    const before = this.get(id);
+    if (row === before) return before;
+    const number = blockOf(id);
+    const block = this.#blocks[number] ?? [];
+    if (block.length === 0) setAt(this.#blocks, number, block, undefined);
+    setAt(block, (id - 1) % BLOCK_ROWS, row, undefined);
     // Never the same number twice, though a block may be removed and made again.
-    setAt(this.#blockVersions, blockOf(id), ++this.#changes, 0);
+    setAt(this.#blockVersions, number, ++this.#changes, 0);
     if (before) {
       this.#count(before, -1);
       for (const value of this.valuesOf?.(before) ?? []) {
@@ -119,6 +113,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     if (row) {
       this.#count(row, 1);
       for (const value of this.valuesOf?.(row) ?? []) this.#byValue.set(value, row);
+    } else if (block.every((one) => one === undefined)) {
+      [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
     }
     return before;
   }
@@ -170,7 +166,8 @@ export class MapRows<R extends Row> implements RowMap<R> {
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
     const ids = this.#sortedIds();
-    const from = after === undefined ? 0 : firstAfter(ids, after);
+    const from = ids.findIndex((id) => after === undefined || id > after);
+    if (from === -1) return { items: [], more: false };
     const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
     return { items, more: from + limit < ids.length };
   }
@@ -179,17 +176,6 @@ export class MapRows<R extends Row> implements RowMap<R> {
     this.#ids ??= [...this.byId.keys()].sort((a, b) => (a < b ? -1 : 1));
     return this.#ids;
   }
-}
-
-/** The position of the first higher id: binary search. */
-function firstAfter(ids: readonly Id[], id: Id): number {
-  let [low, high] = [0, ids.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ids[middle] <= id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /**

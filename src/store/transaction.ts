@@ -2,9 +2,12 @@
  * The rows as they will be when a batch is durable: what its transactions have put, over the tables. They use the same
  * `tx` in turn.
  */
-import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import { type Id, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
 import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
+
+/** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
+const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
 type CountedRow = Row & { readonly id: number };
 
@@ -13,24 +16,32 @@ export class Draft {
   bytes = 0;
   /** Of these, the bytes of rows that are new. */
   addedBytes = 0;
-  readonly #tables: readonly DraftTable[];
+  readonly #drafts: readonly DraftTable[];
   readonly #tx: Transaction;
+  readonly #tables: Tables;
+  readonly #maxBytes: number;
   /** For each change, the oldest first, what takes it back. */
   readonly undo: (() => void)[] = [];
 
-  constructor(tables: Tables) {
-    this.#tables = TABLE_NAMES.map((name) => new DraftTable(name, tables.of(name), this));
-    this.#tx = Object.fromEntries(this.#tables.map((table) => [table.name, table])) as unknown as Transaction;
+  /** `maxBytes`: the most that all tables may have. */
+  constructor(tables: Tables, maxBytes = Number.POSITIVE_INFINITY) {
+    [this.#tables, this.#maxBytes] = [tables, maxBytes];
+    this.#drafts = TABLE_NAMES.map((name) => new DraftTable(name, tables.of(name), this));
+    this.#tx = Object.fromEntries(this.#drafts.map((table) => [table.name, table])) as unknown as Transaction;
   }
 
-  /** Runs the work, then `check` with the bytes that it has put. If either throws, its changes are undone. */
-  run<T>(work: (tx: Transaction) => T, check: (bytes: number, addedBytes: number) => void): T {
+  /** Runs the work. If it throws, or there is no room for what it has put, its changes are undone. */
+  run<T>(work: (tx: Transaction) => T): T {
     const { bytes, addedBytes } = this;
     const { length } = this.undo;
     try {
       const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-      check(this.bytes - bytes, this.addedBytes - addedBytes);
+      if (this.bytes - bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
+      if (this.addedBytes > addedBytes && this.#tables.bytes + this.addedBytes > this.#maxBytes) {
+        const mb = Math.floor(this.#maxBytes / 2 ** 20);
+        throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
+      }
       return result;
     } catch (error) {
       for (const undo of this.undo.splice(length).reverse()) undo();
@@ -44,7 +55,7 @@ export class Draft {
   }
 
   get changes(): Changes {
-    return this.#tables.filter(({ clears, rows }) => clears || rows.size > 0);
+    return this.#drafts.filter(({ clears, rows }) => clears || rows.size > 0);
   }
 }
 

@@ -22,6 +22,8 @@ const CURRENT_BYTES = 512;
 const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
+const isOfStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
+
 /** In place of the number of a file. */
 const NONE = -1;
 
@@ -43,7 +45,13 @@ export class Directory {
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
-    refuseForeign(disk, path, mustExist || readOnly);
+    const names = disk.list(path) ?? [];
+    disk.mustBeOurs(path, (name) => isOfStore(name) || name === SOCKET);
+    if (!names.some(isOfStore)) {
+      if (mustExist || readOnly) throw new NoStoreError(path);
+      const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
+      if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
+    }
     if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
@@ -132,18 +140,5 @@ export class Directory {
     } finally {
       disk.close(fd);
     }
-  }
-}
-
-/** Throws if the directory is another user's, or holds other things than a store. */
-function refuseForeign(disk: Disk, path: string, mustExist = false): void {
-  const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
-  const names = disk.list(path) ?? [];
-  disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);
-  if (names.some(isStore)) return;
-  if (mustExist) throw new NoStoreError(path);
-  const foreign = names.find((name) => !HARMLESS.includes(name));
-  if (foreign !== undefined) {
-    throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
   }
 }

@@ -60,13 +60,9 @@ export class Journal {
   }
 
   /** Goes on with the file that was read into the tables. */
-  async resume({ header, length, lastLine, tornBytes }: LogFile): Promise<void> {
+  async resume({ header, length, lastLine }: LogFile): Promise<void> {
     const { disk } = this.#directory;
     const path = this.#directory.pathOf(header.file);
-    if (tornBytes > 0) {
-      const what = `a crash left ${tornBytes} bytes that were not acknowledged; they are dropped`;
-      this.#options.log?.warn(`${path}, offset ${length}: ${what}`);
-    }
     const fd = disk.openToWrite(path);
     [this.#fd, this.length] = [fd, length];
     await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
@@ -81,7 +77,7 @@ export class Journal {
   /** Makes a batch durable, and then applies it to the tables. */
   append(changes: Changes): Promise<void> {
     return this.#exclusively(async () => {
-      if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
+      this.#mustBeWritable();
       const began = performance.now();
       const batch = this.header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
@@ -119,6 +115,7 @@ export class Journal {
   }
 
   async #compact(): Promise<string> {
+    this.#mustBeWritable();
     const { signal } = this.#closing;
     const directory = this.#directory;
     const { disk } = directory;
@@ -155,7 +152,7 @@ export class Journal {
       await sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
         signal.throwIfAborted();
-        if (this.failure) throw this.failure;
+        this.#mustBeWritable();
         await copyTail();
         await sync();
         directory.mustBeInPlace();
@@ -204,6 +201,10 @@ export class Journal {
       throw this.#fail(error);
     }
     if (full) throw full;
+  }
+
+  #mustBeWritable(): void {
+    if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
   }
 
   #fail = (error: unknown): StoreError => {

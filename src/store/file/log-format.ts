@@ -18,7 +18,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from '../engine.ts';
 import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
-import { integer, objectIn } from '../schema.ts';
+import { integer, objectIn, table } from '../schema.ts';
 import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from '../tables.ts';
 
 const FORMAT = 4;
@@ -93,7 +93,7 @@ export async function prove(header: Header, snapshot: Snapshot): Promise<Proof> 
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   let body = `"batch":${batch},"at":${at}`;
-  const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
+  const clears = changes.filter((one) => one.clears).map(({ name }) => `"${name}"`);
   if (clears.length > 0) body += `,"clear":[${clears}]`;
   const gone: string[] = [];
   for (const { name, rows } of changes) {
@@ -146,7 +146,7 @@ export async function readLog(
   const take = (line: Record<string, unknown>, bytes: Buffer): void => {
     if (header === undefined) {
       header = headerIn(line);
-      tables.begin(lastIdsIn(line));
+      tables.begin(lastIds.read(line.lastIds));
     } else if (hasAllRows) {
       const { batch, at } = line;
       if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
@@ -221,11 +221,6 @@ function headerIn({ petstore, format, store, file, batch, at }: Record<string, u
   return { store, file: count(file), batch: count(batch), at: count(at) };
 }
 
-function lastIdsIn({ lastIds }: Record<string, unknown>): Snapshot['lastIds'] {
-  const { pets, orders, keys } = objectIn(lastIds, '"lastIds"') as Snapshot['lastIds'];
-  return { pets: count(pets), orders: count(orders), keys: count(keys) };
-}
-
 function tableNamed(name: unknown): TableName {
   if (!TABLE_NAMES.includes(name as TableName)) throw new Error('it names a table that is unknown');
   return name as TableName;
@@ -237,4 +232,6 @@ function list(value: unknown): unknown[] {
 }
 
 /** Reads the number of a batch, a file or an id, or a moment: none is beyond the last moment of RFC 3339. */
-const count = integer(0, LAST_MOMENT).read;
+const counter = integer(0, LAST_MOMENT);
+const count = counter.read;
+const lastIds = table({ pets: counter, orders: counter, keys: counter });

@@ -34,20 +34,16 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
   const read = await readStore(directory, tables);
   if (read === undefined && (mustExist || readOnly)) throw new NoStoreError(directory.path);
   tables.now = storeTime(clock, read?.header.at);
-  const first = read?.header ?? { store: newStoreId(), file: 0, batch: 0, at: tables.now() };
-  let journal: Journal | undefined;
-  if (!readOnly) {
-    journal = new Journal(directory, tables, first, { ...options, ...internals });
-    await (read ? journal.resume(read) : journal.compact());
-  } else if (read!.tornBytes > 0) {
-    const why = 'a crash left them, or a server writes them now';
-    log.warn(`the last ${read!.tornBytes} bytes of the file are no complete line, and are left out: ${why}`);
+  if (read && read.tornBytes > 0) {
+    const cause = readOnly ? 'a crash left them, or a server writes them now' : 'a crash left them';
+    const what = `the last ${read.tornBytes} bytes are no complete line, and are left out`;
+    log.warn(`${directory.pathOf(read.header.file)}, offset ${read.length}: ${what}: ${cause}`);
   }
-  const writable = (): Journal => {
-    if (!journal) throw new StoreError('closed', 'the store was opened to read');
-    return journal;
-  };
-  const header = () => ({ ...(journal?.header ?? first), at: tables.now() });
+  const first = { store: newStoreId(), file: 0, batch: 0, at: tables.now() };
+  const journal = new Journal(directory, tables, read?.header ?? first, { ...options, ...internals });
+  if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
+  else await (read ? journal.resume(read) : journal.compact());
+  const header = () => ({ ...journal.header, at: tables.now() });
   const store = new GroupCommitStore({
     id: header().store,
     tables,
@@ -55,30 +51,30 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
     log,
     async commit(decide) {
       const changes = decide();
-      if (changes.length > 0) await writable().append(changes);
+      if (changes.length > 0) await journal.append(changes);
     },
   });
   const limiter = new MemoryLimiter(store, options, tables.usage.all());
-  journal?.compactIfLong();
+  journal.compactIfLong();
   return {
     store,
     limiter,
-    ready: () => journal !== undefined && journal.failure === undefined,
+    ready: () => journal.failure === undefined,
     metrics: () => metricsOf(tables, maxBytes, journal),
     /** Reads the file, also while it is written: it is verified up to where it ended a moment ago. */
     async verify() {
-      const again = journal ? new Tables() : tables; // a reader has read it just now
-      if (journal) await readStore(directory, again);
+      const again = readOnly ? tables : new Tables(); // a reader has read it just now
+      if (!readOnly) await readStore(directory, again);
       return prove(header(), again.snapshot(store.now()));
     },
-    compact: async () => writable().compact(),
+    compact: () => journal.compact(),
     async *backup() {
       return yield* snapshotLines({ ...header(), file: 0 }, tables.snapshot(store.now()));
     },
     async close() {
       await limiter.close();
       await store.close();
-      await journal?.close();
+      await journal.close();
       directory.release();
     },
   };
@@ -128,16 +124,13 @@ export async function restoreInto(
   }
 }
 
-function metricsOf(tables: Tables, maxBytes = 0, journal?: Journal): Metric[] {
-  const { length = 0, compactions = 0, failedCompactions = 0 } = journal ?? {};
-  const metric = (type: Metric['type'], name: string, help: string, value: number): Metric => {
-    return { name: `petstore_${name}`, help, type, value };
-  };
-  return [
-    metric('gauge', 'store_bytes', 'Length that the file would have if it was compacted now.', tables.bytes),
-    metric('gauge', 'store_max_bytes', 'The most that it may have; 0: no maximum.', maxBytes),
-    metric('gauge', 'store_file_bytes', 'Length of the file.', length),
-    metric('counter', 'compactions_total', 'Compactions since the start.', compactions),
-    metric('counter', 'compactions_failed_total', 'Compactions that failed and are tried again.', failedCompactions),
+function metricsOf({ bytes }: Tables, maxBytes = 0, { length, compactions, failedCompactions }: Journal): Metric[] {
+  const metrics: [Metric['type'], name: string, help: string, value: number][] = [
+    ['gauge', 'store_bytes', 'Length that the file would have if it was compacted now.', bytes],
+    ['gauge', 'store_max_bytes', 'The most that it may have; 0: no maximum.', maxBytes],
+    ['gauge', 'store_file_bytes', 'Length of the file.', length],
+    ['counter', 'compactions_total', 'Compactions since the start.', compactions],
+    ['counter', 'compactions_failed_total', 'Compactions that failed and are tried again.', failedCompactions],
   ];
+  return metrics.map(([type, name, help, value]) => ({ name: `petstore_${name}`, help, type, value }));
 }
