@@ -1,19 +1,6 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
 import { BLOCK_ROWS, blockOf, hasEnded, type Id, type Page, type Replay, type Row } from './model.ts';
 
-/** What one kind of table has to do. `put` and `delete` return the row that was there before. */
-export interface RowMap<R extends Row> {
-  readonly size: number;
-  /** The batch that last changed the table. */
-  version: number;
-  get(id: Id): R | undefined;
-  put(row: R): R | undefined;
-  delete(id: Id): R | undefined;
-  clear(): void;
-  /** All rows, in the order in which they are written to a file. */
-  all(): readonly R[];
-}
-
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
 /** Fills what lies before the element: an array with holes is slower. */
@@ -127,8 +114,12 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 }
 
+/** What each kind of table has. `put` and `delete` return the row that was there before. */
+export type RowMap<R extends Row> = Pick<MapRows<R>, 'size' | 'version' | 'get' | 'put' | 'delete' | 'clear' | 'all'>;
+
 /** Rows with chosen ids. Numbers and bigints are one order. */
-export class MapRows<R extends Row> implements RowMap<R> {
+export class MapRows<R extends Row> {
+  /** The batch that last changed the table. */
   version = 0;
   protected readonly byId = new Map<Id, R>();
   /** In their order; undefined: not sorted since one came or went. */
@@ -160,6 +151,7 @@ export class MapRows<R extends Row> implements RowMap<R> {
     this.#ids = undefined;
   }
 
+  /** All rows, in the order in which they are written to a file. */
   all(): readonly R[] {
     return this.#sortedIds().map((id) => this.byId.get(id)!);
   }

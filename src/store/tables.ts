@@ -25,8 +25,8 @@ export interface TableChanges {
   readonly name: TableName;
   /** True: all rows from before are removed first. */
   readonly clears: boolean;
-  /** The rows as they now are; undefined: removed. */
-  readonly rows: ReadonlyMap<Id, Put | undefined>;
+  /** The rows as they now are; null: removed. */
+  readonly rows: ReadonlyMap<Id, Put | null>;
 }
 export type Changes = readonly TableChanges[];
 

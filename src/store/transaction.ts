@@ -50,10 +50,6 @@ export class Draft {
     }
   }
 
-  get isChanged(): boolean {
-    return this.undo.length > 0;
-  }
-
   get changes(): Changes {
     return this.#drafts.filter(({ clears, rows }) => clears || rows.size > 0);
   }
@@ -62,7 +58,7 @@ export class Draft {
 class DraftTable implements TableChanges {
   readonly name: TableName;
   clears = false;
-  rows = new Map<Id, Put | undefined>();
+  rows = new Map<Id, Put | null>();
   readonly #table: RowMap<Row>;
   readonly #draft: Draft;
   #lastId: number | undefined;
@@ -74,8 +70,8 @@ class DraftTable implements TableChanges {
 
   get(id: Id): Row | undefined {
     const put = this.rows.get(id);
-    if (put !== undefined) return put.row;
-    return this.clears || this.rows.has(id) ? undefined : this.#table.get(id);
+    if (put !== undefined) return put?.row;
+    return this.clears ? undefined : this.#table.get(id);
   }
 
   /** Of a table with an index: the row with that value in it. */
@@ -115,16 +111,14 @@ class DraftTable implements TableChanges {
   }
 
   #set(id: Id, row: Row | undefined): void {
-    const rows = this.rows;
-    const lastId = this.#lastId;
-    const isAgain = rows.has(id);
+    const [rows, lastId] = [this.rows, this.#lastId];
     const before = rows.get(id);
     this.#draft.undo.push(() => {
-      if (isAgain) rows.set(id, before);
-      else rows.delete(id);
+      if (before === undefined) rows.delete(id);
+      else rows.set(id, before);
       this.#lastId = lastId;
     });
-    const put = row && { row, text: schemaOf(this.name).json(row) };
+    const put = row ? { row, text: schemaOf(this.name).json(row) } : null;
     if (put) {
       const bytes = bytesOf(put.text);
       this.#draft.bytes += bytes;

@@ -8,12 +8,12 @@
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
 import type { Disk, Lock } from './disk.ts';
-import { decodeLine, encodeLine } from './log-format.ts';
+import { decodeLine, encodeLine, type Header } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';
-/** `store-000007.jsonl`, with `.tmp` while it is written. */
-const OURS = /^store-(\d{6,15})\.jsonl(\.tmp)?$/;
+/** `store-000007.jsonl`, with `.tmp` while it is written. The first has the number 1. */
+const OURS = /^store-(?!0+\.)(\d{6,15})\.jsonl(\.tmp)?$/;
 const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
@@ -24,18 +24,12 @@ const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
 const isOfStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
 
-/** In place of the number of a file. */
-const NONE = -1;
-
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
 type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
 /** What `LOCK` says: the current file. */
-interface Current {
-  readonly store: string;
-  readonly file: number;
-}
+type Current = Pick<Header, 'store' | 'file'>;
 
 export class Directory {
   readonly disk: Disk;
@@ -83,7 +77,7 @@ export class Directory {
     const current = await this.#readCurrent();
     const newest = this.#newest();
     const least = current?.file ?? newest;
-    if (least === NONE) return undefined;
+    if (least === 0) return undefined;
     const fd = newest === least || newest === least + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
     if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
@@ -114,9 +108,9 @@ export class Directory {
     this.#lock?.release();
   }
 
-  /** The highest number of a file, or NONE. */
+  /** The highest number of a file; 0: there is none. */
   #newest(): number {
-    let newest = NONE;
+    let newest = 0;
     for (const name of this.disk.list(this.path) ?? []) {
       const [, number, temporary] = OURS.exec(name) ?? [];
       if (number === undefined && LIKE_OURS.test(name)) {

@@ -30,17 +30,17 @@ const SHORT_TAIL_BYTES = 256 * 1024;
 /** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
 const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 
-/** `onFatal` is called once, when it has become unknown what is on the disk. */
-export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'>> & {
+export interface JournalOptions extends Partial<EngineOptions> {
+  /** For tests. */
   readonly minCompactionBytes?: number;
-};
+}
 
 export class Journal {
   /** Of the file, with the last batch in it. */
   header: Header;
   /** The end of the last batch. */
   length = 0;
-  /** Why nothing more is written. */
+  /** Why nothing more is written: it failed, was opened to read, or is being closed. */
   failure: StoreError | undefined;
   compactions = 0;
   failedCompactions = 0;
@@ -52,7 +52,6 @@ export class Journal {
   #lastTask: Promise<unknown> = Promise.resolve();
   #compaction: Promise<string> | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
-  readonly #closing = new AbortController();
 
   /** The first call is `resume`, or `compact`: that writes the file behind the one of this header. */
   constructor(directory: Directory, tables: Tables, header: Header, options: JournalOptions = {}) {
@@ -95,15 +94,14 @@ export class Journal {
   compactIfLong(): void {
     const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
     if (this.length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
-    if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactionFailedAt < RETRY_MS)
-      return;
+    if (this.#compaction || this.failure || performance.now() - this.#compactionFailedAt < RETRY_MS) return;
     this.compact().then(
       (done) => log?.info(done),
-      (error) => {
+      ({ message }) => {
+        if (this.failure) return log?.info(`the file was not compacted: ${message}`);
         this.#compactionFailedAt = performance.now();
-        if (this.#closing.signal.aborted) return log?.info(`the file was not compacted: ${error.message}`);
         this.failedCompactions++;
-        log?.warn(`the file could not be compacted, which is tried again in a minute: ${error.message}`);
+        log?.warn(`the file could not be compacted, which is tried again in a minute: ${message}`);
       },
     );
   }
@@ -116,7 +114,6 @@ export class Journal {
 
   async #compact(): Promise<string> {
     this.#mustBeWritable();
-    const { signal } = this.#closing;
     const directory = this.#directory;
     const { disk } = directory;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
@@ -144,14 +141,13 @@ export class Journal {
     try {
       // Line by line, so that requests are served between two of them.
       for (const line of snapshotLines(header, snapshot)) {
-        signal.throwIfAborted();
+        this.#mustBeWritable();
         await append(line);
         if (length - synced >= SYNC_EVERY_BYTES) await sync();
       }
       while (this.length - copied > SHORT_TAIL_BYTES) await copyTail();
       await sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
-        signal.throwIfAborted();
         this.#mustBeWritable();
         await copyTail();
         await sync();
@@ -181,7 +177,7 @@ export class Journal {
 
   /** Ends a compaction that is under way. */
   async close(): Promise<void> {
-    this.#closing.abort(new Error('the store is being closed'));
+    this.failure ??= new StoreError('closed', 'the store is being closed');
     await this.#compaction?.catch(() => {});
     await this.#lastTask;
     if (this.#fd !== undefined) this.#directory.disk.close(this.#fd);
@@ -208,7 +204,7 @@ export class Journal {
   }
 
   #fail = (error: unknown): StoreError => {
-    if (this.failure) return this.failure;
+    if (this.failure?.failure === 'unknown') return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
     this.failure = new StoreError('unknown', message);
     this.#options.onFatal?.(this.failure);

@@ -64,19 +64,19 @@ export function* snapshotLines(
   const counts = {} as Record<TableName, number>;
   for (const name of TABLE_NAMES) {
     const { json } = schemaOf(name);
-    counts[name] = rows[name].length;
-    let [texts, missing, units]: [string[], number, number] = [[], rows[name].length, 0];
-    for (const row of rows[name]) {
-      const text = json(row);
-      texts.push(text);
-      units += text.length;
-      missing--;
-      if (units < UNITS_PER_LINE && missing > 0) continue;
+    const { length } = rows[name];
+    for (let at = 0; at < length; ) {
+      const texts: string[] = [];
+      for (let units = 0; at < length && units < UNITS_PER_LINE; at++) {
+        const text = json(rows[name][at]);
+        texts.push(text);
+        units += text.length;
+      }
       const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
-      [texts, units] = [[], 0];
     }
+    counts[name] = length;
   }
   const proof: Proof = { counts, digest: hash.digest('hex') };
   yield encodeLine(JSON.stringify(proof).slice(1));
@@ -113,9 +113,9 @@ export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...put }: R
   const names = new Set([...cleared, ...Object.keys({ ...put, ...removed }).map(tableNamed)]);
   return [...names].map((name): TableChanges => {
     const { read, json, columns } = schemaOf(name);
-    const rows = new Map<Id, Put | undefined>();
+    const rows = new Map<Id, Put | null>();
     for (const row of listOf(name, put).map(read)) rows.set(row.id, { row, text: json(row) });
-    for (const id of listOf(name, removed)) rows.set(columns.id.read(id), undefined);
+    for (const id of listOf(name, removed)) rows.set(columns.id.read(id), null);
     return { name, clears: cleared.includes(name), rows };
   });
 }

@@ -7,28 +7,25 @@ import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
 import { Directory, fileName } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
-import { Journal } from './journal.ts';
+import { Journal, type JournalOptions } from './journal.ts';
 import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
-
-/** For tests: the simulated disk, and compaction of small files. */
-export interface Internals {
-  readonly disk?: Disk;
-  readonly minCompactionBytes?: number;
-}
 
 const newStoreId = (): string => randomBytes(12).toString('hex');
 
-export async function openFileStore(dir: string, options: EngineOptions, internals: Internals = {}): Promise<Engine> {
-  const directory = await Directory.open(internals.disk ?? realDisk, dir, options);
-  try {
-    return await openEngine(directory, options, internals);
-  } catch (error) {
+/** `internals`, for tests: the simulated disk, and compaction of small files. */
+export async function openFileStore(
+  dir: string,
+  options: EngineOptions,
+  { disk = realDisk, ...internals }: { disk?: Disk; minCompactionBytes?: number } = {},
+): Promise<Engine> {
+  const directory = await Directory.open(disk, dir, options);
+  return openEngine(directory, { ...options, ...internals }).catch((error) => {
     directory.release();
     throw error;
-  }
+  });
 }
 
-async function openEngine(directory: Directory, options: EngineOptions, internals: Internals): Promise<Engine> {
+async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
   const { clock, log, maxBytes, mustExist, readOnly } = options;
   const tables = new Tables();
   const read = await readStore(directory, tables);
@@ -40,7 +37,7 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
     log.warn(`${directory.pathOf(read.header.file)}, offset ${read.length}: ${what}: ${cause}`);
   }
   const first = { store: newStoreId(), file: 0, batch: 0, at: tables.now() };
-  const journal = new Journal(directory, tables, read?.header ?? first, { ...options, ...internals });
+  const journal = new Journal(directory, tables, read?.header ?? first, options);
   if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
   else await (read ? journal.resume(read) : journal.compact());
   const header = () => ({ ...journal.header, at: tables.now() });
