@@ -8,9 +8,10 @@ import { Tables } from '../tables.ts';
 import { Directory, fileName } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
 import { Journal, type JournalOptions } from './journal.ts';
-import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
+import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
 
-const newStoreId = (): string => randomBytes(12).toString('hex');
+/** Of a store that has no file yet. */
+const newHeader = (at: number): Header => ({ store: randomBytes(12).toString('hex'), file: 0, batch: 0, at });
 
 /** `internals`, for tests: the simulated disk, and compaction of small files. */
 export async function openFileStore(
@@ -36,8 +37,7 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     const what = `the last ${read.tornBytes} bytes are no complete line, and are left out`;
     log.warn(`${directory.pathOf(read.header.file)}, offset ${read.length}: ${what}: ${cause}`);
   }
-  const first = { store: newStoreId(), file: 0, batch: 0, at: tables.now() };
-  const journal = new Journal(directory, tables, read?.header ?? first, options);
+  const journal = new Journal(directory, tables, read?.header ?? newHeader(tables.now()), options);
   if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
   else await (read ? journal.resume(read) : journal.compact());
   const header = () => ({ ...journal.header, at: tables.now() });
@@ -109,7 +109,7 @@ export async function restoreInto(
     if (TABLE_NAMES.some((name) => present[name].size > 0))
       throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
     const { header, tables, proof } = await readBackup('the backup', lines);
-    const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0, at: 0 };
+    const before = read?.header ?? newHeader(header.at);
     // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
     const batch = Math.max(header.batch, before.batch) + 1;
     const journal = new Journal(directory, tables, { ...before, batch });
