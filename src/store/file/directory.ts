@@ -7,7 +7,7 @@
  * `LOCK` was written, the file with the next number is the current one.
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
-import type { Disk, Lock } from './disk.ts';
+import type { Disk } from './disk.ts';
 import { decodeLine, encodeLine, type Header } from './log-format.ts';
 
 const LOCK = 'LOCK';
@@ -34,8 +34,8 @@ type Current = Pick<Header, 'store' | 'file'>;
 export class Directory {
   readonly disk: Disk;
   readonly path: string;
-  /** Undefined: opened to read. LOCK is written through this descriptor alone. */
-  readonly #lock: Lock | undefined;
+  /** `LOCK`, which is locked as long as this is open; undefined: opened to read. */
+  readonly #lock: number | undefined;
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
@@ -49,26 +49,20 @@ export class Directory {
     if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
-    const lock = disk.lock(`${path}/${LOCK}`);
-    if (lock.state === 'held') {
-      lock.release();
-      throw new InUseError(`${path} is in use by another process`);
-    }
-    if (lock.state === 'none')
-      log?.warn(`the program flock does not work here: never start a second process on ${path}`);
-    return new Directory(disk, path, lock);
+    const { fd, state } = disk.lock(`${path}/${LOCK}`);
+    const directory = new Directory(disk, path, fd);
+    if (state === 'none') log?.warn(`the program flock does not work here: never start a second process on ${path}`);
+    if (state !== 'held') return directory;
+    directory.release();
+    throw new InUseError(`${path} is in use by another process`);
   }
 
-  private constructor(disk: Disk, path: string, lock?: Lock) {
+  private constructor(disk: Disk, path: string, lock?: number) {
     [this.disk, this.path, this.#lock] = [disk, path, lock];
   }
 
   pathOf(file: number): string {
     return `${this.path}/${fileName(file)}`;
-  }
-
-  temporaryPathOf(file: number): string {
-    return `${this.pathOf(file)}.tmp`;
   }
 
   /** Opens the current file, to read it; undefined: there is no store yet. Throws if that file is missing. */
@@ -90,22 +84,17 @@ export class Directory {
     const { disk, path } = this;
     await disk.syncDirectory(path);
     const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
-    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
-    await disk.sync(this.#lock!.fd);
+    await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
+    await disk.sync(this.#lock!);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
       if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
     }
   }
 
-  /** Called before files are made, named or removed: that goes by the path, where another store may be by now. */
-  mustBeInPlace(): void {
-    if (!this.#lock!.isInPlace())
-      throw new Error(`${this.path} is no longer the directory of this store: it was moved`);
-  }
-
+  /** Frees the lock. */
   release(): void {
-    this.#lock?.release();
+    if (this.#lock !== undefined) this.disk.unlock(this.#lock);
   }
 
   /** The highest number of a file; 0: there is none. */

@@ -38,16 +38,6 @@ function call<T = void>(start: (done: (error?: Error | null, value?: T) => void)
   return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
-export interface Lock {
-  /** Of the locked file. */
-  readonly fd: number;
-  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
-  readonly state: 'ours' | 'held' | 'none';
-  /** False: the directory was moved away, and what has its name now is another, or nothing. */
-  isInPlace(): boolean;
-  release(): void;
-}
-
 export type Disk = typeof realDisk;
 
 export const realDisk = {
@@ -97,34 +87,24 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /** Locks a file, which is made if it is missing, and its directory: the file may be replaced, and NFS locks no directory. */
-  lock(path: string): Lock {
+  /** Locks a file, which is made if it is missing. `none`: flock is missing or does not work, nobody is locked out. */
+  lock(path: string): { fd: number; state: 'ours' | 'held' | 'none' } {
     const fd = openFile(path, O_RDWR | O_CREAT);
-    const directory = fs.openSync(dirname(path), 'r');
-    const isInPlace = () => {
-      const [ours, named] = [fs.fstatSync(directory), fs.statSync(dirname(path), { throwIfNoEntry: false })];
-      return named?.ino === ours.ino && named.dev === ours.dev;
-    };
-    const release = () => {
-      fs.closeSync(directory);
-      fs.closeSync(fd);
-    };
     try {
-      const states = [flock(fd), flock(directory)];
-      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
-      return { fd, state, isInPlace, release };
+      return { fd, state: flock(fd) };
     } catch (error) {
-      release();
+      fs.closeSync(fd);
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);
     }
   },
+  unlock: (fd: number): void => fs.closeSync(fd),
 };
 
 /**
  * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
  * child, holds while we are stopped, and is freed by the kernel however we die.
  */
-function flock(fd: number): Lock['state'] {
+function flock(fd: number): 'ours' | 'held' | 'none' {
   const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
   const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
     env: { ...process.env, PATH },

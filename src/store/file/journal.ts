@@ -120,8 +120,8 @@ export class Journal {
     const header = { ...this.header, file: this.header.file + 1, at: this.#tables.now() };
     const snapshot = this.#tables.snapshot(header.at);
     let [copied, length, synced] = [this.length, 0, 0];
-    directory.mustBeInPlace();
-    const [path, temporary] = [directory.pathOf(header.file), directory.temporaryPathOf(header.file)];
+    const path = directory.pathOf(header.file);
+    const temporary = `${path}.tmp`;
     const fd = await disk.create(temporary);
     const append = async (bytes: Uint8Array) => {
       await disk.write(fd, bytes, length);
@@ -151,7 +151,6 @@ export class Journal {
         this.#mustBeWritable();
         await copyTail();
         await sync();
-        directory.mustBeInPlace();
         try {
           await disk.rename(temporary, path);
           await directory.setCurrent(header);
