@@ -5,9 +5,9 @@
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import { batchLine } from '../store/file/log-format.ts';
-import { type Counted, StoreError, schemaOf } from '../store/model.ts';
+import { type Counted, StoreError } from '../store/model.ts';
 import type { Commit } from '../store/store.ts';
-import type { Changes } from '../store/tables.ts';
+import { type Changes, split } from '../store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';
@@ -83,12 +83,13 @@ export class Batches {
   #statements(at: Position, changes: Changes): Statement[] {
     const { lastIds } = this.#replica.tables;
     const statements: Statement[] = [];
-    for (const { name, clears, rows, texts, deleted } of changes) {
+    for (const { name, clears, rows } of changes) {
+      const { texts, removed } = split(rows);
       if (clears) statements.push(`DELETE FROM ${name}`);
-      if (rows.length > 0) statements.push(putRows(name, texts ?? rows.map(schemaOf(name).json)));
-      if (deleted.length > 0) statements.push(deleteRows(name, deleted));
+      if (texts.length > 0) statements.push(putRows(name, texts));
+      if (removed.length > 0) statements.push(deleteRows(name, removed));
       if (!(name in lastIds)) continue;
-      const ids = [...rows.map((row) => row.id), ...deleted] as number[];
+      const ids = [...rows.keys()] as number[];
       lastIds[name as Counted] = ids.reduce((a, b) => Math.max(a, b), clears ? 0 : lastIds[name as Counted]);
     }
     const line = batchLine(at.batch, this.#now(), changes).toString().slice(0, -1);

@@ -22,7 +22,8 @@ export async function compact(address: Address): Promise<string> {
 }
 
 export async function verify(address: Address, now: () => number): Promise<Proof> {
-  return prove((await readChecked(address, now)).snapshot);
+  const { header, snapshot } = await readChecked(address, now);
+  return prove(header, snapshot);
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
@@ -51,10 +52,10 @@ async function readChecked(address: Address, now: () => number) {
 /** Fills an empty schema from a backup in one transaction, and reads it back. */
 export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint8Array>): Promise<Proof> {
   const address = addressOf(url);
-  const { header, snapshot, proof } = await readBackup('the backup', lines);
+  const { header, tables, proof } = await readBackup('the backup', lines);
   await withSession(address, async (session) => {
     await openTables(session, address.schema);
-    await fill(session, address.schema, snapshot);
+    await fill(session, address.schema, tables.snapshot(header.at));
   });
   const restored = await verify(address, () => header.at);
   if (restored.digest === proof.digest) return restored;

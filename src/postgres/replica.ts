@@ -38,10 +38,11 @@ export class Replica {
   async load(): Promise<string> {
     const { store, at, lastIds, rows } = await withSession(this.#address, readAll);
     if (at.batch <= this.#at.batch) return store; // writes have gone on meanwhile
-    this.tables.apply(
-      TABLE_NAMES.map((name) => ({ name, clears: true, rows: rows[name], deleted: [] })),
-      at.batch,
-    );
+    this.tables.bytes = 0;
+    for (const name of TABLE_NAMES) {
+      this.tables.of(name).clear();
+      this.tables.load(name, rows[name], at.batch);
+    }
     this.tables.begin(lastIds);
     this.#at = at;
     return store;

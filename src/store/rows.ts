@@ -1,19 +1,6 @@
 /** The kinds of tables in memory. Rows are never changed in place: whoever holds one holds a snapshot of it. */
 import { BLOCK_ROWS, blockOf, hasEnded, type Id, type Page, type Replay, type Row } from './model.ts';
 
-/** What one kind of table has to do. `put` and `delete` return the row that was there before. */
-export interface RowMap<R extends Row> {
-  readonly size: number;
-  /** The batch that last changed the table. */
-  version: number;
-  get(id: Id): R | undefined;
-  put(row: R): R | undefined;
-  delete(id: Id): R | undefined;
-  clear(): void;
-  /** All rows, in the order in which they are written to a file. */
-  all(): readonly R[];
-}
-
 const statusOf = (row: object): string => (row as { status?: string }).status ?? '';
 
 /** Fills what lies before the element: an array with holes is slower. */
@@ -52,20 +39,11 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 
   put(row: R): R | undefined {
-    const number = blockOf(row.id);
-    const block = this.#blocks[number] ?? [];
-    if (block.length === 0) setAt(this.#blocks, number, block, undefined);
-    return this.#set(block, row.id, row);
+    return this.#set(row.id, row);
   }
 
   delete(id: Id): R | undefined {
-    this.lastId = Math.max(this.lastId, id as number);
-    const number = blockOf(id as number);
-    const block = this.#blocks[number];
-    if (block === undefined || this.get(id) === undefined) return undefined;
-    const before = this.#set(block, id as number, undefined);
-    if (block.every((row) => row === undefined)) [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
-    return before;
+    return this.#set(id as number, undefined);
   }
 
   clear(): void {
@@ -103,13 +81,16 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     return rows;
   }
 
-  #set(block: (R | undefined)[], id: number, row: R | undefined): R | undefined {
-    const at = (id - 1) % BLOCK_ROWS;
-    const before = block[at];
-    setAt(block, at, row, undefined);
+  #set(id: number, row: R | undefined): R | undefined {
     this.lastId = Math.max(this.lastId, id);
+    const before = this.get(id);
+    if (row === before) return before;
+    const number = blockOf(id);
+    const block = this.#blocks[number] ?? [];
+    if (block.length === 0) setAt(this.#blocks, number, block, undefined);
+    setAt(block, (id - 1) % BLOCK_ROWS, row, undefined);
     // Never the same number twice, though a block may be removed and made again.
-    setAt(this.#blockVersions, blockOf(id), ++this.#changes, 0);
+    setAt(this.#blockVersions, number, ++this.#changes, 0);
     if (before) {
       this.#count(before, -1);
       for (const value of this.valuesOf?.(before) ?? []) {
@@ -119,6 +100,8 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
     if (row) {
       this.#count(row, 1);
       for (const value of this.valuesOf?.(row) ?? []) this.#byValue.set(value, row);
+    } else if (block.every((one) => one === undefined)) {
+      [this.#blocks[number], this.#blockVersions[number]] = [undefined, 0];
     }
     return before;
   }
@@ -131,8 +114,12 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
   }
 }
 
+/** What each kind of table has. `put` and `delete` return the row that was there before. */
+export type RowMap<R extends Row> = Pick<MapRows<R>, 'size' | 'version' | 'get' | 'put' | 'delete' | 'clear' | 'all'>;
+
 /** Rows with chosen ids. Numbers and bigints are one order. */
-export class MapRows<R extends Row> implements RowMap<R> {
+export class MapRows<R extends Row> {
+  /** The batch that last changed the table. */
   version = 0;
   protected readonly byId = new Map<Id, R>();
   /** In their order; undefined: not sorted since one came or went. */
@@ -164,13 +151,15 @@ export class MapRows<R extends Row> implements RowMap<R> {
     this.#ids = undefined;
   }
 
+  /** All rows, in the order in which they are written to a file. */
   all(): readonly R[] {
     return this.#sortedIds().map((id) => this.byId.get(id)!);
   }
 
   page({ after, limit }: { after?: Id; limit: number }): Page<R> {
     const ids = this.#sortedIds();
-    const from = after === undefined ? 0 : firstAfter(ids, after);
+    const from = ids.findIndex((id) => after === undefined || id > after);
+    if (from === -1) return { items: [], more: false };
     const items = ids.slice(from, from + limit).map((id) => this.byId.get(id)!);
     return { items, more: from + limit < ids.length };
   }
@@ -179,17 +168,6 @@ export class MapRows<R extends Row> implements RowMap<R> {
     this.#ids ??= [...this.byId.keys()].sort((a, b) => (a < b ? -1 : 1));
     return this.#ids;
   }
-}
-
-/** The position of the first higher id: binary search. */
-function firstAfter(ids: readonly Id[], id: Id): number {
-  let [low, high] = [0, ids.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ids[middle] <= id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }
 
 /**

@@ -85,20 +85,18 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
   const members = Object.entries(columns).map(([name, column], at) => {
     return { name, column, before: `${at === 0 ? '{' : ','}"${name}":` };
   });
-  const readMember = (row: Record<string, unknown>, name: string, column: Column<unknown>): void => {
-    try {
-      const before = row[name];
-      const value = column.read(before);
-      if (value !== before) row[name] = value;
-    } catch (error) {
-      throw new Error(`${name} ${(error as Error).message}`);
-    }
-  };
   return {
     columns: columns as unknown as TableSchema<RowOf<C>>['columns'],
     read(given) {
       const row = objectIn(given, 'a row') as Record<string, unknown>;
-      for (const { name, column } of members) readMember(row, name, column);
+      for (const { name, column } of members) {
+        try {
+          const value = column.read(row[name]);
+          if (value !== row[name]) row[name] = value;
+        } catch (error) {
+          throw new Error(`${name} ${(error as Error).message}`);
+        }
+      }
       for (const name in row) if (!Object.hasOwn(columns, name)) throw new Error(`${name} is unknown`);
       return row as RowOf<C>;
     },

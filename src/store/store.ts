@@ -18,8 +18,7 @@ const ENOUGH = 64;
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
 /** Shares of the maximum that are logged when they are reached. */
 const WARN_AT = [0.8, 0.95];
-/** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
-const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
+const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
  * Makes one batch durable, and applies it to the tables. `decide` runs the transactions that wait, and returns what
@@ -33,11 +32,8 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** A transaction that ran: how it is answered when its batch is durable, and how when that is lost. */
-interface Decided {
-  answer(): void;
-  fail(error: StoreError): void;
-}
+/** Answers a transaction that ran, when its batch is durable, or lost. */
+type Answer = (lost?: StoreError) => void;
 
 export interface StoreOptions {
   readonly id: string;
@@ -85,14 +81,14 @@ export class GroupCommitStore implements Store {
     for (;;) {
       await this.#gather();
       if (this.#waiting.length === 0) break;
-      const batch: Decided[] = [];
+      const batch: Answer[] = [];
       try {
         await this.#options.commit(() => this.#decide(batch));
-        for (const decided of batch) decided.answer();
+        for (const answer of batch) answer();
         this.#warnIfNearlyFull();
       } catch (error) {
         if (batch.length === 0) for (const { reject } of this.#waiting.splice(0)) reject(error);
-        for (const decided of batch) decided.fail(error as StoreError);
+        for (const answer of batch) answer(error as StoreError);
       }
     }
     this.#committing = undefined;
@@ -112,21 +108,22 @@ export class GroupCommitStore implements Store {
    * Runs the transactions that wait. Those before the first change have seen only durable rows, and are answered at
    * once; the others join the batch.
    */
-  #decide(batch: Decided[]): Changes {
-    const { tables, maxBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const draft = new Draft(tables);
-    const admit = (bytes: number, addedBytes: number): void => {
-      if (bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      if (addedBytes === 0 || tables.bytes + draft.addedBytes <= maxBytes) return;
-      throw new StoreError('full', `the store has reached its maximum of ${Math.floor(maxBytes / 2 ** 20)} MB`, true);
-    };
+  #decide(batch: Answer[]): Changes {
+    const draft = new Draft(this.#options.tables, this.#options.maxBytes);
     let count = 0;
-    for (const waiting of this.#waiting) {
+    for (const { work, resolve, reject } of this.#waiting) {
       if (draft.bytes >= FULL_BATCH_BYTES) break;
       count++;
-      const decided = decide(waiting, draft, admit);
-      if (draft.isChanged) batch.push(decided);
-      else decided.answer();
+      let answer: Answer;
+      try {
+        const result = draft.run(work);
+        answer = (lost) => (lost ? reject(lost) : resolve(result));
+      } catch (error) {
+        // What it has thrown may tell of rows that are lost with the batch.
+        answer = (lost) => reject(lost ? new StoreError('unavailable', `${RESTS_ON_LOST}: ${lost.message}`) : error);
+      }
+      if (draft.changes.length > 0) batch.push(answer);
+      else answer();
     }
     this.#waiting.splice(0, count);
     return draft.changes;
@@ -148,18 +145,4 @@ export class GroupCommitStore implements Store {
 export function storeTime(clock: Clock, notBefore = 0): () => number {
   const offset = Math.max(clock.wall(), notBefore) - clock.now();
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));
-}
-
-function decide({ work, resolve, reject }: Waiting, draft: Draft, admit: Parameters<Draft['run']>[1]): Decided {
-  try {
-    const result = draft.run(work, admit);
-    return { answer: () => resolve(result), fail: reject };
-  } catch (error) {
-    const why = 'a write that this one rests on may be lost';
-    return {
-      answer: () => reject(error),
-      // What it has thrown may tell of rows that are lost with the batch.
-      fail: ({ message }) => reject(new StoreError('unavailable', `${why}: ${message}`)),
-    };
-  }
 }

@@ -14,18 +14,29 @@ import {
 } from './model.ts';
 import { CountedRows, MapRows, Replays, type RowMap } from './rows.ts';
 
-/** What a batch does to one table: `clears` first, then rows as they now are, then deletions. */
+/** A row that is put, and the row as JSON. */
+export interface Put {
+  readonly row: Row;
+  readonly text: string;
+}
+
+/** What a batch does to one table. */
 export interface TableChanges {
   readonly name: TableName;
+  /** True: all rows from before are removed first. */
   readonly clears: boolean;
-  readonly rows: readonly Row[];
-  /** The rows as JSON, if that was made already. */
-  readonly texts?: readonly string[];
-  /** The length of the rows in a file, if that is known already. */
-  readonly bytes?: number;
-  readonly deleted: readonly Id[];
+  /** The rows as they now are; null: removed. */
+  readonly rows: ReadonlyMap<Id, Put | null>;
 }
 export type Changes = readonly TableChanges[];
+
+/** The rows that are put, as JSON, and the ids of those that are removed. */
+export function split(rows: TableChanges['rows']): { texts: string[]; removed: Id[] } {
+  const texts: string[] = [];
+  const removed: Id[] = [];
+  for (const [id, put] of rows) put ? texts.push(put.text) : removed.push(id);
+  return { texts, removed };
+}
 
 /** All rows as of one moment. */
 export interface Snapshot {
@@ -58,18 +69,27 @@ export class Tables implements Reads {
 
   /** Applies a durable batch, and is done with it before anybody reads. */
   apply(changes: Changes, batch: number): void {
-    for (const { name, clears, rows, texts, bytes, deleted } of changes) {
+    for (const { name, clears, rows } of changes) {
       const table = this.of(name);
       if (clears) {
-        this.bytes -= bytesOf(name, table.all());
+        for (const row of table.all()) this.#discount(name, row);
         table.clear();
       }
-      for (const row of rows) this.#discount(name, table.put(row));
-      for (const id of deleted) this.#discount(name, table.delete(id));
-      this.bytes += bytes ?? bytesOf(name, rows, texts);
+      for (const [id, put] of rows) {
+        this.#discount(name, put ? table.put(put.row) : table.delete(id));
+        if (put) this.bytes += bytesOf(put.text);
+      }
       table.version = batch;
     }
     this.replays.dropEnded();
+  }
+
+  /** Takes rows as they were after a batch. `bytes`: their length in a file, if that is known already. */
+  load(name: TableName, rows: readonly Row[], batch: number, bytes?: number): void {
+    const table = this.of(name);
+    for (const row of rows) this.#discount(name, table.put(row));
+    this.bytes += bytes ?? rows.reduce((sum, row) => sum + bytesOf(schemaOf(name).json(row)), 0);
+    table.version = batch;
   }
 
   /** A file begins: the ids up to these were given. */
@@ -91,16 +111,12 @@ export class Tables implements Reads {
 
   /** A row is no longer there. */
   #discount(name: TableName, row: Row | undefined): void {
-    if (row !== undefined) this.bytes -= bytesOf(name, [row]);
+    if (row !== undefined) this.bytes -= bytesOf(schemaOf(name).json(row));
   }
 }
 
-const bytesOf = (name: TableName, rows: readonly Row[], texts: readonly string[] = rows.map(schemaOf(name).json)) =>
-  bytesIn(texts);
-
-/** The length of rows in a file. */
-export const bytesIn = (texts: readonly string[]): number =>
-  texts.reduce((bytes, text) => bytes + Buffer.byteLength(text) + 1, 0);
+/** The length of a row in a file. */
+export const bytesOf = (text: string): number => Buffer.byteLength(text) + 1;
 
 /** What no transaction of the shop can have left; undefined if there is nothing of it. */
 export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {

@@ -2,42 +2,46 @@
  * The rows as they will be when a batch is durable: what its transactions have put, over the tables. They use the same
  * `tx` in turn.
  */
-import { type Id, type Row, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
+import { type Id, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
-import type { TableSchema } from './schema.ts';
-import { bytesIn, type Changes, type TableChanges, type Tables } from './tables.ts';
+import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
+
+/** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
+const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
 type CountedRow = Row & { readonly id: number };
-
-interface Put {
-  readonly row: Row;
-  /** The row as JSON. */
-  readonly text: string;
-}
 
 export class Draft {
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
   /** Of these, the bytes of rows that are new. */
   addedBytes = 0;
-  readonly #tables: readonly DraftTable[];
+  readonly #drafts: readonly DraftTable[];
   readonly #tx: Transaction;
+  readonly #tables: Tables;
+  readonly #maxBytes: number;
   /** For each change, the oldest first, what takes it back. */
   readonly undo: (() => void)[] = [];
 
-  constructor(tables: Tables) {
-    this.#tables = TABLE_NAMES.map((name) => new DraftTable(name, tables.of(name), this));
-    this.#tx = Object.fromEntries(this.#tables.map((table) => [table.name, table])) as unknown as Transaction;
+  /** `maxBytes`: the most that all tables may have. */
+  constructor(tables: Tables, maxBytes = Number.POSITIVE_INFINITY) {
+    [this.#tables, this.#maxBytes] = [tables, maxBytes];
+    this.#drafts = TABLE_NAMES.map((name) => new DraftTable(name, tables.of(name), this));
+    this.#tx = Object.fromEntries(this.#drafts.map((table) => [table.name, table])) as unknown as Transaction;
   }
 
-  /** Runs the work, then `check` with the bytes that it has put. If either throws, its changes are undone. */
-  run<T>(work: (tx: Transaction) => T, check: (bytes: number, addedBytes: number) => void): T {
+  /** Runs the work. If it throws, or there is no room for what it has put, its changes are undone. */
+  run<T>(work: (tx: Transaction) => T): T {
     const { bytes, addedBytes } = this;
     const { length } = this.undo;
     try {
       const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
-      check(this.bytes - bytes, this.addedBytes - addedBytes);
+      if (this.bytes - bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
+      if (this.addedBytes > addedBytes && this.#tables.bytes + this.addedBytes > this.#maxBytes) {
+        const mb = Math.floor(this.#maxBytes / 2 ** 20);
+        throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
+      }
       return result;
     } catch (error) {
       for (const undo of this.undo.splice(length).reverse()) undo();
@@ -46,47 +50,41 @@ export class Draft {
     }
   }
 
-  get isChanged(): boolean {
-    return this.undo.length > 0;
-  }
-
   get changes(): Changes {
-    return this.#tables.map((table) => table.changes).filter((changes) => changes !== undefined);
+    return this.#drafts.filter(({ clears, rows }) => clears || rows.size > 0);
   }
 }
 
-class DraftTable {
+class DraftTable implements TableChanges {
   readonly name: TableName;
-  readonly #schema: TableSchema<Row>;
+  clears = false;
+  rows = new Map<Id, Put | null>();
   readonly #table: RowMap<Row>;
   readonly #draft: Draft;
-  /** What was put; undefined: removed. */
-  #changed = new Map<Id, Put | undefined>();
-  #clears = false;
   #lastId: number | undefined;
 
   constructor(name: TableName, table: RowMap<Row>, draft: Draft) {
-    [this.name, this.#schema, this.#table, this.#draft] = [name, schemaOf(name), table, draft];
+    [this.name, this.#table, this.#draft] = [name, table, draft];
     if (table instanceof CountedRows) this.#lastId = table.lastId;
   }
 
   get(id: Id): Row | undefined {
-    const put = this.#changed.get(id);
-    if (put !== undefined) return put.row;
-    return this.#clears || this.#changed.has(id) ? undefined : this.#table.get(id);
+    const put = this.rows.get(id);
+    if (put !== undefined) return put?.row;
+    return this.clears ? undefined : this.#table.get(id);
   }
 
   /** Of a table with an index: the row with that value in it. */
   find(value: unknown): Row | undefined {
     const table = this.#table as CountedRows<CountedRow, unknown>;
-    for (const put of this.#changed.values())
+    for (const put of this.rows.values())
       if (put && table.valuesOf!(put.row as CountedRow).includes(value)) return put.row;
-    const found = this.#clears ? undefined : table.find(value);
-    return found === undefined || this.#changed.has(found.id) ? undefined : found;
+    const found = this.clears ? undefined : table.find(value);
+    return found === undefined || this.rows.has(found.id) ? undefined : found;
   }
 
   put(given: Row): void {
-    const row = this.#schema.read({ ...given });
+    const row = schemaOf(this.name).read({ ...given });
     if (this.#lastId !== undefined && this.get(row.id) === undefined) {
       throw new Error(`${this.name} ${row.id}: only add gives an id`);
     }
@@ -95,7 +93,7 @@ class DraftTable {
 
   add(given: object): Row {
     const id = this.#lastId! + 1;
-    const row = this.#schema.read({ id, ...given }); // `id` behind `...` would be ten times slower
+    const row = schemaOf(this.name).read({ id, ...given }); // `id` behind `...` would be ten times slower
     this.#set(id, row);
     this.#lastId = id;
     return row;
@@ -106,45 +104,26 @@ class DraftTable {
   }
 
   clear(): void {
-    const [changed, clears, lastId] = [this.#changed, this.#clears, this.#lastId];
-    this.#draft.undo.push(() => ([this.#changed, this.#clears, this.#lastId] = [changed, clears, lastId]));
-    [this.#changed, this.#clears] = [new Map(), true];
+    const [rows, clears, lastId] = [this.rows, this.clears, this.#lastId];
+    this.#draft.undo.push(() => ([this.rows, this.clears, this.#lastId] = [rows, clears, lastId]));
+    [this.rows, this.clears] = [new Map(), true];
     if (lastId !== undefined) this.#lastId = 0;
   }
 
-  /** Undefined: there are none. */
-  get changes(): TableChanges | undefined {
-    if (!this.#clears && this.#changed.size === 0) return undefined;
-    const puts: Put[] = [];
-    const deleted: Id[] = [];
-    for (const [id, put] of this.#changed) put ? puts.push(put) : deleted.push(id);
-    return {
-      name: this.name,
-      clears: this.#clears,
-      rows: puts.map(({ row }) => row),
-      texts: puts.map(({ text }) => text),
-      deleted,
-    };
-  }
-
   #set(id: Id, row: Row | undefined): void {
-    const changed = this.#changed;
-    const lastId = this.#lastId;
-    const isAgain = changed.has(id);
-    const before = changed.get(id);
+    const [rows, lastId] = [this.rows, this.#lastId];
+    const before = rows.get(id);
     this.#draft.undo.push(() => {
-      if (isAgain) changed.set(id, before);
-      else changed.delete(id);
+      if (before === undefined) rows.delete(id);
+      else rows.set(id, before);
       this.#lastId = lastId;
     });
-    if (row === undefined) {
-      changed.set(id, undefined);
-      return;
+    const put = row ? { row, text: schemaOf(this.name).json(row) } : null;
+    if (put) {
+      const bytes = bytesOf(put.text);
+      this.#draft.bytes += bytes;
+      if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
     }
-    const text = this.#schema.json(row);
-    const bytes = bytesIn([text]);
-    this.#draft.bytes += bytes;
-    if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
-    changed.set(id, { row, text });
+    rows.set(id, put);
   }
 }

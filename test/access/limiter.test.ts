@@ -6,6 +6,7 @@ import { MemoryLimiter } from '../../src/access/usage.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
 import { LimitHeaders } from '../../src/service/gate.ts';
 import { type ApiKey, StoreError, type Usage } from '../../src/store/model.ts';
+import type { Changes } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { memoryStore } from '../store/memory-store.ts';
 
@@ -57,9 +58,12 @@ function recorded() {
   const rows: Usage[] = [];
   const warned: unknown[] = [];
   let failure: StoreError | undefined;
-  const onBatch = (changes: unknown) => {
+  const onBatch = (changes: Changes) => {
     if (failure !== undefined) throw failure;
-    for (const [row] of JSON.stringify(changes).matchAll(/\{"id":3,"minuteUsed".*?\}/g)) rows.push(JSON.parse(row));
+    for (const { name, rows: changed } of changes) {
+      const put = name === 'usage' && changed.get(3);
+      if (put) rows.push(put.row as Usage);
+    }
   };
   const store = memoryStore({ clock, onBatch });
   const log = { info: () => {}, warn: (...line: unknown[]) => warned.push(line), error: () => {} };

@@ -75,8 +75,10 @@ export class SimDisk implements Disk {
   lock(path: string) {
     if (!this.names.has(basename(path))) this.#rename([[basename(path), new SimFile()]]);
     const fd = this.openToWrite(path);
-    return { fd, state: 'ours' as const, isInPlace: () => true, release: () => this.close(fd) };
+    return { fd, state: 'ours' as const };
   }
+
+  unlock = (fd: number): void => this.close(fd);
 
   async create(path: string): Promise<number> {
     await this.#call('create', () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../../src/clock.ts';
-import { DamagedError, InUseError, VersionError } from '../../src/store/engine.ts';
+import { DamagedError, VersionError } from '../../src/store/engine.ts';
 import { realDisk } from '../../src/store/file/disk.ts';
 import { encodeLine } from '../../src/store/file/log-format.ts';
 import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
@@ -126,43 +126,6 @@ test('where an old LOCK and its file were put back, nothing is lost; a next file
   assert.equal(again.store.read.pets.size, 2);
   await again.close();
   assert.deepEqual(fs.readdirSync(dir).sort(), ['LOCK', 'store-000003.jsonl']);
-});
-
-test('a directory stays locked when its LOCK was removed or replaced', async (t) => {
-  const dir = temporary(t);
-  const lock = join(dir, 'LOCK');
-  const engine = await openFileStore(dir, options);
-  fs.copyFileSync(lock, `${dir}/copy`);
-  fs.rmSync(lock);
-  await assert.rejects(openFileStore(dir, options), InUseError);
-  fs.renameSync(`${dir}/copy`, lock);
-  await assert.rejects(openFileStore(dir, options), InUseError);
-  await engine.close();
-  await (await openFileStore(dir, options)).close();
-});
-
-test('a compaction in a directory that was moved leaves the store in its place alone, and loses nothing', async (t) => {
-  const [dir, moved] = [join(temporary(t), 'data'), join(temporary(t), 'moved')];
-  let isToMove = false;
-  const create = async (path: string) => {
-    const fd = await realDisk.create(path);
-    if (isToMove) fs.renameSync(dir, moved);
-    return fd;
-  };
-  const engine = await openFileStore(dir, options, { disk: { ...realDisk, create } });
-  isToMove = true;
-  await assert.rejects(engine.compact(), /no longer the directory of this store/);
-  const other = await openFileStore(dir, options);
-  const before = fs.readdirSync(dir);
-  await assert.rejects(engine.compact(), /no longer the directory of this store/);
-  assert.deepEqual(fs.readdirSync(dir), before);
-  for (const { store } of [engine, other]) await store.write((tx) => tx.pets.add(rex));
-  for (const one of [engine, other]) await one.close();
-  for (const place of [dir, moved]) {
-    const again = await openFileStore(place, options);
-    assert.equal(again.store.read.pets.size, 1);
-    await again.close();
-  }
 });
 
 test('a restore into an empty store is whole if a crash comes before its LOCK', async (t) => {

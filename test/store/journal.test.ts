@@ -240,7 +240,7 @@ test('a reader sees the store, and writes nothing', async () => {
   file.now = file.now.subarray(0, -5);
   const late = await opened(disk, { readOnly: true });
   assert.equal(late.engine.store.read.pets.size, 0);
-  assert.match(late.said.join(), /^the last \d+ bytes of the file are no complete line, and are left out/);
+  assert.match(late.said.join(), /offset \d+: the last \d+ bytes are no complete line, and are left out/);
   disk.onCall = () => {};
   await engine.close();
 });

@@ -7,69 +7,62 @@
  * `LOCK` was written, the file with the next number is the current one.
  */
 import { DamagedError, type EngineOptions, InUseError, NoStoreError } from '../engine.ts';
-import type { Snapshot } from '../tables.ts';
-import { type Disk, isNoRoom, type Lock, piecesOf } from './disk.ts';
-import { decodeLine, encodeLine, type Header, snapshotLines } from './log-format.ts';
+import type { Disk } from './disk.ts';
+import { decodeLine, encodeLine, type Header } from './log-format.ts';
 
 const LOCK = 'LOCK';
 const SOCKET = 'admin.sock';
-/** `store-000007.jsonl`, with `.tmp` while it is written. */
-const OURS = /^store-(\d{6,15})\.jsonl(\.tmp)?$/;
+/** `store-000007.jsonl`, with `.tmp` while it is written. The first has the number 1. */
+const OURS = /^store-(?!0+\.)(\d{6,15})\.jsonl(\.tmp)?$/;
 const LIKE_OURS = /^store-.*\.jsonl/;
 /** What may stand in a directory without a store: the rest of an interrupted start, a mounted disk, the example. */
 const HARMLESS = [SOCKET, 'lost+found', 'seed.json'];
 /** One sector, which a disk writes as a whole. */
 const CURRENT_BYTES = 512;
-/** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
-const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 const MOVE_AWAY = 'Nothing was changed. If it is not of this store, move it away.';
 const PUT_BACK = 'Nothing was changed. Put it back, or restore a backup.';
 
-/** In place of the number of a file. */
-const NONE = -1;
+const isOfStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
 
 export const fileName = (file: number): string => `store-${String(file).padStart(6, '0')}.jsonl`;
 
 type OpenOptions = Partial<Pick<EngineOptions, 'mustExist' | 'readOnly' | 'log'>>;
 
 /** What `LOCK` says: the current file. */
-interface Current {
-  readonly store: string;
-  readonly file: number;
-}
+type Current = Pick<Header, 'store' | 'file'>;
 
 export class Directory {
   readonly disk: Disk;
   readonly path: string;
-  /** Undefined: opened to read. LOCK is written through this descriptor alone. */
-  readonly #lock: Lock | undefined;
+  /** `LOCK`, which is locked as long as this is open; undefined: opened to read. */
+  readonly #lock: number | undefined;
 
   /** Takes the lock. Who only reads takes none: it works beside a running server, and on a disk that cannot be written. */
   static async open(disk: Disk, path: string, { mustExist, readOnly, log }: OpenOptions): Promise<Directory> {
-    refuseForeign(disk, path, mustExist || readOnly);
+    const names = disk.list(path) ?? [];
+    disk.mustBeOurs(path, (name) => isOfStore(name) || name === SOCKET);
+    if (!names.some(isOfStore)) {
+      if (mustExist || readOnly) throw new NoStoreError(path);
+      const foreign = JSON.stringify(names.find((name) => !HARMLESS.includes(name)));
+      if (foreign) throw new Error(`${path} holds no store, but ${foreign}: name an empty directory, or a new one`);
+    }
     if (readOnly) return new Directory(disk, path);
     await disk.makeDirectory(path);
     disk.makePrivate(path);
-    const lock = disk.lock(`${path}/${LOCK}`);
-    if (lock.state === 'held') {
-      lock.release();
-      throw new InUseError(`${path} is in use by another process`);
-    }
-    if (lock.state === 'none')
-      log?.warn(`the program flock does not work here: never start a second process on ${path}`);
-    return new Directory(disk, path, lock);
+    const { fd, state } = disk.lock(`${path}/${LOCK}`);
+    const directory = new Directory(disk, path, fd);
+    if (state === 'none') log?.warn(`the program flock does not work here: never start a second process on ${path}`);
+    if (state !== 'held') return directory;
+    directory.release();
+    throw new InUseError(`${path} is in use by another process`);
   }
 
-  private constructor(disk: Disk, path: string, lock?: Lock) {
+  private constructor(disk: Disk, path: string, lock?: number) {
     [this.disk, this.path, this.#lock] = [disk, path, lock];
   }
 
   pathOf(file: number): string {
     return `${this.path}/${fileName(file)}`;
-  }
-
-  temporaryPathOf(file: number): string {
-    return `${this.pathOf(file)}.tmp`;
   }
 
   /** Opens the current file, to read it; undefined: there is no store yet. Throws if that file is missing. */
@@ -78,7 +71,7 @@ export class Directory {
     const current = await this.#readCurrent();
     const newest = this.#newest();
     const least = current?.file ?? newest;
-    if (least === NONE) return undefined;
+    if (least === 0) return undefined;
     const fd = newest === least || newest === least + 1 ? disk.openToRead(this.pathOf(newest)) : undefined;
     if (fd !== undefined) return { ...current, file: newest, fd };
     if ((await this.#readCurrent())?.file !== current?.file) return this.openCurrent(); // a compaction has ended meanwhile
@@ -91,27 +84,22 @@ export class Directory {
     const { disk, path } = this;
     await disk.syncDirectory(path);
     const line = encodeLine(JSON.stringify({ store, file }).slice(1)).toString('latin1').trimEnd();
-    await disk.write(this.#lock!.fd, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
-    await disk.sync(this.#lock!.fd);
+    await disk.write(this.#lock!, Buffer.from(`${line.padEnd(CURRENT_BYTES - 1)}\n`), 0);
+    await disk.sync(this.#lock!);
     for (const name of disk.list(path) ?? []) {
       // If one stays, the next start tries again.
       if (OURS.test(name) && name !== fileName(file)) await disk.unlink(`${path}/${name}`).catch(() => {});
     }
   }
 
-  /** Called before files are made, named or removed: that goes by the path, where another store may be by now. */
-  mustBeInPlace(): void {
-    if (!this.#lock!.isInPlace())
-      throw new Error(`${this.path} is no longer the directory of this store: it was moved`);
-  }
-
+  /** Frees the lock. */
   release(): void {
-    this.#lock?.release();
+    if (this.#lock !== undefined) this.disk.unlock(this.#lock);
   }
 
-  /** The highest number of a file, or NONE. */
+  /** The highest number of a file; 0: there is none. */
   #newest(): number {
-    let newest = NONE;
+    let newest = 0;
     for (const name of this.disk.list(this.path) ?? []) {
       const [, number, temporary] = OURS.exec(name) ?? [];
       if (number === undefined && LIKE_OURS.test(name)) {
@@ -135,97 +123,5 @@ export class Directory {
     } finally {
       disk.close(fd);
     }
-  }
-}
-
-/** Throws if the directory is another user's, or holds other things than a store. */
-function refuseForeign(disk: Disk, path: string, mustExist = false): void {
-  const isStore = (name: string): boolean => LIKE_OURS.test(name) || name === LOCK;
-  const names = disk.list(path) ?? [];
-  disk.mustBeOurs(path, (name) => isStore(name) || name === SOCKET);
-  if (names.some(isStore)) return;
-  if (mustExist) throw new NoStoreError(path);
-  const foreign = names.find((name) => !HARMLESS.includes(name));
-  if (foreign !== undefined) {
-    throw new Error(`${path} holds no store, but ${JSON.stringify(foreign)}: name an empty directory, or a new one`);
-  }
-}
-
-/** Called where what is on the disk is unknown. Returns the error to throw. */
-type Fail = (error: unknown) => unknown;
-
-export class NextFile {
-  readonly fd: number;
-  length = 0;
-  readonly #directory: Directory;
-  readonly #header: Header;
-  readonly #fail: Fail;
-
-  static async create(directory: Directory, header: Header, fail: Fail = (error) => error): Promise<NextFile> {
-    directory.mustBeInPlace();
-    return new NextFile(directory, header, fail, await directory.disk.create(directory.temporaryPathOf(header.file)));
-  }
-
-  private constructor(directory: Directory, header: Header, fail: Fail, fd: number) {
-    [this.#directory, this.#header, this.#fail, this.fd] = [directory, header, fail, fd];
-  }
-
-  /** Writes line by line, so that requests are served between two of them. The signal ends it. */
-  async write(snapshot: Snapshot, signal?: AbortSignal): Promise<void> {
-    let synced = 0;
-    for (const line of snapshotLines(this.#header, snapshot)) {
-      signal?.throwIfAborted();
-      await this.#append(line);
-      if (this.length - synced < SYNC_EVERY_BYTES) continue;
-      await this.sync();
-      synced = this.length;
-    }
-  }
-
-  /** Copies batches from the file before. Returns where they end. */
-  async copy(fd: number, from: number, to: number): Promise<number> {
-    for await (const piece of piecesOf(this.#directory.disk, fd, from, to)) await this.#append(piece);
-    return to;
-  }
-
-  async sync(): Promise<void> {
-    await this.#directory.disk.sync(this.fd).catch((error) => {
-      throw isNoRoom(error) ? error : this.#fail(error);
-    });
-  }
-
-  /** Makes it durable, and then the current file. */
-  async finish(): Promise<void> {
-    await this.sync();
-    const [directory, { file }] = [this.#directory, this.#header];
-    directory.mustBeInPlace();
-    try {
-      await directory.disk.rename(directory.temporaryPathOf(file), directory.pathOf(file));
-      await directory.setCurrent(this.#header);
-    } catch (error) {
-      throw this.#fail(error); // after a crash, either file may be the current one
-    }
-  }
-
-  /** Removes it if it was not finished. */
-  async close(): Promise<void> {
-    this.#directory.disk.close(this.fd);
-    await this.#directory.disk.unlink(this.#directory.temporaryPathOf(this.#header.file)).catch(() => {});
-  }
-
-  async #append(bytes: Uint8Array): Promise<void> {
-    await this.#directory.disk.write(this.fd, bytes, this.length);
-    this.length += bytes.length;
-  }
-}
-
-/** Begins a file with these rows, which is the current one when this resolves. */
-export async function beginFile(directory: Directory, header: Header, snapshot: Snapshot): Promise<void> {
-  const next = await NextFile.create(directory, header);
-  try {
-    await next.write(snapshot);
-    await next.finish();
-  } finally {
-    await next.close();
   }
 }

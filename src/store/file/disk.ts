@@ -2,13 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import { dirname } from 'node:path';
-import { openOurs, refuseOthersDirectory } from './owner.ts';
+import { refuseOthersDirectory } from './owner.ts';
 
 /** For the owner alone: names of callers and digests of keys are inside. */
 const FILE_MODE = 0o600;
 const DIRECTORY_MODE = 0o700;
 const READ_BYTES = 1024 * 1024;
-const { O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0 } = fs.constants;
+const { O_RDONLY, O_RDWR, O_CREAT, O_TRUNC, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants;
 
 /** The disk is full, the quota is used up, or the file may not become larger. */
 const NO_ROOM = ['ENOSPC', 'EDQUOT', 'EFBIG'];
@@ -26,18 +26,16 @@ function unlessMissing<T>(work: () => T): T | undefined {
   }
 }
 
-function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
-  return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
+/** Follows no link, and waits for no FIFO or device. */
+function openFile(path: string, flags: number): number {
+  const fd = fs.openSync(path, flags | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
+  if (fs.fstatSync(fd).isFile()) return fd;
+  fs.closeSync(fd);
+  throw new Error(`${path} is not a file`);
 }
 
-export interface Lock {
-  /** Of the locked file. */
-  readonly fd: number;
-  /** `held`: another process has it. `none`: the program flock is missing or does not work, and nobody is locked out. */
-  readonly state: 'ours' | 'held' | 'none';
-  /** False: the directory was moved away, and what has its name now is another, or nothing. */
-  isInPlace(): boolean;
-  release(): void;
+function call<T = void>(start: (done: (error?: Error | null, value?: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => start((error, value) => (error ? reject(error) : resolve(value as T))));
 }
 
 export type Disk = typeof realDisk;
@@ -45,12 +43,12 @@ export type Disk = typeof realDisk;
 export const realDisk = {
   /** The names in a directory; undefined: there is no such directory. */
   list: (dir: string) => unlessMissing(() => fs.readdirSync(dir)),
-  /** Throws if a directory, or one of the named files in it, is not the owner's alone. */
+  /** Throws if a directory is not the owner's alone, or one of the named files in it is a link. */
   mustBeOurs: refuseOthersDirectory,
   size: (fd: number): number => fs.fstatSync(fd).size,
   /** Undefined: there is no such file. */
-  openToRead: (path: string) => unlessMissing(() => openOurs(path, fs.constants.O_RDONLY, FILE_MODE)),
-  openToWrite: (path: string): number => openOurs(path, O_RDWR, FILE_MODE),
+  openToRead: (path: string) => unlessMissing(() => openFile(path, O_RDONLY)),
+  openToWrite: (path: string): number => openFile(path, O_RDWR),
   /** In the background: closing a large file that was removed frees its blocks, which may take 100 ms. */
   close: (fd: number): void => fs.close(fd, () => {}),
   read: (fd: number, bytes: Uint8Array, position: number) =>
@@ -89,34 +87,24 @@ export const realDisk = {
   makePrivate(dir: string): void {
     if ((fs.statSync(dir).mode & 0o077) !== 0) fs.chmodSync(dir, DIRECTORY_MODE);
   },
-  /** Locks a file, which is made if it is missing, and its directory: the file may be replaced, and NFS locks no directory. */
-  lock(path: string): Lock {
-    const fd = openOurs(path, O_RDWR | O_CREAT, FILE_MODE);
-    const directory = fs.openSync(dirname(path), 'r');
-    const isInPlace = () => {
-      const [ours, named] = [fs.fstatSync(directory), fs.statSync(dirname(path), { throwIfNoEntry: false })];
-      return named?.ino === ours.ino && named.dev === ours.dev;
-    };
-    const release = () => {
-      fs.closeSync(directory);
-      fs.closeSync(fd);
-    };
+  /** Locks a file, which is made if it is missing. `none`: flock is missing or does not work, nobody is locked out. */
+  lock(path: string): { fd: number; state: 'ours' | 'held' | 'none' } {
+    const fd = openFile(path, O_RDWR | O_CREAT);
     try {
-      const states = [flock(fd), flock(directory)];
-      const state = (['held', 'ours', 'none'] as const).find((one) => states.includes(one))!;
-      return { fd, state, isInPlace, release };
+      return { fd, state: flock(fd) };
     } catch (error) {
-      release();
+      fs.closeSync(fd);
       throw new Error(`${path} could not be locked: ${(error as Error).message}`);
     }
   },
+  unlock: (fd: number): void => fs.closeSync(fd),
 };
 
 /**
  * Locks by flock(1): a child inherits our open file and locks it. The lock belongs to the open file, so it outlives the
  * child, holds while we are stopped, and is freed by the kernel however we die.
  */
-function flock(fd: number): Lock['state'] {
+function flock(fd: number): 'ours' | 'held' | 'none' {
   const PATH = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':'); // a service's PATH may lack these
   const { status, signal, error } = spawnSync('flock', ['-n', '-x', '3'], {
     env: { ...process.env, PATH },

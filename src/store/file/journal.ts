@@ -12,13 +12,14 @@
  *
  * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; copies these
  * behind it, the last of them while a batch waits; syncs; gives the file its name; writes `LOCK`; removes the old file.
+ * The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { StoreError } from '../model.ts';
 import type { Changes, Tables } from '../tables.ts';
-import { type Directory, NextFile } from './directory.ts';
-import { isNoRoom } from './disk.ts';
-import { batchLine, type Header, type LogFile } from './log-format.ts';
+import type { Directory } from './directory.ts';
+import { isNoRoom, piecesOf } from './disk.ts';
+import { batchLine, type Header, type LogFile, snapshotLines } from './log-format.ts';
 
 /** A file is compacted when it is longer than this, and than twice its rows. */
 const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
@@ -26,65 +27,56 @@ const MIN_COMPACTION_BYTES = 64 * 1024 * 1024;
 const RETRY_MS = 60_000;
 /** A tail shorter than this is copied while a batch waits. */
 const SHORT_TAIL_BYTES = 256 * 1024;
+/** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
+const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 
-/** `onFatal` is called once, when it has become unknown what is on the disk. */
-export type JournalOptions = Pick<EngineOptions, 'log' | 'onFatal' | 'onBatch'> & {
+export interface JournalOptions extends Partial<EngineOptions> {
+  /** For tests. */
   readonly minCompactionBytes?: number;
-};
+}
 
 export class Journal {
   /** Of the file, with the last batch in it. */
   header: Header;
   /** The end of the last batch. */
-  length: number;
-  /** Why nothing more is written. */
+  length = 0;
+  /** Why nothing more is written: it failed, was opened to read, or is being closed. */
   failure: StoreError | undefined;
   compactions = 0;
   failedCompactions = 0;
   readonly #directory: Directory;
   readonly #tables: Tables;
   readonly #options: JournalOptions;
-  #fd: number;
+  #fd: number | undefined;
   /** The last of the tasks that exclude each other: appends, and the last step of a compaction. */
   #lastTask: Promise<unknown> = Promise.resolve();
   #compaction: Promise<string> | undefined;
   #compactionFailedAt = Number.NEGATIVE_INFINITY;
-  readonly #closing = new AbortController();
 
-  /** Goes on with the file that was read into the tables. */
-  static async open(directory: Directory, tables: Tables, read: LogFile, options: JournalOptions): Promise<Journal> {
-    const { disk } = directory;
-    const { header, length, lastLine, tornBytes } = read;
-    const path = directory.pathOf(header.file);
-    const fd = disk.openToWrite(path);
-    try {
-      if (tornBytes > 0) {
-        const what = `a crash left ${tornBytes} bytes that were not acknowledged; they are dropped`;
-        options.log.warn(`${path}, offset ${length}: ${what}`);
-      }
-      await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
-      const bytes = Buffer.alloc(length - lastLine);
-      const count = await disk.read(fd, bytes, lastLine);
-      if (count < bytes.length) throw new Error(`${path}: only ${count} bytes of the last line could be read`);
-      await disk.write(fd, bytes, lastLine);
-      await disk.sync(fd);
-      await directory.setCurrent(header);
-      return new Journal(directory, tables, read, options, fd);
-    } catch (error) {
-      disk.close(fd);
-      throw error;
-    }
+  /** The first call is `resume`, or `compact`: that writes the file behind the one of this header. */
+  constructor(directory: Directory, tables: Tables, header: Header, options: JournalOptions = {}) {
+    [this.#directory, this.#tables, this.header, this.#options] = [directory, tables, header, options];
   }
 
-  private constructor(directory: Directory, tables: Tables, read: LogFile, options: JournalOptions, fd: number) {
-    [this.#directory, this.#tables, this.#options] = [directory, tables, options];
-    [this.header, this.#fd, this.length] = [read.header, fd, read.length];
+  /** Goes on with the file that was read into the tables. */
+  async resume({ header, length, lastLine }: LogFile): Promise<void> {
+    const { disk } = this.#directory;
+    const path = this.#directory.pathOf(header.file);
+    const fd = disk.openToWrite(path);
+    [this.#fd, this.length] = [fd, length];
+    await disk.truncate(fd, length); // in any case: a cut that was never synced may come undone
+    const bytes = Buffer.alloc(length - lastLine);
+    const count = await disk.read(fd, bytes, lastLine);
+    if (count < bytes.length) throw new Error(`${path}: only ${count} bytes of the last line could be read`);
+    await disk.write(fd, bytes, lastLine);
+    await disk.sync(fd);
+    await this.#directory.setCurrent(header);
   }
 
   /** Makes a batch durable, and then applies it to the tables. */
   append(changes: Changes): Promise<void> {
     return this.#exclusively(async () => {
-      if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
+      this.#mustBeWritable();
       const began = performance.now();
       const batch = this.header.batch + 1;
       const line = batchLine(batch, this.#tables.now(), changes);
@@ -102,15 +94,14 @@ export class Journal {
   compactIfLong(): void {
     const { minCompactionBytes = MIN_COMPACTION_BYTES, log } = this.#options;
     if (this.length <= Math.max(minCompactionBytes, 2 * this.#tables.bytes)) return;
-    if (this.#compaction || this.#closing.signal.aborted || performance.now() - this.#compactionFailedAt < RETRY_MS)
-      return;
+    if (this.#compaction || this.failure || performance.now() - this.#compactionFailedAt < RETRY_MS) return;
     this.compact().then(
-      (done) => log.info(done),
-      (error) => {
+      (done) => log?.info(done),
+      ({ message }) => {
+        if (this.failure) return log?.info(`the file was not compacted: ${message}`);
         this.#compactionFailedAt = performance.now();
-        if (this.#closing.signal.aborted) return log.info(`the file was not compacted: ${error.message}`);
         this.failedCompactions++;
-        log.warn(`the file could not be compacted, which is tried again in a minute: ${error.message}`);
+        log?.warn(`the file could not be compacted, which is tried again in a minute: ${message}`);
       },
     );
   }
@@ -122,61 +113,97 @@ export class Journal {
   }
 
   async #compact(): Promise<string> {
-    const { signal } = this.#closing;
+    this.#mustBeWritable();
+    const directory = this.#directory;
+    const { disk } = directory;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
     const header = { ...this.header, file: this.header.file + 1, at: this.#tables.now() };
     const snapshot = this.#tables.snapshot(header.at);
-    let copied = this.length;
-    const next = await NextFile.create(this.#directory, header, this.#fail);
+    let [copied, length, synced] = [this.length, 0, 0];
+    const path = directory.pathOf(header.file);
+    const temporary = `${path}.tmp`;
+    const fd = await disk.create(temporary);
+    const append = async (bytes: Uint8Array) => {
+      await disk.write(fd, bytes, length);
+      length += bytes.length;
+    };
+    const copyTail = async () => {
+      const end = this.length;
+      for await (const piece of piecesOf(disk, this.#fd!, copied, end)) await append(piece);
+      copied = end;
+    };
+    const sync = async () => {
+      await disk.sync(fd).catch((error) => {
+        throw isNoRoom(error) ? error : this.#fail(error);
+      });
+      synced = length;
+    };
     try {
-      await next.write(snapshot, signal);
-      while (this.length - copied > SHORT_TAIL_BYTES) copied = await next.copy(this.#fd, copied, this.length);
-      await next.sync(); // most of it now, so that the next batch waits for little
+      // Line by line, so that requests are served between two of them.
+      for (const line of snapshotLines(header, snapshot)) {
+        this.#mustBeWritable();
+        await append(line);
+        if (length - synced >= SYNC_EVERY_BYTES) await sync();
+      }
+      while (this.length - copied > SHORT_TAIL_BYTES) await copyTail();
+      await sync(); // most of it now, so that the next batch waits for little
       return await this.#exclusively(async () => {
-        signal.throwIfAborted();
-        if (this.failure) throw this.failure;
-        const before = this.length;
-        await next.copy(this.#fd, copied, before);
-        await next.finish();
-        const old = this.#fd;
-        [this.#fd, this.length] = [next.fd, next.length];
-        this.header = { ...this.header, file: header.file };
-        this.compactions++;
-        this.#directory.disk.close(old);
-        return `the file was compacted from ${before} to ${next.length} bytes`;
+        this.#mustBeWritable();
+        await copyTail();
+        await sync();
+        try {
+          await disk.rename(temporary, path);
+          await directory.setCurrent(header);
+        } catch (error) {
+          throw this.#fail(error); // after a crash, either file may be the current one
+        }
+        const [old, before] = [this.#fd, this.length];
+        [this.#fd, this.length, this.header] = [fd, length, { ...this.header, file: header.file }];
+        if (old !== undefined) {
+          this.compactions++;
+          disk.close(old);
+        }
+        return `the file was compacted from ${before} to ${length} bytes`;
       });
     } catch (error) {
-      if (next.fd !== this.#fd) await next.close();
+      if (fd !== this.#fd) {
+        disk.close(fd);
+        await disk.unlink(temporary).catch(() => {});
+      }
       throw error;
     }
   }
 
-  /** Ends a compaction that is under way, and gives the lock back. */
+  /** Ends a compaction that is under way. */
   async close(): Promise<void> {
-    this.#closing.abort(new Error('the store is being closed'));
+    this.failure ??= new StoreError('closed', 'the store is being closed');
     await this.#compaction?.catch(() => {});
     await this.#lastTask;
-    this.#directory.disk.close(this.#fd);
-    this.#directory.release();
+    if (this.#fd !== undefined) this.#directory.disk.close(this.#fd);
   }
 
   async #write(line: Buffer): Promise<void> {
     const { disk } = this.#directory;
-    const full = await disk.write(this.#fd, line, this.length).catch((error) => {
+    const fd = this.#fd!;
+    const full = await disk.write(fd, line, this.length).catch((error) => {
       if (isNoRoom(error)) return new StoreError('full', `there is no room on the disk: ${error.message}`);
       throw this.#fail(error);
     });
     try {
-      if (full) await disk.truncate(this.#fd, this.length);
-      await disk.sync(this.#fd);
+      if (full) await disk.truncate(fd, this.length);
+      await disk.sync(fd);
     } catch (error) {
       throw this.#fail(error);
     }
     if (full) throw full;
   }
 
+  #mustBeWritable(): void {
+    if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
+  }
+
   #fail = (error: unknown): StoreError => {
-    if (this.failure) return this.failure;
+    if (this.failure?.failure === 'unknown') return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
     this.failure = new StoreError('unknown', message);
     this.#options.onFatal?.(this.failure);

@@ -10,16 +10,16 @@
  * Then one line for each batch of transactions: tables are cleared first, then rows are put as they now are, then the
  * `gone` are removed. The file gets its name when its first lines up to the digest are durable; each later line is
  * written only after the one before it is durable. So a crash leaves at most one bad line, the last: it lacks its line
- * feed, or sectors of it were never written and read as zeros, which no JSON text holds. Such a line was not
- * acknowledged, and is dropped. Any other bad line is damage.
+ * feed, or parts of it were never written and read as zeros, which no JSON text holds. Such a line was not acknowledged,
+ * and is dropped. Any other bad line is damage.
  */
 import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DamagedError, type Proof, VersionError } from '../engine.ts';
 import { type Id, LAST_MOMENT, schemaOf, TABLE_NAMES, type TableName } from '../model.ts';
-import { integer, objectIn } from '../schema.ts';
-import { type Changes, contradictionIn, type Snapshot, type TableChanges, Tables } from '../tables.ts';
+import { integer, objectIn, table } from '../schema.ts';
+import { type Changes, contradictionIn, type Put, type Snapshot, split, type TableChanges, Tables } from '../tables.ts';
 
 const FORMAT = 4;
 const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: restore a backup.';
@@ -27,7 +27,6 @@ const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: resto
 const UNITS_PER_LINE = 32 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
-const SECTOR_BYTES = 512;
 /** The length of `{"crc":"1a2b3c4d",` */
 const CRC_BYTES = 18;
 
@@ -55,43 +54,38 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
-  const { lastIds } = snapshot; // the highest ids that were ever given: their rows may be gone
+/** All rows, line by line, behind a header. Returns what they are proved by: the rows and their order. */
+export function* snapshotLines(
+  { store, file, batch, at }: Header,
+  { lastIds, rows }: Snapshot,
+): Generator<Buffer, Proof> {
   yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
-  return yield* rowLines(snapshot);
-}
-
-/** All rows, line by line. Returns what they are proved by: the rows and their order. */
-export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
+  const counts = {} as Record<TableName, number>;
   for (const name of TABLE_NAMES) {
     const { json } = schemaOf(name);
-    let [texts, missing, units]: [string[], number, number] = [[], rows[name].length, 0];
-    for (const row of rows[name]) {
-      const text = json(row);
-      texts.push(text);
-      units += text.length;
-      missing--;
-      if (units < UNITS_PER_LINE && missing > 0) continue;
+    const { length } = rows[name];
+    for (let at = 0; at < length; ) {
+      const texts: string[] = [];
+      for (let units = 0; at < length && units < UNITS_PER_LINE; at++) {
+        const text = json(rows[name][at]);
+        texts.push(text);
+        units += text.length;
+      }
       const line = encodeLine(`"table":"${name}","rows":[${texts}]}`);
       hash.update(line);
       yield line;
-      [texts, units] = [[], 0];
     }
+    counts[name] = length;
   }
-  const proof = proofOf((name) => rows[name].length, hash.digest('hex'));
-  yield proofLine(proof);
+  const proof: Proof = { counts, digest: hash.digest('hex') };
+  yield encodeLine(JSON.stringify(proof).slice(1));
   return proof;
 }
 
-function proofOf(count: (name: TableName) => number, digest: string): Proof {
-  return { counts: Object.fromEntries(TABLE_NAMES.map((name) => [name, count(name)])) as Proof['counts'], digest };
-}
-const proofLine = (proof: Proof): Buffer => encodeLine(JSON.stringify(proof).slice(1));
-
-/** What a snapshot is proved by. */
-export async function prove(snapshot: Snapshot): Promise<Proof> {
-  for (const lines = rowLines(snapshot); ; await nextTurn()) {
+/** What a snapshot is proved by, whatever its header says. */
+export async function prove(header: Header, snapshot: Snapshot): Promise<Proof> {
+  for (const lines = snapshotLines(header, snapshot); ; await nextTurn()) {
     const { done, value } = lines.next();
     if (done) return value;
   }
@@ -99,13 +93,14 @@ export async function prove(snapshot: Snapshot): Promise<Proof> {
 
 export function batchLine(batch: number, at: number, changes: Changes): Buffer {
   let body = `"batch":${batch},"at":${at}`;
-  const clears = changes.filter((table) => table.clears).map(({ name }) => `"${name}"`);
+  const clears = changes.filter((one) => one.clears).map(({ name }) => `"${name}"`);
   if (clears.length > 0) body += `,"clear":[${clears}]`;
   const gone: string[] = [];
-  for (const { name, rows, texts, deleted } of changes) {
-    const schema = schemaOf(name);
-    if (rows.length > 0) body += `,"${name}":[${texts ?? rows.map(schema.json)}]`;
-    if (deleted.length > 0) gone.push(`"${name}":[${deleted.map((id) => schema.columns.id.json(id as never))}]`);
+  for (const { name, rows } of changes) {
+    const { texts, removed } = split(rows);
+    const { id } = schemaOf(name).columns;
+    if (texts.length > 0) body += `,"${name}":[${texts}]`;
+    if (removed.length > 0) gone.push(`"${name}":[${removed.map((one) => id.json(one as never))}]`);
   }
   if (gone.length > 0) body += `,"gone":{${gone}}`;
   return encodeLine(`${body}}`);
@@ -117,9 +112,11 @@ export function changesIn({ batch: _, at: __, clear = [], gone = {}, ...put }: R
   const removed = objectIn(gone, '"gone"') as Record<string, unknown>;
   const names = new Set([...cleared, ...Object.keys({ ...put, ...removed }).map(tableNamed)]);
   return [...names].map((name): TableChanges => {
-    const { read, columns } = schemaOf(name);
-    const deleted = listOf(name, removed).map(columns.id.read as (id: unknown) => Id);
-    return { name, clears: cleared.includes(name), rows: listOf(name, put).map(read), deleted };
+    const { read, json, columns } = schemaOf(name);
+    const rows = new Map<Id, Put | null>();
+    for (const row of listOf(name, put).map(read)) rows.set(row.id, { row, text: json(row) });
+    for (const id of listOf(name, removed)) rows.set(columns.id.read(id), null);
+    return { name, clears: cleared.includes(name), rows };
   });
 }
 
@@ -142,32 +139,66 @@ export async function readLog(
   tables: Tables,
   advice?: string,
 ): Promise<LogFile> {
-  const lines = new LineReader(tables);
-  let [lastLine, length, isBad] = [0, 0, false];
+  let header = undefined as Header | undefined;
+  const hash = createHash('sha256');
+  let hasAllRows = false as boolean;
+  /** Throws if the line does not belong where it stands. */
+  const take = (line: Record<string, unknown>, bytes: Buffer): void => {
+    if (header === undefined) {
+      header = headerIn(line);
+      tables.begin(lastIds.read(line.lastIds));
+    } else if (hasAllRows) {
+      const { batch, at } = line;
+      if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
+      tables.apply(changesIn(line), batch);
+      header = { ...header, batch, at: count(at) };
+    } else if ('digest' in line) {
+      hasAllRows = line.digest === hash.digest('hex');
+      if (!hasAllRows) throw new Error('the lines before it are not those that were written');
+    } else {
+      const name = tableNamed(line.table);
+      tables.load(name, list(line.rows).map(schemaOf(name).read), header.batch, bytes.length);
+      hash.update(bytes);
+    }
+  };
+  let [lastLine, length] = [0, 0];
   let rest: Buffer = Buffer.alloc(0);
   const damaged = (what: string) =>
-    new DamagedError(`${file}, offset ${length}`, what, advice ?? (lines.hasAllRows ? undefined : ONLY_A_BACKUP));
+    new DamagedError(`${file}, offset ${length}`, what, advice ?? (hasAllRows ? undefined : ONLY_A_BACKUP));
   for await (const piece of pieces) {
     rest = Buffer.concat([rest, piece]);
-    for (let end = rest.indexOf(LINE_FEED) + 1; end > 0 && !isBad; end = rest.indexOf(LINE_FEED) + 1) {
+    for (;;) {
+      const end = rest.indexOf(LINE_FEED) + 1;
+      const line = end === 0 ? undefined : decodeLine(rest.subarray(0, end - 1));
+      if (line === undefined) break; // it may be the torn end, which is judged when all is read
       try {
-        isBad = !lines.take(rest.subarray(0, end));
+        take(line, rest.subarray(0, end));
       } catch (error) {
         const { message } = error as Error;
         throw error instanceof VersionError ? new VersionError(`${file}: ${message}`) : damaged(message);
       }
-      if (isBad) break; // it may be the torn end, which is judged when all is read
       [lastLine, length, rest] = [length, length + end, rest.subarray(end)];
     }
     if (rest.length > MAX_LINE_BYTES) throw damaged('a line is too long, or is not as it was written');
   }
-  const { header } = lines;
   if (header === undefined) throw damaged('it does not begin with the header of a store');
-  if (!lines.hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
-  if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
+  if (!hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
+  if (rest.length > 0 && !isTorn(rest)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
   return { header, lastLine, length, tornBytes: rest.length };
+}
+
+/**
+ * True if a crash can have left these bytes: they lack their line feed, or hold zeros, and nothing but zeros is behind
+ * their line. Where a good line stands behind the zeros, they were durable.
+ */
+function isTorn(rest: Buffer): boolean {
+  const end = rest.indexOf(LINE_FEED);
+  if (end === -1) return true;
+  const zero = rest.lastIndexOf(0, end);
+  const isLast = rest.subarray(end + 1).every((byte) => byte === 0);
+  return zero !== -1 && isLast && decodeLine(rest.subarray(zero + 1, end)) === undefined;
 }
 
 /** Reads a backup, or a copy of the file of a store, into new tables. `name`: for messages. */
@@ -176,65 +207,18 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
   const advice = 'Nothing was changed. It is no backup, or was changed or cut after it was written.';
   const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
-  const snapshot = tables.snapshot(header.at);
-  return { header, snapshot, proof: await prove(snapshot) };
+  tables.now = () => header.at;
+  return { header, tables, proof: await prove(header, tables.snapshot(header.at)) };
 }
 
-/** Takes the lines of a file, one after the other, and throws if one does not belong where it stands. */
-class LineReader {
-  header: Header | undefined;
-  /** True after the line that ends the rows. */
-  hasAllRows = false;
-  readonly #tables: Tables;
-  readonly #hash = createHash('sha256');
-
-  constructor(tables: Tables) {
-    this.#tables = tables;
+function headerIn({ petstore, format, store, file, batch, at }: Record<string, unknown>): Header {
+  if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
+  if (format !== FORMAT) {
+    const age = Number(format) > FORMAT ? 'a newer' : 'an older';
+    throw new VersionError(`the store was written by ${age} version of petstore, in format ${format}`);
   }
-
-  /** False if the line is not as it was written. */
-  take(bytes: Buffer): boolean {
-    const line = decodeLine(bytes.subarray(0, -1));
-    if (line === undefined) return false;
-    if (this.header === undefined) this.header = this.#begin(line);
-    else if (this.hasAllRows) this.header = this.#apply(line, this.header);
-    else if ('digest' in line) this.#end(bytes);
-    else this.#load(line, bytes, this.header);
-    return true;
-  }
-
-  #begin(line: Record<string, unknown>): Header {
-    const { petstore, format, store, file, batch, at, lastIds } = line;
-    if (petstore !== 'store') throw new Error('it does not begin with the header of a store');
-    if (format !== FORMAT) {
-      const age = Number(format) > FORMAT ? 'a newer' : 'an older';
-      throw new VersionError(`the store was written by ${age} version of petstore, in format ${format}`);
-    }
-    if (typeof store !== 'string') throw new Error('the header names no store');
-    const { pets, orders, keys } = objectIn(lastIds, '"lastIds"') as Snapshot['lastIds'];
-    this.#tables.begin({ pets: count(pets), orders: count(orders), keys: count(keys) });
-    return { store, file: count(file), batch: count(batch), at: count(at) };
-  }
-
-  #load({ table, rows }: Record<string, unknown>, bytes: Buffer, { batch }: Header): void {
-    const name = tableNamed(table);
-    const read = list(rows).map(schemaOf(name).read);
-    this.#hash.update(bytes);
-    this.#tables.apply([{ name, clears: false, rows: read, bytes: bytes.length, deleted: [] }], batch);
-  }
-
-  #end(bytes: Buffer): void {
-    const proof = proofOf((name) => this.#tables[name].size, this.#hash.digest('hex'));
-    this.hasAllRows = proofLine(proof).equals(bytes);
-    if (!this.hasAllRows) throw new Error('the lines before it are not those that were written');
-  }
-
-  #apply(line: Record<string, unknown>, header: Header): Header {
-    const { batch, at } = line;
-    if (batch !== header.batch + 1) throw new Error(`batch ${batch} stands where ${header.batch + 1} belongs`);
-    this.#tables.apply(changesIn(line), batch);
-    return { ...header, batch, at: count(at) };
-  }
+  if (typeof store !== 'string') throw new Error('the header names no store');
+  return { store, file: count(file), batch: count(batch), at: count(at) };
 }
 
 function tableNamed(name: unknown): TableName {
@@ -248,25 +232,6 @@ function list(value: unknown): unknown[] {
 }
 
 /** Reads the number of a batch, a file or an id, or a moment: none is beyond the last moment of RFC 3339. */
-const count = integer(0, LAST_MOMENT).read;
-
-/** True if a crash can have left these bytes behind the last good line, which ends at `offset`. */
-function isTorn(rest: Buffer, offset: number): boolean {
-  const end = rest.indexOf(LINE_FEED);
-  if (end !== -1)
-    return isPartlyUnwritten(rest.subarray(0, end + 1), offset) && rest.subarray(end + 1).every((byte) => byte === 0);
-  // A complete line with another byte in place of its line feed was changed, not cut off.
-  return decodeLine(rest.subarray(0, -1)) === undefined || isPartlyUnwritten(rest, offset);
-}
-
-/** True if there is a zero, and each zero is in a sector whose part behind `offset` is all zeros. */
-function isPartlyUnwritten(rest: Buffer, offset: number): boolean {
-  let isPartly = false;
-  for (let from = 0; from < rest.length; from += SECTOR_BYTES - ((offset + from) % SECTOR_BYTES)) {
-    const sector = rest.subarray(from, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
-    if (!sector.includes(0)) continue;
-    if (sector.some((byte) => byte !== 0)) return false;
-    isPartly = true;
-  }
-  return isPartly;
-}
+const counter = integer(0, LAST_MOMENT);
+const count = counter.read;
+const lastIds = table({ pets: counter, orders: counter, keys: counter });

@@ -5,50 +5,42 @@ import { DamagedError, type Engine, type EngineOptions, type Metric, NoStoreErro
 import { StoreError, TABLE_NAMES } from '../model.ts';
 import { GroupCommitStore, storeTime } from '../store.ts';
 import { Tables } from '../tables.ts';
-import { beginFile, Directory, fileName } from './directory.ts';
+import { Directory, fileName } from './directory.ts';
 import { type Disk, piecesOf, realDisk } from './disk.ts';
-import { Journal } from './journal.ts';
-import { type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
+import { Journal, type JournalOptions } from './journal.ts';
+import { type Header, type LogFile, prove, readBackup, readLog, snapshotLines } from './log-format.ts';
 
-/** For tests: the simulated disk, and compaction of small files. */
-export interface Internals {
-  readonly disk?: Disk;
-  readonly minCompactionBytes?: number;
-}
+/** Of a store that has no file yet. */
+const newHeader = (at: number): Header => ({ store: randomBytes(12).toString('hex'), file: 0, batch: 0, at });
 
-const newStoreId = (): string => randomBytes(12).toString('hex');
-
-export async function openFileStore(dir: string, options: EngineOptions, internals: Internals = {}): Promise<Engine> {
-  const directory = await Directory.open(internals.disk ?? realDisk, dir, options);
-  try {
-    return await openEngine(directory, options, internals);
-  } catch (error) {
+/** `internals`, for tests: the simulated disk, and compaction of small files. */
+export async function openFileStore(
+  dir: string,
+  options: EngineOptions,
+  { disk = realDisk, ...internals }: { disk?: Disk; minCompactionBytes?: number } = {},
+): Promise<Engine> {
+  const directory = await Directory.open(disk, dir, options);
+  return openEngine(directory, { ...options, ...internals }).catch((error) => {
     directory.release();
     throw error;
-  }
+  });
 }
 
-async function openEngine(directory: Directory, options: EngineOptions, internals: Internals): Promise<Engine> {
+async function openEngine(directory: Directory, options: EngineOptions & JournalOptions): Promise<Engine> {
   const { clock, log, maxBytes, mustExist, readOnly } = options;
   const tables = new Tables();
-  let read = await readStore(directory, tables);
-  if (read === undefined) {
-    if (mustExist || readOnly) throw new NoStoreError(directory.path);
-    const header = { store: newStoreId(), file: 1, batch: 0, at: storeTime(clock)() };
-    await beginFile(directory, header, tables.snapshot(0));
-    read = (await readStore(directory, tables))!;
+  const read = await readStore(directory, tables);
+  if (read === undefined && (mustExist || readOnly)) throw new NoStoreError(directory.path);
+  tables.now = storeTime(clock, read?.header.at);
+  if (read && read.tornBytes > 0) {
+    const cause = readOnly ? 'a crash left them, or a server writes them now' : 'a crash left them';
+    const what = `the last ${read.tornBytes} bytes are no complete line, and are left out`;
+    log.warn(`${directory.pathOf(read.header.file)}, offset ${read.length}: ${what}: ${cause}`);
   }
-  if (readOnly && read.tornBytes > 0) {
-    const why = 'a crash left them, or a server writes them now';
-    log.warn(`the last ${read.tornBytes} bytes of the file are no complete line, and are left out: ${why}`);
-  }
-  tables.now = storeTime(clock, read.header.at);
-  const journal = readOnly ? undefined : await Journal.open(directory, tables, read, { ...options, ...internals });
-  const writable = (): Journal => {
-    if (!journal) throw new StoreError('closed', 'the store was opened to read');
-    return journal;
-  };
-  const header = () => ({ ...(journal ?? read).header, at: tables.now() });
+  const journal = new Journal(directory, tables, read?.header ?? newHeader(tables.now()), options);
+  if (readOnly) journal.failure = new StoreError('closed', 'the store was opened to read');
+  else await (read ? journal.resume(read) : journal.compact());
+  const header = () => ({ ...journal.header, at: tables.now() });
   const store = new GroupCommitStore({
     id: header().store,
     tables,
@@ -56,31 +48,31 @@ async function openEngine(directory: Directory, options: EngineOptions, internal
     log,
     async commit(decide) {
       const changes = decide();
-      if (changes.length > 0) await writable().append(changes);
+      if (changes.length > 0) await journal.append(changes);
     },
   });
   const limiter = new MemoryLimiter(store, options, tables.usage.all());
-  journal?.compactIfLong();
+  journal.compactIfLong();
   return {
     store,
     limiter,
-    ready: () => journal !== undefined && journal.failure === undefined,
+    ready: () => journal.failure === undefined,
     metrics: () => metricsOf(tables, maxBytes, journal),
     /** Reads the file, also while it is written: it is verified up to where it ended a moment ago. */
     async verify() {
-      if (!journal) return prove(tables.snapshot(store.now())); // it was read just now
-      const again = new Tables();
-      await readStore(directory, again);
-      return prove(again.snapshot(store.now()));
+      const again = readOnly ? tables : new Tables(); // a reader has read it just now
+      if (!readOnly) await readStore(directory, again);
+      return prove(header(), again.snapshot(store.now()));
     },
-    compact: async () => writable().compact(),
+    compact: () => journal.compact(),
     async *backup() {
       return yield* snapshotLines({ ...header(), file: 0 }, tables.snapshot(store.now()));
     },
     async close() {
       await limiter.close();
       await store.close();
-      await journal?.close();
+      await journal.close();
+      directory.release();
     },
   };
 }
@@ -116,27 +108,26 @@ export async function restoreInto(
     const read = await readStore(directory, present);
     if (TABLE_NAMES.some((name) => present[name].size > 0))
       throw new Error(`the store in ${dir} is not empty: name another directory with --data`);
-    const { header, snapshot, proof } = await readBackup('the backup', lines);
-    const before = read?.header ?? { store: newStoreId(), file: 0, batch: 0 };
+    const { header, tables, proof } = await readBackup('the backup', lines);
+    const before = read?.header ?? newHeader(header.at);
     // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
     const batch = Math.max(header.batch, before.batch) + 1;
-    await beginFile(directory, { store: before.store, file: before.file + 1, batch, at: header.at }, snapshot);
+    const journal = new Journal(directory, tables, { ...before, batch });
+    await journal.compact();
+    await journal.close();
     return proof;
   } finally {
     directory.release();
   }
 }
 
-function metricsOf(tables: Tables, maxBytes = 0, journal?: Journal): Metric[] {
-  const { length = 0, compactions = 0, failedCompactions = 0 } = journal ?? {};
-  const metric = (type: Metric['type'], name: string, help: string, value: number): Metric => {
-    return { name: `petstore_${name}`, help, type, value };
-  };
-  return [
-    metric('gauge', 'store_bytes', 'Length that the file would have if it was compacted now.', tables.bytes),
-    metric('gauge', 'store_max_bytes', 'The most that it may have; 0: no maximum.', maxBytes),
-    metric('gauge', 'store_file_bytes', 'Length of the file.', length),
-    metric('counter', 'compactions_total', 'Compactions since the start.', compactions),
-    metric('counter', 'compactions_failed_total', 'Compactions that failed and are tried again.', failedCompactions),
+function metricsOf({ bytes }: Tables, maxBytes = 0, { length, compactions, failedCompactions }: Journal): Metric[] {
+  const metrics: [Metric['type'], name: string, help: string, value: number][] = [
+    ['gauge', 'store_bytes', 'Length that the file would have if it was compacted now.', bytes],
+    ['gauge', 'store_max_bytes', 'The most that it may have; 0: no maximum.', maxBytes],
+    ['gauge', 'store_file_bytes', 'Length of the file.', length],
+    ['counter', 'compactions_total', 'Compactions since the start.', compactions],
+    ['counter', 'compactions_failed_total', 'Compactions that failed and are tried again.', failedCompactions],
   ];
+  return metrics.map(([type, name, help, value]) => ({ name: `petstore_${name}`, help, type, value }));
 }
