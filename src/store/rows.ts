@@ -83,12 +83,12 @@ export class CountedRows<R extends Row & { readonly id: number }, V = never> imp
 
   #set(id: number, row: R | undefined): R | undefined {
     this.lastId = Math.max(this.lastId, id);
-    const before = this.get(id);
-    if (row === before) return before;
-    const number = blockOf(id);
+    const [number, at] = [blockOf(id), (id - 1) % BLOCK_ROWS];
     const block = this.#blocks[number] ?? [];
+    const before = block[at];
+    if (row === before) return before;
     if (block.length === 0) setAt(this.#blocks, number, block, undefined);
-    setAt(block, (id - 1) % BLOCK_ROWS, row, undefined);
+    setAt(block, at, row, undefined);
     // Never the same number twice, though a block may be removed and made again.
     setAt(this.#blockVersions, number, ++this.#changes, 0);
     if (before) {

@@ -91,8 +91,9 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
       const row = objectIn(given, 'a row') as Record<string, unknown>;
       for (const { name, column } of members) {
         try {
-          const value = column.read(row[name]);
-          if (value !== row[name]) row[name] = value;
+          const before = row[name];
+          const value = column.read(before);
+          if (value !== before) row[name] = value;
         } catch (error) {
           throw new Error(`${name} ${(error as Error).message}`);
         }
