@@ -44,8 +44,7 @@ async function readChecked(address: Address, now: () => number) {
   const contradiction = contradictionIn(rows.orders, (id) => pets.has(id));
   if (contradiction !== undefined) throw damaged(contradiction);
   const readAt = now();
-  const replays = rows.replays.filter((replay) => !hasEnded(replay, readAt));
-  const snapshot: Snapshot = { lastIds, rows: { ...rows, replays } };
+  const snapshot = { lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, readAt)) } };
   return { header: { store, file: 0, batch: at.batch, at: readAt }, snapshot };
 }
 

@@ -139,8 +139,9 @@ export async function readLog(
   tables: Tables,
   advice?: string,
 ): Promise<LogFile> {
-  let header = undefined as Header | undefined;
   const hash = createHash('sha256');
+  // `as`, since TypeScript does not see that `take` sets them.
+  let header = undefined as Header | undefined;
   let hasAllRows = false as boolean;
   /** Throws if the line does not belong where it stands. */
   const take = (line: Record<string, unknown>, bytes: Buffer): void => {
