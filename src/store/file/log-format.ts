@@ -4,13 +4,13 @@
  *
  *     {"crc":…,"petstore":"store","format":4,"store":"…","file":7,"batch":41,"at":…,"lastIds":{"pets":57,…}}
  *     {"crc":…,"table":"pets","rows":[{…},…]}        the rows as they were after batch 41, some hundred a line
- *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of all these lines
+ *     {"crc":…,"counts":{"pets":57,…},"digest":"…"}  ends them; the digest is the SHA-256 of the lines of rows
  *     {"crc":…,"batch":42,"at":…,"clear":["pets"],"pets":[{…}],"gone":{"orders":[3]}}
  *
  * Then one line for each batch of transactions: tables are cleared first, then rows are put as they now are, then the
  * `gone` are removed. The file gets its name when its first lines up to the digest are durable; each later line is
  * written only after the one before it is durable. So a crash leaves at most one bad line, the last: it lacks its line
- * feed, or parts of it were never written and read as zeros, which no JSON text holds. Such a line was not acknowledged,
+ * feed, or sectors of it were never written and read as zeros, which no JSON text holds. Such a line was not acknowledged,
  * and is dropped. Any other bad line is damage.
  */
 import { createHash } from 'node:crypto';
@@ -27,6 +27,7 @@ const ONLY_A_BACKUP = 'Nothing was changed. These lines cannot be cut off: resto
 const UNITS_PER_LINE = 32 * 1024;
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
 const LINE_FEED = 10;
+const SECTOR_BYTES = 512;
 /** The length of `{"crc":"1a2b3c4d",` */
 const CRC_BYTES = 18;
 
@@ -54,7 +55,7 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** All rows, line by line, behind a header. Returns what they are proved by: the rows and their order. */
+/** A header and all rows, line by line. Returns the proof of the rows and their order. */
 export function* snapshotLines(
   { store, file, batch, at }: Header,
   { lastIds, rows }: Snapshot,
@@ -65,10 +66,10 @@ export function* snapshotLines(
   for (const name of TABLE_NAMES) {
     const { json } = schemaOf(name);
     const { length } = rows[name];
-    for (let at = 0; at < length; ) {
+    for (let next = 0; next < length; ) {
       const texts: string[] = [];
-      for (let units = 0; at < length && units < UNITS_PER_LINE; at++) {
-        const text = json(rows[name][at]);
+      for (let units = 0; next < length && units < UNITS_PER_LINE; next++) {
+        const text = json(rows[name][next]);
         texts.push(text);
         units += text.length;
       }
@@ -184,22 +185,26 @@ export async function readLog(
   }
   if (header === undefined) throw damaged('it does not begin with the header of a store');
   if (!hasAllRows) throw damaged('its first lines are not complete, or not as they were written');
-  if (rest.length > 0 && !isTorn(rest)) throw damaged('a line is not as it was written');
+  if (rest.length > 0 && !isTorn(rest, length)) throw damaged('a line is not as it was written');
   const contradiction = contradictionIn(tables.orders.all(), (id) => tables.pets.get(id) !== undefined);
   if (contradiction !== undefined) throw damaged(contradiction);
   return { header, lastLine, length, tornBytes: rest.length };
 }
 
 /**
- * True if a crash can have left these bytes: they lack their line feed, or hold zeros, and nothing but zeros is behind
- * their line. Where a good line stands behind the zeros, they were durable.
+ * True if a crash can have left these bytes, which begin at `offset`: the line was cut off, or sectors of it were never
+ * written, and nothing but zeros is behind it. A sector is written as a whole: its part in the line is zeros, or has none.
  */
-function isTorn(rest: Buffer): boolean {
-  const end = rest.indexOf(LINE_FEED);
-  if (end === -1) return true;
-  const zero = rest.lastIndexOf(0, end);
-  const isLast = rest.subarray(end + 1).every((byte) => byte === 0);
-  return zero !== -1 && isLast && decodeLine(rest.subarray(zero + 1, end)) === undefined;
+function isTorn(rest: Buffer, offset: number): boolean {
+  const end = rest.indexOf(LINE_FEED) + 1;
+  if (end === 0 && decodeLine(rest.subarray(0, -1)) === undefined) return true; // else its line feed was changed
+  const line = end === 0 ? rest : rest.subarray(0, end);
+  if (!line.includes(0) || rest.subarray(line.length).some((byte) => byte !== 0)) return false;
+  for (let from = 0; from < line.length; from += SECTOR_BYTES - ((offset + from) % SECTOR_BYTES)) {
+    const sector = line.subarray(from, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
+    if (sector.includes(0) && sector.some((byte) => byte !== 0)) return false;
+  }
+  return true;
 }
 
 /** Reads a backup, or a copy of the file of a store, into new tables. `name`: for messages. */
