@@ -48,6 +48,20 @@ test(
   },
 );
 
+test('a first file that cannot be made is told in one line, and made by the next try', options, async (t) => {
+  for (const line of [CREATE, 'serve --port 0']) {
+    for (const call of ['fdatasync:error=EIO:when=1', 'rename:error=EIO:when=1', 'fdatasync:error=EIO:when=3']) {
+      const cwd = await temporary(t);
+      const { exit, stderr, wasHit } = await injected(call, line.split(' '), { cwd });
+      const at = `${line}, ${call}: ${stderr}`;
+      assert.deepEqual([wasHit, exit], [true, 1], at);
+      assert.equal(stderr.match(/\w+\/(?:o|output) error/g)?.length, 1, at);
+      assert.doesNotMatch(stderr, /unknown|the store failed/, at);
+      assert.equal((await program(CREATE.split(' '), { cwd })).exit, 0, at);
+    }
+  }
+});
+
 test('a file that cannot be read is named: that of the store, of a backup, or of an import', options, async (t) => {
   const { cwd, at, done } = await workplace(t);
   await done(CREATE);

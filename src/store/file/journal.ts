@@ -10,9 +10,9 @@
  * - For the same reason a start does not trust what it reads, which may be in the page cache alone. Each line but the
  *   last was durable before the next was written; so the last one is written once more, and synced.
  *
- * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; copies these
- * behind it, the last of them while a batch waits; syncs; gives the file its name; writes `LOCK`; removes the old file.
- * The first file of a store is written in the same way.
+ * Compaction writes a snapshot into a file under a temporary name while batches go on into the old one; appends
+ * these, the last of them while no batch is written; syncs; gives the file its name; writes `LOCK`; removes the old file.
+ * A write that fails there ends the compaction alone. The first file of a store is written in the same way.
  */
 import type { EngineOptions } from '../engine.ts';
 import { StoreError } from '../model.ts';
@@ -30,10 +30,10 @@ const SHORT_TAIL_BYTES = 256 * 1024;
 /** A new file is synced in pieces: the batches that are written meanwhile wait for the same disk. */
 const SYNC_EVERY_BYTES = 2 * 1024 * 1024;
 
-export interface JournalOptions extends Partial<EngineOptions> {
+export type JournalOptions = Partial<Pick<EngineOptions, 'log' | 'onBatch' | 'onFatal'>> & {
   /** For tests. */
   readonly minCompactionBytes?: number;
-}
+};
 
 export class Journal {
   /** Of the file, with the last batch in it. */
@@ -98,7 +98,7 @@ export class Journal {
     this.compact().then(
       (done) => log?.info(done),
       ({ message }) => {
-        if (this.failure) return log?.info(`the file was not compacted: ${message}`);
+        if (this.failure?.failure === 'closed') return log?.info(`the file was not compacted: ${message}`);
         this.#compactionFailedAt = performance.now();
         this.failedCompactions++;
         log?.warn(`the file could not be compacted, which is tried again in a minute: ${message}`);
@@ -114,36 +114,35 @@ export class Journal {
 
   async #compact(): Promise<string> {
     this.#mustBeWritable();
-    const directory = this.#directory;
-    const { disk } = directory;
+    const { disk } = this.#directory;
     // Together, with no await between: the snapshot is as of the batch that ends at this length.
     const header = { ...this.header, file: this.header.file + 1, at: this.#tables.now() };
     const snapshot = this.#tables.snapshot(header.at);
-    let [copied, length, synced] = [this.length, 0, 0];
-    const path = directory.pathOf(header.file);
+    let [copied, written, synced] = [this.length, 0, 0];
+    const path = this.#directory.pathOf(header.file);
     const temporary = `${path}.tmp`;
     const fd = await disk.create(temporary);
-    const append = async (bytes: Uint8Array) => {
-      await disk.write(fd, bytes, length);
-      length += bytes.length;
+    const write = async (bytes: Uint8Array) => {
+      await disk.write(fd, bytes, written);
+      written += bytes.length;
     };
     const copyTail = async () => {
       const end = this.length;
-      for await (const piece of piecesOf(disk, this.#fd!, copied, end)) await append(piece);
+      for await (const piece of piecesOf(disk, this.#fd!, copied, end)) await write(piece);
       copied = end;
     };
     const sync = async () => {
       await disk.sync(fd).catch((error) => {
         throw isNoRoom(error) ? error : this.#fail(error);
       });
-      synced = length;
+      synced = written;
     };
     try {
       // Line by line, so that requests are served between two of them.
       for (const line of snapshotLines(header, snapshot)) {
         this.#mustBeWritable();
-        await append(line);
-        if (length - synced >= SYNC_EVERY_BYTES) await sync();
+        await write(line);
+        if (written - synced >= SYNC_EVERY_BYTES) await sync();
       }
       while (this.length - copied > SHORT_TAIL_BYTES) await copyTail();
       await sync(); // most of it now, so that the next batch waits for little
@@ -153,17 +152,17 @@ export class Journal {
         await sync();
         try {
           await disk.rename(temporary, path);
-          await directory.setCurrent(header);
+          await this.#directory.setCurrent(header);
         } catch (error) {
           throw this.#fail(error); // after a crash, either file may be the current one
         }
         const [old, before] = [this.#fd, this.length];
-        [this.#fd, this.length, this.header] = [fd, length, { ...this.header, file: header.file }];
+        [this.#fd, this.length, this.header] = [fd, written, { ...this.header, file: header.file }];
         if (old !== undefined) {
           this.compactions++;
           disk.close(old);
         }
-        return `the file was compacted from ${before} to ${length} bytes`;
+        return `the file was compacted from ${before} to ${written} bytes`;
       });
     } catch (error) {
       if (fd !== this.#fd) {
@@ -174,7 +173,7 @@ export class Journal {
     }
   }
 
-  /** Ends a compaction that is under way. */
+  /** Writes nothing more: a compaction that is under way ends. */
   async close(): Promise<void> {
     this.failure ??= new StoreError('closed', 'the store is being closed');
     await this.#compaction?.catch(() => {});
@@ -183,8 +182,7 @@ export class Journal {
   }
 
   async #write(line: Buffer): Promise<void> {
-    const { disk } = this.#directory;
-    const fd = this.#fd!;
+    const [disk, fd] = [this.#directory.disk, this.#fd!];
     const full = await disk.write(fd, line, this.length).catch((error) => {
       if (isNoRoom(error)) return new StoreError('full', `there is no room on the disk: ${error.message}`);
       throw this.#fail(error);
@@ -202,7 +200,8 @@ export class Journal {
     if (this.failure) throw new StoreError('closed', `nothing more is written: ${this.failure.message}`);
   }
 
-  #fail = (error: unknown): StoreError => {
+  #fail = (error: unknown): unknown => {
+    if (this.#fd === undefined) return error; // of the first file, on which nothing rests yet
     if (this.failure?.failure === 'unknown') return this.failure;
     const message = `the store's file could not be written: ${(error as Error).message}`;
     this.failure = new StoreError('unknown', message);
