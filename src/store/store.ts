@@ -16,8 +16,9 @@ const MAX_GATHERING_TURNS = 5;
 const ENOUGH = 64;
 /** A batch with so much in it takes no more transactions. */
 const FULL_BATCH_BYTES = 4 * 1024 * 1024;
-/** Shares of the maximum that are logged when they are reached. */
+/** Shares of the maximum that are logged when they are reached, and the one below which they may be logged again. */
 const WARN_AT = [0.8, 0.95];
+const WARN_AGAIN_BELOW = 0.7;
 const RESTS_ON_LOST = 'a write that this one rests on may be lost';
 
 /**
@@ -136,12 +137,12 @@ export class GroupCommitStore implements Store {
     if (share > this.#warnedAt) {
       const reached = `the store has reached ${share * 100} % of its maximum`;
       log?.warn(`${reached}: at the maximum, what adds to it is refused`, { bytes, maxBytes });
-    }
-    this.#warnedAt = share;
+      this.#warnedAt = share;
+    } else if (bytes < WARN_AGAIN_BELOW * maxBytes) this.#warnedAt = 0;
   }
 }
 
-/** Store time: the wall clock as it is now, but never before a moment; monotonic from here on. */
+/** Store time: the wall clock as it is now, but never before `notBefore`; monotonic from here on. */
 export function storeTime(clock: Clock, notBefore = 0): () => number {
   const offset = Math.max(clock.wall(), notBefore) - clock.now();
   return () => Math.max(notBefore, Math.floor(clock.now() + offset));

@@ -6,7 +6,7 @@ import { type Id, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, t
 import { CountedRows, type RowMap } from './rows.ts';
 import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
 
-/** Behind an almost full batch, its line is still shorter than `MAX_LINE_BYTES`: no reader takes a longer one. */
+/** Added to a batch of almost `FULL_BATCH_BYTES`, it stays below `MAX_LINE_BYTES`, the most that a reader takes. */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
 type CountedRow = Row & { readonly id: number };
@@ -14,7 +14,7 @@ type CountedRow = Row & { readonly id: number };
 export class Draft {
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
-  /** Of these, the bytes of rows that are new. */
+  /** Of these, the bytes of rows that are new, without those of tables that were cleared. */
   addedBytes = 0;
   readonly #drafts: readonly DraftTable[];
   readonly #tx: Transaction;
@@ -106,6 +106,7 @@ class DraftTable implements TableChanges {
   clear(): void {
     const [rows, clears, lastId] = [this.rows, this.clears, this.#lastId];
     this.#draft.undo.push(() => ([this.rows, this.clears, this.#lastId] = [rows, clears, lastId]));
+    if (!clears) for (const row of this.#table.all()) this.#draft.addedBytes -= bytesOf(schemaOf(this.name).json(row));
     [this.rows, this.clears] = [new Map(), true];
     if (lastId !== undefined) this.#lastId = 0;
   }

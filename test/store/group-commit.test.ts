@@ -125,6 +125,12 @@ test('a transaction that adds rows beyond the maximum is refused as full; others
   await store.write((tx) => tx.pets.delete(2));
   assert.equal(await store.write(add), ids.length + 1);
   await assert.rejects(store.write(add), { failure: 'full' });
+  // At the maximum, a table can be cleared and filled again in one transaction.
+  const refill = store.write((tx) => {
+    tx.pets.clear();
+    return [tx.pets.add(rex).id, tx.pets.add(rex).id];
+  });
+  assert.deepEqual(await refill, [1, 2]);
 });
 
 test('a transaction that no line of the log could hold is refused, and leaves nothing', async () => {

@@ -177,6 +177,11 @@ test('the share of the maximum that is reached is told, and in the metrics', asy
   await engine.compact();
   const after = engine.metrics().find(({ name }) => name === 'petstore_store_bytes')!.value;
   assert.ok(Math.abs(after - before) < 50);
+  await engine.store.write((tx) => tx.pets.delete(1));
+  await engine.store.write((tx) => tx.pets.delete(2));
+  await add();
+  await add();
+  assert.equal(said.filter((message) => message.includes('%')).length, 2, 'to and fro over a share: told once');
   await engine.close();
 });
 
