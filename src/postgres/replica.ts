@@ -17,7 +17,7 @@ const TAIL = `SELECT batch, id, CASE WHEN batch > $1 THEN rows END AS rows FROM 
   WHERE batch >= $1 ORDER BY batch LIMIT ${TAIL_BATCHES}`;
 
 export class Replica {
-  readonly tables: Tables;
+  readonly tables = new Tables();
   readonly #address: Address;
   readonly #onFatal: (error: Error) => void;
   #at: Position = { batch: -1, id: '' };
@@ -27,7 +27,7 @@ export class Replica {
   constructor(address: Address, now: () => number, onFatal: (error: Error) => void) {
     this.#address = address;
     this.#onFatal = onFatal;
-    this.tables = new Tables(now);
+    this.tables.now = now;
   }
 
   get at(): Position {

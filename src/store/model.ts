@@ -2,6 +2,7 @@
  * The interface of the store: rows in six tables, reads, and transactions. Both engines (a file, PostgreSQL) implement
  * it, and those who read and write rows know nothing else of them.
  */
+import { DAY_MS } from '../clock.ts';
 import { int64, integer, listOf, oneOf, optional, type TableSchema, table, text } from './schema.ts';
 
 export const PET_STATUSES = ['available', 'pending', 'sold'] as const;
@@ -17,12 +18,12 @@ export type Environment = (typeof ENVIRONMENTS)[number];
 const MAX_ID = 2 ** 31 - 1;
 const MAX_NAME_UNITS = 510;
 const MAX_BODY_UNITS = 65_536;
-/** From a lab's clock, which moves moments into the past, up to the last one of RFC 3339, in the year 9999. */
+/** The last moment of RFC 3339, in the year 9999. */
 export const LAST_MOMENT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const id = integer(1, MAX_ID);
 const name = text(MAX_NAME_UNITS);
 /** ms since 1970, of store time. */
-const moment = integer(-LAST_MOMENT, LAST_MOMENT);
+const moment = integer(0, LAST_MOMENT);
 const count = integer(0, Number.MAX_SAFE_INTEGER);
 
 /** The tables and their columns. A new member of a row is added here. */
@@ -86,8 +87,7 @@ export const TABLE_NAMES = Object.keys(TABLES) as TableName[];
 /** For code that handles all tables alike. */
 export const schemaOf = (name: TableName): TableSchema<Row> => TABLES[name] as unknown as TableSchema<Row>;
 
-export const REPLAY_LASTS_MS = 24 * 60 * 60 * 1_000;
-export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= REPLAY_LASTS_MS;
+export const hasEnded = ({ at }: Replay, now: number): boolean => now - at >= DAY_MS;
 
 /** The tables whose ids the store gives: 1, 2, 3, … An id is never given twice, whether its row is removed or not. */
 export const COUNTED = ['pets', 'orders', 'keys'] as const;
@@ -112,7 +112,7 @@ interface PagedTable<R extends Row> {
 export interface CountedTable<R extends Row> extends PagedTable<R> {
   /** The highest id that was ever given. */
   readonly lastId: number;
-  /** Another with every change of a row of the block: text that was made of it is valid while it stays. 0: no rows. */
+  /** Changes with every change in the block: text that was made of it is valid until then. 0: no rows. */
   blockVersion(block: number): number;
 }
 export const BLOCK_ROWS = 64;
@@ -126,7 +126,7 @@ export interface Reads {
   readonly categories: PagedTable<Category>;
   /** `find`: by the digest of one of its secrets. */
   readonly keys: CountedTable<ApiKey> & { find(digest: string): ApiKey | undefined; all(): Iterable<ApiKey> };
-  /** Without those whose 24 hours are over. `ofKey`: those of one API key by their ids, the oldest first. */
+  /** `get` finds none whose 24 hours are over. `ofKey`: those of one API key by their ids, the oldest first. */
   readonly replays: Pick<PagedTable<Replay>, 'size' | 'get'> & { ofKey(keyId: number): ReadonlyMap<Id, Replay> };
 }
 
@@ -168,7 +168,8 @@ export interface Store {
 }
 
 /**
- * - full: not written, there is no room; reads go on. unknown: it may or may not have been written.
+ * - full: not written, there is no room; reads go on.
+ * - unknown: it may or may not have been written.
  * - unavailable: not written; the database cannot be reached, or a write that this one rests on may be lost.
  * - busy: not accepted, too many writes wait. closed: not accepted, the store is closed or has failed.
  */

@@ -173,7 +173,7 @@ export class MapRows<R extends Row> {
 /**
  * The replays of Idempotency-Keys, in the order in which they were put. For one caller that is the order of their
  * moments, even if a lab has moved them, since it moves all of a caller's. One that is 24 hours old counts as absent at
- * once, and leaves memory with a later batch; the log needs no word of that, for every reader finds it ended.
+ * once, and leaves memory with a later batch. That is not logged: every reader sees that it has ended.
  */
 export class Replays extends MapRows<Replay> {
   readonly #now: () => number;
@@ -223,7 +223,7 @@ export class Replays extends MapRows<Replay> {
     return ofKey;
   }
 
-  /** Drops those that have ended, which stand at the front. In the long run a batch drops as many as it puts. */
+  /** Drops those that have ended, which stand at the front. */
   dropEnded(rows: ReadonlyMap<Id, Replay> = this.byId): void {
     const now = this.#now();
     for (const replay of rows.values()) {

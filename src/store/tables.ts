@@ -57,17 +57,13 @@ export class Tables implements Reads {
   /** About the length of a file with just these rows. */
   bytes = 0;
   /** Store time, by which replays end. Zero while rows are read: what is read does not depend on the clock. */
-  now: () => number;
-
-  constructor(now: () => number = () => 0) {
-    this.now = now;
-  }
+  now: () => number = () => 0;
 
   of(name: TableName): RowMap<Row> {
     return this[name] as unknown as RowMap<Row>;
   }
 
-  /** Applies a durable batch, and is done with it before anybody reads. */
+  /** Applies a durable batch at once: nobody reads half of it. */
   apply(changes: Changes, batch: number): void {
     for (const { name, clears, rows } of changes) {
       const table = this.of(name);
@@ -118,7 +114,7 @@ export class Tables implements Reads {
 /** The length of a row in a file. */
 export const bytesOf = (text: string): number => Buffer.byteLength(text) + 1;
 
-/** What no transaction of the shop can have left; undefined if there is nothing of it. */
+/** A contradiction that no transaction of the shop leaves, in words; undefined: there is none. */
 export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {
   const ordered = new Set<number>();
   for (const { id, petId, status } of orders) {

@@ -1,15 +1,9 @@
 /** What every engine promises of a store. Both engines run it. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { DAY_MS } from '../../src/clock.ts';
 import type { Engine, EngineOptions, Proof } from '../../src/store/engine.ts';
-import {
-  type Id,
-  type Order,
-  REPLAY_LASTS_MS,
-  type Row,
-  type StoreError,
-  type TableName,
-} from '../../src/store/model.ts';
+import type { Id, Order, Row, StoreError, TableName } from '../../src/store/model.ts';
 import { below, oneOf, type Random, seeded } from '../random.ts';
 import { INT64S, newKey, newReplay, PlainStore, randomWork, STATUSES } from './plain-model.ts';
 
@@ -248,8 +242,8 @@ export function storeContract(under: EngineUnderTest): void {
       const place = await under.newPlace();
       let engine = await place.open();
       const now = engine.store.now();
-      const old = newReplay('addPet k1 old', 1, now - REPLAY_LASTS_MS);
-      const live = newReplay('addPet k1 live', 1, now - REPLAY_LASTS_MS + 3_600_000);
+      const old = newReplay('addPet k1 old', 1, now - DAY_MS);
+      const live = newReplay('addPet k1 live', 1, now - DAY_MS + 3_600_000);
       await engine.store.write((tx) =>
         [old, live, newReplay('addPet k2 x', 2, now)].forEach(tx.replays.put, tx.replays),
       );

@@ -11,7 +11,8 @@ export interface MemoryStoreOptions {
 }
 
 export function memoryStore({ clock = systemClock, maxBytes, onBatch }: MemoryStoreOptions = {}): GroupCommitStore {
-  const tables = new Tables(storeTime(clock));
+  const tables = new Tables();
+  tables.now = storeTime(clock);
   let batch = 0;
   return new GroupCommitStore({
     id: 'memory',
