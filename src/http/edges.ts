@@ -97,11 +97,8 @@ export interface Parameter<T> {
 }
 
 export function limitUpTo(max: number): Parameter<number> {
-  const parse = (text: string): number | undefined => {
-    const value = Number(text);
-    return Number.isInteger(value) && value >= 1 && value <= max && `${value}` === text ? value : undefined;
-  };
-  return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse };
+  const values = new Map(Array.from({ length: max }, (_, at) => [`${at + 1}`, at + 1]));
+  return { name: 'limit', mustBe: `a whole number from 1 to ${max}`, parse: (text) => values.get(text) };
 }
 
 export const oneOf = <T extends string>(name: string, values: readonly T[]): Parameter<T> => ({
