@@ -22,8 +22,7 @@ export async function compact(address: Address): Promise<string> {
 }
 
 export async function verify(address: Address, now: () => number): Promise<Proof> {
-  const { header, snapshot } = await readChecked(address, now);
-  return prove(header, snapshot);
+  return prove((await readChecked(address, now)).snapshot);
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {

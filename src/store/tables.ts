@@ -84,7 +84,7 @@ export class Tables implements Reads {
   load(name: TableName, rows: readonly Row[], batch: number, bytes?: number): void {
     const table = this.of(name);
     for (const row of rows) this.#discount(name, table.put(row));
-    this.bytes += bytes ?? rows.reduce((sum, row) => sum + bytesOf(schemaOf(name).json(row)), 0);
+    this.bytes += bytes ?? rows.reduce((sum, row) => sum + bytesOfRow(name, row), 0);
     table.version = batch;
   }
 
@@ -107,12 +107,13 @@ export class Tables implements Reads {
 
   /** A row is no longer there. */
   #discount(name: TableName, row: Row | undefined): void {
-    if (row !== undefined) this.bytes -= bytesOf(schemaOf(name).json(row));
+    if (row !== undefined) this.bytes -= bytesOfRow(name, row);
   }
 }
 
 /** The length of a row in a file. */
 export const bytesOf = (text: string): number => Buffer.byteLength(text) + 1;
+export const bytesOfRow = (name: TableName, row: Row): number => bytesOf(schemaOf(name).json(row));
 
 /** A contradiction that no transaction of the shop leaves, in words; undefined: there is none. */
 export function contradictionIn(orders: Iterable<Order>, hasPet: (id: number) => boolean): string | undefined {

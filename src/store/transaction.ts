@@ -4,7 +4,7 @@
  */
 import { type Id, type Row, StoreError, schemaOf, TABLE_NAMES, type TableName, type Transaction } from './model.ts';
 import { CountedRows, type RowMap } from './rows.ts';
-import { bytesOf, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
+import { bytesOf, bytesOfRow, type Changes, type Put, type TableChanges, type Tables } from './tables.ts';
 
 /** Added to a batch of almost `FULL_BATCH_BYTES`, it stays below `MAX_LINE_BYTES`, the most that a reader takes. */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
@@ -106,7 +106,7 @@ class DraftTable implements TableChanges {
   clear(): void {
     const [rows, clears, lastId] = [this.rows, this.clears, this.#lastId];
     this.#draft.undo.push(() => ([this.rows, this.clears, this.#lastId] = [rows, clears, lastId]));
-    if (!clears) for (const row of this.#table.all()) this.#draft.addedBytes -= bytesOf(schemaOf(this.name).json(row));
+    if (!clears) for (const row of this.#table.all()) this.#draft.addedBytes -= bytesOfRow(this.name, row);
     [this.rows, this.clears] = [new Map(), true];
     if (lastId !== undefined) this.#lastId = 0;
   }

@@ -126,6 +126,18 @@ describe('a damaged file', () => {
     }
   });
 
+  test('a changed line feed at the end, and zeros that are no whole sectors, are damage in the last line too', async () => {
+    const { bytes, ends } = written;
+    const offset = ends[ends.length - 2];
+    const changed = Buffer.from(bytes);
+    changed[bytes.length - 1] ^= 1;
+    assert.deepEqual(await found(changed), { offset });
+    const from = (Math.floor(offset / SECTOR_BYTES) + 1) * SECTOR_BYTES + 100;
+    for (const to of [from + 1, from + 100, from + SECTOR_BYTES]) {
+      assert.deepEqual(await found(Buffer.from(bytes).fill(0, from, to)), { offset }, `zeros up to ${to - from}`);
+    }
+  });
+
   test('a changed bit in a last line that ends with its sector is damage, with zeros behind it too', async () => {
     const { bytes } = written;
     const batch = JSON.parse(bytes.toString().trimEnd().split('\n').at(-1)!).batch + 1;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { MemoryLimiter } from '../../src/access/usage.ts';
 import { Directory } from '../../src/store/file/directory.ts';
-import { snapshotLines } from '../../src/store/file/log-format.ts';
+import { rowLines } from '../../src/store/file/log-format.ts';
 import { openFileStore, readStore } from '../../src/store/file/store.ts';
 import { Tables } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
@@ -29,9 +29,8 @@ export interface Moment {
 
 /** All rows and counters, as a short text. */
 export function contentOf(tables: Tables): string {
-  const hash = createHash('sha1');
-  const header = { store: '', file: 0, batch: 0, at: 0 };
-  for (const line of snapshotLines(header, tables.snapshot(0))) hash.update(line);
+  const hash = createHash('sha1').update(JSON.stringify(tables.lastIds));
+  for (const line of rowLines(tables.snapshot(0))) hash.update(line);
   return hash.digest('hex');
 }
 

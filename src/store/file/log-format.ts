@@ -55,12 +55,15 @@ export function decodeLine(line: Buffer): Record<string, unknown> | undefined {
   }
 }
 
-/** A header and all rows, line by line. Returns the proof of the rows and their order. */
-export function* snapshotLines(
-  { store, file, batch, at }: Header,
-  { lastIds, rows }: Snapshot,
-): Generator<Buffer, Proof> {
+/** A header and all rows, line by line. Returns the proof of the rows. */
+export function* snapshotLines({ store, file, batch, at }: Header, snapshot: Snapshot): Generator<Buffer, Proof> {
+  const { lastIds } = snapshot;
   yield encodeLine(JSON.stringify({ petstore: 'store', format: FORMAT, store, file, batch, at, lastIds }).slice(1));
+  return yield* rowLines(snapshot);
+}
+
+/** All rows, line by line. Returns what proves them and their order. */
+export function* rowLines({ rows }: Snapshot): Generator<Buffer, Proof> {
   const hash = createHash('sha256');
   const counts = {} as Record<TableName, number>;
   for (const name of TABLE_NAMES) {
@@ -84,9 +87,9 @@ export function* snapshotLines(
   return proof;
 }
 
-/** What a snapshot is proved by, whatever its header says. */
-export async function prove(header: Header, snapshot: Snapshot): Promise<Proof> {
-  for (const lines = snapshotLines(header, snapshot); ; await nextTurn()) {
+/** What proves a snapshot. */
+export async function prove(snapshot: Snapshot): Promise<Proof> {
+  for (const lines = rowLines(snapshot); ; await nextTurn()) {
     const { done, value } = lines.next();
     if (done) return value;
   }
@@ -200,8 +203,9 @@ function isTorn(rest: Buffer, offset: number): boolean {
   if (end === 0 && decodeLine(rest.subarray(0, -1)) === undefined) return true; // else its line feed was changed
   const line = end === 0 ? rest : rest.subarray(0, end);
   if (!line.includes(0) || rest.subarray(line.length).some((byte) => byte !== 0)) return false;
-  for (let from = 0; from < line.length; from += SECTOR_BYTES - ((offset + from) % SECTOR_BYTES)) {
-    const sector = line.subarray(from, from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES));
+  for (let from = 0, to = 0; from < line.length; from = to) {
+    to = from + SECTOR_BYTES - ((offset + from) % SECTOR_BYTES);
+    const sector = line.subarray(from, to);
     if (sector.includes(0) && sector.some((byte) => byte !== 0)) return false;
   }
   return true;
@@ -214,7 +218,7 @@ export async function readBackup(name: string, lines: AsyncIterable<Uint8Array>)
   const { header, length, tornBytes } = await readLog(name, lines, tables, advice);
   if (tornBytes > 0) throw new DamagedError(`${name}, offset ${length}`, 'it ends within a line', advice);
   tables.now = () => header.at;
-  return { header, tables, proof: await prove(header, tables.snapshot(header.at)) };
+  return { header, tables, proof: await prove(tables.snapshot(header.at)) };
 }
 
 function headerIn({ petstore, format, store, file, batch, at }: Record<string, unknown>): Header {

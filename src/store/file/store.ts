@@ -62,7 +62,7 @@ async function openEngine(directory: Directory, options: EngineOptions & Journal
     async verify() {
       const again = readOnly ? tables : new Tables(); // a reader has read it just now
       if (!readOnly) await readStore(directory, again);
-      return prove(header(), again.snapshot(store.now()));
+      return prove(again.snapshot(store.now()));
     },
     compact: () => journal.compact(),
     async *backup() {
