@@ -24,7 +24,7 @@ const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"
 
 /** The target as a path with its query: `http://host/path` is cut down to `/path` if `Host` names the same host. */
 export function originForm(req: Incoming): string {
-  const target = req.url as string;
+  const target = req.url;
   if (req.method === 'CONNECT') {
     throw new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS], true);
   }
@@ -52,14 +52,14 @@ export function checkMessage(req: Incoming): void {
   if (host !== undefined && !HOST.test(host)) {
     throw badRequest('the header Host is not a host name with an optional port');
   }
-  if ((encoding !== undefined || length !== '0') && WITHOUT_BODY.includes(req.method as string)) {
+  if ((encoding !== undefined || length !== '0') && WITHOUT_BODY.includes(req.method)) {
     throw badRequest(`a ${req.method} request has no body`);
   }
 }
 
 /** Checks the length of the target, and `Expect`. Where a key is needed, the key and the limits are checked before. */
 export function checkTargetAndExpect(req: Incoming): void {
-  if ((req.url as string).length > MAX_TARGET_CHARS) throw uriTooLong();
+  if (req.url.length > MAX_TARGET_CHARS) throw uriTooLong();
   if (req.expect !== undefined && req.expect !== CONTINUE) {
     throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, [], true);
   }
@@ -67,7 +67,7 @@ export function checkTargetAndExpect(req: Incoming): void {
 
 /** The whole body, as bytes. Throws if the headers show that it cannot be taken. */
 export async function readBody(req: Incoming): Promise<Uint8Array> {
-  if (WITHOUT_BODY.includes(req.method as string)) return NO_BODY;
+  if (WITHOUT_BODY.includes(req.method)) return NO_BODY;
   const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
   if (encoding !== undefined) {
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';

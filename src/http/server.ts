@@ -60,7 +60,7 @@ export class HttpServer {
     this.#options = options;
     this.#maxOfAddress = Math.ceil(SHARE_OF_ADDRESS * maxConnections);
     const server = createServer({
-      IncomingMessage: Incoming as never, // the type does not see the getter in place of the property `headers`
+      IncomingMessage: Incoming as never,
       ServerResponse: Outgoing as never,
       headersTimeout: HEADERS_TIMEOUT_MS,
       requestTimeout: REQUEST_TIMEOUT_MS,

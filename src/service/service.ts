@@ -156,7 +156,7 @@ export class Service {
     const route = this.#router.find(path);
     exchange.path = path;
     if (cut !== -1) exchange.query = target.slice(cut + 1);
-    exchange.endpoint = route?.endpoints.get(exchange.req.method as string);
+    exchange.endpoint = route?.endpoints.get(exchange.req.method);
     return route;
   }
 

@@ -1,7 +1,6 @@
 /** Everything that HTTP can do to a server, over raw sockets: each trap ends in a reply out of the catalogue. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { IncomingMessage } from 'node:http';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { after, mock, type TestContext, test } from 'node:test';
@@ -324,10 +323,6 @@ test('a request that never ends or drips is told 408 in time, and a silent socke
   const limits = all.map((text) => Number(/X-RateLimit-Limit: (\d+)/.exec(text)?.[1]));
   assert.deepEqual(limits, [60, 60, 1_000_000, 1_000_000, 1_000_000, 60]);
   assert.equal(ending.store.read.pets.size, 0);
-});
-
-test('this Node has the private field that says of a request that its body has a reader', () => {
-  assert.equal((new IncomingMessage(new net.Socket()) as unknown as { _consuming: boolean })._consuming, false);
 });
 
 test('nothing in this file was an internal error', () => assert.deepEqual(service.logged, []));
