@@ -72,7 +72,7 @@ export function labEndpoints(lab: Lab, now: () => number): Endpoint[] {
     method,
     path,
     limiter,
-    handler({ caller: key, query, param, body: bytes }: Call) {
+    handler({ caller: { key }, query, param, body: bytes }: Call) {
       const body = bytes.length === 0 ? undefined : readJson(bytes);
       return handle({ lab, key, state: lab.stateOf(key), query, param, body });
     },

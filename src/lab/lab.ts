@@ -39,12 +39,12 @@ export class Lab implements LabHook {
   }
 
   async around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply> {
-    const state = this.stateOf(exchange.caller);
+    const state = this.stateOf(exchange.caller.key);
     const isLabCall = /^\/lab(\/|$)/.test(exchange.path);
     exchange.aheadMs = state.aheadMs;
     if (isLabCall) this.#recorder.watch(exchange.connection);
     const reply = isLabCall ? await next() : await this.#record(exchange, state, next);
-    const { aheadMs } = this.stateOf(exchange.caller); // the request may have advanced or reset it
+    const { aheadMs } = this.stateOf(exchange.caller.key); // the request may have advanced or reset it
     return aheadMs === 0 ? reply : reply.with('X-Lab-Clock', `+${aheadMs / 1_000}`);
   }
 

@@ -62,7 +62,7 @@ export class Gate {
       caller = callers.identify(authorization);
     }
     if (caller instanceof ApiError) return this.#unauthorized(exchange, caller);
-    let decision = limiter.take(caller);
+    let decision = limiter.take(caller.key);
     if (decision instanceof Promise) {
       decision = await decision;
       caller = callers.identify(authorization); // its key may have ended meanwhile
@@ -74,7 +74,7 @@ export class Gate {
     if (decision.banBegan) {
       this.bans++;
       const seconds = retryAfterSeconds(decision.retryAt, decision.at);
-      this.#options.log.info('a ban began', { key: keyName(caller.id), seconds });
+      this.#options.log.info('a ban began', { key: keyName(caller.key.id), seconds });
     }
     return decision;
   }

@@ -1,4 +1,5 @@
 /** The endpoints, one a row; the router that finds them; and a request, as it is on its way to one. */
+import type { Caller } from '../access/callers.ts';
 import type { Decision, Limiter } from '../access/limiter.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
@@ -8,7 +9,6 @@ import { listCategories, putCategory } from '../shop/categories.ts';
 import { createOrder, getOrder, listOrders, updateOrder } from '../shop/orders.ts';
 import { createPet, deletePet, GET_PET_HEADERS, getPet, listPets, updatePet } from '../shop/pets.ts';
 import type { Call, Handler } from '../shop/shop.ts';
-import type { ApiKey } from '../store/model.ts';
 
 export interface Endpoint {
   readonly name: string;
@@ -104,7 +104,7 @@ export class Exchange implements Call {
   /** Undefined if there is none at this path and method. */
   endpoint: Endpoint | undefined = undefined;
   /** Set when the key is known. No handler is called before. */
-  caller!: ApiKey;
+  caller!: Caller;
   /** The decision of the limiter; undefined until then. */
   decision: Decision | undefined = undefined;
   /** The limit headers of the reply, as lines; undefined before the limits are known. */

@@ -238,7 +238,7 @@ export class Service {
       status,
       ms: receivedAt === undefined ? 0 : clock.now() - receivedAt,
       requestId,
-      keyId: caller?.id,
+      keyId: caller?.key.id,
     });
   }
 }

@@ -38,7 +38,7 @@ export async function once(
     throw new ApiError('bad_request', 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters');
   }
   const { store, underWay } = shop;
-  const keyId = call.caller.id;
+  const keyId = call.caller.key.id;
   const id = `${operation} ${keyName(keyId)} ${sent}`;
   const digest = hash('sha256', content());
   const ofKey = underWay.get(keyId) ?? new Set();

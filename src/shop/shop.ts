@@ -1,10 +1,10 @@
 /** What handlers are given, and the ways of reading and writing that they share. */
-import type { Callers } from '../access/callers.ts';
+import type { Caller, Callers } from '../access/callers.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Headers } from '../http/request.ts';
 import { parseInt64 } from '../json/int64.ts';
-import type { ApiKey, Order, Pet, Store, Transaction } from '../store/model.ts';
+import type { Order, Pet, Store, Transaction } from '../store/model.ts';
 import type { RowTexts } from './lists.ts';
 
 export interface Shop {
@@ -21,7 +21,7 @@ export interface Shop {
 
 /** One request, as its handler sees it. */
 export interface Call {
-  readonly caller: ApiKey;
+  readonly caller: Caller;
   /** The last segment of the path. */
   readonly param: string;
   /** The text after `?`, as it was sent. */
@@ -37,10 +37,9 @@ export type Handler = (call: Call, shop: Shop) => Reply | Promise<Reply>;
 
 /** Like `Store.write`. The caller's key is checked again: it may have been revoked while the body came. */
 export function write<T>({ store, callers }: Shop, call: Call, work: (tx: Transaction) => T): Promise<T> {
-  const { authorization } = call.headers;
-  const { id } = call.caller;
+  const { caller } = call;
   return store.write((tx) => {
-    callers.check(authorization, tx.keys.get(id));
+    callers.check(caller, tx.keys.get(caller.key.id));
     return work(tx);
   });
 }
