@@ -5,8 +5,8 @@ import type { Incoming } from './request.ts';
 
 export class Reply {
   readonly status: number;
-  /** Flat: name, value, name, value. No value holds text of a client, so none can break out of its line. */
-  readonly headers: readonly string[];
+  /** Whole lines, made by `line`. No value holds text of a client, so none can break out of its line. */
+  readonly headers: string;
   /** One character for each byte (`latin1`), so that head and body are sent as one string. */
   readonly body: string;
   /** A large body that many clients get: the memory of those who do not read it is shared. `body` is then empty. */
@@ -15,14 +15,13 @@ export class Reply {
   readonly etag: string | undefined;
   /** last: the connection ends with it. For the lab: nothing is sent, or half of the body, and the connection ends. */
   readonly delivery: 'last' | 'drop' | 'truncate' | undefined;
-  #lines: string | undefined = undefined;
   #tail: string | undefined = undefined;
   #end = '';
   #isFlat = false;
 
   constructor(
     status: number,
-    headers: readonly string[],
+    headers: string,
     body: string | Buffer = '',
     etag?: string,
     delivery?: Reply['delivery'],
@@ -37,7 +36,7 @@ export class Reply {
 
   /** The headers as lines, with those that all replies have. */
   get lines(): string {
-    return (this.#lines ??= (this.etag === undefined ? NOT_STORED : STORED) + linesOf(this.headers));
+    return (this.etag === undefined ? NOT_STORED : STORED) + this.headers;
   }
 
   /**
@@ -53,9 +52,9 @@ export class Reply {
     return this.#tail;
   }
 
-  /** The same reply with more headers. */
-  with(...headers: readonly string[]): Reply {
-    return new Reply(this.status, [...this.headers, ...headers], this.bytes ?? this.body, this.etag, this.delivery);
+  /** The same reply with one more header. */
+  with(name: string, value: string): Reply {
+    return new Reply(this.status, this.headers + line(name, value), this.bytes ?? this.body, this.etag, this.delivery);
   }
 
   delivered(delivery: Reply['delivery']): Reply {
@@ -63,8 +62,7 @@ export class Reply {
   }
 
   header(name: string): string | undefined {
-    const at = this.headers.indexOf(name);
-    return at === -1 ? undefined : this.headers[at + 1];
+    return new RegExp(`^${name}: (.*)$`, 'm').exec(this.headers)?.[1];
   }
 }
 
@@ -75,25 +73,18 @@ export const asBytes = (text: string): string =>
   Buffer.byteLength(text) === text.length ? text : Buffer.from(text).toString('latin1');
 
 /** `body`: as `Reply.body` or `Reply.bytes`. */
-export function bytesReply(
-  status: number,
-  type: string,
-  body: string | Buffer,
-  headers: readonly string[] = [],
-  etag?: string,
-) {
-  const all = ['Content-Type', type, 'Content-Length', `${body.length}`, ...headers];
-  if (etag !== undefined) all.push('ETag', etag);
-  return new Reply(status, all, body, etag);
+export function bytesReply(status: number, type: string, body: string | Buffer, headers = '', etag?: string) {
+  const tag = etag === undefined ? '' : line('ETag', etag);
+  return new Reply(status, `Content-Type: ${type}\r\nContent-Length: ${body.length}\r\n${headers}${tag}`, body, etag);
 }
 
-export const jsonReply = (status: number, text: string, headers: readonly string[] = []): Reply =>
+export const jsonReply = (status: number, text: string, headers = ''): Reply =>
   bytesReply(status, JSON_UTF_8, asBytes(text), headers);
 
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  const reply = jsonReply(status, text, headers);
+  const reply = jsonReply(status, text, linesOf(headers));
   return endsConnection ? reply.delivered('last') : reply;
 }
 
@@ -120,9 +111,12 @@ export function headOf(status: number, { id, limits, extra, date }: About): stri
   return `${start}${id}\r\n${limits}${extra}${date}`;
 }
 
+export const line = (name: string, value: string): string => `${name}: ${value}\r\n`;
+
+/** `headers`: flat, name, value, name, value. */
 export function linesOf(headers: readonly string[]): string {
   let lines = '';
-  for (let at = 0; at < headers.length; at += 2) lines += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  for (let at = 0; at < headers.length; at += 2) lines += line(headers[at], headers[at + 1]);
   return lines;
 }
 

@@ -18,7 +18,7 @@ const REQUESTS_PER_MINUTE = 600;
 const MAX_AHEAD_DAYS = 3_650;
 const LIMIT = limitUpTo(MAX_REQUESTS);
 const OPERATIONS = ENDPOINTS.map(({ name }) => name);
-const NO_CONTENT = new Reply(204, []);
+const NO_CONTENT = new Reply(204, '');
 
 /** The part of the lab that its endpoints use. */
 interface Lab {

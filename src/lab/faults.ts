@@ -1,7 +1,7 @@
 /** The faults of one key, in order of arrival, and what each does to the request that meets it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError, type ErrorCode } from '../http/errors.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, line, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import type { Exchange } from '../service/routes.ts';
@@ -132,7 +132,7 @@ function refusalOf({ seconds, as, status = 503 }: Fault, wall: number): Reply {
   const message = `this is a fault of the lab${seconds === undefined ? '' : `; ask again in ${seconds} s`}`;
   const body = JSON.stringify({ code: CODES[status] ?? 'unavailable', message, status });
   if (seconds === undefined) return jsonReply(status, body);
-  return jsonReply(status, body, ['Retry-After', as === 'date' ? dateIn(seconds, wall) : String(seconds)]);
+  return jsonReply(status, body, line('Retry-After', as === 'date' ? dateIn(seconds, wall) : String(seconds)));
 }
 
 /** Rounded up to a whole second: an HTTP-date has no fractions. */

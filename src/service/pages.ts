@@ -1,7 +1,7 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/edges.ts';
 import { notNow } from '../http/errors.ts';
-import { bytesReply, errorReply, jsonReply, Reply } from '../http/reply.ts';
+import { bytesReply, errorReply, jsonReply, linesOf, Reply } from '../http/reply.ts';
 import type { Endpoint } from './routes.ts';
 
 export interface Page {
@@ -24,7 +24,7 @@ export function pageEndpoints(pages: Pages, unready: () => string | undefined): 
   };
   const rows = [...pages].map(([path, page]) => {
     let reply: Reply | undefined;
-    const made = () => bytesReply(200, page.type, Buffer.from(page.body), page.headers, page.etag);
+    const made = () => bytesReply(200, page.type, Buffer.from(page.body), linesOf(page.headers ?? []), page.etag);
     return row(path, () => (reply ??= made()));
   });
   const readiness = () => {
@@ -51,5 +51,5 @@ export function preflight(allow: string, origin: string | undefined): Reply {
   const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
   const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
   const patch = allow.includes('PATCH') ? ['Accept-Patch', JSON_TYPE] : [];
-  return new Reply(204, ['Allow', allow, ...patch, ...cors]);
+  return new Reply(204, linesOf(['Allow', allow, ...patch, ...cors]));
 }

@@ -4,7 +4,7 @@ import { keyName } from '../access/keys.ts';
 import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
 import { ApiError } from '../http/errors.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, line, type Reply } from '../http/reply.ts';
 import type { Replay, Transaction } from '../store/model.ts';
 import { count } from '../text.ts';
 import { type Call, type Shop, write } from './shop.ts';
@@ -19,7 +19,7 @@ type Created = Pick<Replay, 'status' | 'body' | 'location'>;
 
 export const created = (json: string, location: string): Created => ({ status: 201, body: json, location });
 
-const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, ['Location', location]);
+const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status, body, line('Location', location));
 
 /**
  * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content()` gets the stored

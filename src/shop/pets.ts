@@ -103,7 +103,7 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
     }
     tx.pets.delete(pet.id);
   });
-  return new Reply(204, []);
+  return new Reply(204, '');
 }
 
 /** If only the category is unknown, the write refuses it: the category may be made meanwhile. */
