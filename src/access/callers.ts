@@ -22,7 +22,7 @@ const MALFORMED = invalid(
   'This is not an API key: one begins with "ps_live_" or "ps_test_", and 36 letters and digits follow.',
 );
 const MISTYPED = invalid('The API key is mistyped: its checksum does not match. Copy it again, whole.');
-/** The only refusal that may be out of date: where other processes make keys too, one may just have made this one. */
+/** Where other processes make keys too, one may just have made this key: the gate then asks once more. */
 export const UNKNOWN = invalid('This server does not know the API key. Ask its operator for one.');
 /** One message for a revoked and a replaced key: only the holder of the whole key gets it, and need not know which. */
 const ENDED = invalid('The API key was revoked or replaced. Use the key that took its place, or ask for a new one.');
@@ -96,8 +96,8 @@ export class Callers {
 }
 
 /**
- * Of the last characters, which are the checksum of the key. A Map by the text itself takes longer: V8 first looks each
- * new text up among all that it knows.
+ * Of the last characters, which are the checksum of the key. Two headers may have the same, so `identify` compares the
+ * whole text. A Map by the text takes longer: V8 first looks each new text up among all that it knows.
  */
 function shortHash(authorization: string): number {
   let hash = 0;

@@ -12,7 +12,7 @@ const LINGER_MS = 1_000;
 const MAX_LINGER_BYTES = 4 * 1024 * 1024;
 /** A client that has not read its replies for this long is ended. */
 const MAX_STUCK_MS = 30_000;
-/** Longer than a request may take to arrive. After that what has come of it is no part of one: empty lines, for instance. */
+/** By then a request has arrived or timed out: what is still there is no part of one, for instance empty lines. */
 const MAX_ARRIVING_MS = 20_000;
 
 const CONNECTION = Symbol('connection');
@@ -51,7 +51,7 @@ export class Connection {
     Object.assign(socket, { [CONNECTION]: this });
     socket.on('error', () => {}); // node:http takes its own listener away where it stops parsing
     // node:http calls this behind the last reply. Its own would close the socket, and what a client then sends is
-    // answered by a reset, which may overtake the reply. A refusal that waits ends the connection itself.
+    // answered by a reset, which may overtake the reply. If more are pending, a refusal waits: it ends the connection.
     socket.destroySoon = () => this.pending <= 1 && this.end();
   }
 
@@ -121,7 +121,7 @@ export class Connection {
   /** Ends the connection if its client has taken none of the unsent bytes for a while. */
   endIfStuck(now: number): void {
     const { writableLength: unsent, bytesWritten } = this.socket;
-    const taken = bytesWritten - unsent; // `unsent` alone is the same behind each of several replies of one length
+    const taken = bytesWritten - unsent; // `unsent` alone looks the same if a reply has left and one of its length came
     if (unsent === 0 || taken !== this.#taken.bytes) this.#taken = { bytes: taken, since: now };
     // Resets: after a mere close, the kernel would keep the unsent bytes and go on trying to send them.
     else if (now - this.#taken.since >= MAX_STUCK_MS) this.socket.resetAndDestroy();

@@ -9,11 +9,11 @@ export class Reply {
   readonly headers: string;
   /** One character for each byte (`latin1`), so that head and body are sent as one string. */
   readonly body: string;
-  /** A large body that many clients get: the memory of those who do not read it is shared. `body` is then empty. */
+  /** A large body that many clients get: one buffer for all, so that slow readers cost no copy each. `body` is then empty. */
   readonly bytes: Buffer | undefined;
   /** Present if the client may store this reply, and revalidate it. */
   readonly etag: string | undefined;
-  /** last: the connection ends with it. For the lab: nothing is sent, or half of the body, and the connection ends. */
+  /** The connection ends with it. For the lab: drop: nothing is sent; truncate: half of the body is. */
   readonly delivery: 'last' | 'drop' | 'truncate' | undefined;
   #tail: string | undefined = undefined;
   #end = '';
@@ -167,7 +167,7 @@ export function send(req: Incoming, res: Outgoing, reply: Reply, about: About) {
   socket.write(headOf(reply.status, about) + tail, 'latin1');
   if (reply.bytes !== undefined && req.method !== 'HEAD') socket.write(reply.bytes);
   if (!isLast && socket.writableLength > 0) {
-    // Not before: where no response is under way, node:http ends the socket as soon as the client has ended its side.
+    // When all is written: node:http ends the socket of a client that has half-closed once no response is under way.
     return new Promise<void>((resolve) => socket.write('', () => resolve(res.finish())));
   }
   res.finish();

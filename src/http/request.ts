@@ -6,14 +6,14 @@ import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MA
 
 /** The most memory of all bodies under way. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
-/** The most pieces of one body: each costs a call from the parser. A larger body may not come byte by byte. */
+/** The most pieces of one body: each costs a call from the parser. So a larger body cannot come byte by byte. */
 const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const CONTINUE = '100-continue';
 export const NO_BODY: Uint8Array = Buffer.alloc(0);
 const AGAIN = ['Retry-After', '1'];
 
-/** Several lines of one name are joined to a list. */
+/** The headers that this service reads. Several lines of one name are joined to a list. */
 const READ = [
   'via',
   'host',
@@ -98,7 +98,7 @@ let bodyBytesInAll = 0;
 
 /**
  * The least that node:http asks of a request. Its own is a stream and an EventEmitter, and to make one takes 4 % of the
- * CPU of a list. What stands first here is set by node:http.
+ * CPU of a list. node:http sets the fields down to `complete`, and others that nobody reads here.
  */
 export class Incoming {
   method = '';
@@ -123,14 +123,13 @@ export class Incoming {
   /** True when the request has its reply, or is to get none: the rest of its body is dropped. */
   #isAnswered: boolean;
   #isWanted = false;
-  #isAborted = false;
   #settle: (() => void) | undefined;
 
   constructor(socket: Socket) {
     this.socket = socket;
     this.from = connectionOf(socket);
     this.#isBeyondBound = this.from.isFull;
-    this.#isAnswered = this.#isBeyondBound; // newer versions of Node go on with its body
+    this.#isAnswered = this.#isBeyondBound; // its body is dropped, if node:http goes on with it
     this.from.newest = this;
   }
 
@@ -140,7 +139,7 @@ export class Incoming {
 
   /**
    * Not what the client asks for: a real `Upgrade` and CONNECT are requests like others. True for the request that
-   * overfills the queue: at an upgrade node:http stops parsing, in the middle of a packet too, and the connection ends.
+   * overfills the queue: at an upgrade node:http stops parsing, at the latest behind the packet, and the connection ends.
    */
   get upgrade(): boolean {
     return this.#isBeyondBound;
@@ -161,10 +160,10 @@ export class Incoming {
   }
 
   /**
-   * True if the connection serves no other request behind this one: it is HTTP/1.0, node:http drops what stands behind
-   * it (`Upgrade`, CONNECT), nobody will read the rest of its body, or it is unknown whether its body will come
-   * (`Expect`). A small body is read to its end: a client that sends it in a packet of its own would else lose its
-   * connection at each 401 and 429.
+   * True if the connection serves no other request behind this one: it is HTTP/1.0; its body was refused; node:http
+   * drops what stands behind it (`Upgrade`, CONNECT); it is unknown whether its body will come (`Expect`); or nobody will
+   * read the rest of its body. A small body is read to its end: a client that sends it in a packet of its own would else
+   * lose its connection at each 401 and 429.
    */
   get isLast(): boolean {
     const { upgrade, expect, 'content-length': length } = this.headers;
@@ -181,7 +180,6 @@ export class Incoming {
       this.#settle = () => {
         if (this.#failure !== undefined) reject(this.#failure);
         else if (this.complete) resolve(this.#whole());
-        else if (this.#isAborted) reject(badRequest('the body ended early'));
       };
       this.#settle();
     });
@@ -204,6 +202,7 @@ export class Incoming {
     this.#isAnswered = true;
     bodyBytesInAll -= this.#body?.length ?? 0;
     this.#body = undefined;
+    this.#settle = undefined; // it holds the promise, and so the body
   }
 
   #add(part: Buffer): void {
@@ -252,8 +251,7 @@ export class Incoming {
 
   /** The connection is closed before the reply. */
   destroy(): void {
-    this.#isAborted = true;
-    this.#settle?.();
+    this.fail(badRequest('the body ended early'));
     this.discard();
   }
 
@@ -262,7 +260,7 @@ export class Incoming {
     return true;
   }
 
-  /** Until then node:http waits for the event `end`, at which it would let go of the request. */
+  /** Behind the reply node:http lets go of the request, if this is true; or else at the event `end`, which never comes. */
   get readableEnded(): boolean {
     return this.complete;
   }
@@ -270,7 +268,7 @@ export class Incoming {
   on(): void {}
 }
 
-/** So newer versions of Node tell a request that its AbortSignal is not needed any more. This one has none. */
+/** Behind a reply, Node 24 and newer call the method of a private symbol, about an AbortSignal. This class has none. */
 for (const symbol of Object.getOwnPropertySymbols(IncomingMessage.prototype)) {
   Object.defineProperty(Incoming.prototype, symbol, { value: () => {} });
 }

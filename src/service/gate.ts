@@ -25,7 +25,7 @@ function memoizeLast<T>(make: (a: number, b: number, c: number) => T): (a: numbe
   };
 }
 
-// These go out by the thousand, and within a second those of one limit are the same.
+// These go out by the thousand. Within a second those of one limit are the same, so each is made once.
 const banned = memoizeLast((seconds) => errorReply(tooMany('key_banned', BANNED, seconds)));
 const limited = (window: 'minute' | 'day') =>
   memoizeLast((limit, seconds) =>
@@ -152,8 +152,8 @@ RateLimit: "address";r=${remaining};t=${secondsTo(endsAt, at)}\r
   }
 
   /**
-   * From the clock that counts, now at `at`, to the wall clock. Read anew only when it is clearly wrong: otherwise the
-   * reset of one window would jump to and fro by a second.
+   * From the clock that counts (store time for keys, the monotonic clock for addresses), now at `at`, to the wall clock.
+   * Read anew only when it is clearly wrong: otherwise the reset of one window would jump to and fro by a second.
    */
   #offset(of: 'key' | 'address', at: number): number {
     const now = this.#wall() - at;

@@ -48,7 +48,7 @@ interface Options {
 export interface Parts {
   readonly store: Store;
   readonly limiter: Limiter;
-  /** Whether requests can be served just now. */
+  /** Whether the store answers just now, for `/readyz`. */
   readonly ready: () => boolean;
   readonly lab?: Lab;
 }
@@ -160,7 +160,7 @@ export class Service {
     return route;
   }
 
-  /** Not async: a GET only reads memory, and the promise that it does without is 3 % of the CPU of a list. */
+  /** Not async: a GET only reads memory, and a promise would cost 3 % of the CPU of a list. */
   #answer(exchange: Exchange, route: Route | undefined): Reply | Promise<Reply> {
     const { req, endpoint } = exchange;
     checkTargetAndExpect(req);
