@@ -1,5 +1,5 @@
 /** Authentication: from the `Authorization` header to the key, or to the reason why it is refused. */
-import { ApiError } from '../http/errors.ts';
+import { ApiError, line } from '../http/errors.ts';
 import type { ApiKey, Environment, Store } from '../store/model.ts';
 import { CHECKSUM_CHARS, digestOf, environmentOf, KEY_PREFIX } from './keys.ts';
 
@@ -10,9 +10,9 @@ const MAX_KNOWN_HEADER_CHARS = 64;
 const BEARER = /^bearer(?: +([^ ].*)?)?$/is;
 const CHALLENGE = 'Bearer realm="petstore"';
 
-const missing = (message: string) => new ApiError('missing_api_key', message, ['WWW-Authenticate', CHALLENGE]);
+const missing = (message: string) => new ApiError('missing_api_key', message, line('WWW-Authenticate', CHALLENGE));
 const invalid = (message: string) =>
-  new ApiError('invalid_api_key', message, ['WWW-Authenticate', `${CHALLENGE}, error="invalid_token"`]);
+  new ApiError('invalid_api_key', message, line('WWW-Authenticate', `${CHALLENGE}, error="invalid_token"`));
 
 const WANTED = 'Send "Authorization: Bearer <key>".';
 const MISSING = missing(`No API key was sent. ${WANTED}`);

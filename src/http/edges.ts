@@ -5,6 +5,7 @@ import {
   badRequest,
   bodyTooLarge,
   headersTooLarge,
+  line,
   MAX_BODY_BYTES,
   MAX_HEADER_PAIRS,
   MAX_TARGET_CHARS,
@@ -26,7 +27,7 @@ const JSON_MEDIA_TYPE = /^application\/json[ \t]*(?:;[ \t]*(?:charset=(?:utf-8|"
 export function originForm(req: Incoming): string {
   const target = req.url;
   if (req.method === 'CONNECT') {
-    throw new ApiError('method_not_allowed', 'CONNECT is not served here', ['Allow', ALL_METHODS], true);
+    throw new ApiError('method_not_allowed', 'CONNECT is not served here', line('Allow', ALL_METHODS), true);
   }
   if (target.charCodeAt(0) === 47 /* / */) return target;
   if (target === '*' && req.method === 'OPTIONS') return target;
@@ -61,7 +62,7 @@ export function checkMessage(req: Incoming): void {
 export function checkTargetAndExpect(req: Incoming): void {
   if (req.url.length > MAX_TARGET_CHARS) throw uriTooLong();
   if (req.expect !== undefined && req.expect !== CONTINUE) {
-    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, [], true);
+    throw new ApiError('expectation_failed', `the header Expect can only be ${CONTINUE}`, '', true);
   }
 }
 
@@ -71,7 +72,7 @@ export async function readBody(req: Incoming): Promise<Uint8Array> {
   const { 'content-encoding': encoding, 'content-type': type = req.isEmpty ? JSON_TYPE : '' } = req.headers;
   if (encoding !== undefined) {
     const why = 'the header Content-Encoding is not supported: send the body as it is, without it';
-    throw unsupported(req, why, ['Accept-Encoding', 'identity']);
+    throw unsupported(req, why, line('Accept-Encoding', 'identity'));
   }
   if (!JSON_MEDIA_TYPE.test(type)) {
     const got = type === '' ? 'none was sent' : `got ${excerpt(type)}`;
@@ -82,9 +83,9 @@ export async function readBody(req: Incoming): Promise<Uint8Array> {
   return req.body();
 }
 
-function unsupported({ method }: Incoming, why: string, more: readonly string[] = []): ApiError {
-  const patch = method === 'PATCH' ? ['Accept-Patch', JSON_TYPE] : [];
-  return new ApiError('unsupported_media_type', why, ['Accept', JSON_TYPE, ...patch, ...more]);
+function unsupported({ method }: Incoming, why: string, more = ''): ApiError {
+  const patch = method === 'PATCH' ? line('Accept-Patch', JSON_TYPE) : '';
+  return new ApiError('unsupported_media_type', why, line('Accept', JSON_TYPE) + patch + more);
 }
 
 /** One parameter that an endpoint knows. */

@@ -34,16 +34,19 @@ export const CATALOGUE = {
 
 export type ErrorCode = keyof typeof CATALOGUE;
 
+/** A header, as the line that it is in a head. */
+export const line = (name: string, value: string): string => `${name}: ${value}\r\n`;
+
 /** A refusal. Not an Error: it is no bug, and to record a stack would cost more than to send the reply. */
 export class ApiError {
   readonly code: ErrorCode;
   readonly message: string;
-  /** Headers of its reply, as a flat list: name, value, name, value. */
-  readonly headers: readonly string[];
+  /** Headers of its reply, as lines. */
+  readonly headers: string;
   /** True if its reply is the last of the connection. */
   readonly endsConnection: boolean;
 
-  constructor(code: ErrorCode, message: string, headers: readonly string[] = [], endsConnection = false) {
+  constructor(code: ErrorCode, message: string, headers = '', endsConnection = false) {
     this.code = code;
     this.message = message;
     this.headers = headers;
@@ -57,7 +60,7 @@ export const MAX_HEADER_PAIRS = 100;
 export const MAX_TARGET_CHARS = 2_048;
 
 /** A fault in the message itself: nothing in it can be relied on, so the connection ends too. */
-export const badRequest = (message: string) => new ApiError('bad_request', message, [], true);
+export const badRequest = (message: string) => new ApiError('bad_request', message, '', true);
 
 export const otherVersion = () => badRequest('only HTTP/1.0 and HTTP/1.1 are supported');
 
@@ -66,10 +69,10 @@ export const nothingThere = () => new ApiError('not_found', 'there is nothing at
 export const notFound = (what: string) => new ApiError('not_found', `there is no such ${what}`);
 
 export const methodNotAllowed = (allow: string) =>
-  new ApiError('method_not_allowed', `this path takes: ${allow}`, ['Allow', allow]);
+  new ApiError('method_not_allowed', `this path takes: ${allow}`, line('Allow', allow));
 
 export const bodyTooLarge = () =>
-  new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, [], true);
+  new ApiError('body_too_large', `the body may have at most ${MAX_BODY_BYTES} bytes`, '', true);
 
 export const uriTooLong = () =>
   new ApiError('uri_too_long', `the request target may have at most ${MAX_TARGET_CHARS} characters`);
@@ -78,10 +81,10 @@ export const uriTooLong = () =>
 export const headersTooLarge = () => {
   const most = `at most ${MAX_HEADER_BYTES} bytes and ${MAX_HEADER_PAIRS} headers`;
   const why = `the head of a request may have ${most}, and so may the trailers after its body`;
-  return new ApiError('headers_too_large', why, [], true);
+  return new ApiError('headers_too_large', why, '', true);
 };
 
-export const notNow = (why: string) => new ApiError('unavailable', why, ['Retry-After', '1']);
+export const notNow = (why: string) => new ApiError('unavailable', why, line('Retry-After', '1'));
 
 const OF_STORE: Record<StoreError['failure'], ApiError> = {
   full: new ApiError('storage_full', 'the disk is full: nothing was kept; reading goes on'),

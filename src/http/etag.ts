@@ -5,8 +5,8 @@
  */
 import { hash } from 'node:crypto';
 import { excerpt } from '../text.ts';
-import { ApiError } from './errors.ts';
-import { jsonReply, line, Reply } from './reply.ts';
+import { ApiError, line } from './errors.ts';
+import { jsonReply, Reply } from './reply.ts';
 import type { Headers } from './request.ts';
 
 /** 132 bits of a SHA-256: nobody finds two contents with one tag. */

@@ -1,11 +1,11 @@
 /** Replies, and the one place that writes them to a client. */
 import { STATUS_CODES } from 'node:http';
-import { type ApiError, CATALOGUE } from './errors.ts';
+import { type ApiError, CATALOGUE, line } from './errors.ts';
 import type { Incoming } from './request.ts';
 
 export class Reply {
   readonly status: number;
-  /** Whole lines, made by `line`. No value holds text of a client, so none can break out of its line. */
+  /** Whole lines, as `line` makes them. No value holds text of a client, so none can break out of its line. */
   readonly headers: string;
   /** One character for each byte (`latin1`), so that head and body are sent as one string. */
   readonly body: string;
@@ -60,10 +60,6 @@ export class Reply {
   delivered(delivery: Reply['delivery']): Reply {
     return new Reply(this.status, this.headers, this.bytes ?? this.body, this.etag, delivery);
   }
-
-  header(name: string): string | undefined {
-    return new RegExp(`^${name}: (.*)$`, 'm').exec(this.headers)?.[1];
-  }
 }
 
 export const JSON_UTF_8 = 'application/json; charset=utf-8';
@@ -84,7 +80,7 @@ export const jsonReply = (status: number, text: string, headers = ''): Reply =>
 export function errorReply({ code, message, headers, endsConnection }: ApiError): Reply {
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
-  const reply = jsonReply(status, text, linesOf(headers));
+  const reply = jsonReply(status, text, headers);
   return endsConnection ? reply.delivered('last') : reply;
 }
 
@@ -109,15 +105,6 @@ const START_LINES: string[] = [];
 export function headOf(status: number, { id, limits, extra, date }: About): string {
   const start = (START_LINES[status] ??= `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: `);
   return `${start}${id}\r\n${limits}${extra}${date}`;
-}
-
-export const line = (name: string, value: string): string => `${name}: ${value}\r\n`;
-
-/** `headers`: flat, name, value, name, value. */
-export function linesOf(headers: readonly string[]): string {
-  let lines = '';
-  for (let at = 0; at < headers.length; at += 2) lines += line(headers[at], headers[at + 1]);
-  return lines;
 }
 
 /**

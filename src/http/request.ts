@@ -2,7 +2,15 @@
 import { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Connection, connectionOf } from './connection.ts';
-import { ApiError, badRequest, bodyTooLarge, headersTooLarge, MAX_BODY_BYTES, MAX_HEADER_PAIRS } from './errors.ts';
+import {
+  ApiError,
+  badRequest,
+  bodyTooLarge,
+  headersTooLarge,
+  line,
+  MAX_BODY_BYTES,
+  MAX_HEADER_PAIRS,
+} from './errors.ts';
 
 /** The most memory of all bodies under way. */
 const MAX_BODY_BYTES_IN_ALL = 64 * 1024 * 1024;
@@ -11,7 +19,7 @@ const MAX_BODY_PIECES = 4_096;
 const LEAST_BUFFER_BYTES = 1_024;
 export const CONTINUE = '100-continue';
 export const NO_BODY: Uint8Array = Buffer.alloc(0);
-const AGAIN = ['Retry-After', '1'];
+const AGAIN = line('Retry-After', '1');
 
 /** The headers that this service reads. Several lines of one name are joined to a list. */
 const READ = [
@@ -90,7 +98,7 @@ const newHeaders = (): Headers => {
 };
 
 const bodyInTooManyPieces = () =>
-  new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, [], true);
+  new ApiError('body_too_large', `the body may come in at most ${MAX_BODY_PIECES} pieces`, '', true);
 const tooManyBodies = () => new ApiError('unavailable', 'too many request bodies are under way', AGAIN, true);
 
 /** The memory of all bodies under way in this process. */

@@ -1,7 +1,7 @@
 /** The faults of one key, in order of arrival, and what each does to the request that meets it. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiError, type ErrorCode } from '../http/errors.ts';
-import { jsonReply, line, type Reply } from '../http/reply.ts';
+import { ApiError, type ErrorCode, line } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import type { Exchange } from '../service/routes.ts';

@@ -10,6 +10,8 @@ import { digest, nextPage, pageOf, type RequestRecord, shownTarget } from './rec
 
 const PROXY_HEADERS = ['via', 'forwarded', 'x-forwarded-for'] as const;
 const CODE = /^\{"code":"(\w+)"/;
+const LINK = /^Link: (.*)$/m;
+const RETRY_AFTER = /^Retry-After: (.*)$/m;
 
 /** What is known of a connection. */
 interface Watched {
@@ -89,7 +91,7 @@ export class Recorder {
       record.code = reply.status < 400 ? undefined : CODE.exec(reply.body)?.[1];
       record.retryAt = this.#retryAt(exchange, state, reply);
       // Known when the head leaves: a client may ask for the next page while the body is still under way.
-      const next = nextPage(reply.header('Link'));
+      const next = nextPage(LINK.exec(reply.headers)?.[1]);
       if (next !== undefined && record.status !== null) state.history.addLink(next);
       const isTruncated = reply.delivery === 'truncate' && reply.body !== '' && method !== 'HEAD';
       res.on('finish', () => end(isTruncated));
@@ -136,7 +138,7 @@ export class Recorder {
 
   /** A 429 gives the end of its window in two headers, each rounded up by itself: a client may heed either. */
   #retryAt({ limits = '', decision }: Exchange, state: KeyState, reply: Reply): number | undefined {
-    const after = reply.header('Retry-After');
+    const after = RETRY_AFTER.exec(reply.headers)?.[1];
     if (after === undefined) return undefined;
     const wall = this.#clock.wall();
     const ms = /^\d+$/.test(after) ? Number(after) * 1_000 : Date.parse(after) - wall;

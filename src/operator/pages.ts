@@ -18,13 +18,13 @@ export function pagesOf(settings: ServeSettings, ownUrl: string): [path: string,
   const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
   const json = () => JSON.stringify(openapiDocument({ ...urls, environment, lab }));
   return [
-    ['/', lazyPage('text/html; charset=utf-8', html, Object.entries(CONSOLE_HEADERS).flat())],
+    ['/', lazyPage('text/html; charset=utf-8', html, CONSOLE_HEADERS)],
     ['/openapi.json', lazyPage(JSON_UTF_8, json)],
   ];
 }
 
 /** Made at the first request: a start does not wait for pages that few people open. */
-function lazyPage(type: string, make: () => string, headers: string[] = []): Page {
+function lazyPage(type: string, make: () => string, headers = ''): Page {
   let body: string | undefined;
   return {
     type,

@@ -8,7 +8,7 @@ import { type Callers, UNKNOWN } from '../access/callers.ts';
 import { keyName } from '../access/keys.ts';
 import { type Decision, type Limiter, retryAfterSeconds } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
-import { ApiError } from '../http/errors.ts';
+import { ApiError, line } from '../http/errors.ts';
 import { errorReply, type Reply } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import type { Log } from '../store/engine.ts';
@@ -107,7 +107,7 @@ export class Gate {
 }
 
 const tooMany = (code: 'rate_limited' | 'key_banned', why: string, seconds: number) =>
-  new ApiError(code, `${why}; ask again in ${seconds} s`, ['Retry-After', `${seconds}`]);
+  new ApiError(code, `${why}; ask again in ${seconds} s`, line('Retry-After', `${seconds}`));
 
 const MAX_DRIFT_MS = 250;
 

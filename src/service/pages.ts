@@ -1,14 +1,14 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/edges.ts';
-import { notNow } from '../http/errors.ts';
-import { bytesReply, errorReply, jsonReply, linesOf, Reply } from '../http/reply.ts';
+import { line, notNow } from '../http/errors.ts';
+import { bytesReply, errorReply, jsonReply, Reply } from '../http/reply.ts';
 import type { Endpoint } from './routes.ts';
 
 export interface Page {
   readonly type: string;
   readonly body: string;
-  /** Names and values in turn. */
-  readonly headers?: readonly string[];
+  /** As lines. */
+  readonly headers?: string;
   readonly etag?: string;
 }
 /** By path. */
@@ -24,7 +24,7 @@ export function pageEndpoints(pages: Pages, unready: () => string | undefined): 
   };
   const rows = [...pages].map(([path, page]) => {
     let reply: Reply | undefined;
-    const made = () => bytesReply(200, page.type, Buffer.from(page.body), linesOf(page.headers ?? []), page.etag);
+    const made = () => bytesReply(200, page.type, Buffer.from(page.body), page.headers, page.etag);
     return row(path, () => (reply ??= made()));
   });
   const readiness = () => {
@@ -40,16 +40,16 @@ const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-M
 const PREFLIGHT_SECONDS = '600';
 
 /** Headers of every reply. If one origin is allowed, `Vary` makes caches keep a reply for each origin. */
-export function corsHeaders(origin: string | undefined): readonly string[] {
-  if (origin === undefined) return [];
-  const vary = origin === '*' ? [] : ['Vary', 'Origin'];
-  return ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', EXPOSED, ...vary];
+export function corsHeaders(origin: string | undefined): string {
+  if (origin === undefined) return '';
+  const vary = origin === '*' ? '' : line('Vary', 'Origin');
+  return line('Access-Control-Allow-Origin', origin) + line('Access-Control-Expose-Headers', EXPOSED) + vary;
 }
 
 /** The reply to OPTIONS, with or without a key. */
 export function preflight(allow: string, origin: string | undefined): Reply {
-  const taken = ['Access-Control-Allow-Methods', allow, 'Access-Control-Allow-Headers', TAKEN];
-  const cors = origin === undefined ? [] : [...taken, 'Access-Control-Max-Age', PREFLIGHT_SECONDS];
-  const patch = allow.includes('PATCH') ? ['Accept-Patch', JSON_TYPE] : [];
-  return new Reply(204, linesOf(['Allow', allow, ...patch, ...cors]));
+  const taken = line('Access-Control-Allow-Methods', allow) + line('Access-Control-Allow-Headers', TAKEN);
+  const cors = origin === undefined ? '' : taken + line('Access-Control-Max-Age', PREFLIGHT_SECONDS);
+  const patch = allow.includes('PATCH') ? line('Accept-Patch', JSON_TYPE) : '';
+  return new Reply(204, line('Allow', allow) + patch + cors);
 }

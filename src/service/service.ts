@@ -12,7 +12,7 @@ import type { Connection } from '../http/connection.ts';
 import { checkMessage, checkTargetAndExpect, originForm } from '../http/edges.ts';
 import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '../http/errors.ts';
 import { underConditions } from '../http/etag.ts';
-import { type About, CLOSE, errorReply, headOf, linesOf, type Outgoing, type Reply, send } from '../http/reply.ts';
+import { type About, CLOSE, errorReply, headOf, type Outgoing, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
 import { RowTexts } from '../shop/lists.ts';
@@ -70,7 +70,7 @@ export class Service {
     this.#options = options;
     const { clock, log, settings } = options;
     this.#gate = new Gate({ clock, log, trustProxy: settings.trustProxy });
-    this.#extra = linesOf(corsHeaders(settings.corsOrigin));
+    this.#extra = corsHeaders(settings.corsOrigin);
     this.#keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${settings.keepAlive}\r\n\r\n`;
     this.#router = this.#routerFor();
     this.#http = new HttpServer({

@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 import { keyName } from '../access/keys.ts';
 import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
-import { ApiError } from '../http/errors.ts';
-import { jsonReply, line, type Reply } from '../http/reply.ts';
+import { ApiError, line } from '../http/errors.ts';
+import { jsonReply, type Reply } from '../http/reply.ts';
 import type { Replay, Transaction } from '../store/model.ts';
 import { count } from '../text.ts';
 import { type Call, type Shop, write } from './shop.ts';
@@ -74,11 +74,11 @@ function checkBounds({ store, underWay }: Shop, keyId: number, underWayOfKey: nu
     const [oldest] = ofKey.values();
     const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
     const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
-    throw new ApiError('rate_limited', why, ['Retry-After', `${retryAfterSeconds(retryAt, store.now())}`]);
+    throw new ApiError('rate_limited', why, line('Retry-After', `${retryAfterSeconds(retryAt, store.now())}`));
   }
   let inAll = replays.size;
   for (const { size } of underWay.values()) inAll += size;
   if (inAll >= MAX_REPLAYS) {
-    throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', ['Retry-After', RETRY_SECONDS]);
+    throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', line('Retry-After', RETRY_SECONDS));
   }
 }

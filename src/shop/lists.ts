@@ -1,8 +1,9 @@
 /** Lists by ascending id: the page that a query names, its JSON, and the link to the next page. */
 
 import { limitUpTo, type Parameter, readQuery } from '../http/edges.ts';
+import { line } from '../http/errors.ts';
 import { etagOf } from '../http/etag.ts';
-import { asBytes, bytesReply, JSON_UTF_8, line, type Reply } from '../http/reply.ts';
+import { asBytes, bytesReply, JSON_UTF_8, type Reply } from '../http/reply.ts';
 import { type Int64, parseInt64 } from '../json/int64.ts';
 import { BLOCK_ROWS, blockOf, type CountedTable, type Order, type Page, type Pet, type Store } from '../store/model.ts';
 

@@ -1,9 +1,9 @@
 /** Animals: validation, and the handlers of their endpoints. */
 
 import { oneOf, refuseParameters } from '../http/edges.ts';
-import { ApiError, notFound } from '../http/errors.ts';
+import { ApiError, line, notFound } from '../http/errors.ts';
 import { etagOf, preconditionOf, writtenReply } from '../http/etag.ts';
-import { linesOf, Reply } from '../http/reply.ts';
+import { Reply } from '../http/reply.ts';
 import type { Int64 } from '../json/int64.ts';
 import { Members } from '../json/members.ts';
 import { readJson } from '../json/reader.ts';
@@ -20,11 +20,11 @@ const DEPRECATED_AT = Date.UTC(2025, 11, 5);
 /** From this moment on, that endpoint answers 410. */
 const REMOVED_AT = Date.UTC(2030, 11, 5);
 
-export const GET_PET_HEADERS = linesOf([
-  ...['Deprecation', `@${DEPRECATED_AT / 1_000}`],
-  ...['Sunset', new Date(REMOVED_AT).toUTCString()],
-  ...['Link', '</v1/pets>; rel="successor-version"'],
-]);
+export const GET_PET_HEADERS = [
+  line('Deprecation', `@${DEPRECATED_AT / 1_000}`),
+  line('Sunset', new Date(REMOVED_AT).toUTCString()),
+  line('Link', '</v1/pets>; rel="successor-version"'),
+].join('');
 
 export function petJson({ id, name, categoryId, status }: Pet): string {
   return `{"id":${id},"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;

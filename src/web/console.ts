@@ -1,5 +1,6 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
+import { line } from '../http/errors.ts';
 import { markup, shellWord } from '../text.ts';
 import { asset, SCRIPTS, STYLES } from './assets.ts';
 
@@ -19,10 +20,8 @@ interface Running {
 const DEFAULT_DATA = 'data';
 
 /** What the policy in the page cannot say of itself. Its type is `text/html; charset=utf-8`. */
-export const CONSOLE_HEADERS = {
-  'Content-Security-Policy': "frame-ancestors 'none'",
-  'Referrer-Policy': 'no-referrer',
-} as const;
+export const CONSOLE_HEADERS =
+  line('Content-Security-Policy', "frame-ancestors 'none'") + line('Referrer-Policy', 'no-referrer');
 
 /** The page as HTML. */
 export function consolePage(running: Running): string {
