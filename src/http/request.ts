@@ -117,7 +117,6 @@ export class Incoming {
   rawTrailers: readonly string[] = [];
   /** True when all of it has come. */
   complete = false;
-  readonly socket: Socket;
   readonly from: Connection;
   /** When it came, in ms of the monotonic clock, if others were under way on its connection. */
   waitsSince: number | undefined = undefined;
@@ -134,7 +133,6 @@ export class Incoming {
   #settle: (() => void) | undefined;
 
   constructor(socket: Socket) {
-    this.socket = socket;
     this.from = connectionOf(socket);
     this.#isBeyondBound = this.from.isFull;
     this.#isAnswered = this.#isBeyondBound; // its body is dropped, if node:http goes on with it
@@ -261,6 +259,10 @@ export class Incoming {
   destroy(): void {
     this.fail(badRequest('the body ended early'));
     this.discard();
+  }
+
+  get socket(): Socket {
+    return this.from.socket;
   }
 
   /** Somebody reads the body: node:http need not drain it behind the reply. */
