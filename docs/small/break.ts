@@ -2,25 +2,27 @@
  * Breaks the promises of the small edition, one function each: it starts the program on a directory of its own, does to
  * it what happens to a service in the world, and says whether the promise was kept. README.md beside it is the list.
  *
- *   npx tsx docs/small/break.ts [NAME …] [--full]
+ *   npx tsx docs/small/break.ts [NAME …] [--full | --of FILE]
  *
- * Without names it tries all. With `--full` it does the same to the full service, which keeps every promise.
+ * Without names it tries all. With `--full` it does the same to the full service, which keeps every promise, and with
+ * `--of` to a copy of the small edition that you have changed.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const { positionals: named, values: options } = parseArgs({
   allowPositionals: true,
-  options: { full: { type: 'boolean', default: false } },
+  options: { full: { type: 'boolean', default: false }, of: { type: 'string' } },
 });
-const source = fileURLToPath(new URL(options.full ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
+const ours = fileURLToPath(new URL(options.full ? '../../src/main.ts' : 'petstore.ts', import.meta.url));
+const source = options.of === undefined ? ours : resolve(options.of);
 const command = [process.execPath, ...process.execArgv];
 const words = [source, ...(options.full ? ['serve', '--first-key', 'free'] : [])];
 
@@ -91,9 +93,9 @@ async function start(dir: string, { key, first, before = [] }: StartOptions = {}
   };
 }
 
-/** The small edition has no such command, and exits. */
-async function compact(dir: string): Promise<void> {
-  const [file, ...args] = [...command, words[0], 'compact', '--data', dir];
+/** A command of the full service. The small edition has none, and exits. */
+async function operate(...typed: string[]): Promise<void> {
+  const [file, ...args] = [...command, source, ...typed];
   await once(spawn(file, args), 'close');
 }
 
@@ -108,6 +110,28 @@ const dataFile = (dir: string) =>
       .sort()
       .at(-1)!,
   );
+/** The median time of a page at the end of so many animals, in ms. */
+async function pageTime(animals: number): Promise<number> {
+  const dir = directory();
+  const rows = Array.from({ length: animals }, (_, at) => ({ name: 'Rex', categoryId: 1, id: at + 1 }));
+  if (options.full) {
+    const file = join(directory(), 'animals.jsonl');
+    writeFileSync(file, rows.map(({ id, ...pet }) => `${JSON.stringify(pet)}\n`).join(''));
+    await operate('import', file, '--data', dir);
+  } else {
+    const log = rows.map((row) => `${JSON.stringify({ pet: { ...row, status: 'available' } })}\n`);
+    writeFileSync(join(dir, 'petstore.log'), log.join(''));
+  }
+  const { request, kill } = await start(dir);
+  const times: number[] = [];
+  for (let n = 0; n < 40; n++) {
+    const before = performance.now();
+    await request(`GET /v1/pets?after=${animals - 20}`);
+    times.push(performance.now() - before);
+  }
+  await kill();
+  return times.sort((a, b) => a - b)[20];
+}
 const startsAgain = (dir: string, key: string) =>
   start(dir, { key }).then(
     () => seen(true, 'it starts again'),
@@ -220,9 +244,15 @@ const BREAKS: Record<string, Break> = {
     }
     await kill();
     const before = statSync(dataFile(dir)).size;
-    await compact(dir);
+    await operate('compact', '--data', dir);
     const after = statSync(dataFile(dir)).size;
     return seen(after < before, `the history has ${before} bytes, and after a compaction ${after}`);
+  },
+
+  async 'page-cost'() {
+    const [few, many] = [await pageTime(100), await pageTime(300_000)];
+    const times = `${few.toFixed(1)} ms among 100 animals, ${many.toFixed(1)} ms among 300,000`;
+    return seen(many < 3 * few, `a page of 20 takes ${times}`);
   },
 
   async 'repeated-post'() {

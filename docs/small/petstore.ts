@@ -2,7 +2,7 @@
  * The small edition: the same service in one file, without the hard parts, to be read in half an hour. README.md beside
  * it lists the promises that this file breaks, with a command for each, and the file of `src/` that keeps it.
  *
- *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (on Node 20: npx tsx docs/small/petstore.ts)
+ *   node docs/small/petstore.ts [--port 8080] [--data DIR]     (before Node 22.18: npx tsx docs/small/petstore.ts)
  *
  * Three decisions carry it. Every change is one line of a log, written before memory is changed; at the start memory is
  * rebuilt by reading the log. Every refusal is thrown as a `Refusal`, and caught in one place. When the body of a
@@ -135,22 +135,32 @@ function limitHeaders(own: Window[]): Headers {
 }
 
 // Input. All faults of a request are named at once. A rule says in words what is right, and whether a value is that.
-type Rule = { right: string; fits: (value: unknown) => boolean; isOptional?: boolean };
-const NAME: Rule = {
+type Rule<T> = { right: string; fits: (value: unknown) => value is T; isOptional?: boolean };
+const NAME: Rule<string> = {
   right: 'a string of 1–255 characters',
   // Counts Unicode characters, not the UTF-16 units of a string. At least one must not be white space.
-  fits: (value) => typeof value === 'string' && /\P{White_Space}/u.test(value) && Array.from(value).length <= 255,
+  fits: (value): value is string =>
+    typeof value === 'string' && /\P{White_Space}/u.test(value) && Array.from(value).length <= 255,
 };
-const INTEGER: Rule = { right: 'a whole number', fits: (value) => Number.isInteger(value) };
-const ANIMAL: Rule = { right: 'the id of an animal', fits: (value) => pets.has(value as number) };
-const oneOf = (values: readonly unknown[]): Rule => {
-  return { right: `one of ${values.map((one) => `"${one}"`).join(', ')}`, fits: (value) => values.includes(value) };
+const INTEGER: Rule<number> = { right: 'a whole number', fits: (value): value is number => Number.isInteger(value) };
+const ANIMAL: Rule<number> = {
+  right: 'the id of an animal',
+  fits: (value): value is number => typeof value === 'number' && pets.has(value),
 };
-const optional = (rule: Rule): Rule => ({ ...rule, isOptional: true });
-const form = (right: string, pattern: RegExp) => optional({ right, fits: (value) => pattern.test(value as string) });
+function oneOf<T>(values: readonly T[]): Rule<T> {
+  const right = `one of ${values.map((one) => `"${one}"`).join(', ')}`;
+  return { right, fits: (value): value is T => (values as readonly unknown[]).includes(value) };
+}
+/** The text of a parameter. */
+const form = (right: string, pattern: RegExp): Rule<string> => {
+  return { right, fits: (value): value is string => typeof value === 'string' && pattern.test(value) };
+};
+const optional = <T>(rule: Rule<T>): Rule<T | undefined> => ({ ...rule, isOptional: true });
 
+type Rules = Record<string, Rule<unknown>>;
+type Values<R extends Rules> = { [Name in keyof R]: R[Name] extends Rule<infer T> ? T : never };
 /** Checks each value against the rule for its name: the members of a body, or the parameters of a query. */
-function read<T>(code: string, sent: [string, unknown][], rules: Record<string, Rule>): T {
+function read<R extends Rules>(code: string, sent: [string, unknown][], rules: R): Values<R> {
   const names = sent.map(([name]) => name);
   const missing = Object.entries(rules).filter(([name, { isOptional }]) => !isOptional && !names.includes(name));
   const faults = missing.map(([name, { right }]) => `${name}: is missing (${right})`);
@@ -161,7 +171,7 @@ function read<T>(code: string, sent: [string, unknown][], rules: Record<string, 
     else if (!rule.fits(value)) faults.push(`${name}: must be ${rule.right}`);
   }
   if (faults.length > 0) throw new Refusal(400, code, faults.join('; '));
-  return Object.fromEntries(sent) as T;
+  return Object.fromEntries(sent) as Values<R>; // each name has a rule, which its value fits
 }
 
 async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
@@ -183,15 +193,15 @@ async function readBody(req: IncomingMessage): Promise<[string, unknown][]> {
 }
 
 // The endpoints.
-type Call = { param: string; query: [string, string][]; body: [string, unknown][] };
+type Call = { param: string; query: Record<string, unknown>; body: [string, unknown][] };
+const pageQuery = (statuses: readonly string[]) => ({
+  limit: optional(form('a whole number from 1 to 100', /^([1-9]\d?|100)$/)),
+  status: optional(form(`one of ${statuses.join(', ')}`, new RegExp(`^(${statuses.join('|')})$`))),
+  after: optional(form('an id, a 64-bit integer', /^(0|-?[1-9]\d{0,18})$/)),
+});
 /** A page of items by ascending id, after the id `after`. Ids only grow: new items never get onto earlier pages. */
-function page({ query }: Call, path: string, all: Map<number, Pet | Order>, statuses: readonly string[]): Reply {
-  const rules = {
-    limit: form('a whole number from 1 to 100', /^([1-9]\d?|100)$/),
-    status: form(`one of ${statuses.join(', ')}`, new RegExp(`^(${statuses.join('|')})$`)),
-    after: form('an id, a 64-bit integer', /^(0|-?[1-9]\d{0,18})$/),
-  };
-  const { limit = 20, status: wanted, after = 0 } = read<Record<string, string>>('invalid_parameter', query, rules);
+function page({ query }: Call, path: string, all: Map<number, Pet | Order>): Reply {
+  const { limit = 20, status: wanted, after = 0 } = query;
   const found = [...all.values()].filter(({ id, status }) => id > Number(after) && status === (wanted ?? status));
   const body = found.slice(0, Number(limit));
   const next = `${path}?limit=${limit}${wanted ? `&status=${wanted}` : ''}&after=${body.at(-1)?.id}`;
@@ -204,21 +214,21 @@ function find<T extends Pet | Order>(all: Map<number, T>, { param }: Call, what:
   return item;
 }
 
-const listPets = (call: Call) => page(call, '/v1/pets', pets, PET_STATUSES);
-const listOrders = (call: Call) => page(call, '/v1/store/orders', orders, ORDER_STATUSES);
+const listPets = (call: Call) => page(call, '/v1/pets', pets);
+const listOrders = (call: Call) => page(call, '/v1/store/orders', orders);
 const getPet = (call: Call): Reply => ({ status: 200, body: find(pets, call, 'animal') });
 const getOrder = (call: Call): Reply => ({ status: 200, body: find(orders, call, 'order') });
 
 function createPet({ body }: Call): Reply {
   const rules = { name: NAME, categoryId: INTEGER, status: optional(oneOf(PET_STATUSES)) };
-  const { name, categoryId, status = 'available' } = read<Partial<Pet> & Pet>('invalid_body', body, rules);
+  const { name, categoryId, status = 'available' } = read('invalid_body', body, rules);
   const pet: Pet = { id: pets.size + 1, name, categoryId, status };
   write({ pet });
   return { status: 201, body: pet, headers: { Location: `/v1/pets/${pet.id}` } };
 }
 
 function createOrder({ body }: Call): Reply {
-  const { petId } = read<Order>('invalid_body', body, { petId: ANIMAL });
+  const { petId } = read('invalid_body', body, { petId: ANIMAL });
   const pet = pets.get(petId)!;
   if (pet.status !== 'available') throw new Refusal(409, 'pet_unavailable', `animal ${petId} is ${pet.status}`);
   const order: Order = { id: orders.size + 1, petId, status: 'placed', placedAt: new Date().toISOString() };
@@ -227,7 +237,7 @@ function createOrder({ body }: Call): Reply {
 }
 
 function updateOrder(call: Call): Reply {
-  const { status } = read<Order>('invalid_body', call.body, { status: oneOf(['delivered', 'cancelled']) });
+  const { status } = read('invalid_body', call.body, { status: oneOf(['delivered', 'cancelled'] as const) });
   const old = find(orders, call, 'order');
   if (old.status !== 'placed') throw new Refusal(409, 'order_closed', `order ${old.id} is already ${old.status}`);
   const order = { ...old, status };
@@ -237,15 +247,23 @@ function updateOrder(call: Call): Reply {
 
 const SUCCESSOR = '</v1/pets>; rel="successor-version"';
 const DEPRECATED = { Deprecation: '@1764892800', Sunset: 'Thu, 05 Dec 2030 00:00:00 GMT', Link: SUCCESSOR };
-type Route = { path: RegExp; handlers: Record<string, (call: Call) => Reply>; headers?: Headers };
+/** `query`: the parameters that a GET takes. */
+type Route = { path: RegExp; handlers: Record<string, (call: Call) => Reply>; query?: Rules; headers?: Headers };
 const ROUTES: Route[] = [
-  { path: /^\/v1\/pets$/, handlers: { GET: listPets, POST: createPet } },
+  { path: /^\/v1\/pets$/, handlers: { GET: listPets, POST: createPet }, query: pageQuery(PET_STATUSES) },
   { path: /^\/v1\/pets\/([^/]+)$/, handlers: { GET: getPet }, headers: DEPRECATED },
-  { path: /^\/v1\/store\/orders$/, handlers: { GET: listOrders, POST: createOrder } },
+  {
+    path: /^\/v1\/store\/orders$/,
+    handlers: { GET: listOrders, POST: createOrder },
+    query: pageQuery(ORDER_STATUSES),
+  },
   { path: /^\/v1\/store\/orders\/([^/]+)$/, handlers: { GET: getOrder, PATCH: updateOrder } },
 ];
 
-// One request. The key is checked before the path, so that nobody without one learns which paths exist.
+/**
+ * Serves one request. The key is checked before the path, so that nobody without one learns which paths exist.
+ * `addHeaders` takes headers as soon as they are known, so that a refusal, which is thrown later, has them too.
+ */
 async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => void): Promise<Reply> {
   const [path, query = ''] = req.url!.split(/\?(.*)/s);
   const route = ROUTES.find((one) => one.path.test(path));
@@ -265,10 +283,9 @@ async function serve(req: IncomingMessage, addHeaders: (headers: Headers) => voi
   const handler = route.handlers[isRead ? 'GET' : req.method!];
   const Allow = Object.keys(route.handlers).join(', ').replace('GET', 'GET, HEAD');
   if (handler === undefined) throw new Refusal(405, 'method_not_allowed', `this path takes: ${Allow}`, { Allow });
-  const call: Call = { param: route.path.exec(path)![1], query: [...new URLSearchParams(query)], body: [] };
-  if (handler !== listPets && handler !== listOrders) read('invalid_parameter', call.query, {});
-  if (!isRead) call.body = await readBody(req);
-  const reply = handler(call);
+  const parameters = read('invalid_parameter', [...new URLSearchParams(query)], (isRead && route.query) || {});
+  const body = isRead ? [] : await readBody(req);
+  const reply = handler({ param: route.path.exec(path)![1], query: parameters, body });
   if (reply.status === 200) addHeaders({ ETag: `"${hash(JSON.stringify(reply)).slice(0, 22)}"` });
   if (isRead) addHeaders({ 'Cache-Control': 'private, no-cache' });
   return reply;
