@@ -4,7 +4,7 @@
 # tells the digest). A release does so.
 ARG BASE=node:24-bookworm-slim
 FROM ${BASE} AS build
-RUN apt-get update && apt-get install -y --no-install-recommends libatomic1
+RUN apt-get update && apt-get install -y --no-install-recommends binutils libatomic1
 WORKDIR /src
 COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
