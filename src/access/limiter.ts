@@ -63,12 +63,11 @@ export interface Looked extends Decision {
 export interface Limiter {
   take(key: ApiKey): Decision | Promise<Decision>;
   look(key: ApiKey): Looked | Promise<Looked>;
-  /** Ends a ban and forgets strikes and earlier bans. Durable when it resolves, as are the next two. */
-  lift(key: ApiKey): Promise<void>;
-  /** Lets time pass for one key, by moving its account into the past. */
-  advance(key: ApiKey, ms: number): Promise<void>;
-  /** Gives the key an empty account. */
-  refill(key: ApiKey): Promise<void>;
+  /**
+   * Puts another account in place of that of a key, which `work` makes of it; durable when it resolves. `work` has no
+   * effect: it may be called again, since requests are counted meanwhile.
+   */
+  change(key: ApiKey, work: (account: Readonly<Account>) => Account): Promise<void>;
   /** Where other processes make keys too: resolves when every key acknowledged before can be read. */
   refresh?(): Promise<void>;
 }
@@ -106,13 +105,8 @@ export function look(account: Account, limits: Limits, at: number): Looked {
   return { ...describe(now, limits, at, verdict), strikes: now.strikes, bans: bansNow(now, at), banEndsAt };
 }
 
-export function lift(account: Account): void {
-  Object.assign(account, { strikes: 0, bans: 0, banEndsAt: 0 });
-}
-
-export function advance(account: Account, ms: number): void {
-  for (const end of ['minuteEndsAt', 'dayEndsAt', 'banEndsAt'] as const) account[end] = Math.max(0, account[end] - ms);
-}
+/** The account without its ban, strikes and earlier bans. */
+export const lifted = (account: Readonly<Account>): Account => ({ ...account, strikes: 0, bans: 0, banEndsAt: 0 });
 
 const hasTokens = (account: Account, limits: Limits): boolean =>
   account.minuteUsed < limits.perMinute && account.dayUsed < limits.perDay;

@@ -46,16 +46,14 @@ export class MemoryLimiter implements Limiter {
     return limits.look(this.#account(key.id), key, this.#store.now());
   }
 
-  lift({ id }: ApiKey): Promise<void> {
-    return this.#change(id, limits.lift);
-  }
-
-  advance({ id }: ApiKey, ms: number): Promise<void> {
-    return this.#change(id, (account) => limits.advance(account, ms));
-  }
-
-  refill({ id }: ApiKey): Promise<void> {
-    return this.#change(id, (account) => Object.assign(account, limits.newAccount()));
+  /** The account changes when that is durable; until then requests are counted in it as before. */
+  change({ id }: ApiKey, work: (account: Readonly<Account>) => Account): Promise<void> {
+    return this.#inOrder(async () => {
+      const account = this.#account(id);
+      await this.#put([{ id, ...work(account) }]);
+      Object.assign(account, work(account));
+      this.#changed.add(id);
+    });
   }
 
   /** Puts the rows that have changed. If that fails they are put a second later. */
@@ -81,18 +79,6 @@ export class MemoryLimiter implements Limiter {
   close(): Promise<void> {
     clearInterval(this.#timer);
     return this.write();
-  }
-
-  /** The account changes when that is durable; until then requests are counted in it as before. */
-  #change(id: number, change: (account: Account) => void): Promise<void> {
-    return this.#inOrder(async () => {
-      const account = this.#account(id);
-      const changed = { ...account };
-      change(changed);
-      await this.#put([{ id, ...changed }]);
-      change(account);
-      this.#changed.add(id);
-    });
   }
 
   async #put(rows: readonly Usage[]): Promise<void> {

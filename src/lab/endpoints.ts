@@ -1,5 +1,5 @@
 /** The endpoints under `/lab`. All but `reset` concern the key of the request alone. */
-import { type Limiter, look, newAccount, take } from '../access/limiter.ts';
+import { type Limiter, newAccount, take } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
 import { limitUpTo, readQuery, refuseParameters } from '../http/edges.ts';
 import { ApiError, nothingThere } from '../http/errors.ts';
@@ -80,18 +80,11 @@ export function labEndpoints(lab: Lab, now: () => number): Endpoint[] {
 }
 
 /** The same limit for every key, counted in this process, and no bans. */
-function labLimiter(now: () => number): Limiter {
+function labLimiter(now: () => number): Pick<Limiter, 'take'> {
   const accounts = new Map<number, ReturnType<typeof newAccount>>();
   const limits = { perMinute: REQUESTS_PER_MINUTE, perDay: 1_440 * REQUESTS_PER_MINUTE };
   const accountOf = (id: number) => accounts.get(id) ?? accounts.set(id, newAccount()).get(id)!;
-  const unused = async () => {};
-  return {
-    take: ({ id }) => take(accountOf(id), limits, now(), 0),
-    look: ({ id }) => look(accountOf(id), limits, now()),
-    lift: unused,
-    advance: unused,
-    refill: unused,
-  };
+  return { take: ({ id }) => take(accountOf(id), limits, now(), 0) };
 }
 
 const reply = (status: number, value: unknown): Reply => jsonReply(status, JSON.stringify(value));

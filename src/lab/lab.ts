@@ -2,7 +2,7 @@
  * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. To the service it is a
  * wrapper round the handlers and some rows of the route table; without `--lab` nothing of this folder is loaded.
  */
-import type { Limiter } from '../access/limiter.ts';
+import { type Account, type Limiter, newAccount } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
 import { readJson } from '../json/reader.ts';
@@ -77,7 +77,7 @@ export class Lab implements LabHook {
         if (replay !== undefined) tx.replays.put({ ...replay, at: Math.max(0, replay.at - ms) });
       }
     });
-    await Promise.all([limiter.advance(key, ms), moved]);
+    await Promise.all([limiter.change(key, (account) => advanced(account, ms)), moved]);
     this.stateOf(key).aheadMs += ms;
   }
 
@@ -90,7 +90,7 @@ export class Lab implements LabHook {
       for (const category of content.categories) tx.categories.put(category);
       for (const pet of content.pets) tx.pets.add(pet);
     });
-    await Promise.all([limiter.refill(key), emptied]);
+    await Promise.all([limiter.change(key, newAccount), emptied]);
     this.#states.drop(key.id);
   }
 
@@ -99,6 +99,14 @@ export class Lab implements LabHook {
     return state.history.grade(this.#recorder.now(state));
   }
 }
+
+/** An account as it is when so much time has passed: it is moved into the past. */
+export const advanced = (account: Readonly<Account>, ms: number): Account => ({
+  ...account,
+  minuteEndsAt: Math.max(0, account.minuteEndsAt - ms),
+  dayEndsAt: Math.max(0, account.dayEndsAt - ms),
+  banEndsAt: Math.max(0, account.banEndsAt - ms),
+});
 
 /** A request that no handler would read uses up no fault. */
 function isServed({ endpoint, req }: Exchange, body: Uint8Array | undefined): boolean {

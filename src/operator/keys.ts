@@ -1,6 +1,6 @@
 /** The work of `petstore keys …` on the open store. */
 import { digestOf, keyId, keyName, makeKey } from '../access/keys.ts';
-import { newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
+import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
 import type { ApiKey, Environment, Plan, Store, Transaction } from '../store/model.ts';
 import { count, visible } from '../text.ts';
 import type { Given } from './arguments.ts';
@@ -78,7 +78,7 @@ export const setPlan = (context: Context, { id, ...limits }: { id: string } & Li
 
 export async function liftBan(context: Context, { id }: { id: string }) {
   const key = keyOf(context, id);
-  await context.engine.limiter.lift(key);
+  await context.engine.limiter.change(key, lifted);
   return detailsOf(context, key);
 }
 

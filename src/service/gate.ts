@@ -54,7 +54,11 @@ export class Gate {
   }
 
   /** Sets the caller of the request, and what its limits say. Resolves with a refusal if there is no valid key. */
-  async identify(exchange: Exchange, callers: Callers, limiter: Limiter): Promise<Decision | ApiError> {
+  async identify(
+    exchange: Exchange,
+    callers: Callers,
+    limiter: Pick<Limiter, 'take' | 'refresh'>,
+  ): Promise<Decision | ApiError> {
     const { authorization } = exchange.headers;
     let caller = callers.identify(authorization);
     if (caller === UNKNOWN && limiter.refresh !== undefined) {

@@ -20,7 +20,7 @@ export interface Endpoint {
   /** Headers of every reply, refusals too, as lines. */
   readonly headers?: string;
   /** In place of the limiter of the plans. */
-  readonly limiter?: Limiter;
+  readonly limiter?: Pick<Limiter, 'take'>;
   /** True if no key is needed. */
   readonly isOpen?: boolean;
 }

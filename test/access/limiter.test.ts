@@ -1,7 +1,7 @@
-/** What the limiter promises, and what of it outlives a restart. That it always counts right is in limiter-model.test.ts. */
+/** What the limiter promises, and what of it outlives a restart. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { newAccount, retryAfterSeconds, take } from '../../src/access/limiter.ts';
+import { lifted, newAccount, retryAfterSeconds, take } from '../../src/access/limiter.ts';
 import { MemoryLimiter } from '../../src/access/usage.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
 import { LimitHeaders } from '../../src/service/gate.ts';
@@ -9,10 +9,13 @@ import { type ApiKey, StoreError, type Usage } from '../../src/store/model.ts';
 import type { Changes } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { memoryStore } from '../store/memory-store.ts';
+import { checkAgainstModel } from './limiter-model.ts';
 
 const START = 1_700_000_000_000;
 const SMALL = { perMinute: 2, perDay: 5 };
 const key = { id: 3, ...SMALL } as ApiKey;
+
+it('decides as its model does, whatever happens', (t) => checkAgainstModel(t, { lift: lifted }));
 
 it('Retry-After is whole seconds, at least 1, with 2 ms for a timer that fires early', () => {
   const told = [-5, 0, 998, 998.5, 59_998, 60_000].map((ms) => retryAfterSeconds(START + ms, START));
@@ -114,21 +117,26 @@ it('usage that cannot be written is written later, and that is told once', async
   await limiter.write();
   await limiter.write();
   assert.deepEqual([rows.length, warned.length], [0, 1]);
-  await assert.rejects(limiter.lift(key), StoreError);
+  await assert.rejects(limiter.change(key, lifted), StoreError);
   fail(undefined);
   await limiter.close();
   assert.equal(rows[0].minuteUsed, 1);
 });
 
-it('a lift, an advance and a refill are durable when they resolve', async () => {
+it('a change is durable when it resolves, and forgets no request that was counted meanwhile', async () => {
   const { rows, open } = recorded();
   const limiter = open();
   for (let n = 0; n < 4; n++) limiter.take(key);
-  await limiter.lift(key);
+  await limiter.change(key, lifted);
   assert.deepEqual([rows.at(-1)?.banEndsAt, limiter.look(key).verdict], [0, 'limited']);
-  await limiter.advance(key, MINUTE_MS);
-  assert.deepEqual([limiter.look(key).minute.remaining, limiter.look(key).day.remaining], [2, 3]);
-  await limiter.refill(key);
+  const changed = limiter.change(key, (account) => ({ ...account, minuteEndsAt: 0 }));
+  assert.equal(limiter.take(key).verdict, 'limited', 'not before it is durable');
+  await changed;
+  const emptied = limiter.change(key, (account) => ({ ...account, dayUsed: account.dayUsed - 2 }));
+  assert.equal(limiter.take(key).verdict, 'admitted');
+  await emptied;
+  assert.deepEqual([limiter.look(key).minute.remaining, limiter.look(key).day.remaining], [1, 4]);
+  await limiter.change(key, newAccount);
   assert.deepEqual([rows.at(-1)?.dayUsed, limiter.look(key).day.remaining], [0, 5]);
   await limiter.close();
 });

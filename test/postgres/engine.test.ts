@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import pg from 'pg';
+import { newAccount } from '../../src/access/limiter.ts';
 import { systemClock as clock } from '../../src/clock.ts';
 import { addressOf } from '../../src/postgres/address.ts';
 import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
@@ -174,14 +175,14 @@ onDatabase('the engine on PostgreSQL', (database) => {
     }
   });
 
-  it("the lab's clock moves one key; its refill leaves an empty account", async (t) => {
+  it('a change of an account concerns one key, and is what the next request meets', async (t) => {
     const engine = await replica(t, newUrl());
     const [key, other] = await filled(engine);
     for (let n = 0; n < 3; n++) await engine.limiter.take(other);
-    await engine.limiter.advance(key, 2 * 60_000 + 1_000);
+    await engine.limiter.change(key, (account) => ({ ...account, minuteEndsAt: 0, banEndsAt: 0 }));
     assert.equal((await engine.limiter.take(key)).verdict, 'admitted');
     assert.equal((await engine.limiter.take(other)).verdict, 'limited');
-    await engine.limiter.refill(key);
+    await engine.limiter.change(key, newAccount);
     const { day, bans } = await engine.limiter.look(key);
     assert.deepEqual([day.remaining, bans], [9, 0]);
   });

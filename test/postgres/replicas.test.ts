@@ -1,6 +1,7 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
+import { lifted } from '../../src/access/limiter.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, type Replica, replica } from './replicas.ts';
 
@@ -27,7 +28,7 @@ onDatabase('replicas on one database', (database) => {
     assert.equal(given.filter(({ banBegan }) => banBegan).length, 1);
     assert.equal(given.filter(({ verdict }) => verdict === 'limited').length, 4_999);
     for (const { limiter } of all) assert.equal((await limiter.look(key)).verdict, 'banned');
-    await all[3].limiter.lift(key);
+    await all[3].limiter.change(key, lifted);
     for (const { limiter } of all) assert.equal((await limiter.take(key)).verdict, 'limited');
   });
 

@@ -1,13 +1,12 @@
 /** The limiter beside a plain model of it: whatever happens to both, they tell the same. */
 import assert from 'node:assert/strict';
-import { it } from 'node:test';
+import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import {
-  advance,
+  type Account,
   type Decision,
   type Limits,
   type Looked,
-  lift,
   look,
   newAccount,
   retryAfterSeconds,
@@ -107,12 +106,16 @@ class LimiterModel {
   }
 }
 
+/** What `Limiter.change` may make of an account; the model has a method of that name. */
+type Changes = { readonly [Name in 'lift' | 'advance']?: (account: Readonly<Account>, ms: number) => Account };
+
 /** How often each thing happens, of 40 times. */
 const OFTEN = { take: 24, pass: 10, lift: 1, plan: 2, advance: 2, restart: 1 };
 type Kind = keyof typeof OFTEN;
 
+const kinds = (Object.keys(OFTEN) as Kind[]).flatMap((kind) => Array<Kind>(OFTEN[kind]).fill(kind));
 const event = fc.record({
-  do: fc.constantFrom(...(Object.keys(OFTEN) as Kind[]).flatMap((kind) => Array<Kind>(OFTEN[kind]).fill(kind))),
+  do: fc.constantFrom(...kinds),
   times: fc.integer({ min: 1, max: 12 }),
   ms: fc.oneof(
     fc.nat(MINUTE_MS),
@@ -124,10 +127,8 @@ const event = fc.record({
 });
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never;
 
-const changes = { lift, advance };
-
 /** The limiter and its model side by side; returns a way to take from both. */
-function play(banAfter: number | undefined, events: Event[]) {
+function play(changes: Changes, banAfter: number | undefined, events: Event[]) {
   const model = new LimiterModel();
   let account = newAccount();
   let limits: Limits = { perMinute: 3, perDay: 4 };
@@ -141,25 +142,26 @@ function play(banAfter: number | undefined, events: Event[]) {
     else if (kind === 'plan') limits = { perMinute, perDay };
     else if (kind === 'restart') account = JSON.parse(JSON.stringify(account));
     else if (kind === 'pass') model.now += ms;
-    else {
+    else if (changes[kind] !== undefined) {
       model[kind](ms);
-      changes[kind](account, ms);
+      account = changes[kind](account, ms);
     }
     assert.deepEqual(look(account, limits, model.now), model.look(limits));
   }
   return { take, pass: (ms: number) => (model.now += ms) };
 }
 
-it('random sequences come to what the model says, and whoever waits as told is admitted', (t) => {
+/** Random sequences of takes, time and these changes come to what the model says, and who waits as told is admitted. */
+export function checkAgainstModel(t: TestContext, changes: Changes): void {
   const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31);
   t.diagnostic(`SEED=${seed} plays the same again`);
   const banAfter = fc.constantFrom(undefined, 0, 1, 4);
   const property = fc.property(banAfter, fc.array(event, { maxLength: 60, size: 'max' }), (banAfter, events) => {
-    const { take, pass } = play(banAfter, events);
+    const { take, pass } = play(changes, banAfter, events);
     const { verdict, retryAt, at } = take();
     if (verdict === 'admitted') return;
     pass(1_000 * retryAfterSeconds(retryAt, at));
     assert.equal(take().verdict, 'admitted');
   });
   fc.assert(property, { numRuns: 500, seed });
-});
+}
