@@ -41,7 +41,7 @@ export class Lab implements LabHook {
   async around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply> {
     const state = this.stateOf(exchange.caller.key);
     const isLabCall = /^\/lab(\/|$)/.test(exchange.path);
-    exchange.aheadMs = state.aheadMs;
+    if (state.aheadMs > 0) exchange.clock = aheadBy(state.aheadMs, exchange.clock);
     if (isLabCall) this.#recorder.watch(exchange.connection);
     const reply = isLabCall ? await next() : await this.#record(exchange, state, next);
     const { aheadMs } = this.stateOf(exchange.caller.key); // the request may have advanced or reset it
@@ -107,6 +107,8 @@ export const advanced = (account: Readonly<Account>, ms: number): Account => ({
   dayEndsAt: Math.max(0, account.dayEndsAt - ms),
   banEndsAt: Math.max(0, account.banEndsAt - ms),
 });
+
+const aheadBy = (ms: number, clock: Clock): Clock => ({ now: () => clock.now() + ms, wall: () => clock.wall() + ms });
 
 /** A request that no handler would read uses up no fault. */
 function isServed({ endpoint, req }: Exchange, body: Uint8Array | undefined): boolean {

@@ -1,6 +1,7 @@
 /** The endpoints, one a row; the router that finds them; and a request, as it is on its way to one. */
 import type { Caller } from '../access/callers.ts';
 import type { Decision, Limiter } from '../access/limiter.ts';
+import type { Clock } from '../clock.ts';
 import type { Connection } from '../http/connection.ts';
 import { METHODS, readBody } from '../http/edges.ts';
 import type { Outgoing, Reply } from '../http/reply.ts';
@@ -110,16 +111,16 @@ export class Exchange implements Call {
   /** The limit headers of the reply, as lines; undefined before the limits are known. */
   limits: string | undefined = undefined;
   body = NO_BODY;
-  /** Set by the lab: how far it has let time pass for this key. */
-  aheadMs = 0;
+  clock: Clock;
   #reading: Promise<Uint8Array> | undefined;
 
-  constructor(id: string, req: Incoming, res: Outgoing, receivedAt: number) {
+  constructor(id: string, req: Incoming, res: Outgoing, clock: Clock) {
     this.id = id;
     this.req = req;
     this.res = res;
     this.connection = req.from;
-    this.receivedAt = receivedAt;
+    this.receivedAt = req.waitsSince ?? clock.now();
+    this.clock = clock;
   }
 
   get headers(): Headers {

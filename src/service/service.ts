@@ -117,7 +117,7 @@ export class Service {
   }
 
   async #handle(req: Incoming, res: Outgoing, isLate: boolean): Promise<void> {
-    const exchange = new Exchange(this.#newId(), req, res, req.waitsSince ?? this.#options.clock.now());
+    const exchange = new Exchange(this.#newId(), req, res, this.#options.clock);
     const reply = await this.#serve(exchange, isLate);
     const sent = send(req, res, reply, this.#about(exchange));
     this.#report(exchange.connection, exchange.id, reply.status, exchange);

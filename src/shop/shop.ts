@@ -29,8 +29,8 @@ export interface Call {
   readonly headers: Headers;
   /** As it was sent; empty for a GET. */
   readonly body: Uint8Array;
-  /** How far the lab has let time pass for this key. */
-  readonly aheadMs: number;
+  /** The time as this caller has it. What is stored has that of the shop. */
+  readonly clock: Clock;
 }
 
 export type Handler = (call: Call, shop: Shop) => Reply | Promise<Reply>;
