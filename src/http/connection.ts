@@ -37,9 +37,10 @@ export class Connection {
   pending = 0;
   /** The bytes that had been read at the end of the newest request. */
   bytesOfRequests = 0;
+  /** True when `end` was called: no reply is written any more. */
+  isOver = false;
   readonly #owner: { readonly isDraining: boolean };
   #tail = Promise.resolve();
-  #isOver = false;
   #taken = { bytes: -1, since: 0 }; // none yet: the first look finds that it has changed
   #unused = { bytes: 0, since: 0 };
 
@@ -89,8 +90,8 @@ export class Connection {
   /** Half-closes the connection, and drops what still comes until the client closes it too, or for a while. */
   end(): void {
     this.isEnding = true;
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.isOver) return;
+    this.isOver = true;
     const { socket } = this;
     socket.end(() => {
       const timer = setTimeout(() => socket.destroy(), LINGER_MS).unref();

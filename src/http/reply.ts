@@ -13,25 +13,19 @@ export class Reply {
   readonly bytes: Buffer | undefined;
   /** Present if the client may store this reply, and revalidate it. */
   readonly etag: string | undefined;
-  /** The connection ends with it. For the lab: drop: nothing is sent; truncate: half of the body is. */
-  readonly delivery: 'last' | 'drop' | 'truncate' | undefined;
+  /** The connection ends with it. */
+  readonly isLast: boolean;
   #tail: string | undefined = undefined;
   #end = '';
   #isFlat = false;
 
-  constructor(
-    status: number,
-    headers: string,
-    body: string | Buffer = '',
-    etag?: string,
-    delivery?: Reply['delivery'],
-  ) {
+  constructor(status: number, headers: string, body: string | Buffer = '', etag?: string, isLast = false) {
     this.status = status;
     this.headers = headers;
     this.body = typeof body === 'string' ? body : '';
     this.bytes = typeof body === 'string' ? undefined : body;
     this.etag = etag;
-    this.delivery = delivery;
+    this.isLast = isLast;
   }
 
   /** The headers as lines, with those that all replies have. */
@@ -54,11 +48,12 @@ export class Reply {
 
   /** The same reply with one more header. */
   with(name: string, value: string): Reply {
-    return new Reply(this.status, this.headers + line(name, value), this.bytes ?? this.body, this.etag, this.delivery);
+    return new Reply(this.status, this.headers + line(name, value), this.bytes ?? this.body, this.etag, this.isLast);
   }
 
-  delivered(delivery: Reply['delivery']): Reply {
-    return new Reply(this.status, this.headers, this.bytes ?? this.body, this.etag, delivery);
+  /** The same reply, as the last of its connection. */
+  asLast(): Reply {
+    return new Reply(this.status, this.headers, this.bytes ?? this.body, this.etag, true);
   }
 }
 
@@ -81,7 +76,7 @@ export function errorReply({ code, message, headers, endsConnection }: ApiError)
   const status = CATALOGUE[code];
   const text = `{"code":"${code}","message":${JSON.stringify(message)},"status":${status}}`;
   const reply = jsonReply(status, text, headers);
-  return endsConnection ? reply.delivered('last') : reply;
+  return endsConnection ? reply.asLast() : reply;
 }
 
 /** The parts of a head that depend on the request. */
@@ -140,17 +135,16 @@ export class Outgoing {
   destroy(): void {}
 }
 
-/** Writes the reply. Resolves when the kernel has taken it all, or the connection is closed. */
+/** Writes the reply, unless the connection was ended meanwhile. Resolves when the kernel has taken it all, or the connection is closed. */
 export function send(req: Incoming, res: Outgoing, reply: Reply, about: About) {
   const connection = req.from;
-  const isLast = reply.delivery !== undefined || req.isLast || connection.isLastOfDrain || !res.shouldKeepAlive;
+  const isLast = reply.isLast || req.isLast || connection.isLastOfDrain || !res.shouldKeepAlive;
   const { socket } = connection;
   connection.isEnding ||= isLast;
   req.discard();
-  if (reply.delivery === 'drop') return connection.end();
+  if (connection.isOver) return;
   const end = isLast ? CLOSE : about.keepAlive;
-  let tail = req.method === 'HEAD' ? reply.lines + end : reply.tail(end);
-  if (reply.delivery === 'truncate') tail = tail.slice(0, (reply.lines + end).length + reply.body.length / 2);
+  const tail = req.method === 'HEAD' ? reply.lines + end : reply.tail(end);
   socket.write(headOf(reply.status, about) + tail, 'latin1');
   if (reply.bytes !== undefined && req.method !== 'HEAD') socket.write(reply.bytes);
   if (!isLast && socket.writableLength > 0) {

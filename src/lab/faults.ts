@@ -1,7 +1,7 @@
 /** The faults of one key, in order of arrival, and what each does to the request that meets it. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ApiError, type ErrorCode, line } from '../http/errors.ts';
-import { jsonReply, type Reply } from '../http/reply.ts';
+import { jsonReply, Reply } from '../http/reply.ts';
 import { Members } from '../json/members.ts';
 import type { JsonValue } from '../json/reader.ts';
 import type { Exchange } from '../service/routes.ts';
@@ -107,18 +107,26 @@ export class Faults {
 
 /** Kinds that come in place of the handler. */
 const REPLACES_HANDLER: readonly FaultKind[] = ['unavailable', 'status', 'hang', 'drop_before'];
-const SENDS_NOTHING: readonly FaultKind[] = ['hang', 'drop_before', 'drop_after'];
+const SENDS_NOTHING: readonly (FaultKind | undefined)[] = ['hang', 'drop_before', 'drop_after'];
+
+/** Whether the connection ends in place of a reply. */
+export const isDropped = (kind: FaultKind | undefined): boolean => SENDS_NOTHING.includes(kind);
+
 /** The `code` of a status. 502 and 504, which only gateways send, get that of a 503. */
 const CODES: Record<number, ErrorCode> = { 429: 'rate_limited', 500: 'internal_error' };
 
-/** The reply to a request that meets a fault. `handle`: its handler; `wall`: now, in ms since 1970. */
-export async function apply(fault: Fault, exchange: Exchange, handle: () => Promise<Reply>, wall: number) {
+/** What a request that meets a fault comes to. `handle`: its handler; `wall`: now, in ms since 1970. */
+export async function replyUnder(fault: Fault, exchange: Exchange, handle: () => Promise<Reply>, wall: number) {
   const { kind, ms = 0 } = fault;
   const reply = REPLACES_HANDLER.includes(kind) ? refusalOf(fault, wall) : await handle();
   if (kind === 'delay') await delay(ms);
   if (kind === 'hang') await untilClosed(exchange, ms);
-  if (SENDS_NOTHING.includes(kind)) return reply.delivered('drop');
-  return kind === 'truncate' ? reply.delivered('truncate') : reply;
+  return reply;
+}
+
+/** The whole head, half of the body, and then the end of the connection. */
+export function truncated({ status, headers, body, etag }: Reply): Reply {
+  return new Reply(status, headers, body.slice(0, body.length / 2), etag, true);
 }
 
 /** Waits until the client has closed the connection, or its side of it, at most so long. */

@@ -9,7 +9,7 @@ import { readJson } from '../json/reader.ts';
 import type { Endpoint, Exchange, Lab as LabHook } from '../service/routes.ts';
 import type { ApiKey, Category, Pet, Store } from '../store/model.ts';
 import { labEndpoints } from './endpoints.ts';
-import { apply } from './faults.ts';
+import { isDropped, replyUnder, truncated } from './faults.ts';
 import { type CurrentGrade, type KeyState, KeyStates } from './history.ts';
 import { Recorder } from './recorder.ts';
 
@@ -59,9 +59,11 @@ export class Lab implements LabHook {
     const isBodyRead = endpoint !== undefined && !req.isEmpty && (isAdmitted || req.expect === undefined);
     const body = isBodyRead ? await exchange.readBody().catch(() => undefined) : undefined;
     const fault = isAdmitted && isServed(exchange, body) ? state.faults.take(endpoint!.name) : undefined;
-    const reply = fault === undefined ? await next() : await apply(fault, exchange, next, this.#options.clock.wall());
+    const wall = this.#options.clock.wall();
+    const reply = fault === undefined ? await next() : await replyUnder(fault, exchange, next, wall);
     end({ reply, body, fault: fault?.kind });
-    return reply;
+    if (isDropped(fault?.kind)) exchange.connection.end();
+    return fault?.kind === 'truncate' ? truncated(reply) : reply;
   }
 
   stateOf({ id }: ApiKey): KeyState {

@@ -4,7 +4,7 @@ import type { Connection } from '../http/connection.ts';
 import type { Reply } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
 import type { Exchange } from '../service/routes.ts';
-import type { FaultKind } from './faults.ts';
+import { type FaultKind, isDropped } from './faults.ts';
 import type { KeyState } from './history.ts';
 import { digest, nextPage, pageOf, type RequestRecord, shownTarget } from './record.ts';
 
@@ -84,18 +84,18 @@ export class Recorder {
     const lose = () => end(true);
     watched.losses.add(lose);
 
-    return ({ reply, fault = null, ...read }) => {
+    return ({ reply, fault, ...read }) => {
       body = read.body;
-      record.fault = fault;
-      record.status = reply.delivery === 'drop' ? null : reply.status;
+      record.fault = fault ?? null;
+      record.status = isDropped(fault) ? null : reply.status;
       record.code = reply.status < 400 ? undefined : CODE.exec(reply.body)?.[1];
       record.retryAt = this.#retryAt(exchange, state, reply);
       // Known when the head leaves: a client may ask for the next page while the body is still under way.
       const next = nextPage(LINK.exec(reply.headers)?.[1]);
       if (next !== undefined && record.status !== null) state.history.addLink(next);
-      const isTruncated = reply.delivery === 'truncate' && reply.body !== '' && method !== 'HEAD';
+      const isTruncated = fault === 'truncate' && reply.body !== '' && method !== 'HEAD';
       res.on('finish', () => end(isTruncated));
-      if (reply.delivery === 'drop') connection.socket.once('finish', lose);
+      if (isDropped(fault)) connection.socket.once('finish', lose);
       if (connection.socket.destroyed) lose();
     };
   }

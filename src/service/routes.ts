@@ -157,7 +157,7 @@ export interface Lab {
   readonly endpoints: readonly Endpoint[];
   /**
    * Called for every request with a valid key, refused by the limits or not. `next` serves it; a refusal is a reply
-   * too, so `next` never rejects.
+   * too, so `next` never rejects. No reply is sent if its connection was ended: `exchange.connection.end()`.
    */
   around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply>;
 }
