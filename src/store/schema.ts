@@ -6,8 +6,8 @@
 import { type Int64, MAX_INT64, MIN_INT64, parseInt64 } from '../json/int64.ts';
 
 export interface Column<T> {
-  /** The type of its column in PostgreSQL. */
-  readonly sql: string;
+  /** What its values are, for an engine that has types of its own. */
+  readonly kind: 'integer' | 'text' | 'list';
   /** The value from a caller, from JSON or from the database. Throws if it is not one of this column. */
   read(value: unknown): T;
   json(value: T): string;
@@ -22,10 +22,10 @@ export function integer(min: number, max: number): Column<number> {
     Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max
       ? (value as number)
       : wrong(`an integer from ${min} to ${max}`);
-  return { sql: 'bigint', read, json: String };
+  return { kind: 'integer', read, json: String };
 }
 
-/** PostgreSQL's text holds no U+0000, and UTF-8 no lone surrogate, so neither engine takes one. */
+/** Databases hold no U+0000 in a text, and UTF-8 no lone surrogate, so no engine takes one. */
 const UNFIT = /[\0\p{Surrogate}]/u;
 
 export function text(maxUnits: number): Column<string> {
@@ -33,12 +33,12 @@ export function text(maxUnits: number): Column<string> {
     typeof value === 'string' && value.length <= maxUnits && !UNFIT.test(value)
       ? value
       : wrong(`a text of ${maxUnits} UTF-16 units at most, without U+0000 and lone surrogates`);
-  return { sql: 'text COLLATE "C"', read, json: JSON.stringify };
+  return { kind: 'text', read, json: JSON.stringify };
 }
 
 export function oneOf<T extends string>(values: readonly T[]): Column<T> {
   const read = (value: unknown): T => (values.includes(value as T) ? (value as T) : wrong(`one of ${values}`));
-  return { sql: 'text COLLATE "C"', read, json: (value) => `"${value}"` };
+  return { kind: 'text', read, json: (value) => `"${value}"` };
 }
 
 /**
@@ -46,7 +46,7 @@ export function oneOf<T extends string>(values: readonly T[]): Column<T> {
  * would round a large number, so JSON has those as text.
  */
 export const int64: Column<Int64> = {
-  sql: 'bigint',
+  kind: 'integer',
   read(value) {
     if (Number.isSafeInteger(value)) return value as number;
     const big = typeof value === 'string' ? parseInt64(value) : value;
@@ -59,7 +59,7 @@ export const int64: Column<Int64> = {
 /** A member that may be left out. */
 export function optional<T>(column: Column<T>): Column<T | undefined> {
   return {
-    sql: column.sql,
+    kind: column.kind,
     read: (value) => (value === undefined ? undefined : column.read(value)),
     json: (value) => column.json(value as T),
   };
@@ -115,7 +115,7 @@ export function table<C extends Record<string, Column<unknown>>>(columns: C): Ta
 /** A list of objects, which are described as the rows of a table are. */
 export function listOf<R extends object>(schema: TableSchema<R>): Column<readonly R[]> {
   const read = (value: unknown): R[] => (Array.isArray(value) ? value.map(schema.read) : wrong('a list'));
-  return { sql: 'jsonb', read, json: (value) => `[${value.map(schema.json)}]` };
+  return { kind: 'list', read, json: (value) => `[${value.map(schema.json)}]` };
 }
 
 /** The object that a value is. `what`: for the message if it is none. */
