@@ -1,8 +1,7 @@
 /** One file out of `src/`, for the package, the binary and the tests. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
-import { readAssets } from '../src/web/assets.ts';
 
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -15,6 +14,14 @@ export interface Wanted {
 export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
+
+/** The built-in example, the OpenAPI document and its parts, and the page. */
+function assetPaths(): string[] {
+  const page = readdirSync(`${ROOT}src/web/page`).map((name) => `src/web/page/${name}`);
+  return ['data/seed.json', 'src/web/openapi.json', 'src/lab/openapi.json', ...page];
+}
+
+const readAssets = () => Object.fromEntries(assetPaths().map((path) => [path, readFileSync(ROOT + path, 'utf8')]));
 
 /** Gives the files that went into it, from the root. */
 export async function bundle(wanted: Wanted): Promise<string[]> {

@@ -30,6 +30,7 @@ const importsOf = (file: string): Import[] =>
 
 /** What each room may import beside its own files; `*` for everything. */
 const ALLOWED: Record<string, string> = {
+  'assets.ts': '',
   'clock.ts': '',
   'text.ts': '',
   json: 'text.ts',
@@ -40,7 +41,7 @@ const ALLOWED: Record<string, string> = {
   service: 'access clock.ts http shop store/engine.ts store/model.ts',
   postgres: 'access/limiter.ts clock.ts json/int64.ts store',
   lab: 'access/limiter.ts clock.ts http json service/routes.ts shop/shop.ts store/model.ts',
-  web: 'http/errors.ts text.ts',
+  web: 'assets.ts http/errors.ts text.ts',
   client: 'http/errors.ts json/int64.ts store/model.ts',
   operator: '*',
   'main.ts': 'operator text.ts',

@@ -174,7 +174,7 @@ minutes at most. Exit 5 if too little was seen for a grade.`,
     name: 'openapi',
     summary: 'print the OpenAPI document',
     options: pick('baseUrl', 'stagingBaseUrl'),
-    run: openapiDocument,
+    run: (addresses) => openapiDocument(addresses),
     words: (document) => JSON.stringify(document, null, 2),
   }),
   command({

@@ -1,7 +1,7 @@
 /** What a start does for a store that is new: it fills it, makes a key, and says what to do first. */
 import { readFile } from 'node:fs/promises';
+import { asset } from '../assets.ts';
 import { type Store, StoreError } from '../store/model.ts';
-import { asset, DEMO } from '../web/assets.ts';
 import { type Content, readContent } from './animals.ts';
 import type { Context } from './command.ts';
 import { reasonOf } from './failures.ts';
@@ -40,7 +40,7 @@ async function fill(store: Store, { categories, pets }: Content): Promise<void> 
 /** `demo` is the built-in example; a file of that name is `./demo`. */
 async function readSeed(file: string): Promise<Content> {
   try {
-    const bytes = file === 'demo' ? Buffer.from(asset(DEMO)) : await readFile(file);
+    const bytes = file === 'demo' ? Buffer.from(asset('data/seed.json')) : await readFile(file);
     if (bytes.length <= MAX_SEED_BYTES) return readContent(bytes);
     throw new Error(`longer than ${MAX_SEED_BYTES} bytes; petstore import takes more`);
   } catch (error) {

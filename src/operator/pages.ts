@@ -1,4 +1,5 @@
 /** The console and the OpenAPI document, as pages of the service. */
+import { asset } from '../assets.ts';
 import { etagOf } from '../http/etag.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
 import type { Page } from '../service/pages.ts';
@@ -16,7 +17,8 @@ export function pagesOf(settings: ServeSettings, ownUrl: string): [path: string,
   const urls = isStaging ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
   const isPublic = trustProxy > 0 || !isLoopback(host);
   const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
-  const json = () => JSON.stringify(openapiDocument({ ...urls, environment, lab }));
+  const json = () =>
+    JSON.stringify(openapiDocument({ ...urls, environment }, lab ? [asset('src/lab/openapi.json')] : []));
   return [
     ['/', lazyPage('text/html; charset=utf-8', html, CONSOLE_HEADERS)],
     ['/openapi.json', lazyPage(JSON_UTF_8, json)],

@@ -1,8 +1,8 @@
 /** The console: one page that holds its style and script, and a policy under which nothing else may run. */
 import { createHash } from 'node:crypto';
+import { asset } from '../assets.ts';
 import { line } from '../http/errors.ts';
 import { markup, shellWord } from '../text.ts';
-import { asset, SCRIPTS, STYLES } from './assets.ts';
 
 interface Running {
   /** The address for clients of the service; ends in `/v1`. */
@@ -17,6 +17,15 @@ interface Running {
   lab: boolean;
 }
 
+/** The page's scripts in the order in which they are joined: each after those it imports. */
+const SCRIPTS = [
+  ...['dom.js', 'json.js', 'wire.js', 'panel.js', 'requests.js', 'form.js'],
+  ...['list.js', 'categories.js', 'shop.js', 'trial.js'],
+  ...['reference.js', 'lab.js', 'main.js'],
+];
+const STYLES = ['base.css', 'parts.css'];
+const part = (name: string): string => asset(`src/web/page/${name}`);
+
 const DEFAULT_DATA = 'data';
 
 /** What the policy in the page cannot say of itself. Its type is `text/html; charset=utf-8`. */
@@ -26,8 +35,8 @@ export const CONSOLE_HEADERS =
 /** The page as HTML. */
 export function consolePage(running: Running): string {
   const script = SCRIPTS.map(joined).join('\n');
-  const style = STYLES.map(asset).join('\n');
-  return asset('page/page.html')
+  const style = STYLES.map(part).join('\n');
+  return part('page.html')
     .replaceAll(/\{\{petstore ([^}]+)\}\}/g, (_, words) => markup(`${running.program} ${words}${storeOption(running)}`))
     .replaceAll('{{url}}', () => markup(running.url))
     .replace('{{lab}}', String(running.lab))
@@ -46,8 +55,8 @@ function storeOption({ data, isPublic }: Running): string {
  * The files are modules, so that editors and linters understand them. In the page they are joined to one module, in
  * which each sees the names of the others: `import` and `export` are left out.
  */
-function joined(name: (typeof SCRIPTS)[number]): string {
-  return asset(name)
+function joined(name: string): string {
+  return part(name)
     .replaceAll(/^import [^;]+? from '\.\/[^']+';\n/gm, '')
     .replaceAll(/^export (?=async |class |const |function )/gm, '');
 }

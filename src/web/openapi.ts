@@ -3,8 +3,9 @@
  * share, in a shorthand: `#schemas/Pet` is a reference; `"required": "all"` names all properties; a reply or a body with
  * a `schema` is JSON; `parameters` and `errors` of an operation are lists of names, of which some stand for several.
  */
+
+import { asset } from '../assets.ts';
 import { CATALOGUE, type ErrorCode } from '../http/errors.ts';
-import { asset } from './assets.ts';
 
 interface Addresses {
   /** Both end in `/v1`. Only given addresses are named; if none is given, the default address of a server. */
@@ -12,8 +13,6 @@ interface Addresses {
   stagingBaseUrl?: string;
   /** The environment of this server: its address is named first, since tools take the first. */
   environment?: 'production' | 'staging';
-  /** Whether the lab is served too. */
-  lab?: boolean;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the document is held to its meta-schema by the tests
@@ -22,11 +21,9 @@ type Part = Record<string, any>;
 /** The errors that operations of a kind have in common, by the names of their replies. */
 const ERRORS: Record<string, string> = {
   shop: 'Unauthorized RequestTimeout UriTooLong ExpectationFailed TooManyRequests HeadersTooLarge Internal OtherError',
-  lab: 'Unauthorized NotFound TooManyRequests OtherError',
   read: 'BadRequest Unavailable',
   tagged: 'NotModified PreconditionFailed',
   write: 'BadBody BodyTooLarge UnsupportedMediaType WriteFailed',
-  discard: 'BadBody BodyTooLarge UnsupportedMediaType Unavailable',
 };
 const OTHER_STATUSES: Record<string, number | string> = { NotModified: 304, OtherError: 'default' };
 /** The value of `x-pagination`: how a machine follows a list. */
@@ -34,18 +31,22 @@ const PAGES = { limitParameter: 'limit', cursorParameter: 'after', cursorField: 
 /** Statuses of faults in the message itself: some are found before its operation is known. */
 const BEFORE_THE_OPERATION = ['408', '414', '431', 'default'];
 
-/** The interface description, OpenAPI 3.1, with the addresses of this server in it. */
-export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'production', lab }: Addresses): object {
-  const { 'x-every-reply': every, 'x-deprecated-reply': ending, ...document } = parsed();
+/**
+ * The interface description, OpenAPI 3.1, with the addresses of this server in it. `additions`: parts of the same form for
+ * what is served outside `/v1`, written as JSON.
+ */
+export function openapiDocument(addresses: Addresses, additions: readonly string[] = []): object {
+  const { baseUrl, stagingBaseUrl, environment = 'production' } = addresses;
+  const { 'x-every-reply': every, 'x-deprecated-reply': ending, ...document } = parsed(asset('src/web/openapi.json'));
   const production = baseUrl === undefined ? [] : [{ url: baseUrl, description: 'Production' }];
   const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
   const given = environment === 'staging' ? [...staging, ...production] : [...production, ...staging];
   if (given.length > 0) document.servers = given;
   document.info.contact.url = `${withoutVersion(document.servers[0].url)}/`;
-  if (lab) moveToRoot(document);
-  else {
-    leaveOutLab(document);
-    delete every.headers['X-Lab-Clock'];
+  if (additions.length > 0) moveToRoot(document);
+  for (const { 'x-every-reply': more, ...addition } of additions.map(parsed)) {
+    Object.assign(every.headers, more?.headers);
+    add(document, addition);
   }
   completeErrors(document.components);
   for (const item of Object.values<Part>(document.paths)) {
@@ -64,8 +65,8 @@ export function openapiDocument({ baseUrl, stagingBaseUrl, environment = 'produc
   return document;
 }
 
-function parsed(): Part {
-  return JSON.parse(asset('openapi.json'), (_, value) => {
+function parsed(json: string): Part {
+  return JSON.parse(json, (_, value) => {
     if (typeof value === 'string') return /^#\w+\/\w+$/.test(value) ? refTo(value.slice(1)) : value;
     return value?.required === 'all' ? { ...value, required: Object.keys(value.properties) } : value;
   });
@@ -75,24 +76,22 @@ const refTo = (component: string) => ({ $ref: `#/components/${component}` });
 
 const withoutVersion = (url: string) => url.replace(/\/v1$/, '');
 
-/** The lab is outside /v1: with it all paths begin at the root, so that no path needs a server of its own. */
+/** All paths then begin at the root, so that none outside `/v1` needs a server of its own. */
 function moveToRoot(document: Part): void {
   const [{ url, description }] = document.servers;
-  document.servers = [{ url: withoutVersion(url), description: `${description}, with its lab` }];
+  document.servers = [{ url: withoutVersion(url), description }];
   const paths = Object.entries(document.paths);
-  document.paths = Object.fromEntries(paths.map(([path, item]) => [isOfLab(path) ? path : `/v1${path}`, item]));
+  document.paths = Object.fromEntries(paths.map(([path, item]) => [`/v1${path}`, item]));
 }
 
-/** Removes the lab's paths, its tag, and the components whose names begin with `Lab`. */
-function leaveOutLab(document: Part): void {
-  document.tags = document.tags.filter(({ name }: Part) => name !== 'lab');
-  document.paths = Object.fromEntries(Object.entries(document.paths).filter(([path]) => !isOfLab(path)));
-  for (const parts of Object.values<Part>(document.components)) {
-    for (const name of Object.keys(parts)) if (name.startsWith('Lab')) delete parts[name];
+/** Adds a part to the document: lists grow, and objects get more members. */
+function add(whole: Part, part: Part): void {
+  for (const [name, value] of Object.entries(part)) {
+    if (Array.isArray(whole[name])) whole[name].push(...value);
+    else if (name in whole) add(whole[name], value);
+    else whole[name] = value;
   }
 }
-
-const isOfLab = (path: string) => path === '/lab' || path.startsWith('/lab/');
 
 /** Examples of all errors, from their messages; and the errors of one status, from their codes. */
 function completeErrors({ schemas, responses, examples }: Part): void {

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
+import { asset } from '../../src/assets.ts';
 import { type Content, Lab } from '../../src/lab/lab.ts';
 import type { ApiKey } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
@@ -17,7 +18,9 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
   while (!(await isSo())) await wait(20);
 }
 
-const DOCUMENT = openapiDocument({ stagingBaseUrl: 'http://y/v1', environment: 'staging', lab: true });
+const DOCUMENT = openapiDocument({ stagingBaseUrl: 'http://y/v1', environment: 'staging' }, [
+  asset('src/lab/openapi.json'),
+]);
 
 export const REX = { name: 'Rex', categoryId: 1 };
 

@@ -5,17 +5,19 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { asset } from '../../src/assets.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { temporary } from '../program.ts';
 
 const LINTER = '@redocly/cli@2.77.0';
 
+const LAB = asset('src/lab/openapi.json');
 const URLS = { baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' };
 
 for (const lab of [false, true]) {
   test(`the linter finds nothing in the OpenAPI document ${lab ? 'with' : 'without'} the lab`, async (t) => {
     const cwd = await temporary(t);
-    const document = openapiDocument({ ...URLS, environment: lab ? 'staging' : 'production', lab });
+    const document = openapiDocument({ ...URLS, environment: lab ? 'staging' : 'production' }, lab ? [LAB] : []);
     await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document, null, 2));
     const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
     const words = ['--yes', LINTER, 'lint', '--extends', 'recommended', '--format', 'json', 'openapi.json'];

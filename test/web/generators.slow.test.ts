@@ -9,11 +9,13 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { asset } from '../../src/assets.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
 import { temporary } from '../program.ts';
 import { serviceFor } from '../service.ts';
 
 const run = promisify(execFile);
+const LAB = asset('src/lab/openapi.json');
 const TYPESCRIPT = 'typescript@5.9.3';
 
 interface Generator {
@@ -122,7 +124,7 @@ for (const [name, { packages, words, calls }] of Object.entries(GENERATORS)) {
     const npx = (...command: string[]) => run('npx', ['--no-install', ...command], { cwd, timeout: 120_000 });
     for (const lab of [true, false]) {
       const address = { baseUrl: `${url}/v1`, stagingBaseUrl: `${url}/v1` };
-      const document = openapiDocument({ ...address, environment: lab ? 'staging' : 'production', lab });
+      const document = openapiDocument({ ...address, environment: lab ? 'staging' : 'production' }, lab ? [LAB] : []);
       await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document));
       await mkdir(join(cwd, 'out'), { recursive: true });
       await npx(...words);

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PLAN_LIMITS } from '../../src/access/limiter.ts';
+import { asset } from '../../src/assets.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
@@ -16,7 +17,7 @@ import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
 const document = openapiDocument(URLS) as Part;
-const withLab = openapiDocument({ ...URLS, environment: 'staging', lab: true }) as Part;
+const withLab = openapiDocument({ ...URLS, environment: 'staging' }, [asset('src/lab/openapi.json')]) as Part;
 const { components, info } = document;
 
 /** Its operations, each with the whole path. */
