@@ -114,7 +114,7 @@ test('Dockerfile and compose.yaml set variables that are options of serve; the p
   assert.ok(set.length >= 4);
   for (const name of set) assert.ok(known.includes(name), name);
   const [, from] = /sed 's\/([\d.:]+)\/petstore:8080\/'/.exec(compose) ?? [];
-  assert.ok(from !== undefined && read('docs/nginx.conf').includes(`server ${from};`));
+  assert.ok(from !== undefined && read('docs/Caddyfile').includes(`reverse_proxy ${from} {`));
 });
 
 test('the image: an unprivileged user, and nothing to write to but the volume', {

@@ -9,10 +9,10 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { connect as tlsConnect } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import { Agent, fetch } from 'undici';
+import { Agent, fetch, type Headers } from 'undici';
 import { flagOf } from '../../src/operator/arguments.ts';
 import { SERVE } from '../../src/operator/options.ts';
-import { command, freePort } from '../program.ts';
+import { command, freePort, type Serving } from '../program.ts';
 import { missing, workplace } from './workplace.ts';
 
 const doc = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
@@ -25,7 +25,13 @@ test('the operating guide names every option of serve and every exit status', ()
 
 test('the systemd units are accepted by systemd', { skip: missing('systemd-analyze') }, async (t) => {
   const { at } = await workplace(t);
-  const units = ['petstore.service', 'petstore-backup.service', 'petstore-backup.timer'];
+  const units = [
+    'petstore.service',
+    'petstore.socket',
+    'petstore-backup.service',
+    'petstore-backup.timer',
+    'petstore-failure@.service',
+  ];
   for (const name of units) {
     await writeFile(at(name), doc(name).replace(/(?<=^ExecStart=)\S+/m, process.execPath));
     const { status, stdout, stderr } = spawnSync('systemd-analyze', ['verify', at(name)], { encoding: 'utf8' });
@@ -102,8 +108,9 @@ async function startNginx(t: TestContext, place: Workplace, upstream: string) {
     .replace('listen 80', `listen 127.0.0.1:${plain}`)
     .replace(/ *listen \[::\].*\n/g, '')
     .replace('127.0.0.1:8080', upstream)
-    .replace('/etc/ssl/petstore/fullchain.pem', at('pem'))
-    .replace('/etc/ssl/petstore/privkey.pem', at('key.pem'))
+    .replace('/etc/letsencrypt/live/api.example/fullchain.pem', at('pem'))
+    .replace('/etc/letsencrypt/live/api.example/privkey.pem', at('key.pem'))
+    .replaceAll('/var/www/acme', at('acme'))
     .replace('http {', `http {\n${paths.join('\n')}`);
   await writeFile(at('nginx.conf'), config);
   const own = `daemon off; master_process off; pid ${at('pid')}; error_log ${at('error.log')};`;
@@ -140,6 +147,9 @@ test('behind nginx: the caller’s address, all that the service says, and the e
   assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag]);
   const { status, headers: sent } = await fetch(`${plain}/v1/pets?limit=1`, { redirect: 'manual' });
   assert.deepEqual([status, sent.get('location')], [308, 'https://api.example/v1/pets?limit=1']);
+  mkdirSync(place.at('acme/.well-known/acme-challenge'), { recursive: true });
+  await writeFile(place.at('acme/.well-known/acme-challenge/token'), 'proof');
+  assert.equal(await (await fetch(`${plain}/.well-known/acme-challenge/token`)).text(), 'proof', 'for a certificate');
   assert.equal(await statusByHttp2(url, '/v1/pets?limit=1', headers.authorization), 200);
   const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
   assert.deepEqual([large.status, large.code], [413, 'body_too_large']);
@@ -164,13 +174,79 @@ test('behind nginx: the caller’s address, all that the service says, and the e
   assert.deepEqual([crowded.status, crowded.code, crowded.headers.get('retry-after')], [429, 'rate_limited', '1']);
   for (const socket of others) socket.destroy();
 
-  const { stderr } = await server.stop();
-  assert.match(stderr, /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/, 'not what the caller wrote himself');
-  const away = await ask('/v1/pets');
-  assert.deepEqual([away.status, away.code, away.headers.get('retry-after')], [503, 'outcome_unknown', '1']);
-  assert.equal(away.headers.get('content-type'), 'application/json; charset=utf-8');
-  assert.equal(away.headers.get('strict-transport-security'), strict);
-  assert.equal(away.headers.has('x-request-id'), false);
+  await withoutReply(server, ask);
+});
+
+type Ask = (target: string) => Promise<{ status: number; headers: Headers; code?: string }>;
+
+/** What a proxy says for a service that ends while it has a request, and for one that is not there. */
+async function withoutReply(server: Serving, ask: Ask): Promise<void> {
+  assert.match(
+    server.stderr(),
+    /"target":"\/v1\/pets\?limit=1".*"address":"127\.0\.0\.1"/,
+    'not what the caller wrote himself',
+  );
+  server.process.kill('SIGSTOP');
+  const lost = ask('/v1/pets');
+  await wait(500);
+  await server.kill();
+  for (const [reply, code] of [
+    [await lost, 'outcome_unknown'],
+    [await ask('/v1/pets'), 'unavailable'],
+  ] as const) {
+    assert.deepEqual([reply.status, reply.code, reply.headers.get('retry-after')], [503, code, '1']);
+    assert.equal(reply.headers.get('content-type'), 'application/json; charset=utf-8');
+    assert.equal(reply.headers.get('strict-transport-security'), 'max-age=31536000');
+    assert.equal(reply.headers.has('x-request-id'), false);
+  }
+}
+
+test('behind Caddy, with a certificate of its own: the same', { skip: missing('caddy', 'version') }, async (t) => {
+  const place = await workplace(t);
+  const { at } = place;
+  const server = await place.serve('--first-key business --seed demo --trust-proxy 1 --access-log');
+  const [tls, plain] = [await freePort(), await freePort()];
+  const config = doc('Caddyfile')
+    .replace(
+      'api.example {',
+      `{\nadmin off\nskip_install_trust\nservers {\nprotocols h1 h2\n}\nhttp_port ${plain}\n}\nlocalhost:${tls} {\ntls internal`,
+    )
+    .replace('127.0.0.1:8080', new URL(server.url).host);
+  await writeFile(at('Caddyfile'), config);
+  const url = `https://localhost:${tls}`;
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+  t.after(() => dispatcher.destroy());
+  const authorization = `Bearer ${server.key}`;
+  const ask = async (target: string, more: object = {}, body?: string) => {
+    const headers = { authorization, 'content-type': 'application/json', ...more };
+    const reply = await fetch(url + target, { dispatcher, method: body ? 'POST' : 'GET', headers, body });
+    const text = await reply.text();
+    const { code } = text.startsWith('{') ? JSON.parse(text) : {};
+    return { status: reply.status, headers: reply.headers, text, code };
+  };
+  const home = { XDG_DATA_HOME: at('caddy'), XDG_CONFIG_HOME: at('caddy') };
+  const words = [
+    'env',
+    ...Object.entries(home).map((pair) => pair.join('=')),
+    'caddy',
+    'run',
+    '--config',
+    at('Caddyfile'),
+  ];
+  await startProxy(t, [...words, '--adapter', 'caddyfile'], () => ask('/healthz').then(({ status }) => status === 200));
+
+  assert.equal((await ask('/v1/pets', {}, '{"name":"Rex","categoryId":1}')).status, 201);
+  const page = await ask('/v1/pets?limit=1', { 'x-forwarded-for': '203.0.113.7' });
+  assert.deepEqual([page.status, page.headers.get('strict-transport-security')], [200, 'max-age=31536000']);
+  const etag = page.headers.get('etag')!;
+  const again = await ask('/v1/pets?limit=1', { 'if-none-match': etag });
+  assert.deepEqual([again.status, again.text, again.headers.get('etag')], [304, '', etag], 'strong, as it was sent');
+  assert.equal(await statusByHttp2(url, '/v1/pets?limit=1', authorization), 200);
+  const large = await ask('/v1/pets', {}, `{"name":"${'n'.repeat(70_000)}"}`);
+  assert.deepEqual([large.status, large.code], [413, 'body_too_large']);
+  const { status, headers } = await fetch(`http://localhost:${plain}/v1/pets`, { redirect: 'manual' });
+  assert.deepEqual([status, headers.get('location')?.startsWith('https://localhost')], [308, true]);
+  await withoutReply(server, ask);
 });
 
 async function statusByHttp2(url: string, path: string, authorization: string): Promise<number> {
