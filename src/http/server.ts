@@ -45,6 +45,11 @@ export interface ServerOptions {
   onRefused(refused: Refused): void;
 }
 
+export interface DrainOptions {
+  /** True: a successor has the port. Connections that are not accepted yet are left to it, and none is refused. */
+  readonly leavesQueue?: boolean;
+}
+
 export class HttpServer {
   readonly server: Server;
   readonly open = new Set<Connection>();
@@ -54,6 +59,7 @@ export class HttpServer {
   readonly #maxOfAddress: number;
   readonly #ofAddress = new Map<string, number>();
   #accepted = 0;
+  #servesLate = false;
 
   constructor(options: ServerOptions) {
     const { maxConnections = MAX_CONNECTIONS } = options;
@@ -93,12 +99,13 @@ export class HttpServer {
    * Accepts no new connections, and finishes the requests under way. Those that come meanwhile are handled as late.
    * After `maxMs` it ends what is left, whatever clients send.
    */
-  async drain(maxMs: number): Promise<void> {
+  async drain(maxMs: number, { leavesQueue = false }: DrainOptions = {}): Promise<void> {
     this.isDraining = true;
+    this.#servesLate = leavesQueue;
     const began = performance.now();
     // close() would reset clients that have connected by now: they are accepted first, one a turn, until none comes.
-    await nextTurn();
-    const mayAccept = () => performance.now() - began < maxMs / 4;
+    if (!leavesQueue) await nextTurn();
+    const mayAccept = () => !leavesQueue && performance.now() - began < maxMs / 4;
     for (let before = -1; before < this.#accepted && mayAccept(); await nextTurn()) before = this.#accepted;
     const poll = setInterval(() => {
       const ms = performance.now() - began;
@@ -135,7 +142,7 @@ export class HttpServer {
   #enqueue(req: Incoming, res: Outgoing): void {
     const connection = req.from;
     if (connection.pending > 0) req.waitsSince = this.#options.clock.now();
-    const isLate = this.isDraining;
+    const isLate = this.isDraining && !this.#servesLate;
     connection.add(() => this.#options.handle(req, res, isLate), req);
   }
 

@@ -6,7 +6,12 @@ import type { Log } from '../store/engine.ts';
 
 const BACKLOG = 511;
 
-type Address = { host: string; port: number } | { path: string };
+type Address = { host: string; port: number } | { path: string } | { fd: number };
+
+/** The descriptor of the socket that systemd, or another parent, holds for this process; undefined: there is none. */
+export function givenSocket({ LISTEN_PID, LISTEN_FDS } = process.env): number | undefined {
+  return LISTEN_PID === String(process.pid) && LISTEN_FDS === '1' ? 3 : undefined;
+}
 
 /** `option`: by which another address can be chosen. */
 export async function listen(server: Server, at: Address, log: Log, option = '--port'): Promise<void> {
@@ -14,7 +19,7 @@ export async function listen(server: Server, at: Address, log: Log, option = '--
     await once(server.listen({ ...at, backlog: BACKLOG }), 'listening');
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
-    const where = 'path' in at ? at.path : hostAndPort(at.host, at.port);
+    const where = 'path' in at ? at.path : 'fd' in at ? `descriptor ${at.fd}` : hostAndPort(at.host, at.port);
     if (code === 'EADDRINUSE') throw new Error(`${where} is in use by another program: choose another with ${option}`);
     throw new Error(`cannot listen on ${where}: ${/^listen E\w+: (.+) \S+$/.exec(message)?.[1] ?? message}`);
   }

@@ -9,7 +9,7 @@ import type { Content } from './animals.ts';
 import type { AnyCommand, Context } from './command.ts';
 import { asCommandError, EXIT } from './failures.ts';
 import { firstSteps, makeFirstKey, printFirstSteps, seedStore } from './first-start.ts';
-import { listen, originOf } from './listening.ts';
+import { givenSocket, listen, originOf } from './listening.ts';
 import { Logger, stderrWithoutWaiting } from './log.ts';
 import { Metrics, openMetrics } from './metrics.ts';
 import { maxBytesOf, openEngine, retryWhileInUse } from './opening.ts';
@@ -74,8 +74,10 @@ async function start(
   };
   const service = new Service({ settings, clock, log, pages, onReply: metrics || accessLog ? onReply : undefined });
 
+  const held = givenSocket();
   // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
-  const [listening] = await Promise.allSettled([listen(service.server, { host, port }, log)]);
+  const early = held === undefined ? listen(service.server, { host, port }, log) : undefined;
+  const [listening] = await Promise.allSettled([early]);
   const onFatal = (error: unknown) =>
     void service
       .drain(MAX_LAST_REPLIES_MS)
@@ -102,6 +104,8 @@ async function start(
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
     socket = database ? undefined : await openSocket(data, { context, commands, log });
     const firstKey = await makeFirstKey(context, settings.firstKey, log.warn);
+    // A socket that is held for us has a queue: what is in it waits until it can be served.
+    if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
     for (const [path, page] of pagesOf(settings, `${origin}/v1`)) pages.set(path, page);
     service.open({ store, limiter, ready: () => engine.ready(), lab });
@@ -109,7 +113,7 @@ async function start(
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     log.info('listening', { ...addresses, store: storeName(settings), version: VERSION });
     return async () => {
-      await Promise.all([socket?.close(), service.drain(MAX_DRAIN_MS)]);
+      await Promise.all([socket?.close(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();

@@ -14,7 +14,7 @@ import { ApiError, asApiError, methodNotAllowed, nothingThere, notNow } from '..
 import { underConditions } from '../http/etag.ts';
 import { type About, CLOSE, errorReply, headOf, type Outgoing, type Reply, send } from '../http/reply.ts';
 import type { Incoming } from '../http/request.ts';
-import { HttpServer } from '../http/server.ts';
+import { type DrainOptions, HttpServer } from '../http/server.ts';
 import { RowTexts } from '../shop/lists.ts';
 import { orderJson } from '../shop/orders.ts';
 import { petJson } from '../shop/pets.ts';
@@ -104,9 +104,9 @@ export class Service {
     this.#parts = { ...parts, callers, shop };
   }
 
-  /** Accepts no new connections, finishes requests under way within `maxMs`, and refuses those that come meanwhile. */
-  drain(maxMs: number): Promise<void> {
-    return this.#http.drain(maxMs);
+  /** As `HttpServer.drain`. */
+  drain(maxMs: number, how?: DrainOptions): Promise<void> {
+    return this.#http.drain(maxMs, how);
   }
 
   /** For the metrics. */
