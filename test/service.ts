@@ -5,7 +5,8 @@ import type { TestContext } from 'node:test';
 import { digestOf, makeKey } from '../src/access/keys.ts';
 import { type Limiter, type Limits, newAccount, PLAN_LIMITS } from '../src/access/limiter.ts';
 import { MemoryLimiter } from '../src/access/usage.ts';
-import type { Lab, Summary } from '../src/service/routes.ts';
+import { pageEndpoint } from '../src/service/pages.ts';
+import type { Around, Endpoint, Summary } from '../src/service/routes.ts';
 import { Service, type Settings } from '../src/service/service.ts';
 import { openFileStore } from '../src/store/file/store.ts';
 import type { ApiKey, Plan, Store } from '../src/store/model.ts';
@@ -19,7 +20,8 @@ export interface ServiceOptions extends Partial<Settings>, Omit<MemoryStoreOptio
   readonly dir?: string;
   /** A store and a limiter of the test's own. */
   readonly engine?: { readonly store: Store; readonly limiter: Limiter; close?(): Promise<void> };
-  readonly lab?: (store: Store, limiter: Limiter) => Lab;
+  /** What is served beside the shop, and stands round it. */
+  readonly beside?: (store: Store, limiter: Limiter) => { endpoints: readonly Endpoint[]; around: Around };
   readonly onReply?: (summary: Summary) => void;
   readonly warn?: (...line: unknown[]) => void;
   readonly isReady?: () => boolean;
@@ -44,11 +46,13 @@ export async function startService(options: ServiceOptions = {}) {
     settings: { environment, categories: 'open', trustProxy: 0, keepAlive: 600, ...options },
     clock,
     log,
-    pages: new Map([['/', { type: 'text/html; charset=utf-8', body: page }]]),
     onReply,
   });
   const open = () => {
-    service.open({ store, limiter, ready: options.isReady ?? (() => true), lab: options.lab?.(store, limiter) });
+    const { endpoints = [], around } = options.beside?.(store, limiter) ?? {};
+    const pages = [pageEndpoint('/', 'text/html; charset=utf-8', () => page)];
+    const ready = options.isReady ?? (() => true);
+    service.open({ store, limiter, ready, endpoints: [...pages, ...endpoints], around });
   };
   if (!options.starting) open();
   service.server.listen(0, '127.0.0.1');

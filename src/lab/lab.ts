@@ -6,7 +6,7 @@ import { type Account, type Limiter, newAccount } from '../access/limiter.ts';
 import type { Clock } from '../clock.ts';
 import type { Reply } from '../http/reply.ts';
 import { readJson } from '../json/reader.ts';
-import type { Endpoint, Exchange, Lab as LabHook } from '../service/routes.ts';
+import type { Around, Endpoint, Exchange } from '../service/routes.ts';
 import type { ApiKey, Category, Pet, Store } from '../store/model.ts';
 import { labEndpoints } from './endpoints.ts';
 import { isDropped, replyUnder, truncated } from './faults.ts';
@@ -24,9 +24,11 @@ export interface LabOptions {
   readonly limiter: Limiter;
   readonly clock: Clock;
   readonly content: Content;
+  /** Whether pages of another origin call the service: they see its clock only if they are told that they may. */
+  readonly isForPages?: boolean;
 }
 
-export class Lab implements LabHook {
+export class Lab {
   readonly endpoints: readonly Endpoint[];
   readonly #options: LabOptions;
   readonly #states = new KeyStates();
@@ -38,15 +40,17 @@ export class Lab implements LabHook {
     this.endpoints = labEndpoints(this, () => options.store.now());
   }
 
-  async around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply> {
+  readonly around: Around = async (exchange, next) => {
     const state = this.stateOf(exchange.caller.key);
     const isLabCall = /^\/lab(\/|$)/.test(exchange.path);
     if (state.aheadMs > 0) exchange.clock = aheadBy(state.aheadMs, exchange.clock);
     if (isLabCall) this.#recorder.watch(exchange.connection);
     const reply = isLabCall ? await next() : await this.#record(exchange, state, next);
     const { aheadMs } = this.stateOf(exchange.caller.key); // the request may have advanced or reset it
-    return aheadMs === 0 ? reply : reply.with('X-Lab-Clock', `+${aheadMs / 1_000}`);
-  }
+    if (aheadMs === 0) return reply;
+    const told = reply.with('X-Lab-Clock', `+${aheadMs / 1_000}`);
+    return this.#options.isForPages ? told.with('Access-Control-Expose-Headers', 'X-Lab-Clock') : told;
+  };
 
   /**
    * Reads the body of a refused request too: without it a retry could not be recognised. A client that sends

@@ -1,8 +1,8 @@
 /** The console and the OpenAPI document, as pages of the service. */
 import { asset } from '../assets.ts';
-import { etagOf } from '../http/etag.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
-import type { Page } from '../service/pages.ts';
+import { pageEndpoint } from '../service/pages.ts';
+import type { Endpoint } from '../service/routes.ts';
 import { CONSOLE_HEADERS, consolePage } from '../web/console.ts';
 import { openapiDocument } from '../web/openapi.ts';
 import { isLoopback } from './listening.ts';
@@ -10,7 +10,7 @@ import type { ServeSettings } from './options.ts';
 import { PROGRAM } from './version.ts';
 
 /** `ownUrl`: the address of this server, for clients without a given one. */
-export function pagesOf(settings: ServeSettings, ownUrl: string): [path: string, page: Page][] {
+export function pagesOf(settings: ServeSettings, ownUrl: string): Endpoint[] {
   const { environment, baseUrl, stagingBaseUrl, host, trustProxy, data, store, lab } = settings;
   const isStaging = environment === 'staging';
   const url = (isStaging ? stagingBaseUrl : baseUrl) ?? ownUrl;
@@ -20,22 +20,7 @@ export function pagesOf(settings: ServeSettings, ownUrl: string): [path: string,
   const json = () =>
     JSON.stringify(openapiDocument({ ...urls, environment }, lab ? [asset('src/lab/openapi.json')] : []));
   return [
-    ['/', lazyPage('text/html; charset=utf-8', html, CONSOLE_HEADERS)],
-    ['/openapi.json', lazyPage(JSON_UTF_8, json)],
+    pageEndpoint('/', 'text/html; charset=utf-8', html, CONSOLE_HEADERS),
+    pageEndpoint('/openapi.json', JSON_UTF_8, json),
   ];
-}
-
-/** Made at the first request: a start does not wait for pages that few people open. */
-function lazyPage(type: string, make: () => string, headers = ''): Page {
-  let body: string | undefined;
-  return {
-    type,
-    headers,
-    get body() {
-      return (body ??= make());
-    },
-    get etag() {
-      return etagOf(this.body);
-    },
-  };
 }

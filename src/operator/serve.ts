@@ -1,6 +1,5 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
-import type { Page } from '../service/pages.ts';
 import type { Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError, type Engine } from '../store/engine.ts';
@@ -67,12 +66,11 @@ async function start(
 ): Promise<() => Promise<void>> {
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
-  const pages = new Map<string, Page>();
   const onReply = (summary: Summary) => {
     metrics?.countReply(summary);
     if (accessLog) log.access(summary);
   };
-  const service = new Service({ settings, clock, log, pages, onReply: metrics || accessLog ? onReply : undefined });
+  const service = new Service({ settings, clock, log, onReply: metrics || accessLog ? onReply : undefined });
 
   const held = givenSocket();
   // The port opens before the store is read: early requests get 503. If both fail, the store's failure is reported.
@@ -98,7 +96,7 @@ async function start(
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
     const seed = await seedStore(store, settings);
-    const lab = settings.lab ? await openLab(engine, seed) : undefined;
+    const lab = settings.lab ? await openLab(engine, seed, settings.corsOrigin !== undefined) : undefined;
     context.lab = lab;
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
@@ -107,8 +105,8 @@ async function start(
     // A socket that is held for us has a queue: what is in it waits until it can be served.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
-    for (const [path, page] of pagesOf(settings, `${origin}/v1`)) pages.set(path, page);
-    service.open({ store, limiter, ready: () => engine.ready(), lab });
+    const endpoints = [...pagesOf(settings, `${origin}/v1`), ...(lab?.endpoints ?? [])];
+    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around: lab?.around });
     void printFirstSteps(steps(origin, firstKey), origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     log.info('listening', { ...addresses, store: storeName(settings), version: VERSION });
@@ -127,7 +125,7 @@ async function start(
 }
 
 /** Imported only here: a service without the lab has none of its code in memory. */
-async function openLab({ store, limiter }: Engine, content: Content) {
+async function openLab({ store, limiter }: Engine, content: Content, isForPages: boolean) {
   const { Lab } = await import('../lab/lab.ts');
-  return new Lab({ store, limiter, clock, content });
+  return new Lab({ store, limiter, clock, content, isForPages });
 }

@@ -1,41 +1,42 @@
 /** What is answered without a key: the pages outside `/v1`, health and readiness, and preflights. */
 import { JSON_TYPE } from '../http/edges.ts';
 import { line, notNow } from '../http/errors.ts';
+import { etagOf } from '../http/etag.ts';
 import { bytesReply, errorReply, jsonReply, Reply } from '../http/reply.ts';
 import type { Endpoint } from './routes.ts';
-
-export interface Page {
-  readonly type: string;
-  readonly body: string;
-  /** As lines. */
-  readonly headers?: string;
-  readonly etag?: string;
-}
-/** By path. */
-export type Pages = ReadonlyMap<string, Page>;
 
 const HEALTHY = jsonReply(200, '{"status":"ok"}');
 const READY = jsonReply(200, '{"status":"ready"}');
 
+const openEndpoint = (path: string, handler: () => Reply): Endpoint => {
+  return { name: 'other', method: 'GET', path, handler, isOpen: true };
+};
+
+/**
+ * A page for everybody, with headers as lines. It is made at the first request: a start does not wait for pages that few
+ * people open.
+ */
+export function pageEndpoint(path: string, type: string, make: () => string, headers = ''): Endpoint {
+  let reply: Reply | undefined;
+  const made = (body: string) => bytesReply(200, type, Buffer.from(body), headers, etagOf(body));
+  return openEndpoint(path, () => (reply ??= made(make())));
+}
+
 /** `unready`: why the service is not ready; undefined: it is. */
-export function pageEndpoints(pages: Pages, unready: () => string | undefined): Endpoint[] {
-  const row = (path: string, reply: () => Reply): Endpoint => {
-    return { name: 'other', method: 'GET', path, handler: reply, isOpen: true };
-  };
-  const rows = [...pages].map(([path, page]) => {
-    let reply: Reply | undefined;
-    const made = () => bytesReply(200, page.type, Buffer.from(page.body), page.headers, page.etag);
-    return row(path, () => (reply ??= made()));
-  });
+export function healthEndpoints(unready: () => string | undefined): Endpoint[] {
   const readiness = () => {
     const why = unready();
     return why === undefined ? READY : errorReply(notNow(why));
   };
-  return [...rows, row('/healthz', () => HEALTHY), row('/readyz', readiness), row('*', () => HEALTHY)];
+  return [
+    openEndpoint('/healthz', () => HEALTHY),
+    openEndpoint('/readyz', readiness),
+    openEndpoint('*', () => HEALTHY),
+  ];
 }
 
 const EXPOSED = `X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, \
-Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id, X-Lab-Clock`;
+Link, Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id`;
 const TAKEN = 'Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match';
 const PREFLIGHT_SECONDS = '600';
 

@@ -151,13 +151,8 @@ export interface Summary {
   readonly keyId: number | undefined;
 }
 
-/** The lab, as the service sees it. */
-export interface Lab {
-  /** The rows of the route table under `/lab`. */
-  readonly endpoints: readonly Endpoint[];
-  /**
-   * Called for every request with a valid key, refused by the limits or not. `next` serves it; a refusal is a reply
-   * too, so `next` never rejects. No reply is sent if its connection was ended: `exchange.connection.end()`.
-   */
-  around(exchange: Exchange, next: () => Promise<Reply>): Promise<Reply>;
-}
+/**
+ * Stands round every request with a valid key, refused by the limits or not. `next` serves it; a refusal is a reply too,
+ * so `next` never rejects. No reply is sent if the connection was ended: `exchange.connection.end()`.
+ */
+export type Around = (exchange: Exchange, next: () => Promise<Reply>) => Promise<Reply>;

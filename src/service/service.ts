@@ -22,8 +22,8 @@ import type { Shop } from '../shop/shop.ts';
 import type { Log } from '../store/engine.ts';
 import type { Environment, Store } from '../store/model.ts';
 import { Gate } from './gate.ts';
-import { corsHeaders, type Pages, pageEndpoints, preflight } from './pages.ts';
-import { ENDPOINTS, type Endpoint, Exchange, type Lab, type Route, Router, type Summary } from './routes.ts';
+import { corsHeaders, healthEndpoints, preflight } from './pages.ts';
+import { type Around, ENDPOINTS, type Endpoint, Exchange, type Route, Router, type Summary } from './routes.ts';
 
 export interface Settings {
   readonly environment: Environment;
@@ -40,7 +40,6 @@ interface Options {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly log: Log;
-  readonly pages: Pages;
   readonly onReply?: (summary: Summary) => void;
 }
 
@@ -50,7 +49,9 @@ export interface Parts {
   readonly limiter: Limiter;
   /** Whether the store answers just now, for `/readyz`. */
   readonly ready: () => boolean;
-  readonly lab?: Lab;
+  /** Rows of the route table beside those of the shop. */
+  readonly endpoints?: readonly Endpoint[];
+  readonly around?: Around;
 }
 
 export class Service {
@@ -88,7 +89,7 @@ export class Service {
   /** From now on requests under `/v1` are served. Until then they get a 503. */
   open(parts: Parts): void {
     const { clock, settings } = this.#options;
-    const { store, lab } = parts;
+    const { store } = parts;
     const callers = new Callers(store, settings.environment);
     const { pets, orders } = store.read;
     const texts = { pets: new RowTexts(pets, petJson), orders: new RowTexts(orders, orderJson) };
@@ -100,7 +101,7 @@ export class Service {
       texts,
       underWay: new Map(),
     };
-    this.#router = this.#routerFor(lab);
+    this.#router = this.#routerFor(parts.endpoints);
     this.#parts = { ...parts, callers, shop };
   }
 
@@ -137,13 +138,13 @@ export class Service {
       if (!needsKey && this.#parts === undefined && route === undefined) throw notNow('the service is starting');
       if (!needsKey) return await this.#answer(exchange, route);
       if (this.#parts === undefined || isLate) throw notNow(this.#unready() as string);
-      const { callers, limiter, lab } = this.#parts;
+      const { callers, limiter, around } = this.#parts;
       const decision = await this.#gate.identify(exchange, callers, exchange.endpoint?.limiter ?? limiter);
       if (decision instanceof ApiError) return errorReply(decision);
       const refusal = this.#gate.refusal(decision);
-      if (lab === undefined) return refusal ?? (await this.#answer(exchange, route));
+      if (around === undefined) return refusal ?? (await this.#answer(exchange, route));
       const next = async () => refusal ?? this.#answer(exchange, route);
-      return await lab.around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
+      return await around(exchange, () => next().catch((error) => this.#refusal(exchange, error)));
     } catch (error) {
       return this.#refusal(exchange, error);
     }
@@ -176,9 +177,8 @@ export class Service {
     return endpoint.handler(exchange, this.#parts?.shop as Shop);
   }
 
-  #routerFor(lab?: Lab): Router {
-    const pages = pageEndpoints(this.#options.pages, () => this.#unready());
-    return new Router([...pages, ...ENDPOINTS, ...(lab?.endpoints ?? [])]);
+  #routerFor(endpoints: readonly Endpoint[] = []): Router {
+    return new Router([...healthEndpoints(() => this.#unready()), ...ENDPOINTS, ...endpoints]);
   }
 
   #unready(): string | undefined {

@@ -438,7 +438,7 @@ const corsFrom = (origin: string, vary: string | null): Row[] => [
       vary,
       'access-control-expose-headers':
         'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, Retry-After, Link, \
-Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id, X-Lab-Clock',
+Location, ETag, Deprecation, Sunset, Idempotent-Replayed, Allow, WWW-Authenticate, X-Request-Id',
     },
   }),
   no('/v1/pets', 'missing_api_key', { key: null, has: { 'access-control-allow-origin': origin } }),

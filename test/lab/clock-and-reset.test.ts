@@ -150,3 +150,12 @@ test('after a reset of the key alone its idempotency records stay as old as they
   await create('new');
   assert.equal(store.read.replays.size, 2, 'those of all that have ended are gone');
 });
+
+test('a page of another origin may read the clock of its key', async (t) => {
+  const { must, advance } = await startLab(t, { corsOrigin: 'https://shop.example' });
+  const exposed = async () => (await must('GET /v1/pets')).headers.get('access-control-expose-headers');
+  const before = await exposed();
+  assert.match(before!, /, X-Request-Id$/);
+  await advance('1s');
+  assert.match((await exposed())!, /\bX-Lab-Clock\b/);
+});

@@ -34,16 +34,19 @@ export interface Sender {
 interface LabOptions extends Pick<Partial<ApiKey>, 'perMinute' | 'perDay'>, Partial<Content> {
   banAfter?: number;
   clock?: SetClock;
+  corsOrigin?: string;
 }
 
 export async function startLab(t: TestContext, options: LabOptions = {}) {
-  const { banAfter, categories = [], pets = [], clock = new SetClock(), ...limits } = options;
+  const { banAfter, categories = [], pets = [], clock = new SetClock(), corsOrigin, ...limits } = options;
   let lab!: Lab;
   const service = await startService({
     clock,
     banAfter,
     environment: 'staging',
-    lab: (store, limiter) => (lab = new Lab({ store, limiter, clock, content: { categories, pets } })),
+    corsOrigin,
+    beside: (store, limiter) =>
+      (lab = new Lab({ store, limiter, clock, content: { categories, pets }, isForPages: corsOrigin !== undefined })),
   });
   t.after(async () => {
     await service.close();
