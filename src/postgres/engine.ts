@@ -11,6 +11,8 @@ import { Replica } from './replica.ts';
 import { openTables } from './tables.ts';
 
 const COMPACT_EVERY_MS = 10 * 60_000;
+/** An answer of the database is given up before it is so late: a time that lies further back is a clock set back. */
+const LATE_MAX_MS = 10_000;
 const NO_STANDBY =
   'the database has no synchronous standby (synchronous_standby_names is empty): if its machine is lost, so are acknowledged writes';
 
@@ -73,7 +75,10 @@ const metric = (name: string, type: 'counter' | 'gauge', help: string, value: nu
   return { name: `petstore_postgres_${name}`, type, help, value };
 };
 
-/** Store time is the database's, so that replicas may compare moments. It never goes back. */
+/**
+ * Store time is the database's, so that replicas may compare moments. It never goes back, unless somebody has set the
+ * database's clock back: a replica that has seen a wrong time must not keep it for longer than the others.
+ */
 export function databaseTime(clock: Clock, atStart: number) {
   let ahead = atStart - clock.now();
   let last = 0;
@@ -82,6 +87,7 @@ export function databaseTime(clock: Clock, atStart: number) {
     /** Called with the database's time. */
     observe(at: number): void {
       ahead = at - clock.now();
+      if (at < last - LATE_MAX_MS) last = at;
     },
   };
 }
