@@ -5,7 +5,7 @@ import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../store/model.ts';
 import { contradictionIn, type Snapshot } from '../store/tables.ts';
 import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
-import { damaged, newId, openTables, putBatch, putRows, readAll } from './tables.ts';
+import { damaged, newId, openTables, putBatch, putRows, readAll, readRows, type Stored } from './tables.ts';
 
 const ROWS_AT_ONCE = 1_000;
 const TRIM = [
@@ -22,17 +22,17 @@ export async function compact(address: Address): Promise<string> {
 }
 
 export async function verify(address: Address, now: () => number): Promise<Proof> {
-  return prove((await readChecked(address, now)).snapshot);
+  return prove(checked(await withSession(address, readAll), now()));
 }
 
 export async function* backup(address: Address, now: () => number): AsyncGenerator<Uint8Array, Proof> {
-  const { header, snapshot } = await readChecked(address, now);
-  return yield* snapshotLines(header, snapshot);
+  const stored = await withSession(address, readAll);
+  const at = now();
+  return yield* snapshotLines({ store: stored.store, file: 0, batch: stored.at.batch, at }, checked(stored, at));
 }
 
-/** All rows but the replays that have ended. They must fit each other, and the head. */
-async function readChecked(address: Address, now: () => number) {
-  const { store, at, lastIds, rows } = await withSession(address, readAll);
+/** All rows but the replays that have ended. Throws unless they fit each other, and the head. */
+function checked({ lastIds, rows }: Stored, now: number): Snapshot {
   for (const name of COUNTED) {
     const { id } = rows[name].at(-1) ?? { id: 0 };
     if (id > lastIds[name]) throw damaged(`the last id of ${name} is ${id}, and the head says ${lastIds[name]}`);
@@ -42,25 +42,28 @@ async function readChecked(address: Address, now: () => number) {
   const pets = new Set(rows.pets.map(({ id }) => id));
   const contradiction = contradictionIn(rows.orders, (id) => pets.has(id));
   if (contradiction !== undefined) throw damaged(contradiction);
-  const readAt = now();
-  const snapshot = { lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, readAt)) } };
-  return { header: { store, file: 0, batch: at.batch, at: readAt }, snapshot };
+  return { lastIds, rows: { ...rows, replays: rows.replays.filter((one) => !hasEnded(one, now)) } };
 }
 
-/** Fills an empty schema from a backup in one transaction, and reads it back. */
+/**
+ * Fills an empty schema from a backup in one transaction, which reads it back: behind the COMMIT, replicas that serve
+ * count in it.
+ */
 export async function restoreIntoPostgres(url: string, lines: AsyncIterable<Uint8Array>): Promise<Proof> {
   const address = addressOf(url);
   const { header, tables, proof } = await readBackup('the backup', lines);
-  await withSession(address, async (session) => {
+  return withSession(address, async (session) => {
     await openTables(session, address.schema);
     await fill(session, address.schema, tables.snapshot(header.at));
+    const restored = await prove(checked(await readRows(session), header.at));
+    if (restored.digest !== proof.digest)
+      throw new Error('the database gave back other rows than the backup has; nothing was restored');
+    await session.query('COMMIT');
+    return restored;
   });
-  const restored = await verify(address, () => header.at);
-  if (restored.digest === proof.digest) return restored;
-  throw new Error('the restored content differs from the backup: do not use it');
 }
 
-/** Replicas that have read the empty schema find batch 0 gone, and read all rows anew. */
+/** In a transaction that stays open. Replicas that have read the empty schema find batch 0 gone, and read all rows anew. */
 async function fill(session: Session, schema: string, { lastIds, rows }: Snapshot): Promise<void> {
   const [, heads] = await session.query('BEGIN', 'SELECT batch FROM head FOR UPDATE');
   if (heads.rows[0].batch !== 0) throw new Error(`the store in schema ${schema} is not empty`);
@@ -69,5 +72,5 @@ async function fill(session: Session, schema: string, { lastIds, rows }: Snapsho
       await session.query(putRows(name, rows[name].slice(from, from + ROWS_AT_ONCE).map(schemaOf(name).json)));
     }
   }
-  await session.query('DELETE FROM changes', ...putBatch({ batch: 1, id: newId() }, '', lastIds), 'COMMIT');
+  await session.query('DELETE FROM changes', ...putBatch({ batch: 1, id: newId() }, '', lastIds));
 }

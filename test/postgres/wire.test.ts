@@ -12,6 +12,8 @@ const MESSAGES = 60;
 const IS_LONG = Number(process.env.FAULTS_SCALE ?? 1) > 1;
 /** Every how manieth message is cut at, from another one on in each run. A restore has more messages. */
 const [EVERY, STEP] = IS_LONG ? [1, 1] : [5, 20];
+/** Those about its COMMIT, each of which is tried. */
+const LAST_MESSAGES = 8;
 
 concurrentlyOnDatabase('the wire to the database', (database) => {
   async function behindProxy(t: TestContext, schema: string) {
@@ -79,16 +81,22 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
     const { pieces, proof } = await backedUp(source);
     const proxy = new WireProxy(database().port);
     const port = await proxy.listen(t);
+    await (await replica(t, database().url('restored'))).close(); // the tables are there: that is not what is tried
+    proxy.left = Number.MAX_SAFE_INTEGER;
+    await restoreIntoPostgres(database().url('restored', port), streamed(pieces));
+    const messages = Number.MAX_SAFE_INTEGER - proxy.left;
+    const places = Array.from({ length: messages }, (_, at) => at + 1);
+    const first = Date.now() % STEP;
+    const isTried = (message: number) => message % STEP === first || message > messages - LAST_MESSAGES;
     let [all, nothing] = [0, 0];
-    for (let message = 1 + (Date.now() % STEP), isCut = true; isCut; message += STEP) {
+    for (const message of places.filter(isTried)) {
       const schema = `restored_${message}`;
-      await (await replica(t, database().url(schema))).close(); // the tables are there: that is not what is tried
+      await (await replica(t, database().url(schema))).close();
       Object.assign(proxy, { left: message, how: message % 2 === 0 ? 'ended' : 'before' });
       const tried = await restoreIntoPostgres(database().url(schema, port), streamed(pieces)).then(
         () => 'done',
         (error: Error) => error.message,
       );
-      isCut = proxy.left <= 0;
       proxy.left = Number.POSITIVE_INFINITY;
       const again = await restoreIntoPostgres(database().url(schema), streamed(pieces)).then(
         (proof) => proof.digest,
@@ -105,6 +113,22 @@ concurrentlyOnDatabase('the wire to the database', (database) => {
       await engine.close();
     }
     assert.ok(nothing > 1 && all > 1, `${nothing} times nothing, ${all} times all`);
+  });
+
+  it('may bring the answer to the COMMIT of a restore after replicas have counted: it is proved before that', async (t) => {
+    const source = await replica(t, database().url('counted'));
+    const key = await addKey(source.store);
+    await source.limiter.take(key);
+    const { pieces, proof } = await backedUp(source);
+    const serving = await replica(t, database().url('counting'));
+    const proxy = new WireProxy(database().port);
+    const port = await proxy.listen(t);
+    proxy.holdsCommit = true;
+    const restoring = restoreIntoPostgres(database().url('counting', port), streamed(pieces));
+    await until(() => works(serving.limiter.take(key)));
+    proxy.release();
+    assert.deepEqual(await restoring, proof);
+    assert.notEqual((await serving.verify()).digest, proof.digest);
   });
 
   it('may bring the answer to a COMMIT after the batches that followed it: no reader sees a row go back', async (t) => {
