@@ -20,7 +20,11 @@ export interface Request {
   url: URL;
   headers: Headers;
   body: string | undefined;
+  expected: Expected;
 }
+
+/** What a reply that succeeds has: one thing of the service, a list of them, or no body. */
+export type Expected = 'one' | 'list' | 'nothing';
 
 /** The head counts even if the body broke off: a 429 is to be obeyed all the same. Status 0: none has come. */
 export interface Head {
@@ -88,10 +92,10 @@ async function receive(fetch: Fetch, request: Request, head: Head, signal: Abort
   return bytes;
 }
 
-function judge({ method, url, headers: sent }: Request, head: Head, bytes: Uint8Array): Reply {
+function judge({ method, url, headers: sent, expected }: Request, head: Head, bytes: Uint8Array): Reply {
   const { status, headers } = head;
   if (status === 304 && sent.has('if-none-match')) return head;
-  if (status === 204 && method === 'DELETE') return head;
+  if (status === 204 && expected === 'nothing') return head;
   const type = bytes.length === 0 ? 'with an empty body' : (headers.get('content-type')?.split(';')[0] ?? 'of no type');
   const leads = headers.has('location') && status < 400 ? `, leading to ${headers.get('location')}` : '';
   const description = `${status} ${type} from ${method} ${url.origin}${url.pathname}${leads}`;
@@ -101,8 +105,7 @@ function judge({ method, url, headers: sent }: Request, head: Head, bytes: Uint8
   } catch (error) {
     return failed(head, 'bad_reply', `${description}, not the service's`, error);
   }
-  const isList = url.search !== ''; // requests with a query are those for lists
-  const isExpected = isList ? Array.isArray(json) && json.every(hasId) : method !== 'DELETE' && hasId(json);
+  const isExpected = { one: hasId, list: isList, nothing: () => false }[expected](json);
   if (isExpected && status >= 200 && status < 300) return { ...head, json };
   const { code, message } = Object(json) as { code?: unknown; message?: unknown };
   if (status >= 400 && typeof code === 'string' && typeof message === 'string') return failed(head, code, message);
@@ -111,6 +114,7 @@ function judge({ method, url, headers: sent }: Request, head: Head, bytes: Uint8
 
 /** Everything of the service has an id; replies of others seldom have one that could be meant so. */
 const hasId = (value: unknown) => typeof value === 'object' && value !== null && 'id' in value && isId(value.id);
+const isList = (value: unknown) => Array.isArray(value) && value.every(hasId);
 
 function failed(head: Head, code: PetstoreErrorCode, message: string, cause?: unknown): Reply {
   const { status, headers } = head;
