@@ -53,7 +53,7 @@ export class Batches {
 
   /** In a transaction that has locked the head, with memory up to date. The work ends it. */
   #withHead<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    return this.#connection.transaction(async (session) => {
+    return this.#connection.run(async (session) => {
       const [, { rows }] = await this.#replica.query(session, 'BEGIN', LOCK);
       if (rows[0]?.id === this.#replica.at.id) return work(session);
       throw this.#replica.fail(damaged(HEAD_IS_NOT_LAST));

@@ -128,8 +128,8 @@ export class Connection {
     this.#kind = kind;
   }
 
-  /** The work begins and ends a transaction. If it throws, one that is open is rolled back. */
-  async transaction<T>(work: (session: Session) => Promise<T>): Promise<T> {
+  /** If the work throws, a transaction that it has left open is rolled back. */
+  async run<T>(work: (session: Session) => Promise<T>): Promise<T> {
     const session = await this.#open();
     try {
       return await work(session);
