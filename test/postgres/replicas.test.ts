@@ -1,13 +1,17 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { lifted } from '../../src/access/limiter.ts';
+import { lifted, take } from '../../src/access/limiter.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
+import { below, oneOf, seeded } from '../random.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, type Replica, replica } from './replicas.ts';
 
 /** How many times more than in the ordinary run. */
 const SCALE = Number(process.env.FAULTS_SCALE ?? 1);
 const READS = 250 * SCALE;
+const ACCOUNTS = 3_000;
+const SEED = Number(process.env.LIMITS_SEED ?? 1 + Math.floor(Math.random() * 1e6));
 
 onDatabase('replicas on one database', (database) => {
   let schemas = 0;
@@ -30,6 +34,52 @@ onDatabase('replicas on one database', (database) => {
     for (const { limiter } of all) assert.equal((await limiter.look(key)).verdict, 'banned');
     await all[3].limiter.change(key, lifted);
     for (const { limiter } of all) assert.equal((await limiter.take(key)).verdict, 'limited');
+  });
+
+  it(`${ACCOUNTS} accounts in any state: every take is that of one process (LIMITS_SEED=${SEED})`, async (t) => {
+    const random = seeded(SEED);
+    const banAfter = 3;
+    const { store, limiter } = await replica(t, database().url(`s${++schemas}`), { banAfter });
+    const now = store.now();
+    /** Of a window of this length: it may be over, or end while the test runs. */
+    const end = (length: number) =>
+      oneOf(random, [0, now - below(random, length), now + below(random, 1_000), now + length]);
+    const accounts = Array.from({ length: ACCOUNTS }, () => ({
+      minuteUsed: below(random, 5),
+      minuteEndsAt: end(MINUTE_MS),
+      dayUsed: below(random, 5),
+      dayEndsAt: end(DAY_MS),
+      strikes: below(random, banAfter),
+      bans: below(random, 7),
+      banEndsAt: oneOf(random, [0, 0, end(DAY_MS), now - below(random, 5) * DAY_MS]),
+    }));
+    const keys = await Promise.all(
+      accounts.map((_, at) => {
+        const [perMinute, perDay] = [1 + below(random, 6), 1 + below(random, 8)];
+        return addKey(store, { name: `${at}`, perMinute, perDay });
+      }),
+    );
+    await store.write((tx) => {
+      for (const { id, name } of keys) tx.usage.put({ id, ...accounts[Number(name)] });
+    });
+    let admitted = 0;
+    for (let wave = 0; wave < 3; wave++) {
+      const asked = keys.flatMap((key) => Array(below(random, 4)).fill(key) as typeof keys);
+      const decisions = await Promise.all(asked.map((key) => limiter.take(key)));
+      for (const [at, decision] of decisions.entries()) {
+        const key = asked[at];
+        const expected = take(accounts[Number(key.name)], key, decision.at, banAfter);
+        assert.deepEqual(decision, expected, `key ${key.id}, wave ${wave}`);
+        if (decision.verdict === 'admitted') admitted++;
+      }
+    }
+    const counts = Object.keys(accounts[0]).map((name) => `"${name}"::float8`);
+    const rows = await database().query(`SELECT ${counts} FROM s${schemas}.usage ORDER BY id`);
+    assert.deepEqual(
+      rows,
+      keys.toSorted((a, b) => a.id - b.id).map(({ name }) => accounts[Number(name)]),
+    );
+    assert.ok(admitted > ACCOUNTS, `${admitted} admitted`);
   });
 
   it('takes of many keys by several replicas at once wait for each other in order: none is undone', async (t) => {
