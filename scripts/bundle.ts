@@ -1,4 +1,4 @@
-/** One file out of `src/`, for the package, the binary and the tests. */
+/** The program as one file, for the package, the binary and the tests. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
@@ -6,6 +6,8 @@ import { type BuildOptions, build } from 'esbuild';
 export const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface Wanted {
+  /** The file that it begins with, from the root; by default that of the program with its extras. */
+  entry?: string;
   outfile: string;
   commit: string;
   minify?: boolean;
@@ -29,9 +31,9 @@ export async function bundle(wanted: Wanted): Promise<string[]> {
   return Object.keys(metafile.inputs);
 }
 
-export function optionsOf({ outfile, commit, minify = false }: Wanted): BuildOptions {
+export function optionsOf({ entry = 'extras/main.ts', outfile, commit, minify = false }: Wanted): BuildOptions {
   return {
-    entryPoints: [`${ROOT}src/main.ts`],
+    entryPoints: [ROOT + entry],
     outfile,
     bundle: true,
     platform: 'node',

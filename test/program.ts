@@ -43,7 +43,13 @@ export interface Ran {
   stderr: string;
 }
 
+let entry = 'src/main.ts';
 let built: Promise<string[]> | undefined;
+
+/** From now on this program runs, and not the service alone. `file`: from the root. */
+export function runInstead(file: string): void {
+  entry = file;
+}
 
 /** The words that start the program. */
 export function command(): Promise<string[]> {
@@ -57,11 +63,11 @@ async function build(): Promise<string[]> {
   const shared = process.env.PETSTORE_TEST_BUNDLES; // test/run.mjs makes it, and removes it
   const dir = shared ?? mkdtempSync(path.join(tmpdir(), 'petstore-program-'));
   if (shared === undefined) process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
-  const file = path.join(dir, 'petstore.cjs');
+  const file = path.join(dir, `${entry.replace('/', '-')}.cjs`);
   if (!existsSync(file)) {
     const { bundle } = await import('../scripts/bundle.ts');
     const own = path.join(dir, `${process.pid}.cjs`); // another file may be at it too
-    await bundle({ outfile: own, commit: 'test' });
+    await bundle({ entry, outfile: own, commit: 'test' });
     renameSync(own, file);
   }
   return [process.execPath, file];

@@ -44,7 +44,8 @@ const ALLOWED: Record<string, string> = {
   web: 'assets.ts http/errors.ts text.ts',
   client: 'http/errors.ts json/int64.ts store/model.ts',
   operator: '*',
-  'main.ts': 'operator text.ts',
+  'extra.ts': 'operator service/routes.ts store/engine.ts',
+  'main.ts': 'operator',
 };
 const roomOf = (file: string) => file.split('/')[1];
 

@@ -1,11 +1,11 @@
 /** What a command is, and how it is performed: arguments are checked, its work is done, its result is printed. */
 import { type Clock, systemClock } from '../clock.ts';
+import type { Extra } from '../extra.ts';
 import type { Engine } from '../store/engine.ts';
 import type { Environment } from '../store/model.ts';
 import { readArguments, type Usage, usageError } from './arguments.ts';
 import { asCommandError, CommandError, EXIT } from './failures.ts';
-import type { Grader } from './lab.ts';
-import { openForCommand, retryWhileInUse } from './opening.ts';
+import { openForCommand, retryWhileInUse, storageOf } from './opening.ts';
 import { type Location, type Options, storeName, type Values } from './options.ts';
 import { inWords, note, print, printRaw } from './output.ts';
 import { callServer } from './socket-client.ts';
@@ -16,10 +16,14 @@ export interface Context {
   clock: Clock;
   /** The environment whose keys the server accepts; without a server: production. */
   environment: Environment;
-  /** How the client of a key behaved, where the server has a lab. */
-  lab?: Grader;
   /** When the newest backup of this process was complete (ms since 1970). */
   lastBackupAt?: number;
+}
+
+/** The commands of this program, and what it has beside the service. */
+export interface Program {
+  readonly commands: readonly AnyCommand[];
+  readonly extras: readonly Extra[];
 }
 
 /** Takes output as it comes; false: nobody reads it any more. */
@@ -39,7 +43,7 @@ export interface Command<
   P = R,
 > extends Usage<A, O> {
   work?(context: Context, values: W): R | Promise<R> | Streaming<R>;
-  run?(values: Values<A & O>, call: (values: W, sink?: Sink) => Promise<R>): P | Promise<P>;
+  run?(values: Values<A & O>, call: (values: W, sink?: Sink) => Promise<R>, program: Program): P | Promise<P>;
   /** How the store is opened: only to read, to change it, or making one where there is none. */
   access?: 'read' | 'write' | 'create';
   /** Whether the running server logs this call. By default it logs each that may change the store. */
@@ -59,9 +63,14 @@ export const command = <A extends Options, O extends Options, W = Values<A & O>,
   command: Command<A, O, W, R, P>,
 ): AnyCommand => command;
 
-export async function perform(command: AnyCommand, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+export async function perform(
+  command: AnyCommand,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  program: Program,
+): Promise<void> {
   const values = readArguments(command, words, env) as Location & { maxStoreMb?: number; json?: boolean };
-  if (values.store !== undefined) await checkUrl(command, values.store, words);
+  if (values.store !== undefined) await checkUrl(command, values.store, words, program);
   let engine: Engine | undefined;
   const call = (given: unknown, sink: Sink = printRaw) =>
     retryWhileInUse(async () => {
@@ -69,12 +78,12 @@ export async function perform(command: AnyCommand, words: readonly string[], env
         const reply = await callServer(values.data, { command: command.name, values: given }, sink);
         if (reply !== undefined) return reply.result;
       }
-      engine ??= await openForCommand(values, command.access ?? 'read');
+      engine ??= await openForCommand(values, command.access ?? 'read', program.extras);
       return finish(command.work?.({ engine, clock: systemClock, environment: 'production' }, given), sink);
     });
   if (!command.isServer) exitOnSignals(command.name);
   try {
-    const result = await (command.run ? command.run(values, call) : call(values));
+    const result = await (command.run ? command.run(values, call, program) : call(values));
     if (result !== undefined) await printResult(command, result, values.json === true);
     await engine?.close();
   } catch (error) {
@@ -111,11 +120,10 @@ async function printResult({ name, words = inWords, access = 'read' }: AnyComman
   if (!isRead && access !== 'read') throw doneBut('nobody read the result');
 }
 
-/** What reads the URL of a database is loaded only where there is one. */
-async function checkUrl(command: AnyCommand, url: string, words: readonly string[]): Promise<void> {
-  const { addressOf } = await import('../postgres/address.ts');
+/** What reads the URL is loaded only where there is one. */
+async function checkUrl(command: AnyCommand, url: string, words: readonly string[], { extras }: Program) {
   try {
-    addressOf(url);
+    await storageOf(url, extras).check(url);
   } catch (error) {
     const isOption = words.some((word) => /^--store(=|$)/.test(word));
     throw usageError(command, (error as Error).message.replace('--store', isOption ? '--store' : 'PETSTORE_STORE'));

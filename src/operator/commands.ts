@@ -1,4 +1,5 @@
-/** The table of commands, in the order of `--help`. */
+/** The table of commands. */
+import type { AllSettings, Extra } from '../extra.ts';
 import { openapiDocument } from '../web/openapi.ts';
 import { type AnyCommand, command } from './command.ts';
 import { backup, compact, exportAnimals, restore, verify, writeBackup } from './data.ts';
@@ -14,8 +15,7 @@ import {
   setPlan,
   showKey,
 } from './keys.ts';
-import { gradeOf, printGrade, serveLab } from './lab.ts';
-import { pick, SERVE, STORE } from './options.ts';
+import { type Options, pick, SERVE, STORE } from './options.ts';
 import { serve } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
@@ -23,25 +23,34 @@ const { id, plan } = pick('id', 'plan');
 const file = (help: string) => ({ file: { ...pick('file').file, help } });
 const STORE_AND_JSON = { ...STORE, ...pick('json') };
 
-export const COMMANDS: readonly AnyCommand[] = [
+/** `serve`, with the options of the extras. */
+const serveWith = (extras: readonly Extra[]): AnyCommand =>
   command({
     name: 'serve',
     summary: 'run the service until SIGTERM, SIGINT or SIGHUP',
-    options: SERVE,
-    check: ({ lab, environment }, given) =>
-      lab && environment !== 'staging' ? `${given('lab')} needs --environment staging` : undefined,
+    options: Object.assign({}, SERVE, ...extras.map(({ options }) => options)) as Options,
+    check: (settings, given) =>
+      extras.map((extra) => extra.check?.(settings as AllSettings, given)).find((fault) => fault !== undefined),
     isServer: true,
-    run: (settings) => serve(settings, COMMANDS),
-  }),
-  command({
-    name: 'lab',
-    summary: 'try a client: the service with its lab, the built-in example and a key',
-    details:
-      'Its store is in a directory of its own, removed at the end. It prints the key and the lines to type next.',
-    options: pick('port'),
-    isServer: true,
-    run: (values) => serveLab(values, COMMANDS),
-  }),
+    run: (settings, _, program) => serve(settings as AllSettings, program),
+  });
+
+/** All commands of a program with these extras, in the order of `--help`. */
+export function commandsWith(extras: readonly Extra[]): readonly AnyCommand[] {
+  const commands = [serveWith(extras), ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];
+  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
+  return forms.length === 0 ? commands : commands.map((one) => withForms(one, forms.join(' or ')));
+}
+
+/** The same command, whose `--store` tells what it takes. */
+function withForms(command: AnyCommand, forms: string): AnyCommand {
+  const { store }: Options = command.options;
+  return store === undefined
+    ? command
+    : { ...command, options: { ...command.options, store: { ...store, allowed: forms } } };
+}
+
+const COMMANDS: readonly AnyCommand[] = [
   command({
     name: 'keys create',
     summary: 'create an API key and print it, once',
@@ -158,17 +167,6 @@ command: for 24 hours the same input adds nothing twice.`,
     isLogged: isFirstBatch, // one line for an import
     run: importAnimals,
     words: importedInWords,
-  }),
-  command({
-    name: 'grade',
-    summary: 'grade the client of a key; exit 1 if the grade is lower than wanted',
-    details: `Asks the server that runs with --lab. If a failed POST may still come again, the command waits for it, 2 \
-minutes at most. Exit 5 if too little was seen for a grade.`,
-    args: { id },
-    options: { ...pick('atLeast'), ...STORE_AND_JSON },
-    access: 'read',
-    work: gradeOf,
-    run: printGrade,
   }),
   command({
     name: 'openapi',

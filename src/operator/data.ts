@@ -9,8 +9,9 @@ import { realDisk } from '../store/file/disk.ts';
 import { restoreInto } from '../store/file/store.ts';
 import type { PetStatus } from '../store/model.ts';
 import { visible } from '../text.ts';
-import type { Context, Sink, Streaming } from './command.ts';
+import type { Context, Program, Sink, Streaming } from './command.ts';
 import { CommandError, EXIT } from './failures.ts';
+import { storageOf } from './opening.ts';
 import { type Location, storeName } from './options.ts';
 import { inWords, note, printRaw, withProgress } from './output.ts';
 
@@ -89,13 +90,11 @@ async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Pro
   }
 }
 
-export async function restore({ file, ...at }: Location & { file: string }) {
+export async function restore({ file, ...at }: Location & { file: string }, _: unknown, { extras }: Program) {
   const { data, store } = at;
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
-    if (store === undefined) return restoreInto(data, bytes);
-    const { restoreIntoPostgres } = await import('../postgres/commands.ts');
-    return restoreIntoPostgres(store, bytes);
+    return store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
   });
   return { ...printed(proof), restoredTo: storeName(at) };
 }

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
 
-export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4, noGrade: 5 } as const;
+export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
 
 /** Ends the program with a message and an exit status. A plain Error ends it with status 1. */
 export class CommandError extends Error {

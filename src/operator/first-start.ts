@@ -12,17 +12,16 @@ import { PROGRAM } from './version.ts';
 
 const MAX_SEED_BYTES = 1_048_576;
 
-/**
- * Fills a store in which no animal, order or category ever was. Returns what the seed holds, to which a lab resets the
- * store; a seed that is not needed is not read.
- */
-export async function seedStore(store: Store, { seed, lab }: Pick<ServeSettings, 'seed' | 'lab'>): Promise<Content> {
+/** What the seed holds, read once, and only if somebody asks: it may be a pipe. */
+export function seedOf({ seed }: Pick<ServeSettings, 'seed'>): () => Promise<Content> {
+  let content: Promise<Content> | undefined;
+  return () => (content ??= seed === undefined ? Promise.resolve({ categories: [], pets: [] }) : readSeed(seed));
+}
+
+/** Fills a store in which no animal, order or category ever was. */
+export async function seedStore(store: Store, seed: () => Promise<Content>): Promise<void> {
   const { pets, orders, categories } = store.read;
-  const isNew = pets.lastId + orders.lastId + categories.size === 0;
-  if (seed === undefined || !(isNew || lab)) return { categories: [], pets: [] };
-  const content = await readSeed(seed);
-  if (isNew) await fill(store, content);
-  return content;
+  if (pets.lastId + orders.lastId + categories.size === 0) await fill(store, await seed());
 }
 
 async function fill(store: Store, { categories, pets }: Content): Promise<void> {
@@ -62,10 +61,9 @@ export async function makeFirstKey(context: Context, plan: ServeSettings['firstK
 
 /** The lines below the first one. A new key stands alone on its line, and then in a line to paste. */
 export function firstSteps(origin: string, first: FirstKey): string[] {
-  const console = `The console: ${origin}/`;
-  if (first === undefined) return [console];
+  if (first === undefined) return [];
   const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
-  return [console, `The key ${first.id}, which is shown only once:`, first.key, curl];
+  return [`The key ${first.id}, which is shown only once:`, first.key, curl];
 }
 
 /** The first line is for programs. */

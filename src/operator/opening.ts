@@ -1,7 +1,8 @@
-/** Opens the store: the engine on a file, or the one on a database, which is loaded only then. */
+/** Opens the store: in a directory, or where an extra keeps it. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../clock.ts';
+import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError } from '../store/engine.ts';
 import { openFileStore } from '../store/file/store.ts';
 import { CommandError, EXIT } from './failures.ts';
@@ -24,26 +25,40 @@ export function maxBytesOf(maxStoreMb?: number): number {
   return (maxStoreMb ?? Math.min(Math.floor(heapMb / HEAP_PER_BYTE), MAX_DEFAULT_MB)) * MEGABYTE;
 }
 
-export async function openEngine({ data, store }: Location, options: EngineOptions): Promise<Engine> {
-  if (store === undefined) return openFileStore(data, options);
-  const { openPostgres } = await import('../postgres/engine.ts');
-  return openPostgres(store, options);
+/** The storage that takes the URL of `--store`. */
+export function storageOf(url: string, extras: readonly Extra[]): Storage {
+  const scheme = url.slice(0, url.indexOf(':'));
+  const found = extras.find(({ storage }) => storage?.schemes.test(scheme))?.storage;
+  if (found !== undefined) return found;
+  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
+  const known = forms.length > 0 ? `give ${forms.join(' or ')}` : 'this program keeps a store in a directory alone';
+  throw new Error(`--store cannot be this value: ${known}`);
+}
+
+export async function openEngine(
+  { data, store }: Location,
+  options: EngineOptions,
+  extras: readonly Extra[],
+): Promise<Engine> {
+  return store === undefined ? openFileStore(data, options) : storageOf(store, extras).open(store, options);
 }
 
 /** For a command, in its own process. What the engine logs goes to stderr as text. */
 export function openForCommand(
   { maxStoreMb, ...location }: Location & { maxStoreMb?: number },
   access: 'read' | 'write' | 'create',
+  extras: readonly Extra[],
 ): Promise<Engine> {
   const print = (message: string) => void note(`petstore: ${message}`);
   const log = { info: () => {}, warn: print, error: print };
-  return openEngine(location, {
+  const options = {
     clock: systemClock,
     log,
     readOnly: access === 'read',
     mustExist: access !== 'create',
     maxBytes: access === 'create' ? maxBytesOf(maxStoreMb) : undefined,
-  });
+  };
+  return openEngine(location, options, extras);
 }
 
 /** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */

@@ -35,7 +35,7 @@ const text = (allowed: string, pattern: RegExp) => type(allowed, pattern, String
 const integer = (min: number, max: number) =>
   type(`a whole number, ${min} to ${max}`, /^\d{1,15}$/, Number, (number) => number >= min && number <= max);
 
-function oneOf<const T extends string>(values: readonly T[]): Type<T> {
+export function oneOf<const T extends string>(values: readonly T[]): Type<T> {
   const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
   return type(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
 }
@@ -45,8 +45,8 @@ const yesOrNo = type('true or false', /^(true|false|1|0)$/, (text) => text === '
 const duration = (maxDays: number) =>
   type(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
 
-/** Not the address of a database, which belongs to `--store`: its password would become part of a file's name. */
-const path = text('a path', /^(?!postgres(?:ql)?:\/\/)[^\0]{1,4096}$/s);
+/** Not a URL, which belongs to `--store`: its password would become part of a file's name. */
+const path = text('a path', /^(?!\w[\w+.-]*:\/\/)[^\0]{1,4096}$/s);
 
 const hostPort = type(
   'HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180',
@@ -81,10 +81,16 @@ const option = <T>(type: Type<T>, value: string, help: string, fallback: string)
 const required = <T>(type: Type<T>, value: string, help: string): Option<T> => {
   return { kind: 'required', ...type, value, help };
 };
-const optional = <T>(type: Type<T>, value: string, help: string, fallback?: string): Option<T | undefined> => {
+export const optional = <T>(type: Type<T>, value: string, help: string, fallback?: string): Option<T | undefined> => {
   return { kind: 'optional', ...type, value, help, fallback };
 };
-const flag = (help: string): Option<boolean> => ({ kind: 'switch', ...yesOrNo, value: '', help, fallback: 'false' });
+export const flag = (help: string): Option<boolean> => ({
+  kind: 'switch',
+  ...yesOrNo,
+  value: '',
+  help,
+  fallback: 'false',
+});
 
 const publishedPlans = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 const limits = publishedPlans.map(
@@ -106,11 +112,7 @@ const OPTIONS = {
   port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
   data: option(path, 'DIR', 'directory of the store', 'data'),
   store: {
-    ...optional(
-      text('postgres://USER:PASSWORD@HOST/DATABASE', /^postgres(?:ql)?:\/\/\S+$/),
-      'URL',
-      'store in PostgreSQL, in place of --data',
-    ),
+    ...optional(text('a URL', /^\w[\w+.-]*:\/\/\S+$/), 'URL', 'store there, in place of --data'),
     isSecret: true,
   },
   seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
@@ -143,7 +145,6 @@ const OPTIONS = {
     'the most that the compacted store may take',
     'a quarter of the heap, 384 at most',
   ),
-  lab: flag('serve /lab, to try clients with faults and time (needs --environment staging)'),
   accessLog: flag('log a line for every request'),
   metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
   baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),
@@ -157,7 +158,6 @@ const OPTIONS = {
   file: required(path, 'FILE', 'the file; - is standard input or output'),
   status: optional(oneOf(PET_STATUSES), 'STATUS', 'only animals with this status'),
   skipBad: flag('import the good lines even if others are bad'),
-  atLeast: optional(oneOf(['A', 'B', 'C', 'D']), 'GRADE', 'lowest grade that is good enough'),
   json: flag('print JSON, for programs'),
 };
 type Table = typeof OPTIONS;
@@ -173,7 +173,7 @@ export const STORE = pick('data', 'store');
 
 export const SERVE = pick(
   ...(['host', 'port', 'data', 'store', 'seed', 'firstKey', 'environment', 'categories', 'corsOrigin'] as const),
-  ...(['trustProxy', 'keepAlive', 'banAfter', 'maxStoreMb', 'lab', 'accessLog', 'metrics'] as const),
+  ...(['trustProxy', 'keepAlive', 'banAfter', 'maxStoreMb', 'accessLog', 'metrics'] as const),
   ...(['baseUrl', 'stagingBaseUrl'] as const),
 );
 export type ServeSettings = Values<typeof SERVE>;

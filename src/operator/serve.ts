@@ -1,19 +1,19 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
-import type { Summary } from '../service/routes.ts';
+import type { Addition, AllSettings, Extra, Opening } from '../extra.ts';
+import type { Around, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
-import { DamagedError, type Engine } from '../store/engine.ts';
+import { DamagedError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import type { Content } from './animals.ts';
-import type { AnyCommand, Context } from './command.ts';
+import type { Context, Program } from './command.ts';
 import { asCommandError, EXIT } from './failures.ts';
-import { firstSteps, makeFirstKey, printFirstSteps, seedStore } from './first-start.ts';
+import { firstSteps, makeFirstKey, printFirstSteps, seedOf, seedStore } from './first-start.ts';
 import { givenSocket, listen, originOf } from './listening.ts';
 import { Logger, stderrWithoutWaiting } from './log.ts';
 import { Metrics, openMetrics } from './metrics.ts';
 import { maxBytesOf, openEngine, retryWhileInUse } from './opening.ts';
-import { type ServeSettings, storeName } from './options.ts';
-import { pagesOf } from './pages.ts';
+import { storeName } from './options.ts';
+import { documentPage, urlOf } from './pages.ts';
 import { openSocket } from './socket-server.ts';
 import { VERSION } from './version.ts';
 
@@ -24,11 +24,8 @@ const MAX_LAST_REPLIES_MS = 1_000;
 
 const BUG = 'a bug ended the process';
 
-export async function serve(
-  settings: ServeSettings,
-  commands: readonly AnyCommand[],
-  steps = firstSteps,
-): Promise<void> {
+/** `steps`: what is printed below the lines of the extras. */
+export async function serve(settings: AllSettings, program: Program, steps = firstSteps): Promise<void> {
   const log = new Logger({ out: stderrWithoutWaiting(), clock });
   const exit = (status: number) => log.close().then(() => process.exit(status));
   const fail = (message: string, error: unknown) => {
@@ -39,7 +36,7 @@ export async function serve(
   try {
     // A signal during the start takes effect after it. A second one, as by Ctrl-C under `npm start`, does nothing.
     const signal = new Promise((resolve) => process.on('SIGTERM', resolve).on('SIGINT', resolve).on('SIGHUP', resolve));
-    const stop = await start(settings, { commands, steps, log, fail });
+    const stop = await start(settings, { program, steps, log, fail });
     log.info('stopping', { signal: await signal });
     await stop();
     log.info('stopped');
@@ -52,7 +49,7 @@ export async function serve(
 }
 
 interface Surroundings {
-  commands: readonly AnyCommand[];
+  program: Program;
   steps: typeof firstSteps;
   log: Logger;
   /** Logs why, and ends the process with a status that is not 0. */
@@ -60,10 +57,7 @@ interface Surroundings {
 }
 
 /** Starts to serve. Returns the function that stops. */
-async function start(
-  settings: ServeSettings,
-  { commands, steps, log, fail }: Surroundings,
-): Promise<() => Promise<void>> {
+async function start(settings: AllSettings, { program, steps, log, fail }: Surroundings): Promise<() => Promise<void>> {
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
   const onReply = (summary: Summary) => {
@@ -88,26 +82,28 @@ async function start(
     onFatal,
     onBatch: metrics?.countBatch,
   };
-  if (database) log.info('connecting to the database');
-  const engine = await retryWhileInUse(() => openEngine(settings, options));
+  const engine = await retryWhileInUse(() => openEngine(settings, options, program.extras));
   const context: Context = { engine, clock, environment };
   let socket: Awaited<ReturnType<typeof openSocket>> | undefined;
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
-    const seed = await seedStore(store, settings);
-    const lab = settings.lab ? await openLab(engine, seed, settings.corsOrigin !== undefined) : undefined;
-    context.lab = lab;
+    const seed = seedOf(settings);
+    await seedStore(store, seed);
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
-    socket = database ? undefined : await openSocket(data, { context, commands, log });
+    socket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
     const firstKey = await makeFirstKey(context, settings.firstKey, log.warn);
     // A socket that is held for us has a queue: what is in it waits until it can be served.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
-    const endpoints = [...pagesOf(settings, `${origin}/v1`), ...(lab?.endpoints ?? [])];
-    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around: lab?.around });
-    void printFirstSteps(steps(origin, firstKey), origin, firstKey, log.warn);
+    const url = urlOf(settings, origin);
+    const added = await additionsOf(program.extras, { engine, clock, environment, settings, origin, url, seed });
+    const documents = added.flatMap(({ document }) => document ?? []);
+    const endpoints = [documentPage(settings, url, documents), ...added.flatMap(({ endpoints }) => endpoints ?? [])];
+    service.open({ store, limiter, ready: () => engine.ready(), endpoints, around: aroundAll(added) });
+    const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
+    void printFirstSteps(lines, origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
     log.info('listening', { ...addresses, store: storeName(settings), version: VERSION });
     return async () => {
@@ -124,8 +120,16 @@ async function start(
   }
 }
 
-/** Imported only here: a service without the lab has none of its code in memory. */
-async function openLab({ store, limiter }: Engine, content: Content, isForPages: boolean) {
-  const { Lab } = await import('../lab/lab.ts');
-  return new Lab({ store, limiter, clock, content, isForPages });
+async function additionsOf(extras: readonly Extra[], opening: Opening): Promise<Addition[]> {
+  const added = await Promise.all(extras.map((extra) => extra.serve?.(opening)));
+  return added.filter((one) => one !== undefined);
+}
+
+/** The first stands round all others; undefined: there is none. */
+function aroundAll(added: readonly Addition[]): Around | undefined {
+  const around = (outer: Around, inner?: Around): Around =>
+    inner ? (exchange, next) => outer(exchange, () => inner(exchange, next)) : outer;
+  return added
+    .flatMap(({ around }) => around ?? [])
+    .reduceRight<Around | undefined>((inner, outer) => around(outer, inner), undefined);
 }

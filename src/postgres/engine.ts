@@ -20,6 +20,7 @@ export async function openPostgres(url: string, options: EngineOptions): Promise
   const { clock, banAfter, maxBytes, onBatch, mustExist, readOnly } = options;
   const log = options.onFatal && options.log; // a command tells of its failure itself
   const address = addressOf(url);
+  log?.info('connecting to the database');
   const { now, hasStandby } = await withSession(address, (session) =>
     openTables(session, address.schema, mustExist || readOnly),
   );

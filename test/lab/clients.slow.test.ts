@@ -6,7 +6,7 @@ import { describe, it, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Agent, RetryAgent, request } from 'undici';
-import { temporary } from '../program.ts';
+import { temporary } from '../../extras/program.ts';
 import { serveLab, shop } from './clients.ts';
 
 const run = promisify(execFile);

@@ -1,7 +1,7 @@
 /** What a client does in the drill, and the program with its lab, on the seed. */
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type RunOptions, serving } from '../program.ts';
+import { type RunOptions, serving } from '../../extras/program.ts';
 
 const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
 

@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { readArguments } from '../../src/operator/arguments.ts';
 import { type Context, finish } from '../../src/operator/command.ts';
-import { COMMANDS } from '../../src/operator/commands.ts';
+import { commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey } from '../../src/operator/keys.ts';
 import { type Serving, temporary } from '../program.ts';
 import { NOW, withStore, workplace } from './workplace.ts';
@@ -142,7 +142,7 @@ const iso = (moment: number) => new Date(moment).toISOString();
 /** What `keys …` does on an open store. */
 async function work(context: Context, line: string): Promise<NewKey & { oldSecretEndsAt: string }> {
   const [name, ...words] = line.split(' ');
-  const command = COMMANDS.find((one) => one.name === `keys ${name}`)!;
+  const command = commandsWith([]).find((one) => one.name === `keys ${name}`)!;
   const result = await finish(command.work!(context, readArguments(command, words, {})), async () => true);
   return result as NewKey & { oldSecretEndsAt: string };
 }

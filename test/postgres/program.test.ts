@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { program, type Serving, serving, temporary } from '../program.ts';
+import { program, type Serving, serving, temporary } from '../../extras/program.ts';
 import { onDatabase } from './database.ts';
 import { replica, until } from './replicas.ts';
 
@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 it('without --store nothing of the engine on PostgreSQL is loaded', async (t) => {
   const dir = await temporary(t);
-  const words = `--import tsx ${ROOT}src/main.ts serve --port 0 --data ${dir}/data`.split(' ');
+  const words = `--import tsx ${ROOT}extras/main.ts serve --port 0 --data ${dir}/data`.split(' ');
   const env = { ...process.env, NODE_V8_COVERAGE: path.join(dir, 'loaded') };
   const child = spawn(process.execPath, words, { env, cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] });
   await once(child.stdout, 'data');

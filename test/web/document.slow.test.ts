@@ -5,9 +5,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { temporary } from '../../extras/program.ts';
 import { asset } from '../../src/assets.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
-import { temporary } from '../program.ts';
 
 const LINTER = '@redocly/cli@2.77.0';
 

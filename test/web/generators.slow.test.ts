@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { temporary } from '../../extras/program.ts';
 import { asset } from '../../src/assets.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
-import { temporary } from '../program.ts';
 import { serviceFor } from '../service.ts';
 
 const run = promisify(execFile);

@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { serving, temporary } from '../../extras/program.ts';
 import { PLAN_LIMITS } from '../../src/access/limiter.ts';
 import { asset } from '../../src/assets.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
-import { serving, temporary } from '../program.ts';
 import { assertCommon } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 import { checkReply, checkValue, type Part, resolve } from './schema.ts';

@@ -1,36 +1,50 @@
-/** `petstore lab`, the shortest way to a grade, and `petstore grade`, for people and for CI. */
+/** The lab of a server; `petstore lab`, the shortest way to a grade; and `petstore grade`, for people and for CI. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { CurrentGrade } from '../lab/history.ts';
-import type { Lab } from '../lab/lab.ts';
-import { shellWord } from '../text.ts';
-import { readArguments } from './arguments.ts';
-import type { AnyCommand, Context } from './command.ts';
-import { CommandError, EXIT } from './failures.ts';
-import { keyOf } from './keys.ts';
-import { SERVE } from './options.ts';
-import { facts, note, print, table } from './output.ts';
-import { serve } from './serve.ts';
-import { PROGRAM } from './version.ts';
+import { asset } from '../../src/assets.ts';
+import type { Addition, AllSettings, Opening } from '../../src/extra.ts';
+import type { CurrentGrade } from '../../src/lab/history.ts';
+import { Lab } from '../../src/lab/lab.ts';
+import { readArguments } from '../../src/operator/arguments.ts';
+import type { Context, Program } from '../../src/operator/command.ts';
+import { CommandError } from '../../src/operator/failures.ts';
+import { keyOf } from '../../src/operator/keys.ts';
+import { facts, note, print, table } from '../../src/operator/output.ts';
+import { serve } from '../../src/operator/serve.ts';
+import { PROGRAM } from '../../src/operator/version.ts';
+import type { Engine } from '../../src/store/engine.ts';
+import { shellWord } from '../../src/text.ts';
 
 /** The plan of its key is so large that a client under trial does not reach the limit a minute by itself. */
 const WORDS = ['--lab', '--environment', 'staging', '--seed', 'demo', '--first-key', 'business'];
 /** The grade does not wait for a POST that may come again only after this. */
 const MAX_WAIT_MS = 120_000;
 
-/** The part of a lab that `petstore grade` needs. */
-export type Grader = Pick<Lab, 'grade'>;
+/** The exit status of `grade` while there is none. */
+const NO_GRADE = 5;
+
+/** The lab of the server on an engine: a process has one at most. */
+const labs = new WeakMap<Engine, Lab>();
+
+/** The lab of a server that opens, which resets the store to what its seed holds. */
+export async function openLab({ engine, clock, settings, seed }: Opening): Promise<Addition> {
+  const { store, limiter } = engine;
+  const isForPages = settings.corsOrigin !== undefined;
+  const lab = new Lab({ store, limiter, clock, content: await seed(), isForPages });
+  labs.set(engine, lab);
+  return { endpoints: lab.endpoints, around: lab.around, document: asset('src/lab/openapi.json') };
+}
 
 /** Serves a lab in a directory of its own, which is removed at the end. */
-export async function serveLab({ port }: { port: number }, commands: readonly AnyCommand[]): Promise<void> {
+export async function serveLab({ port }: { port: number }, program: Program): Promise<void> {
   const data = mkdtempSync(join(tmpdir(), 'petstore-lab-'));
   process.on('exit', () => rmSync(data, { recursive: true, force: true }));
   const words = [...WORDS, '--port', String(port), '--data', data];
-  const settings = readArguments({ name: 'lab', summary: '', options: SERVE }, words, {});
-  await serve(settings, commands, (origin, first) => [
-    `The console: ${origin}/#lab`,
+  const { options } = program.commands.find(({ name }) => name === 'serve')!;
+  const settings = readArguments({ name: 'lab', summary: '', options }, words, {});
+  await serve(settings as AllSettings, program, (origin, first) => [
     `The key ${first!.id}:`,
     first!.key,
     'Type next, in another terminal; between the last two run your client for half a minute:',
@@ -40,8 +54,9 @@ export async function serveLab({ port }: { port: number }, commands: readonly An
   ]);
 }
 
-export function gradeOf(context: Context, { id }: { id: string }): CurrentGrade {
-  if (context.lab !== undefined) return context.lab.grade(keyOf(context, id).id);
+export function gradeOf(context: Context, id: string): CurrentGrade {
+  const lab = labs.get(context.engine);
+  if (lab !== undefined) return lab.grade(keyOf(context, id).id);
   throw new Error('only a server with --lab grades clients, and none runs here; with --store use GET /lab/grade');
 }
 
@@ -58,8 +73,7 @@ export async function printGrade(wanted: Wanted, call: (values: Wanted) => Promi
   const words = () => `${facts(named)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
   await print(json ? JSON.stringify({ ...result, next, checks }, null, 2) : words());
   const { grade } = result;
-  if (grade === null)
-    throw new CommandError(EXIT.noGrade, `there is no grade yet: too little was seen. Missing: ${next}`);
+  if (grade === null) throw new CommandError(NO_GRADE, `there is no grade yet: too little was seen. Missing: ${next}`);
   if (grade > atLeast) throw new Error(`the grade is ${grade}, not ${atLeast}`);
 }
 

@@ -1,0 +1,19 @@
+/** The console: a page at `/` to try the service by hand, in a browser. */
+import type { Extra } from '../../src/extra.ts';
+import { isLoopback } from '../../src/operator/listening.ts';
+import { PROGRAM } from '../../src/operator/version.ts';
+import { pageEndpoint } from '../../src/service/pages.ts';
+import { CONSOLE_HEADERS, consolePage } from '../../src/web/console.ts';
+
+export const console: Extra = {
+  serve({ settings, origin, url }) {
+    const { host, trustProxy, data, store } = settings;
+    const lab = settings.lab === true; // there if the program has a lab
+    const isPublic = trustProxy > 0 || !isLoopback(host);
+    const html = () => consolePage({ url, program: PROGRAM, data: store ? undefined : data, isPublic, lab });
+    return {
+      endpoints: [pageEndpoint('/', 'text/html; charset=utf-8', html, CONSOLE_HEADERS)],
+      lines: [`The console: ${origin}/${lab ? '#lab' : ''}`],
+    };
+  },
+};

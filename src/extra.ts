@@ -1,0 +1,61 @@
+/**
+ * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
+ * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
+ */
+
+import type { Content } from './operator/animals.ts';
+import type { Given } from './operator/arguments.ts';
+import type { AnyCommand, Context } from './operator/command.ts';
+import type { Options, ServeSettings } from './operator/options.ts';
+import type { Around, Endpoint } from './service/routes.ts';
+import type { Engine, EngineOptions, Proof } from './store/engine.ts';
+
+export interface Extra {
+  /** Commands, below those of the service. */
+  readonly commands?: readonly AnyCommand[];
+  /** Options that `serve` takes too. */
+  readonly options?: Options;
+  /** Checks these options; returns the fault, in words. */
+  check?(settings: AllSettings, given: Given): string | undefined;
+  /** What it adds to a server whose store is open. */
+  serve?(opening: Opening): Addition | undefined | Promise<Addition | undefined>;
+  /** Another place for the store than a directory: what `--store URL` names. */
+  readonly storage?: Storage;
+}
+
+/** The settings of `serve`, with the options of extras under the names that these gave them. */
+export type AllSettings = ServeSettings & { readonly [option: string]: unknown };
+
+/** A server that is about to open. */
+export interface Opening extends Pick<Context, 'engine' | 'clock' | 'environment'> {
+  readonly settings: AllSettings;
+  /** Where it listens, such as `http://127.0.0.1:8080`. */
+  readonly origin: string;
+  /** The address for clients, which ends in `/v1`. */
+  readonly url: string;
+  /** What `--seed` holds; without it, nothing. */
+  seed(): Promise<Content>;
+}
+
+export interface Addition {
+  /** Rows of the route table. One may need no key (`pageEndpoint`), or have a limiter of its own. */
+  readonly endpoints?: readonly Endpoint[];
+  /** Stands round every request with a valid key. That of the first extra in the list is the outermost. */
+  readonly around?: Around;
+  /** Its part of the OpenAPI document, as JSON: of the same form, but its paths begin at the root. */
+  readonly document?: string;
+  /** Lines to print when the server listens, above the key. */
+  readonly lines?: readonly string[];
+}
+
+export interface Storage {
+  /** The schemes of its URLs, such as `/^sql(ite)?$/`. */
+  readonly schemes: RegExp;
+  /** The form of a URL, for `--help`. */
+  readonly form: string;
+  /** Throws an Error with the fault. It repeats no part of the URL, which may hold a password. */
+  check(url: string): void | Promise<void>;
+  open(url: string, options: EngineOptions): Promise<Engine>;
+  /** Fills an empty store from the bytes of a backup, and reads it back. */
+  restore(url: string, bytes: AsyncIterable<Uint8Array>): Promise<Proof>;
+}

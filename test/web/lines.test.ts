@@ -1,0 +1,21 @@
+/** The console's line among those that a server prints. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { serving, temporary } from '../../extras/program.ts';
+
+test('a server prints where its console is, at an address that works, above the key', async (t) => {
+  const dir = await temporary(t);
+  for (const [host, name] of [
+    ['0.0.0.0', '127.0.0.1'],
+    ['::1', '[::1]'],
+  ]) {
+    const { url, stdout } = await serving(t, ['--host', host, '--data', join(dir, name), '--first-key', 'free']);
+    const { origin, hostname } = new URL(url);
+    assert.equal(hostname, name);
+    assert.deepEqual(stdout().split('\n').slice(1, 3), [
+      `The console: ${origin}/`,
+      'The key k1, which is shown only once:',
+    ]);
+  }
+});
