@@ -45,22 +45,28 @@ export function getPet({ query, param, clock }: Call, { texts }: Shop): Reply {
   return reply;
 }
 
+/** What is sent of an animal: the rule of requests, and without a shop that of imports and seeds, which take any category. */
+export function readPet(members: Members, shop?: Shop): Omit<Pet, 'id'> {
+  return {
+    name: members.text('name', NAME_LENGTH),
+    categoryId: readCategoryId(members, shop),
+    status: members.oneOf('status', PET_STATUSES, 'available'),
+  };
+}
+
 export function createPet(call: Call, shop: Shop): Promise<Reply> {
   const body = readJson(call.body);
   refuseParameters(call.query);
   const members = new Members(body);
-  const name = members.text('name', NAME_LENGTH);
-  const categoryId = readCategoryId(members, shop);
-  const status = members.oneOf('status', PET_STATUSES, 'available');
+  const wanted = readPet(members, shop);
   members.end({ id: 'is given by the service; leave it out' });
-  const wanted = { name, categoryId, status };
   return once(
     shop,
     call,
     'createPet',
     () => petJson({ id: 0, ...wanted }),
     (tx) => {
-      checkCategory(tx, categoryId, shop);
+      checkCategory(tx, wanted.categoryId, shop);
       const pet = tx.pets.add(wanted);
       return created(petJson(pet), `/v1/pets/${pet.id}`);
     },
@@ -82,8 +88,7 @@ export async function updatePet(call: Call, shop: Shop): Promise<Reply> {
     if (pet === undefined) throw notFound('animal');
     mustHold(etagOf(petJson(pet)));
     if (categoryId !== undefined) checkCategory(tx, categoryId, shop);
-    const { id, status } = pet;
-    const changed = { id, name: name ?? pet.name, categoryId: categoryId ?? pet.categoryId, status };
+    const changed = { ...pet, name: name ?? pet.name, categoryId: categoryId ?? pet.categoryId };
     tx.pets.put(changed);
     return changed;
   });
@@ -107,8 +112,8 @@ export async function deletePet(call: Call, shop: Shop): Promise<Reply> {
 }
 
 /** If only the category is unknown, the write refuses it: the category may be made meanwhile. */
-function readCategoryId(members: Members, { store, categories }: Shop): Int64 {
-  const isMissing = (id: Int64) => categories === 'known' && store.read.categories.get(id) === undefined;
+function readCategoryId(members: Members, shop?: Shop): Int64 {
+  const isMissing = (id: Int64) => shop?.categories === 'known' && shop.store.read.categories.get(id) === undefined;
   return members.int64('categoryId', (id) => (isMissing(id) ? noCategory(id) : undefined));
 }
 
