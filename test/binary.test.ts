@@ -28,8 +28,8 @@ test('the binary serves, compacts, backs up and shows the console, with nothing 
   fs.chmodSync(home, 0o755);
   const cwd = path.join(home, 'alone');
   fs.mkdirSync(cwd);
-  process.env.PETSTORE_TEST_PROGRAM = path.join(home, 'petstore');
-  fs.copyFileSync(BUILT, process.env.PETSTORE_TEST_PROGRAM);
+  process.env.TEST_PROGRAM = path.join(home, 'petstore');
+  fs.copyFileSync(BUILT, process.env.TEST_PROGRAM);
   // Whoever runs the test as root runs the program as nobody.
   const asNobody = isRoot ? ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'] : [];
   if (isRoot) fs.chownSync(cwd, NOBODY, NOBODY);
@@ -94,7 +94,7 @@ test('the licences of all that is bundled are in the notices of the package and 
 test('the drill of docs/operating.md, with the binary', { skip }, () => {
   const drill = fileURLToPath(new URL('operator/data.test.ts', import.meta.url));
   const words = process.execArgv.filter((word) => !word.startsWith('--test'));
-  const env = { ...process.env, PETSTORE_TEST_PROGRAM: BUILT, NODE_TEST_CONTEXT: undefined };
+  const env = { ...process.env, TEST_PROGRAM: BUILT, NODE_TEST_CONTEXT: undefined };
   const args = [...words, '--test', '--test-reporter=tap', '--test-name-pattern=^the drill', drill];
   const { status, stdout } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
   assert.equal(status, 0, stdout);

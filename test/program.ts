@@ -1,6 +1,6 @@
 /**
  * Runs the real program as a process. From source it is bundled once for all test files, which is far quicker than
- * compiling at every start; PETSTORE_TEST_PROGRAM names another program, such as dist/petstore, to run in its place.
+ * compiling at every start; TEST_PROGRAM names another program, such as dist/petstore, to run in its place.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -58,9 +58,9 @@ export function command(): Promise<string[]> {
 }
 
 async function build(): Promise<string[]> {
-  const other = process.env.PETSTORE_TEST_PROGRAM;
+  const other = process.env.TEST_PROGRAM;
   if (other !== undefined) return [path.resolve(other)];
-  const shared = process.env.PETSTORE_TEST_BUNDLES; // test/run.mjs makes it, and removes it
+  const shared = process.env.TEST_BUNDLES; // test/run.mjs makes it, and removes it
   const dir = shared ?? mkdtempSync(path.join(tmpdir(), 'petstore-program-'));
   if (shared === undefined) process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
   const file = path.join(dir, `${entry.replace('/', '-')}.cjs`);

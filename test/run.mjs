@@ -53,7 +53,7 @@ const loader = readsTypeScript ? [] : ['--import', import.meta.resolve('tsx')];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
 process.on('exit', () => rmSync(bundles, { recursive: true, force: true }));
-process.env.PETSTORE_TEST_BUNDLES = bundles;
+process.env.TEST_BUNDLES = bundles;
 process.execArgv.push(...loader); // the runner starts each process with them
 const processes = inProcesses(files);
 const events = run({

@@ -33,7 +33,7 @@ async function firstReplyMs(data: string): Promise<number> {
 }
 
 test(`the binary answers its first request within ${RATIO_MAX} times the time of node -e 0`, { skip }, async (t) => {
-  process.env.PETSTORE_TEST_PROGRAM = BUILT;
+  process.env.TEST_PROGRAM = BUILT;
   const home = await temporary(t);
   const [empty, first]: number[][] = [[], []];
   // What disturbs only ever adds: the best of many turns, taken in turn, is nearest to what the programs need.

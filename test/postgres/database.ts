@@ -52,7 +52,7 @@ async function install(): Promise<{ dir: string; bin: string; data: string }> {
   const dir = mkdtempSync(path.join(tmpdir(), 'petstore-database-'));
   process.on('exit', () => rmSync(dir, { recursive: true, force: true }));
   chmodSync(dir, 0o755);
-  const shared = process.env.PETSTORE_TEST_BUNDLES;
+  const shared = process.env.TEST_BUNDLES;
   const made = path.join(shared ?? dir, 'postgres');
   if (!existsSync(made)) {
     const own = path.join(shared ?? dir, `postgres-${process.pid}`);
