@@ -2,21 +2,19 @@
  * What may be added to the service. An extra is a folder of `extras/` and a line of `extras/list.ts`; nothing in `src/`
  * knows which there are. What an extra says here is small and always loaded; what it does is imported when it is wanted.
  */
-
 import type { Content } from './operator/animals.ts';
-import type { Given } from './operator/arguments.ts';
-import type { AnyCommand, Context } from './operator/command.ts';
+import type { Command, Context } from './operator/command.ts';
 import type { Options, ServeSettings } from './operator/options.ts';
 import type { Around, Endpoint } from './service/routes.ts';
 import type { Engine, EngineOptions, Proof } from './store/engine.ts';
 
 export interface Extra {
   /** Commands, below those of the service. */
-  readonly commands?: readonly AnyCommand[];
+  readonly commands?: readonly Command[];
   /** Options that `serve` takes too. */
   readonly options?: Options;
-  /** Checks these options; returns the fault, in words. */
-  check?(settings: AllSettings, given: Given): string | undefined;
+  /** What of these options does not fit together, in words. */
+  fits?(settings: AllSettings): string | undefined;
   /** What it adds to a server whose store is open. */
   serve?(opening: Opening): Addition | undefined | Promise<Addition | undefined>;
   /** Another place for the store than a directory: what `--store URL` names. */

@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { asset } from '../../src/assets.ts';
-import type { Addition, AllSettings, Opening } from '../../src/extra.ts';
+import type { Addition, Opening } from '../../src/extra.ts';
 import type { CurrentGrade } from '../../src/lab/history.ts';
 import { Lab } from '../../src/lab/lab.ts';
-import { readArguments } from '../../src/operator/arguments.ts';
-import type { Context, Program } from '../../src/operator/command.ts';
-import { CommandError } from '../../src/operator/failures.ts';
+import { check } from '../../src/operator/arguments.ts';
+import type { Context, Here, Program } from '../../src/operator/command.ts';
 import { keyOf } from '../../src/operator/keys.ts';
-import { facts, note, print, table } from '../../src/operator/output.ts';
+import { SERVE } from '../../src/operator/options.ts';
+import { CommandError, inWords, note, printLine, table } from '../../src/operator/output.ts';
 import { serve } from '../../src/operator/serve.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
 import type { Engine } from '../../src/store/engine.ts';
 import { shellWord } from '../../src/text.ts';
 
 /** The plan of its key is so large that a client under trial does not reach the limit a minute by itself. */
-const WORDS = ['--lab', '--environment', 'staging', '--seed', 'demo', '--first-key', 'business'];
+const SETTINGS = { environment: 'staging', seed: 'demo', firstKey: 'business' };
 /** The grade does not wait for a POST that may come again only after this. */
 const MAX_WAIT_MS = 120_000;
 
@@ -38,13 +38,12 @@ export async function openLab({ engine, clock, settings, seed }: Opening): Promi
 }
 
 /** Serves a lab in a directory of its own, which is removed at the end. */
-export async function serveLab({ port }: { port: number }, program: Program): Promise<void> {
+export async function serveLab(port: number, program: Program): Promise<void> {
   const data = mkdtempSync(join(tmpdir(), 'petstore-lab-'));
   process.on('exit', () => rmSync(data, { recursive: true, force: true }));
-  const words = [...WORDS, '--port', String(port), '--data', data];
-  const { options } = program.commands.find(({ name }) => name === 'serve')!;
-  const settings = readArguments({ name: 'lab', summary: '', options }, words, {});
-  await serve(settings as AllSettings, program, (origin, first) => [
+  const texts = { ...SETTINGS, port: String(port), data };
+  const settings = { ...check(SERVE, { texts, labelOf: String }), lab: true };
+  await serve(settings, program, (origin, first) => [
     `The key ${first!.id}:`,
     first!.key,
     'Type next, in another terminal; between the last two run your client for half a minute:',
@@ -62,16 +61,14 @@ export function gradeOf(context: Context, id: string): CurrentGrade {
 
 interface Wanted {
   id: string;
-  atLeast?: 'A' | 'B' | 'C' | 'D';
-  json: boolean;
+  atLeast?: string;
 }
 
-export async function printGrade(wanted: Wanted, call: (values: Wanted) => Promise<CurrentGrade>): Promise<void> {
-  const { json, atLeast = 'F' } = wanted;
-  const { openMs: _, next, checks, ...result } = await settled(() => call(wanted));
+export async function printGrade({ id, atLeast = 'F' }: Wanted, { ask, json }: Here): Promise<void> {
+  const { openMs: _, next, checks, ...result } = await settled(async () => (await ask({ id })) as CurrentGrade);
   const named = { ...result, seen: `${result.seen} % of the weight` };
-  const words = () => `${facts(named)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
-  await print(json ? JSON.stringify({ ...result, next, checks }, null, 2) : words());
+  const words = () => `${inWords(named)}\n\n${table(checks)}${next && `\n\nNot seen yet: ${next}.`}`;
+  await printLine(json ? JSON.stringify({ ...result, next, checks }, null, 2) : words());
   const { grade } = result;
   if (grade === null) throw new CommandError(NO_GRADE, `there is no grade yet: too little was seen. Missing: ${next}`);
   if (grade > atLeast) throw new Error(`the grade is ${grade}, not ${atLeast}`);

@@ -1,104 +1,117 @@
-/** How the words of a command line and the environment become the checked values of a command. */
+/** From words, variables and calls to the values of a command; and the text of `--help`. */
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { excerpt, withoutSecrets } from '../text.ts';
-import { CommandError, EXIT } from './failures.ts';
-import type { Option, Options, Values } from './options.ts';
+import type { Command } from './command.ts';
+import type { Option, Options, Texts, Values } from './options.ts';
+import { CommandError, EXIT } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 const MAX_TYPOS = 2;
 
-/** `banAfter` is `--ban-after`, or PETSTORE_BAN_AFTER in the environment. */
-export const flagOf = (key: string): string => `--${key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
-export const variableOf = (key: string): string => `PETSTORE${flagOf(key).slice(1).replaceAll('-', '_').toUpperCase()}`;
+export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+export const variableOf = (name: string): string =>
+  `PETSTORE${flagOf(name).slice(1).replaceAll('-', '_').toUpperCase()}`;
 
-/** How an option was given, as `--ban-after` or PETSTORE_BAN_AFTER; undefined: it was not. */
-export type Given = (key: string) => string | undefined;
+const isSwitch = ({ value }: Option): boolean => value === '';
+const quoted = (text: string): string => excerpt(withoutSecrets(text));
 
-/** What the command line and `--help` know of a command. */
-export interface Usage<A extends Options = Options, O extends Options = Options> {
-  name: string;
-  summary: string;
-  details?: string;
-  /** Arguments by position, such as the ID of `keys revoke ID`. */
-  args?: A;
-  options: O;
-  /** Checks values against each other; returns the fault, in words. */
-  check?(values: Values<A & O>, given: Given): string | undefined;
+/** What was given for options, and for each how: as `--ban-after`, PETSTORE_BAN_AFTER, or a parameter of a call. */
+export interface Given {
+  readonly texts: Texts;
+  labelOf(name: string): string;
+}
+
+/** The values of these options. Throws an error that names the fault and what would be right. */
+export function check<O extends Options>(options: O, { texts, labelOf }: Given): Values<O> {
+  const values = Object.entries(options).map(([name, option]) => {
+    const text = texts[name];
+    const { success, output } = v.safeParse(option.is, text);
+    if (success) return [name, output];
+    const fault = text === undefined ? 'is missing' : `cannot be ${option.isSecret ? 'this value' : quoted(text)}`;
+    throw new CommandError(EXIT.usage, `${labelOf(name)} ${fault}: give ${allowedBy(option)}`);
+  });
+  return Object.fromEntries(values) as Values<O>;
+}
+
+/** What an option takes, to end the sentence "give …". */
+export function allowedBy({ is }: Option): string {
+  const { wrapped = is }: v.GenericSchema & { wrapped?: v.GenericSchema } = is;
+  return v.getDescription(wrapped) ?? 'another';
 }
 
 /** The error of wrong usage. */
-export const usageError = ({ name }: { name: string }, message: string) =>
+export const usageError = ({ name }: Pick<Command, 'name'>, message: string) =>
   new CommandError(EXIT.usage, `petstore ${name}: ${message}\nSee ${PROGRAM} ${name} --help`);
 
-/** The values of all arguments and options, or an error that names the fault and what would be right. */
-export function readArguments<A extends Options, O extends Options>(
-  usage: Usage<A, O>,
+/** An option wins over its variable. An empty variable counts as not set. `known`: the names of all options. */
+export function readArguments(
+  command: Command,
   words: readonly string[],
   env: NodeJS.ProcessEnv,
-): Values<A & O> {
-  const texts = textsOf(usage as Usage, words, env);
-  const values: Record<string, unknown> = {};
-  const valueFor = (key: string, label: string, { kind, allowed, schema, fallback, isSecret }: Option) => {
-    const { text, source } = texts.get(key) ?? { text: fallback, source: label };
-    if (kind === 'optional' && !texts.has(key)) return undefined;
-    if (text === undefined) throw usageError(usage, `${source} is missing: give ${allowed}`);
-    const { success, output } = v.safeParse(schema, text);
-    if (success) return output;
-    throw usageError(usage, `${source} cannot be ${isSecret ? 'this value' : quoted(text)}: give ${allowed}`);
+  known: readonly string[] = [],
+): Given {
+  const { args, options } = command;
+  const refuse = (fault: string): never => {
+    throw usageError(command, fault);
   };
-  for (const [key, option] of Object.entries(usage.args ?? {})) values[key] = valueFor(key, option.value, option);
-  for (const [key, option] of Object.entries(usage.options)) values[key] = valueFor(key, flagOf(key), option);
-  const given: Given = (key) => texts.get(key)?.source;
-  const [data, store] = [given('data'), given('store')];
-  if (data && store) throw usageError(usage, `${data} and ${store} both say where the store is: give one of them`);
-  const fault = usage.check?.(values as Values<A & O>, given);
-  if (fault !== undefined) throw usageError(usage, fault);
-  return values as Values<A & O>;
-}
-
-/** The text given for each option, and its source. An option wins over its variable; an empty variable is not set. */
-function textsOf(usage: Usage, words: readonly string[], env: NodeJS.ProcessEnv) {
-  const texts = new Map<string, { text: string; source: string }>();
-  const args = Object.entries(usage.args ?? {});
-  const keys = new Map(Object.keys(usage.options).map((key) => [flagOf(key), key]));
-  const isSwitch = (key: string) => usage.options[key].kind === 'switch';
-  const types = Array.from(keys, ([flag, key]) => [
-    flag.slice(2),
-    { type: isSwitch(key) ? ('boolean' as const) : ('string' as const) },
-  ]);
-  // Not strict: the errors below say what would be right, and show no secrets.
-  const lenient = { strict: false, allowPositionals: true, tokens: true } as const;
-  const { tokens } = parseArgs({ args: [...words], options: Object.fromEntries(types), ...lenient });
-  for (const token of tokens) {
+  const texts: Record<string, string> = {};
+  const labels: Record<string, string> = {};
+  const add = (name: string, text: string, label: string) => {
+    texts[name] = text;
+    labels[name] = label;
+  };
+  const flags = new Map(optionsOf(command).map((name) => [flagOf(name), name]));
+  const places = [...args];
+  for (const token of tokensOf(command, words)) {
     if (token.kind === 'positional') {
-      const [key, option] = args.shift() ?? [];
-      if (key === undefined) throw usageError(usage, `${quoted(token.value)} is one argument too many`);
-      texts.set(key, { text: token.value, source: option!.value });
+      const name = places.shift() ?? refuse(`${quoted(token.value)} is one argument too many`);
+      add(name, token.value, options[name].value);
     } else if (token.kind === 'option') {
-      const { rawName: flag, value, inlineValue } = token;
-      const key = keys.get(flag);
-      if (key === undefined) {
-        throw usageError(usage, `there is no option ${quoted(flag)}${suggestion(flag, [...keys.keys()])}`);
-      }
-      if (texts.has(key)) throw usageError(usage, `${flag} is given twice`);
-      const text = isSwitch(key) ? (value ?? 'true') : value;
-      const isNextOption = !inlineValue && text?.startsWith('--');
-      if (text === undefined || isNextOption) {
-        throw usageError(usage, `${flag} needs a value: give ${usage.options[key].allowed}`);
-      }
-      texts.set(key, { text, source: flag });
+      const { rawName: flag, inlineValue } = token;
+      const name =
+        flags.get(flag) ?? refuse(`there is no option ${quoted(flag)}${suggestion(flag, [...flags.keys()])}`);
+      if (texts[name] !== undefined) refuse(`${flag} is given twice`);
+      const value = token.value ?? (isSwitch(options[name]) ? 'true' : undefined);
+      const isNextOption = !inlineValue && value?.startsWith('--');
+      if (value === undefined || isNextOption) refuse(`${flag} needs a value: give ${allowedBy(options[name])}`);
+      else add(name, value, flag);
     }
   }
-  for (const key of keys.values()) {
-    const source = variableOf(key);
-    const text = env[source];
-    if (text && !texts.has(key)) texts.set(key, { text, source });
+  for (const name of flags.values()) {
+    const text = env[variableOf(name)];
+    if (text && texts[name] === undefined && !isOfKubernetes(variableOf(name), text)) add(name, text, variableOf(name));
   }
-  return texts;
+  const variables = [...Object.keys(options), ...known].map(variableOf).concat(OF_CLIENTS);
+  for (const [name, text = ''] of Object.entries(env)) {
+    if (!name.startsWith('PETSTORE_') || variables.includes(name) || isOfKubernetes(name, text)) continue;
+    refuse(`there is no variable ${quoted(name)}${suggestion(name, variables)}`);
+  }
+  const { data, store } = labels;
+  if (data && store) refuse(`${data} and ${store} both say where the store is: give one of them`);
+  return { texts, labelOf: (name) => labels[name] ?? (args.includes(name) ? options[name].value : flagOf(name)) };
 }
 
-const quoted = (text: string): string => excerpt(withoutSecrets(text));
+/** Not strict, so that the errors are ours: they say what would be right, and show no secrets. */
+function tokensOf({ options }: Command, words: readonly string[]) {
+  const types = Object.entries(options).map(([name, option]) => [
+    flagOf(name).slice(2),
+    { type: isSwitch(option) ? ('boolean' as const) : ('string' as const) },
+  ]);
+  const lenient = { strict: false, allowPositionals: true, tokens: true } as const;
+  return parseArgs({ args: [...words], options: Object.fromEntries(types), ...lenient }).tokens;
+}
+
+/** The names of those that are no arguments by position. */
+const optionsOf = ({ args, options }: Command): string[] => Object.keys(options).filter((name) => !args.includes(name));
+
+/** Variables of the clients in the documents. */
+const OF_CLIENTS = ['PETSTORE_URL', 'PETSTORE_KEY'];
+
+/** What Kubernetes puts into each pod beside a service called `petstore` or `petstore-…`. */
+const isOfKubernetes = (name: string, text: string): boolean =>
+  /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_|$)/.test(name) ||
+  (name.endsWith('_PORT') && /^\w+:\/\//.test(text));
 
 /** `; did you mean --port?` where one of the known words is at most two typos away. */
 export function suggestion(typed: string, known: readonly string[]): string {
@@ -118,3 +131,67 @@ function distance(typed: string, word: string): number {
   }
   return row[row.length - 1];
 }
+
+const LINE_CHARS = 80;
+const COLUMN_CHARS = 26;
+const MARGIN = ' '.repeat(COLUMN_CHARS + 4);
+
+/** What stands on the left, and on the right. */
+type Line = [string, string];
+
+export function helpOf(command: Command): string {
+  const { args, options, help, more = '' } = command;
+  const names = optionsOf(command);
+  const rows = names.map(
+    (name): Line => [`${flagOf(name)} ${options[name].value}`.trimEnd(), about(options[name], true)],
+  );
+  const [example] = names.map((name) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
+  return [
+    `Usage: ${PROGRAM} ${synopsis(command)}${names.length > 0 ? ' [options]' : ''}\n`,
+    ...wrap(`${help[0].toUpperCase()}${help.slice(1)}.`),
+    ...wrap(more),
+    ...section(
+      'Arguments:',
+      args.map((name): Line => [options[name].value, about(options[name])]),
+    ),
+    ...section('Options:', [...rows, ['--help', 'show this']]),
+    ...(example ? ['', ...wrap(example)] : []),
+  ].join('\n');
+}
+
+export function overview(commands: readonly Command[]): string {
+  return [
+    `Usage: ${PROGRAM} COMMAND [options]`,
+    ...section(
+      'Commands:',
+      commands.map((command): Line => [synopsis(command), command.help]),
+    ),
+    '',
+    ...wrap(`${PROGRAM} COMMAND --help lists the options of a command, with ranges and defaults.`),
+    ...wrap('Exit status: 0 done, 1 failed, 2 wrong usage, 3 damaged data, 4 in use by another, 5 no grade yet.'),
+  ].join('\n');
+}
+
+const synopsis = ({ name, args, options }: Command) => [name, ...args.map((one) => options[one].value)].join(' ');
+
+function about(option: Option, isOption = false): string {
+  const { is, help } = option;
+  if (isSwitch(option)) return help;
+  const allowed = allowedBy(option);
+  const range = allowed === 'a path' || help.includes(allowed) ? help : `${help}: ${allowed}`;
+  const { default: fallback }: v.GenericSchema & { default?: unknown } = is;
+  if (fallback !== undefined) return `${range} (default ${fallback})`;
+  return isOption && is.type !== 'optional' ? `${range} (required)` : range;
+}
+
+function section(title: string, rows: Line[]): string[] {
+  const lines = rows.map(([left, right]) => {
+    const start = left.length > COLUMN_CHARS ? `  ${left}\n${MARGIN}` : `  ${left}`.padEnd(MARGIN.length);
+    return start + wrap(right, LINE_CHARS - MARGIN.length).join(`\n${MARGIN}`);
+  });
+  return rows.length === 0 ? [] : ['', title, ...lines];
+}
+
+/** Breaks between words. A word longer than a line, such as a path, gets a line of its own. */
+const wrap = (text: string, width = LINE_CHARS): string[] =>
+  (text.match(new RegExp(`.{1,${width}}(?: |$)|\\S+`, 'g')) ?? []).map((line) => line.trimEnd());

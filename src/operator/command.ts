@@ -1,14 +1,15 @@
-/** What a command is, and how it is performed: arguments are checked, its work is done, its result is printed. */
+/** What a command is, and how it is performed: by the running server, or where none runs on the store itself. */
+import { setTimeout as wait } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
 import { type Clock, systemClock } from '../clock.ts';
-import type { Extra } from '../extra.ts';
-import type { Engine } from '../store/engine.ts';
+import type { Extra, Storage } from '../extra.ts';
+import { type Engine, type EngineOptions, InUseError } from '../store/engine.ts';
+import { openFileStore } from '../store/file/store.ts';
 import type { Environment } from '../store/model.ts';
-import { readArguments, type Usage, usageError } from './arguments.ts';
-import { asCommandError, CommandError, EXIT } from './failures.ts';
-import { openForCommand, retryWhileInUse, storageOf } from './opening.ts';
-import { type Location, type Options, storeName, type Values } from './options.ts';
-import { inWords, note, print, printRaw } from './output.ts';
-import { callServer } from './socket-client.ts';
+import { check, flagOf, type Given, readArguments, usageError } from './arguments.ts';
+import { type Location, type Options, pick, storeName, type Texts, type Values } from './options.ts';
+import { asCommandError, CommandError, EXIT, inWords, isBody, note, print, printLine } from './output.ts';
+import { askServer } from './socket.ts';
 
 /** What the work of a command has, in the running server or in a process of its own. */
 export interface Context {
@@ -22,110 +23,223 @@ export interface Context {
 
 /** The commands of this program, and what it has beside the service. */
 export interface Program {
-  readonly commands: readonly AnyCommand[];
+  readonly commands: readonly Command[];
   readonly extras: readonly Extra[];
 }
 
-/** Takes output as it comes; false: nobody reads it any more. */
-export type Sink = (chunk: string | Uint8Array) => Promise<boolean>;
-/** Output as it comes, then the result. */
-export type Streaming<R> = AsyncGenerator<string | Uint8Array, R>;
-
-/**
- * `work` runs where the store is open: in the running server, or in this process if none runs. `run` always runs in this
- * process; without it, the command is one call of `work`. `W`: what `work` takes, by default the values of the options.
- */
-export interface Command<
-  A extends Options = Options,
-  O extends Options = Options,
-  W = Values<A & O>,
-  R = unknown,
-  P = R,
-> extends Usage<A, O> {
-  work?(context: Context, values: W): R | Promise<R> | Streaming<R>;
-  run?(values: Values<A & O>, call: (values: W, sink?: Sink) => Promise<R>, program: Program): P | Promise<P>;
-  /** How the store is opened: only to read, to change it, or making one where there is none. */
-  access?: 'read' | 'write' | 'create';
-  /** Whether the running server logs this call. By default it logs each that may change the store. */
-  isLogged?(values: W): boolean;
-  /** True: this process opens the store by itself, also beside a running server. */
-  isAlone?: boolean;
-  /** True: it runs until a signal, which it handles itself. */
-  isServer?: boolean;
-  /** The result for people, if a list of its members is not enough. `--json` prints it as it is. */
-  words?(result: P): string;
+/** What the process of a command has: for what is done there, and not where the store is open. */
+export interface Here extends Location {
+  readonly json: boolean;
+  readonly program: Program;
+  /** Has the work of the command done with these parameters, wherever the store is open. */
+  ask(texts: Texts): Promise<unknown>;
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the commands of a list have types of their own, which `command` checks
-export type AnyCommand = Command<any, any, any, any, any>;
+/** The parameters of a call to the running server, and what it then does. The result is an object, or a body. */
+export interface Call {
+  readonly takes: Options;
+  work(context: Context, given: Given): unknown;
+}
 
-export const command = <A extends Options, O extends Options, W = Values<A & O>, R = unknown, P = R>(
-  command: Command<A, O, W, R, P>,
-): AnyCommand => command;
+/** `takes`: the parameters, whose values alone the work gets. */
+export const call = <O extends Options>(takes: O, work: (context: Context, values: Values<O>) => unknown): Call => ({
+  takes,
+  work: (context, given) => work(context, check(takes, given)),
+});
+
+/** What holds for a command, whatever its options are. */
+interface About {
+  readonly name: string;
+  readonly help: string;
+  /** Sentences below that one. */
+  readonly more?: string;
+  /** How the store is needed: to read it, to change it, or made where there is none. Undefined: not at all. */
+  readonly access?: 'read' | 'write' | 'create';
+  /** True: this process does the work, also beside a running server. */
+  readonly isAlone?: boolean;
+  /** Whether the running server logs this call. By default it logs each that may change the store. */
+  readonly isLogged?: (texts: Texts) => boolean;
+}
+
+/** A row of the table of commands. What it does gets the values of the options that it names: others do not compile. */
+export interface Row<O extends Options> extends About {
+  /** Its own: those that say where the store is come with `access`. */
+  readonly options: O;
+  /** Those of them that are given by position. */
+  readonly args?: readonly (keyof O & string)[];
+  /** What does not fit together, in words. */
+  readonly fits?: (values: Values<NoInfer<O>>) => string | undefined;
+  /** What is done where the store is open: in the running server, or in this process if none runs. */
+  readonly work?: (context: Context, values: Values<NoInfer<O>>) => unknown;
+  /** The same, where its parameters are not the options. */
+  readonly call?: Call;
+  /** What this process does; by default it asks once. A result that is a text is printed as it is. */
+  readonly run?: (values: Values<NoInfer<O>>, here: Here) => unknown;
+}
+
+/** A command as the program has it: with all of its options, and without their types. */
+export interface Command extends About {
+  readonly options: Options;
+  readonly args: readonly string[];
+  readonly call?: Call;
+  /** Checks what was given. Returns what is to be run. */
+  prepare(given: Given): (here: Here) => unknown;
+}
+
+const STORE = pick('data', 'store', 'json');
+const BOUND = pick('maxStoreMb');
+
+export function command<O extends Options>(row: Row<O>): Command {
+  const { options: own, args = [], fits, work, run } = row;
+  const read = (given: Given) => {
+    const values = check(own, given);
+    const misfit = fits?.(values);
+    if (misfit !== undefined) throw new CommandError(EXIT.usage, misfit);
+    return values;
+  };
+  const prepare = (given: Given) => {
+    const values = read(given);
+    const { texts } = given;
+    const asked = Object.fromEntries(Object.keys(own).flatMap((name) => (texts[name] ? [[name, texts[name]]] : [])));
+    return (here: Here) => (run ? run(values, here) : here.ask(asked));
+  };
+  const where = { ...(row.access && STORE), ...(row.access === 'create' && BOUND) };
+  return {
+    ...row,
+    options: { ...own, ...where },
+    args,
+    call: row.call ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
+    prepare,
+  };
+}
+
+/** Checks what was typed. Returns where the store is, and what is to be run. */
+export function prepare(
+  command: Command,
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  { commands }: Pick<Program, 'commands'>,
+) {
+  const known = commands.flatMap(({ options }) => Object.keys(options));
+  const given = readArguments(command, words, env, known);
+  try {
+    return { ...check({ ...STORE, ...BOUND }, given), given, run: command.prepare(given) };
+  } catch (error) {
+    throw usageError(command, (error as Error).message);
+  }
+}
 
 export async function perform(
-  command: AnyCommand,
+  command: Command,
   words: readonly string[],
   env: NodeJS.ProcessEnv,
   program: Program,
 ): Promise<void> {
-  const values = readArguments(command, words, env) as Location & { maxStoreMb?: number; json?: boolean };
-  if (values.store !== undefined) await checkUrl(command, values.store, words, program);
+  const { given, run, ...at } = prepare(command, words, env, program);
+  const { data, store, json } = at;
+  await checkUrl(command, at, given, program);
   let engine: Engine | undefined;
-  const call = (given: unknown, sink: Sink = printRaw) =>
+  const ask = (texts: Texts) =>
     retryWhileInUse(async () => {
-      if (engine === undefined && values.store === undefined && !command.isAlone) {
-        const reply = await callServer(values.data, { command: command.name, values: given }, sink);
-        if (reply !== undefined) return reply.result;
-      }
-      engine ??= await openForCommand(values, command.access ?? 'read', program.extras);
-      return finish(command.work?.({ engine, clock: systemClock, environment: 'production' }, given), sink);
+      const mayAsk = engine === undefined && store === undefined && !command.isAlone;
+      const reply = mayAsk ? await askServer(data, command.name, texts) : undefined;
+      if (reply !== undefined) return reply;
+      engine ??= await openForCommand(at, command.access, program);
+      return command.call?.work({ engine, clock: systemClock, environment: 'production' }, { texts, labelOf: flagOf });
     });
-  if (!command.isServer) exitOnSignals(command.name);
+  if (command.access !== undefined) exitOnSignals(command.name);
   try {
-    const result = await (command.run ? command.run(values, call, program) : call(values));
-    if (result !== undefined) await printResult(command, result, values.json === true);
+    await show(command, await run({ data, store, json, program, ask }), json);
     await engine?.close();
   } catch (error) {
     await engine?.close().catch(() => {}); // the first failure is reported, not this one
-    throw asCommandError(error, storeName(values)) ?? error;
+    throw asCommandError(error, storeName(at)) ?? error;
   }
 }
 
-/** The result of a work. Its output goes to `sink`; if nobody reads that any more, the work ends, without a result. */
-export async function finish(work: unknown, sink: Sink): Promise<unknown> {
-  if (!isStreaming(work)) return work;
-  for (;;) {
-    const { done, value } = await work.next();
-    if (done) return value;
-    if (!(await sink(value as string | Uint8Array))) return void (await work.return(undefined));
+/** Before the store is closed, so that a new key is printed even if closing fails. */
+async function show({ name, access = 'read' }: Command, result: unknown, isJson: boolean): Promise<void> {
+  if (result === undefined) return;
+  if (isBody(result)) {
+    for await (const chunk of result) if (!(await print(chunk))) return;
+    return;
   }
+  const { id }: { id?: string } = Object(result);
+  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
+  const text = typeof result === 'string' ? result : isJson ? JSON.stringify(result, null, 2) : inWords(Object(result));
+  const isRead = await printLine(text).catch((error) => {
+    throw access === 'read' ? error : doneBut(error.message);
+  });
+  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
 }
-
-export const isStreaming = (work: unknown): work is Streaming<unknown> =>
-  typeof work === 'object' && work !== null && Symbol.asyncIterator in work;
 
 function exitOnSignals(name: string): void {
   const exit = () => note(`petstore ${name} was interrupted`).then(() => process.exit(EXIT.failed));
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
 }
 
-/** Before the store is closed, so that a new key is printed even if closing fails. */
-async function printResult({ name, words = inWords, access = 'read' }: AnyCommand, result: object, isJson: boolean) {
-  const { id } = result as { id?: string };
-  const doneBut = (why: string) => new CommandError(EXIT.failed, `${name} was done${id ? ` (${id})` : ''}, but ${why}`);
-  const isRead = await print(isJson ? JSON.stringify(result, null, 2) : words(result)).catch((error) => {
-    throw access === 'read' ? error : doneBut(error.message);
-  });
-  if (!isRead && access !== 'read') throw doneBut('nobody read the result');
+/** The storage that takes the URL of `--store`. */
+export function storageOf(url: string, { extras }: Program): Storage {
+  const scheme = url.slice(0, url.indexOf(':'));
+  const found = extras.find(({ storage }) => storage?.schemes.test(scheme))?.storage;
+  if (found !== undefined) return found;
+  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
+  const known = forms.length > 0 ? `give ${forms.join(' or ')}` : 'this program keeps a store in a directory alone';
+  throw new Error(`--store cannot be this value: ${known}`);
 }
 
 /** What reads the URL is loaded only where there is one. */
-async function checkUrl(command: AnyCommand, url: string, words: readonly string[], { extras }: Program) {
+async function checkUrl(command: Command, { store }: Location, { labelOf }: Given, program: Program): Promise<void> {
   try {
-    await storageOf(url, extras).check(url);
+    if (store !== undefined) await storageOf(store, program).check(store);
   } catch (error) {
-    const isOption = words.some((word) => /^--store(=|$)/.test(word));
-    throw usageError(command, (error as Error).message.replace('--store', isOption ? '--store' : 'PETSTORE_STORE'));
+    throw usageError(command, (error as Error).message.replace('--store', labelOf('store')));
+  }
+}
+
+/** How long a command or a start waits for another process that has the store. */
+const MAX_IN_USE_MS = 3_000;
+const RETRY_EVERY_MS = 100;
+
+const MEGABYTE = 2 ** 20;
+/** A start takes up to 1.3 bytes of heap for a byte of the compacted file, and 50 MB; a server takes more in its life. */
+const HEAP_PER_BYTE = 4;
+/** So many of the smallest rows, 27 bytes each, fit into a `Map`, which holds 2^24. */
+const MAX_DEFAULT_MB = 384;
+
+/** The most that the compacted store may take. By default so much that a start always finds room in the heap. */
+export const defaultStoreMb = (): number =>
+  Math.min(Math.floor(getHeapStatistics().heap_size_limit / MEGABYTE / HEAP_PER_BYTE), MAX_DEFAULT_MB);
+
+type Opening = Location & { readonly maxStoreMb?: number };
+
+/** The store in a directory, or where an extra keeps it. */
+export async function openEngine(
+  { data, store, maxStoreMb = defaultStoreMb() }: Opening,
+  options: EngineOptions,
+  program: Program,
+): Promise<Engine> {
+  const bounded = { maxBytes: maxStoreMb * MEGABYTE, ...options };
+  return store === undefined ? openFileStore(data, bounded) : storageOf(store, program).open(store, bounded);
+}
+
+/** For a command, in its own process. What the engine logs goes to stderr as text. Only what adds rows has a bound. */
+function openForCommand(at: Opening, access: Command['access'], program: Program): Promise<Engine> {
+  const print = (message: string) => void note(`petstore: ${message}`);
+  const options = { clock: systemClock, log: { info: () => {}, warn: print, error: print } };
+  if (access === 'create') return openEngine(at, options, program);
+  const isReader = access === 'read';
+  return openEngine(at, { ...options, mustExist: true, readOnly: isReader, maxBytes: undefined }, program);
+}
+
+/** Tries again for a while if another process has the store: a command that ends soon, or a server that starts. */
+export async function retryWhileInUse<R>(work: () => Promise<R>): Promise<R> {
+  for (const end = performance.now() + MAX_IN_USE_MS; ; await wait(RETRY_EVERY_MS)) {
+    try {
+      return await work();
+    } catch (error) {
+      const isInUse = error instanceof InUseError || (error instanceof CommandError && error.exit === EXIT.inUse);
+      if (!isInUse || performance.now() > end) throw error;
+    }
   }
 }

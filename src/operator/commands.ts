@@ -1,184 +1,177 @@
-/** The table of commands. */
-import type { AllSettings, Extra } from '../extra.ts';
+/** The table of commands, in the order of `--help`. */
+import type { Extra } from '../extra.ts';
 import { openapiDocument } from '../web/openapi.ts';
-import { type AnyCommand, command } from './command.ts';
-import { backup, compact, exportAnimals, restore, verify, writeBackup } from './data.ts';
-import { addBatch, importAnimals, importedInWords, isFirstBatch } from './import.ts';
-import {
-  createKey,
-  liftBan,
-  limitsFitPlan,
-  listKeys,
-  MAX_SECRETS,
-  revokeKey,
-  rotateKey,
-  setPlan,
-  showKey,
-} from './keys.ts';
-import { type Options, pick, SERVE, STORE } from './options.ts';
+import { addBatch, exportAnimals, importAnimals, isFirstBatch } from './animals.ts';
+import { type Command, call, command } from './command.ts';
+import { backup, compact, restore, verify, writeBackup } from './data.ts';
+import * as keys from './keys.ts';
+import { CALLS, type Options, pick, SERVE } from './options.ts';
 import { serve } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
-const { id, plan } = pick('id', 'plan');
+/** An option under another help. */
+const NEW_PLAN = { plan: { ...pick('plan').plan, help: 'the new plan' } };
 const file = (help: string) => ({ file: { ...pick('file').file, help } });
-const STORE_AND_JSON = { ...STORE, ...pick('json') };
 
-/** `serve`, with the options of the extras. */
-const serveWith = (extras: readonly Extra[]): AnyCommand =>
-  command({
-    name: 'serve',
-    summary: 'run the service until SIGTERM, SIGINT or SIGHUP',
-    options: Object.assign({}, SERVE, ...extras.map(({ options }) => options)) as Options,
-    check: (settings, given) =>
-      extras.map((extra) => extra.check?.(settings as AllSettings, given)).find((fault) => fault !== undefined),
-    isServer: true,
-    run: (settings, _, program) => serve(settings as AllSettings, program),
-  });
-
-/** All commands of a program with these extras, in the order of `--help`. */
-export function commandsWith(extras: readonly Extra[]): readonly AnyCommand[] {
-  const commands = [serveWith(extras), ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];
-  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
-  return forms.length === 0 ? commands : commands.map((one) => withForms(one, forms.join(' or ')));
-}
-
-/** The same command, whose `--store` tells what it takes. */
-function withForms(command: AnyCommand, forms: string): AnyCommand {
-  const { store }: Options = command.options;
-  return store === undefined
-    ? command
-    : { ...command, options: { ...command.options, store: { ...store, allowed: forms } } };
-}
-
-const COMMANDS: readonly AnyCommand[] = [
+const COMMANDS: readonly Command[] = [
   command({
     name: 'keys create',
-    summary: 'create an API key and print it, once',
-    details: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
-    options: {
-      ...pick('plan', 'name', 'perMinute', 'perDay'),
-      environment: pick('keyEnvironment').keyEnvironment,
-      ...pick('data', 'store', 'maxStoreMb', 'json'),
-    },
-    check: limitsFitPlan,
+    help: 'create an API key and print it, once',
+    more: 'The key stands alone on the last line. Only its digest is kept: it cannot be shown again.',
+    options: { ...pick('plan', 'name', 'perMinute', 'perDay'), environment: pick('keyEnvironment').keyEnvironment },
     access: 'create',
-    work: (context, values) => createKey(context, values),
+    fits: keys.limitsFitPlan,
+    work: (context, wanted) => keys.createKey(context, wanted),
+  }),
+  command({
+    name: 'keys find',
+    help: 'read a key from standard input; show whose it is, and whether it works',
+    more: 'For a key that leaked. Only its digest leaves this process. Exit 1 if it is nobody’s.',
+    options: {},
+    access: 'read',
+    call: call({ digest: CALLS.digest }, keys.findKey),
+    run: keys.findBySecret,
   }),
   command({
     name: 'keys list',
-    summary: 'list all keys, with the used part of both windows, and bans',
-    options: STORE_AND_JSON,
+    help: 'list all keys, with the used part of both windows, and bans',
+    options: {},
     access: 'read',
-    work: listKeys,
+    work: keys.listKeys,
+    run: keys.printKeys,
   }),
   command({
     name: 'keys show',
-    summary: 'show the requests left to a key, its strikes and its ban; that spends no request',
-    args: { id },
-    options: STORE_AND_JSON,
+    help: 'show the requests left to a key, its strikes and its ban; that spends no request',
+    options: pick('id'),
+    args: ['id'],
     access: 'read',
-    work: showKey,
+    work: keys.showKey,
   }),
   command({
     name: 'keys revoke',
-    summary: 'end a key at once, for good',
-    args: { id },
-    options: STORE_AND_JSON,
+    help: 'end a key at once, for good',
+    options: pick('id'),
+    args: ['id'],
     access: 'write',
-    work: revokeKey,
+    work: keys.revokeKey,
   }),
   command({
     name: 'keys rotate',
-    summary: 'give a key a new secret and print it, once',
-    details: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
-now or an earlier one, whichever is sooner. At most ${MAX_SECRETS} secrets work at a time.`,
-    args: { id },
-    options: { ...pick('grace'), ...STORE_AND_JSON },
+    help: 'give a key a new secret and print it, once',
+    more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
+now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets work at a time.`,
+    options: pick('id', 'grace'),
+    args: ['id'],
     access: 'write',
-    work: rotateKey,
+    work: keys.rotateKey,
   }),
   command({
     name: 'keys lift',
-    summary: 'end the ban of a key, and forget its strikes and earlier bans',
-    args: { id },
-    options: STORE_AND_JSON,
+    help: 'end the ban of a key, and forget its strikes and earlier bans',
+    options: pick('id'),
+    args: ['id'],
     access: 'write',
-    work: liftBan,
+    work: keys.liftBan,
   }),
   command({
     name: 'keys plan',
-    summary: 'put a key on another plan; its used requests stay used',
-    args: { id, plan: { ...plan, help: 'the new plan' } },
-    options: { ...pick('perMinute', 'perDay'), ...STORE_AND_JSON },
-    check: limitsFitPlan,
+    help: 'put a key on another plan; its used requests stay used',
+    options: { ...pick('id', 'perMinute', 'perDay'), ...NEW_PLAN },
+    args: ['id', 'plan'],
     access: 'write',
-    work: setPlan,
+    fits: keys.limitsFitPlan,
+    work: keys.setPlan,
   }),
   command({
     name: 'verify',
-    summary: 'read and check everything in the store; print counts and a digest',
-    details: 'Changes nothing. Two stores with the same digest hold the same.',
-    options: STORE_AND_JSON,
+    help: 'read and check everything in the store; print counts and a digest',
+    more: 'Changes nothing. Two stores with the same digest hold the same.',
+    options: {},
     access: 'read',
     isAlone: true,
     work: verify,
   }),
   command({
     name: 'compact',
-    summary: 'write the store anew, without changes that later ones have replaced',
-    options: STORE_AND_JSON,
+    help: 'write the store anew, without changes that later ones have replaced',
+    options: {},
     access: 'write',
     work: compact,
   }),
   command({
     name: 'backup',
-    summary: 'copy the store into one file, also while the service runs',
-    args: file('the file to write, which must not exist; - is standard output'),
-    options: STORE_AND_JSON,
+    help: 'copy the store into one file, also while the service runs',
+    options: file('the file to write, which must not exist; - is standard output'),
+    args: ['file'],
     access: 'read',
-    work: backup,
+    call: call({}, backup),
     run: writeBackup,
   }),
   command({
     name: 'restore',
-    summary: 'fill an empty data directory or database from a backup; print its counts and its digest',
-    args: file('a file that backup wrote; - is standard input'),
-    options: STORE_AND_JSON,
+    help: 'fill an empty data directory or database from a backup; print its counts and its digest',
+    options: file('a file that backup wrote; - is standard input'),
+    args: ['file'],
     access: 'create',
     run: restore,
   }),
   command({
     name: 'export',
-    summary: 'print all animals as JSON lines',
-    options: { ...pick('status'), ...STORE },
+    help: 'print all animals as JSON lines',
+    options: pick('status'),
     access: 'read',
     work: exportAnimals,
   }),
   command({
     name: 'import',
-    summary: 'add animals from a file of JSON lines, or from standard input',
-    details: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
+    help: 'add animals from a file of JSON lines, or from standard input',
+    more: `A line is {"name","categoryId","status"?}; an "id", as export writes it, is ignored, and a new one is given. \
 All lines are checked first; if one is bad, nothing is imported. An import that was interrupted is completed by the same \
 command: for 24 hours the same input adds nothing twice.`,
-    args: file('the file to read; - is standard input'),
-    options: pick('skipBad', 'data', 'store', 'maxStoreMb', 'json'),
+    options: { ...file('the file to read; - is standard input'), ...pick('skipBad') },
+    args: ['file'],
     access: 'create',
-    work: addBatch,
+    call: call({ lines: CALLS.lines, batch: CALLS.batch }, addBatch),
     isLogged: isFirstBatch, // one line for an import
     run: importAnimals,
-    words: importedInWords,
   }),
   command({
     name: 'openapi',
-    summary: 'print the OpenAPI document',
+    help: 'print the OpenAPI document',
     options: pick('baseUrl', 'stagingBaseUrl'),
-    run: (addresses) => openapiDocument(addresses),
-    words: (document) => JSON.stringify(document, null, 2),
+    run: (addresses) => JSON.stringify(openapiDocument(addresses), null, 2),
   }),
   command({
     name: 'version',
-    summary: 'print version, commit and runtime',
+    help: 'print version, commit and runtime',
     options: pick('json'),
     run: () => ({ version: VERSION, commit: COMMIT, runtime: RUNTIME }),
   }),
 ];
+
+function serveWith(extras: readonly Extra[]): Command {
+  const added: Options = Object.assign({}, ...extras.map(({ options }) => options));
+  return command({
+    name: 'serve',
+    help: 'run the service until SIGTERM, SIGINT or SIGHUP',
+    options: { ...added, ...SERVE },
+    fits: (settings) => extras.map((extra) => extra.fits?.(settings)).find((misfit) => misfit !== undefined),
+    run: (settings, { program }) => serve(settings, program),
+  });
+}
+
+/** All commands of a program with these extras, in the order of `--help`. */
+export function commandsWith(extras: readonly Extra[]): readonly Command[] {
+  const commands = [serveWith(extras), ...COMMANDS, ...extras.flatMap(({ commands }) => commands ?? [])];
+  const forms = extras.flatMap(({ storage }) => storage?.form ?? []);
+  return forms.length === 0 ? commands : commands.map((one) => withForms(one, forms));
+}
+
+/** The same command, whose `--store` tells which URLs it takes. */
+function withForms(command: Command, forms: readonly string[]): Command {
+  const { store } = command.options;
+  if (store === undefined) return command;
+  const help = `store at a URL, in place of --data: ${forms.join(' or ')}`;
+  return { ...command, options: { ...command.options, store: { ...store, help } } };
+}

@@ -1,61 +1,58 @@
-/** The work of `petstore verify`, `compact`, `backup`, `restore` and `export`. */
+/** The work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, rmSync } from 'node:fs';
-import { type FileHandle, link, open, stat, unlink } from 'node:fs/promises';
+import { createReadStream, existsSync, fstatSync, rmSync } from 'node:fs';
+import { link, open, stat, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { petJson } from '../shop/pets.ts';
 import type { Proof } from '../store/engine.ts';
 import { realDisk } from '../store/file/disk.ts';
 import { restoreInto } from '../store/file/store.ts';
-import type { PetStatus } from '../store/model.ts';
-import { visible } from '../text.ts';
-import type { Context, Program, Sink, Streaming } from './command.ts';
-import { CommandError, EXIT } from './failures.ts';
-import { storageOf } from './opening.ts';
-import { type Location, storeName } from './options.ts';
-import { inWords, note, printRaw, withProgress } from './output.ts';
+import { type Context, type Here, storageOf } from './command.ts';
+import { storeName } from './options.ts';
+import { type Body, inWords, note, type Progress, print, withProgress } from './output.ts';
 
 /** The file that stands for standard input and standard output. */
-export const STANDARD = '-';
-const PAGE_ANIMALS = 500;
+const STANDARD = '-';
 
 /** The proof of a store as it is printed. */
-const printed = ({ counts, digest }: Proof) => ({ ...counts, digest });
+function printed({ counts: { replays, ...counts }, digest }: Proof) {
+  return { ...counts, idempotencyRecords: replays, digest };
+}
 
 export const verify = async ({ engine }: Context) => printed(await engine.verify());
 
 export const compact = async ({ engine }: Context) => ({ compacted: await engine.compact() });
 
-export async function* exportAnimals({ engine }: Context, { status }: { status?: PetStatus }): Streaming<void> {
-  for (let after = 0, isMore = true; isMore; ) {
-    const { items, more } = engine.store.read.pets.page({ after, limit: PAGE_ANIMALS, status });
-    if (items.length > 0) yield visible(`${items.map(petJson).join('\n')}\n`);
-    isMore = more;
-    after = items.at(-1)?.id ?? after;
-  }
-}
-
-export async function* backup(context: Context): Streaming<Proof> {
-  const proof = yield* context.engine.backup();
+/** The bytes of a backup. */
+export async function* backup(context: Context): Body {
+  yield* context.engine.backup();
   context.lastBackupAt = context.clock.wall();
-  return proof;
 }
 
-type Called = (values: object, sink: Sink) => Promise<Proof>;
-
-export async function writeBackup({ file, json }: { file: string; json: boolean }, call: Called) {
-  if (file !== STANDARD) return { ...printed(await writeNew(file, (sink) => call({}, sink))), writtenTo: file };
-  const proof = await call({}, async (chunk) => {
-    if (await printRaw(chunk)) return true;
-    throw new Error('the backup is not complete: its reader went away');
+export async function writeBackup({ file }: { file: string }, { ask, json }: Pick<Here, 'ask' | 'json'>) {
+  const call = async () => (await ask({})) as AsyncIterable<Uint8Array>;
+  if (file !== STANDARD) return { ...(await writeNew(file, call)), writtenTo: file };
+  const proof = await copy(await call(), async (chunk) => {
+    if (!(await print(chunk))) throw new Error('the backup is not complete: its reader went away');
   });
-  const result = { ...printed(proof), writtenTo: 'standard output' };
+  const result = { ...proof, writtenTo: 'standard output' };
   await note(json ? JSON.stringify(result, null, 2) : inWords(result));
   return undefined;
 }
 
+/** No shorter than the last line of a backup, which is the proof of all lines before it. */
+const MAX_PROOF_BYTES = 1_024;
+
+async function copy(bytes: AsyncIterable<Uint8Array>, write: (chunk: Uint8Array) => Promise<void>) {
+  let end = Buffer.alloc(0);
+  for await (const chunk of bytes) {
+    await write(chunk);
+    end = Buffer.concat([end, chunk.subarray(-MAX_PROOF_BYTES)]).subarray(-MAX_PROOF_BYTES);
+  }
+  return printed(JSON.parse(end.toString().trimEnd().split('\n').at(-1)!));
+}
+
 /** Writes a new file, which gets its name only when it is complete and durable. */
-async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Promise<R> {
+async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Array>>) {
   if (await stat(file).catch(() => undefined)) throw new Error(`${file} exists`);
   const path = resolve(file);
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
@@ -63,63 +60,61 @@ async function writeNew<R>(file: string, write: (sink: Sink) => Promise<R>): Pro
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
   const remove = () => rmSync(temporary, { force: true });
   process.once('exit', remove);
-  const writeAll = async (output: FileHandle) => {
-    const result = await write(async (chunk) => {
-      await output.writeFile(chunk);
-      return true;
-    });
-    await output.sync();
-    return result;
-  };
   try {
+    const bytes = await call();
     const output = await open(temporary, 'wx', 0o600);
-    const result = await writeAll(output).finally(() => output.close());
-    await link(temporary, path); // fails if another process has taken the name meanwhile
-    await realDisk.syncDirectory(dirname(path)).catch(async (error) => {
-      await unlink(path).catch(() => {}); // its name may not be durable
-      throw error;
-    });
-    return result;
+    try {
+      const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
+      await output.sync();
+      await link(temporary, path); // fails if another process has taken the name meanwhile
+      await realDisk.syncDirectory(dirname(path)).catch(async (error) => {
+        await unlink(path).catch(() => {}); // its name may not be durable
+        throw error;
+      });
+      return proof;
+    } finally {
+      await output.close();
+    }
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code, syscall } = error as NodeJS.ErrnoException;
     if (code === 'EEXIST') throw new Error(`${file} exists`);
-    throw code === undefined ? error : Object.assign(error as Error, { path: file });
+    throw syscall === undefined ? error : Object.assign(error as Error, { path: file });
   } finally {
     remove();
     process.off('exit', remove);
   }
 }
 
-export async function restore({ file, ...at }: Location & { file: string }, _: unknown, { extras }: Program) {
+export async function restore({ file }: { file: string }, { program, ...at }: Here) {
   const { data, store } = at;
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
-    return store === undefined ? restoreInto(data, bytes) : storageOf(store, extras).restore(store, bytes);
+    return store === undefined ? restoreInto(data, bytes) : storageOf(store, program).restore(store, bytes);
   });
   return { ...printed(proof), restoredTo: storeName(at) };
-}
-
-/** A file, or standard input. An error names it: where it is read is not where the store is. */
-export function inputFrom(file: string) {
-  const stream = file === STANDARD ? process.stdin : createReadStream(file);
-  return stream.on('error', (error: Error) =>
-    Object.assign(error, { path: file === STANDARD ? 'standard input' : file }),
-  );
 }
 
 /** The beginning of every line of a backup. */
 const FIRST_BYTES = '{"crc":"';
 
-async function* readBackup(file: string, progress: (done: number, total: number) => void): AsyncGenerator<Uint8Array> {
-  const isStandard = file === STANDARD;
-  const size = isStandard ? 0 : (await stat(file)).size;
+async function* readBackup(file: string, progress: Progress): AsyncGenerator<Uint8Array> {
+  const { stream, name, size } = await inputFrom(file);
   let bytes = 0;
-  for await (const chunk of inputFrom(file)) {
+  for await (const chunk of stream) {
     if (bytes === 0 && !FIRST_BYTES.startsWith(chunk.toString('latin1', 0, FIRST_BYTES.length))) break;
     yield chunk;
     progress((bytes += chunk.length), size);
   }
-  if (bytes > 0) return;
+  if (bytes === 0) throw new Error(`${name} is no backup of a store; nothing was restored`);
+}
+
+/** A file, or standard input. An error names it: where it is read is not where the store is. `size`: 0 if unknown. */
+export async function inputFrom(file: string) {
+  const isStandard = file === STANDARD;
   const name = isStandard ? 'standard input' : file;
-  throw new CommandError(EXIT.failed, `${name} is no backup of a store; nothing was restored`);
+  const found = isStandard ? fstatSync(0) : await stat(file);
+  if (found.isDirectory()) throw new Error(`${name} is a directory`);
+  const stream = isStandard ? process.stdin : createReadStream(file);
+  stream.on('error', (error: Error) => Object.assign(error, { path: name }));
+  return { stream, name, size: found.size };
 }

@@ -1,11 +1,13 @@
-/** The work of `petstore keys …` on the open store. */
-import { digestOf, keyId, keyName, makeKey } from '../access/keys.ts';
+/** The work of `petstore keys …`. */
+import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { digestOf, environmentOf, keyId, keyName, makeKey } from '../access/keys.ts';
 import { lifted, newAccount, PLAN_LIMITS, type Window } from '../access/limiter.ts';
-import type { ApiKey, Environment, Plan, Store, Transaction } from '../store/model.ts';
+import { type ApiKey, type Environment, type Plan, type Store, StoreError, type Transaction } from '../store/model.ts';
 import { count, visible } from '../text.ts';
-import type { Given } from './arguments.ts';
-import type { Context, Streaming } from './command.ts';
-import { tableInBlocks, timeInWords } from './output.ts';
+import type { Context, Here } from './command.ts';
+import { type Body, tableInBlocks, timeInWords } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 /** Secrets that a key has at a time: the newest, and those in their grace. */
@@ -19,13 +21,12 @@ interface Limits {
   perDay?: number;
 }
 
-export function limitsFitPlan({ plan, perMinute, perDay }: Limits, given: Given): string | undefined {
-  const named = ['perMinute', 'perDay'].flatMap((option) => given(option) ?? []);
+export function limitsFitPlan({ plan, perMinute, perDay }: Limits): string | undefined {
   if (plan !== 'enterprise') {
-    return named.length > 0 ? `only the enterprise plan takes ${named.join(' and ')}` : undefined;
+    return perMinute || perDay ? 'only the enterprise plan takes --per-minute and --per-day' : undefined;
   }
   if (!perMinute || !perDay) return 'the enterprise plan needs --per-minute N and --per-day N';
-  return perMinute > perDay ? `${named[0]} ${perMinute} is more than ${named[1]} ${perDay} allows` : undefined;
+  return perMinute > perDay ? `--per-minute ${perMinute} is more than --per-day ${perDay} allows` : undefined;
 }
 
 /** An enterprise key has both limits: `limitsFitPlan` has checked that. */
@@ -48,11 +49,11 @@ export async function createKey(context: Context, wanted: NewKey, check?: (tx: T
     tx.usage.put({ id: key.id, ...newAccount() });
     return key;
   });
-  return { ...summaryOf(key), key: secret };
+  return { ...(await detailsOf(context, key)), key: secret };
 }
 
-/** A key for a store without an active one; undefined if there is one. */
-export async function createFirstKey(context: Context, plan: Plan) {
+/** A key for a store without an active one; undefined if there is one, or no room for it. */
+export async function createFirstKey(context: Context, plan: Plan, warn: (text: string) => void) {
   const { store } = context.engine;
   const isActive = ({ revokedAt, environment }: ApiKey) => !revokedAt && environment === context.environment;
   for (const key of store.read.keys.all()) if (isActive(key)) return undefined;
@@ -63,7 +64,9 @@ export async function createFirstKey(context: Context, plan: Plan) {
       if (key !== undefined && isActive(key)) throw another;
     }
   }).catch((error) => {
-    if (error !== another) throw error;
+    const isFull = error instanceof StoreError && error.failure === 'full';
+    if (isFull) warn(`no first key was made: ${error.message}`);
+    else if (error !== another) throw error;
     return undefined;
   });
 }
@@ -86,39 +89,76 @@ export async function rotateKey(context: Context, { id, grace }: { id: string; g
   const secret = makeKey(keyOf(context, id).environment);
   const now = context.engine.store.now();
   const end = grace === 0 ? 0 : now + grace; // 0: ended also for a replica whose clock is a little behind
-  const summary = await change(context, id, (key) => {
+  const details = await change(context, id, (key) => {
     const older = key.secrets.map(({ digest, endsAt = end }) => ({ digest, endsAt: Math.min(endsAt, end) }));
     if ((older[MAX_SECRETS - 1]?.endsAt ?? 0) > now) {
       throw new Error(`${id} has ${MAX_SECRETS} secrets that work; --grace 0s ends the older ones`);
     }
     return { ...key, secrets: [{ digest: digestOf(secret) }, ...older].slice(0, MAX_SECRETS) };
   });
-  return { ...summary, oldSecretEndsAt: wallTime(context, now + grace), key: secret };
+  return { ...details, key: secret };
 }
 
-/** In blocks, so that a million keys take no more memory than some. */
-export async function* listKeys(context: Context, { json }: { json: boolean }): Streaming<void> {
+/** Whose secret this is the digest of. One that works no longer is found too, until some newer ones are made. */
+export async function findKey(context: Context, { digest }: { digest: string }) {
+  const { store } = context.engine;
+  const key = store.read.keys.find(digest);
+  const secret = key?.secrets.find((one) => one.digest === digest);
+  if (key === undefined || secret === undefined) throw new Error('this key is nobody’s here');
+  const { endsAt = Number.POSITIVE_INFINITY } = secret;
+  return { works: key.revokedAt === undefined && endsAt > store.now(), ...(await detailsOf(context, key)) };
+}
+
+/** Reads a key from standard input, where no other user and no history of a shell sees it. Its digest alone is sent. */
+export async function findBySecret(_: object, { ask }: Pick<Here, 'ask'>) {
+  const secret = (await text(process.stdin)).trim();
+  const kind = environmentOf(secret);
+  if (kind === 'malformed') throw new Error('standard input is no key: give one alone, such as ps_live_…');
+  if (kind === 'mistyped') throw new Error('this key was never made: its last characters do not fit the others');
+  return ask({ digest: digestOf(secret) });
+}
+
+/** A JSON list, a key in a line. In blocks, so that a million keys take no more memory than some. */
+export async function* listKeys(context: Context): Body {
   const { keys } = context.engine.store.read;
-  const inTable = tableInBlocks();
-  let listed = 0;
+  let before = '[\n';
   for (let id = 1; id <= keys.lastId; ) {
-    const block: KeyDetails[] = [];
-    for (; id <= keys.lastId && block.length < KEYS_IN_BLOCK; id++) {
+    const lines: string[] = [];
+    for (; id <= keys.lastId && lines.length < KEYS_IN_BLOCK; id++) {
       const key = keys.get(id);
-      if (key !== undefined) block.push(await detailsOf(context, key));
+      if (key !== undefined) lines.push(visible(JSON.stringify(await detailsOf(context, key))));
     }
-    if (block.length === 0) break;
-    const lines = block.map((one) => `  ${JSON.stringify(one)}`).join(',\n');
-    yield visible(json ? `${listed === 0 ? '[' : ','}\n${lines}` : `${inTable(block.map(rowOf))}\n`);
-    listed += block.length;
+    if (lines.length === 0) break;
+    yield before + lines.join(',\n');
+    before = ',\n';
   }
-  if (json) yield listed === 0 ? '[]\n' : '\n]\n';
-  else if (listed === 0) yield `There are no keys. See ${PROGRAM} keys create --help\n`;
+  yield before.startsWith('[') ? '[]\n' : '\n]\n';
+}
+
+export async function printKeys(_: object, { ask, json }: Pick<Here, 'ask' | 'json'>) {
+  const list = (await ask({})) as Body;
+  return json ? list : inTable(list);
+}
+
+/** The list as a table, block by block too. */
+async function* inTable(list: Body): Body {
+  const toTable = tableInBlocks();
+  const rows: ReturnType<typeof rowOf>[] = [];
+  const block = () => `${toTable(rows.splice(0))}\n`;
+  let isEmpty = true;
+  for await (const line of createInterface({ input: Readable.from(list) })) {
+    if (!line.startsWith('{')) continue;
+    isEmpty = false;
+    rows.push(rowOf(JSON.parse(line.replace(/,$/, ''))));
+    if (rows.length === KEYS_IN_BLOCK) yield block();
+  }
+  if (isEmpty) yield `There are no keys. See ${PROGRAM} keys create --help\n`;
+  else if (rows.length > 0) yield block();
 }
 
 /** Throws if the key is revoked: it stays as it is. */
-async function change({ engine: { store } }: Context, id: string, to: (key: ApiKey) => ApiKey) {
-  const key = await store.write((tx) => {
+async function change(context: Context, id: string, to: (key: ApiKey) => ApiKey) {
+  const key = await context.engine.store.write((tx) => {
     const before = tx.keys.get(keyId(id)!);
     if (before === undefined) throw noKey(id);
     if (before.revokedAt !== undefined) throw new Error(`${id} is revoked`);
@@ -126,7 +166,7 @@ async function change({ engine: { store } }: Context, id: string, to: (key: ApiK
     tx.keys.put(key);
     return key;
   });
-  return summaryOf(key);
+  return detailsOf(context, key);
 }
 
 export function keyOf({ engine }: { engine: { store: Store } }, id: string): ApiKey {
@@ -137,44 +177,45 @@ export function keyOf({ engine }: { engine: { store: Store } }, id: string): Api
 
 const noKey = (id: string) => new Error(`there is no key ${id}`);
 
-const iso = (at: number): string => new Date(at).toISOString();
-
-/** Everything but the secrets and their digests. */
-function summaryOf({ id, name, plan, perMinute, perDay, environment, createdAt, revokedAt }: ApiKey) {
-  const revoked = revokedAt === undefined ? null : iso(revokedAt);
-  return { id: keyName(id), name, plan, perMinute, perDay, environment, createdAt: iso(createdAt), revokedAt: revoked };
-}
-
 type KeyDetails = Awaited<ReturnType<typeof detailsOf>>;
 
-/** A key as the operator sees it, with times as the replies of the API give them. Takes no request. */
+/** A key as the operator sees it, without its secrets and their digests. Takes no request. */
 async function detailsOf(context: Context, key: ApiKey) {
   const { limiter, store } = context.engine;
+  const { id, name, plan, perMinute, perDay, environment, createdAt, revokedAt } = key;
   const { verdict, minute, day, strikes, bans, banEndsAt } = await limiter.look(key);
-  const isActive = key.revokedAt === undefined;
-  const second = (moment: number) => wallTime(context, moment, 1_000);
+  const isActive = revokedAt === undefined;
   /** A window that is full has no reset: it opens at the next request. */
   const windowOf = ({ limit, remaining, endsAt }: Window) => {
-    return { limit, remaining, resetsAt: remaining < limit ? second(endsAt) : null };
+    return { limit, remaining, resetsAt: remaining < limit ? wallTime(context, endsAt) : null };
   };
   const graceEnds = key.secrets.flatMap(({ endsAt = 0 }) => (isActive && endsAt > store.now() ? endsAt : []));
   return {
-    ...summaryOf(key),
+    id: keyName(id),
+    name,
+    plan,
+    perMinute,
+    perDay,
+    environment,
+    createdAt: iso(createdAt),
+    revokedAt: isActive ? null : iso(revokedAt),
     /** The value of X-RateLimit-Remaining, 0 during a ban; 0 of a revoked key. */
     remaining: isActive && verdict !== 'banned' ? Math.min(minute.remaining, day.remaining) : 0,
     minute: windowOf(minute),
     day: windowOf(day),
     strikes,
-    bannedUntil: verdict === 'banned' ? second(banEndsAt) : null,
+    bannedUntil: verdict === 'banned' ? wallTime(context, banEndsAt) : null,
     bans,
     /** The moments at which older secrets stop working. */
     graceEndsAt: graceEnds.map((end) => wallTime(context, end)),
   };
 }
 
-/** A moment of store time on the machine's clock, rounded up to whole `unit` ms. */
-const wallTime = ({ engine, clock }: Context, at: number, unit = 1): string =>
-  iso(Math.ceil((at - engine.store.now() + clock.wall()) / unit) * unit);
+const iso = (at: number): string => new Date(at).toISOString();
+
+/** A moment of store time on the machine's clock, rounded up to a second, as the replies of the API give it. */
+const wallTime = ({ engine, clock }: Context, at: number): string =>
+  iso(Math.ceil((at - engine.store.now() + clock.wall()) / 1_000) * 1_000);
 
 function rowOf({ id, name, plan, minute, day, environment, createdAt, revokedAt, bannedUntil }: KeyDetails) {
   const used = ({ limit, remaining }: typeof day) => `${count(limit - remaining)}/${count(limit)}`;

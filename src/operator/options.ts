@@ -1,175 +1,192 @@
-/** All options of all commands: how a text becomes a value, and what `--help` says of it. */
+/**
+ * Options: valibot says which texts one takes, and what each becomes; the rest is for `--help`. The same rules hold for an
+ * option, for its variable, and for a parameter of a call through the socket.
+ */
 import * as v from 'valibot';
 import { MAX_REQUESTS_PER_WINDOW, PLAN_LIMITS } from '../access/limiter.ts';
 import { DAY_MS, durationMs } from '../clock.ts';
 import { ENVIRONMENTS, PET_STATUSES, PLANS } from '../store/model.ts';
 import { count } from '../text.ts';
 
-export interface Option<T = unknown> {
-  /** `switch`: its name alone turns it on. */
-  kind: 'defaulted' | 'optional' | 'required' | 'switch';
-  /** The placeholder of its value in `--help`. */
-  value: string;
-  help: string;
-  /** The texts that are allowed, in words. */
-  allowed: string;
-  schema: v.GenericSchema<string, T>;
-  /** The default: a text that could be given; of an optional one, words for `--help`. */
-  fallback?: string;
+/** What a text, or its absence, becomes. Its description ends the sentence "give …". */
+type Rule = v.GenericSchema<string | undefined, unknown>;
+
+export interface Option {
+  readonly is: Rule;
+  /** The placeholder of its value in `--help`; empty: a switch, which its name alone turns on. */
+  readonly value: string;
+  readonly help: string;
   /** No message repeats its value. */
-  isSecret?: boolean;
+  readonly isSecret?: boolean;
 }
 
-export type Options = Record<string, Option>;
-export type Values<O> = { [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+/** By name: `banAfter` is `--ban-after`, and PETSTORE_BAN_AFTER in the environment. */
+export type Options = Readonly<Record<string, Option>>;
+export type Values<O extends Options> = { [N in keyof O]: v.InferOutput<O[N]['is']> };
+/** By the names of options: what was given, as it was given. */
+export type Texts = Readonly<Partial<Record<string, string>>>;
 
-/** How a text becomes a value. */
-type Type<T> = Pick<Option<T>, 'allowed' | 'schema'>;
+/** An option with its own type, which `Values` tells. */
+export const option = <R extends Rule>(is: R, value: string, help: string) => ({ is, value, help });
 
-function type<T>(allowed: string, pattern: RegExp, to: (text: string) => T, fits?: (value: T) => boolean): Type<T> {
-  return { allowed, schema: v.pipe(v.string(), v.regex(pattern), v.transform(to), v.check(fits ?? (() => true))) };
+/** A switch: true by its name alone; `true`, `false`, `1` or `0` as a variable. */
+export const flag = (help: string) => option(yesOrNo, '', help);
+
+const yesOrNo = v.optional(
+  v.pipe(
+    v.picklist(['true', 'false', '1', '0']),
+    v.transform((text) => text === 'true' || text === '1'),
+    v.description('true or false'),
+  ),
+  'false',
+);
+
+const text = (allowed: string, pattern: RegExp, fits: (text: string) => boolean = () => true) =>
+  v.pipe(v.string(), v.regex(pattern), v.check(fits), v.description(allowed));
+
+export function oneOf<const T extends string>(texts: readonly T[]) {
+  return v.pipe(v.picklist(texts), v.description(texts.join(', ').replace(/, (?=[^,]+$)/, ' or ')));
 }
-
-const text = (allowed: string, pattern: RegExp) => type(allowed, pattern, String);
 
 const integer = (min: number, max: number) =>
-  type(`a whole number, ${min} to ${max}`, /^\d{1,15}$/, Number, (number) => number >= min && number <= max);
+  v.pipe(
+    v.string(),
+    v.regex(/^\d{1,15}$/),
+    v.transform(Number),
+    v.minValue(min),
+    v.maxValue(max),
+    v.description(`a whole number, ${min} to ${max}`),
+  );
 
-export function oneOf<const T extends string>(values: readonly T[]): Type<T> {
-  const allowed = values.join(', ').replace(/, ([^,]+)$/, ' or $1');
-  return type(allowed, new RegExp(`^(${values.join('|')})$`), (text) => text as T);
-}
-
-const yesOrNo = type('true or false', /^(true|false|1|0)$/, (text) => text === 'true' || text === '1');
-
-const duration = (maxDays: number) =>
-  type(`a time such as 90s, 15m, 24h or 7d, up to ${maxDays}d`, /./, durationMs, (ms) => ms <= maxDays * DAY_MS);
+const duration = v.pipe(
+  v.string(),
+  v.transform(durationMs),
+  v.check((ms) => ms <= 30 * DAY_MS),
+  v.description('a time such as 90s, 15m, 24h or 7d, up to 30d'),
+);
 
 /** Not a URL, which belongs to `--store`: its password would become part of a file's name. */
 const path = text('a path', /^(?!\w[\w+.-]*:\/\/)[^\0]{1,4096}$/s);
 
-const hostPort = type(
-  'HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180',
-  /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/,
-  (text) => {
+const hostPort = v.pipe(
+  text('HOST:PORT, such as 127.0.0.1:9180 or [::1]:9180', /^(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+):\d{1,5}$/),
+  v.transform((text) => {
     const cut = text.lastIndexOf(':');
     return { host: text.slice(0, cut).replace(/[[\]]/g, ''), port: Number(text.slice(cut + 1)) };
-  },
-  ({ port }) => port <= 65_535,
+  }),
+  v.check(({ port }) => port <= 65_535),
 );
 
 /** Stricter than URLs, which allow hosts such as `*`. */
 const WEB = 'https?://(?:[a-z0-9._-]+|\\[[0-9a-f:.]+\\])(?::\\d+)?';
 
-const origin = type(
+const origin = text(
   'an origin such as https://shop.example, or *',
   new RegExp(`^(?:\\*|${WEB})$`),
-  String,
   (text) => text === '*' || (URL.canParse(text) && new URL(text).origin === text),
 );
 
-const baseUrl = type(
+const baseUrl = text(
   'an http or https address that ends in /v1, such as https://api.example/v1',
   new RegExp(`^${WEB}(?:/[^?#]*)?/v1$`),
-  String,
   (text) => URL.canParse(text) && new URL(text).href === text,
 );
 
-const option = <T>(type: Type<T>, value: string, help: string, fallback: string): Option<T> => {
-  return { kind: 'defaulted', ...type, value, help, fallback };
-};
-const required = <T>(type: Type<T>, value: string, help: string): Option<T> => {
-  return { kind: 'required', ...type, value, help };
-};
-export const optional = <T>(type: Type<T>, value: string, help: string, fallback?: string): Option<T | undefined> => {
-  return { kind: 'optional', ...type, value, help, fallback };
-};
-export const flag = (help: string): Option<boolean> => ({
-  kind: 'switch',
-  ...yesOrNo,
-  value: '',
-  help,
-  fallback: 'false',
-});
-
+const host = text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/);
 const publishedPlans = Object.keys(PLAN_LIMITS) as (keyof typeof PLAN_LIMITS)[];
 const limits = publishedPlans.map(
   (name) => `${name} (${count(PLAN_LIMITS[name].perMinute)} a minute, ${count(PLAN_LIMITS[name].perDay)} a day)`,
 );
-const plan = { ...oneOf(PLANS), allowed: `${limits.join(', ')} or enterprise (--per-minute, --per-day)` };
+const plan = v.pipe(v.picklist(PLANS), v.description(`${limits.join(', ')} or enterprise (--per-minute, --per-day)`));
 const requests = integer(1, MAX_REQUESTS_PER_WINDOW);
 
 /** Fit to be printed in a table: no control characters, no line breaks. */
 const keyName = text('1 to 100 printable characters', /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u);
 
 const OPTIONS = {
-  host: option(
-    text('a host name or an IP address', /^(?:[\w][\w.-]{0,252}|[0-9A-Fa-f:.]{2,45}(?:%\w{1,15})?)$/),
-    'HOST',
-    'address to listen on',
-    '127.0.0.1',
-  ),
-  port: option(integer(0, 65_535), 'N', 'port to listen on, 0 for a free one', '8080'),
-  data: option(path, 'DIR', 'directory of the store', 'data'),
+  host: option(v.optional(host, '127.0.0.1'), 'HOST', 'address to listen on'),
+  port: option(v.optional(integer(0, 65_535), '8080'), 'N', 'port to listen on, 0 for a free one'),
+  data: option(v.optional(path, 'data'), 'DIR', 'directory of the store'),
   store: {
-    ...optional(text('a URL', /^\w[\w+.-]*:\/\/\S+$/), 'URL', 'store there, in place of --data'),
+    ...option(v.optional(text('a URL', /^\w[\w+.-]*:\/\/\S+$/)), 'URL', 'store at a URL, in place of --data'),
     isSecret: true,
   },
-  seed: optional(path, 'FILE', 'fill an empty store from this JSON file, or with the built-in example (demo)'),
-  firstKey: optional(oneOf(publishedPlans), 'PLAN', 'make and print a key if there is no active one'),
-  environment: option(oneOf(ENVIRONMENTS), 'NAME', 'production accepts ps_live_…, staging ps_test_…', 'production'),
-  keyEnvironment: optional(
-    oneOf(ENVIRONMENTS),
-    'NAME',
-    'where it is accepted',
-    'that of the running server; production where none runs and with --store',
+  seed: option(
+    v.optional(path),
+    'FILE',
+    'fill an empty store from this JSON file, or with the built-in example (demo)',
   ),
-  categories: option(oneOf(['open', 'known']), 'RULE', 'open takes any categoryId, known only known ones', 'open'),
-  corsOrigin: optional(origin, 'ORIGIN', 'let web pages of this origin call the service'),
-  trustProxy: option(integer(0, 10), 'N', 'proxies in front that set X-Forwarded-For', '0'),
+  firstKey: option(v.optional(oneOf(publishedPlans)), 'PLAN', 'make and print a key if there is no active one'),
+  environment: option(
+    v.optional(oneOf(ENVIRONMENTS), 'production'),
+    'NAME',
+    'production accepts ps_live_…, staging ps_test_…',
+  ),
+  keyEnvironment: option(
+    v.optional(oneOf(ENVIRONMENTS)),
+    'NAME',
+    'where it is accepted; by default that of the running server, production where none runs and with --store',
+  ),
+  categories: option(
+    v.optional(oneOf(['open', 'known']), 'open'),
+    'RULE',
+    'open takes any categoryId, known only known ones',
+  ),
+  corsOrigin: option(v.optional(origin), 'ORIGIN', 'let web pages of this origin call the service'),
+  trustProxy: option(v.optional(integer(0, 10), '0'), 'N', 'proxies in front that set X-Forwarded-For'),
   keepAlive: option(
-    integer(1, 3_600),
+    v.optional(integer(1, 3_600), '5'),
     'SECONDS',
     'how long a connection may stay idle; make it longer than that of a proxy in front',
-    '5',
   ),
-  banAfter: optional(
-    integer(0, 1_000_000),
+  banAfter: option(
+    v.optional(integer(0, 1_000_000)),
     'N',
-    'refusals in a minute that ban a key, 0 for never',
-    '5 times its limit a minute',
+    'refusals in a minute that ban a key, 0 for never; by default 5 times its limit a minute',
   ),
-  maxStoreMb: optional(
-    integer(1, 1_000_000),
+  maxStoreMb: option(
+    v.optional(integer(1, 1_000_000)),
     'MB',
-    'the most that the compacted store may take',
-    'a quarter of the heap, 384 at most',
+    'the most that the compacted store may take; by default a quarter of the heap, 384 at most',
   ),
   accessLog: flag('log a line for every request'),
-  metrics: optional(hostPort, 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
-  baseUrl: optional(baseUrl, 'URL', 'production address in the OpenAPI document'),
-  stagingBaseUrl: optional(baseUrl, 'URL', 'staging address in the OpenAPI document'),
-  id: required(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
-  plan: required(plan, 'PLAN', 'its limits'),
-  name: option(keyName, 'TEXT', 'whose key it is', 'unnamed'),
-  perMinute: optional(requests, 'N', 'requests a minute (enterprise only)'),
-  perDay: optional(requests, 'N', 'requests a day (enterprise only)'),
-  grace: option(duration(30), 'TIME', 'how long the old secret still works, 0s for not at all', '24h'),
-  file: required(path, 'FILE', 'the file; - is standard input or output'),
-  status: optional(oneOf(PET_STATUSES), 'STATUS', 'only animals with this status'),
+  metrics: option(v.optional(hostPort), 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
+  baseUrl: option(v.optional(baseUrl), 'URL', 'production address in the OpenAPI document'),
+  stagingBaseUrl: option(v.optional(baseUrl), 'URL', 'staging address in the OpenAPI document'),
+  id: option(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
+  plan: option(plan, 'PLAN', 'its limits'),
+  name: option(v.optional(keyName, 'unnamed'), 'TEXT', 'whose key it is'),
+  perMinute: option(v.optional(requests), 'N', 'requests a minute (enterprise only)'),
+  perDay: option(v.optional(requests), 'N', 'requests a day (enterprise only)'),
+  grace: option(v.optional(duration, '24h'), 'TIME', 'how long the old secret still works, 0s for not at all'),
+  file: option(path, 'FILE', 'the file; - is standard input or output'),
+  status: option(v.optional(oneOf(PET_STATUSES)), 'STATUS', 'only animals with this status'),
   skipBad: flag('import the good lines even if others are bad'),
   json: flag('print JSON, for programs'),
 };
 type Table = typeof OPTIONS;
 
 /** The named rows of the table. */
-export function pick<K extends keyof Table>(...names: K[]): Pick<Table, K> {
-  return Object.fromEntries(names.map((name) => [name, OPTIONS[name]])) as Pick<Table, K>;
+export function pick<N extends keyof Table>(...names: N[]): Pick<Table, N> {
+  return Object.fromEntries(names.map((name) => [name, OPTIONS[name]])) as Pick<Table, N>;
 }
 
-/** Where the store is, for every command that needs it. With `store`, `data` means nothing. */
+/** Parameters that only calls have, and not command lines. */
+export const CALLS = {
+  digest: option(text('the SHA-256 of a key, as hex', /^[0-9a-f]{64}$/), 'HEX', 'the digest of a key'),
+  batch: option(
+    v.optional(text('letters, digits and :', /^[\w:]{1,100}$/)),
+    'NAME',
+    'added once in 24 hours under this name',
+  ),
+  lines: option(v.pipe(v.string(), v.description('JSON lines')), 'LINES', 'animals, one a line'),
+};
+
+/** Where the store is. With `store`, `data` means nothing. */
 export type Location = Pick<Values<Table>, 'data' | 'store'>;
-export const STORE = pick('data', 'store');
+
+/** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
+export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');
 
 export const SERVE = pick(
   ...(['host', 'port', 'data', 'store', 'seed', 'firstKey', 'environment', 'categories', 'corsOrigin'] as const),
@@ -177,6 +194,3 @@ export const SERVE = pick(
   ...(['baseUrl', 'stagingBaseUrl'] as const),
 );
 export type ServeSettings = Values<typeof SERVE>;
-
-/** The store as messages name it: nothing of `--store`, since any part of it may belong to a password. */
-export const storeName = ({ data, store }: Location): string => (store === undefined ? data : 'the database');

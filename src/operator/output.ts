@@ -1,13 +1,58 @@
-/** What commands print: text, lists of facts, tables, and a progress bar on a terminal. */
+/** What the operator is told: exit statuses, errors in words, results as text, and progress on a terminal. */
+import { resolve } from 'node:path';
+import { DamagedError, InUseError, NoStoreError, VersionError } from '../store/engine.ts';
+import { StoreError } from '../store/model.ts';
 import { count, visible, visibleInLine } from '../text.ts';
-import { CommandError, EXIT } from './failures.ts';
+
+export const EXIT = { done: 0, failed: 1, usage: 2, damaged: 3, inUse: 4 } as const;
+
+/** Ends the program with a message and an exit status. A plain Error ends it with status 1. */
+export class CommandError extends Error {
+  readonly exit: number;
+
+  constructor(exit: number, message: string) {
+    super(message);
+    this.exit = exit;
+  }
+}
+
+/** The error for the operator; undefined: a bug. `subject`: the store or file to name if the error names none. */
+export function asCommandError(error: unknown, subject: string): CommandError | undefined {
+  if (error instanceof CommandError) return error;
+  const { message, path = subject, constructor: kind } = error as NodeJS.ErrnoException;
+  if (error instanceof NoStoreError) {
+    return new CommandError(EXIT.failed, `there is no store in ${resolve(error.dir)}: name its directory with --data`);
+  }
+  if (error instanceof InUseError) return new CommandError(EXIT.inUse, message);
+  if (error instanceof DamagedError) return new CommandError(EXIT.damaged, message);
+  if (error instanceof VersionError) return new CommandError(EXIT.failed, message);
+  if (error instanceof StoreError) {
+    const text = message.startsWith(`${subject}: `) ? message : `${subject}: ${message}`;
+    return new CommandError(EXIT.failed, `${text}; ${outcomeOf(error)}`);
+  }
+  if (kind !== Error) return undefined;
+  const reason = reasonOf(error as Error);
+  return new CommandError(EXIT.failed, reason === message ? message : `${path}: ${reason}`);
+}
+
+function outcomeOf({ failure }: StoreError): string {
+  if (failure === 'unknown') return 'it is unknown whether the change was made: look before you repeat it';
+  return failure === 'full' ? 'nothing was changed: make room, and type it again' : 'nothing was changed';
+}
+
+/** `permission denied` for the system's `EACCES: permission denied, open 'data/LOCK'`; else the message itself. */
+export const reasonOf = ({ message }: Error): string => /^E[A-Z\d]+: (.+?), \w+/.exec(message)?.[1] ?? message;
+
+/** A result that comes in pieces. */
+export type Body = AsyncIterable<string | Uint8Array>;
+export const isBody = (result: unknown): result is Body => Symbol.asyncIterator in Object(result);
 
 const REDRAW_EVERY_MS = 100;
 const BAR_CHARS = 24;
 const DEFAULT_COLUMNS = 80;
 
-/** Prints a text that is safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
-export function printRaw(chunk: string | Uint8Array): Promise<boolean> {
+/** Prints what is safe for a terminal. False: the reader has gone away, as in `petstore export | head`. */
+export function print(chunk: string | Uint8Array): Promise<boolean> {
   return new Promise((resolve, reject) => {
     process.stdout.write(chunk, (error?: NodeJS.ErrnoException | null) => {
       if (!error || error.code === 'EPIPE') resolve(!error);
@@ -16,7 +61,7 @@ export function printRaw(chunk: string | Uint8Array): Promise<boolean> {
   });
 }
 
-export const print = (text: string): Promise<boolean> => printRaw(`${visible(text)}\n`);
+export const printLine = (text: string): Promise<boolean> => print(`${visible(text)}\n`);
 
 /** A line on stderr, in place of a progress bar. */
 export function note(text: string): Promise<void> {
@@ -25,14 +70,10 @@ export function note(text: string): Promise<void> {
 }
 
 /** A result as people read it: its members under each other; a new key alone on the last line. */
-export function inWords(result: object): string {
-  if (!('key' in result)) return facts(result);
-  const { key, ...about } = result;
-  return `${facts(about)}\nThe key, which is shown only once:\n${key}`;
+export function inWords({ key, ...about }: { readonly [name: string]: unknown }): string {
+  const facts = inColumns(Object.entries(about).map(([name, value]) => [spaced(name), textOf(value)]));
+  return key === undefined ? facts : `${facts}\nThe key, which is shown only once:\n${key}`;
 }
-
-export const facts = (result: object): string =>
-  inColumns(Object.entries(result).map(([name, value]) => [spaced(name), textOf(value)]));
 
 /** Rows under each other, below a heading. */
 export const table = (rows: readonly Record<string, unknown>[]): string => tableInBlocks()(rows);

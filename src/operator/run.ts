@@ -1,12 +1,10 @@
 /** The command line: which command is meant, and how the program ends. */
 import type { Extra } from '../extra.ts';
 import { excerpt, withoutSecrets } from '../text.ts';
-import { suggestion } from './arguments.ts';
-import { type AnyCommand, type Program, perform } from './command.ts';
+import { helpOf, overview, suggestion } from './arguments.ts';
+import { type Command, type Program, perform } from './command.ts';
 import { commandsWith } from './commands.ts';
-import { CommandError, EXIT } from './failures.ts';
-import { helpOf, overview } from './help.ts';
-import { note, print } from './output.ts';
+import { CommandError, EXIT, note, printLine } from './output.ts';
 import { PROGRAM } from './version.ts';
 
 async function main(words: string[], program: Program): Promise<void> {
@@ -16,11 +14,11 @@ async function main(words: string[], program: Program): Promise<void> {
   const command = all.find(({ name }) => name.split(' ').every((word, at) => words[at] === word));
   if (command !== undefined) {
     const rest = words.slice(command.name.split(' ').length);
-    return isHelpWanted(rest) ? void (await print(helpOf(command))) : perform(command, rest, process.env, program);
+    return isHelpWanted(rest) ? void (await printLine(helpOf(command))) : perform(command, rest, process.env, program);
   }
   const group = all.filter(({ name }) => name.startsWith(`${words[0]} `));
   const [commands, rest] = group.length > 0 ? [group, words.slice(1)] : [all, words];
-  if (isHelpWanted(rest.slice(0, 1))) return void (await print(overview(commands)));
+  if (isHelpWanted(rest.slice(0, 1))) return void (await printLine(overview(commands)));
   const isGroup = group.length > 0;
   const fault = rest.length > 0 ? unknownCommand(words, isGroup, all) : isGroup ? oneOf(group) : 'a command is missing';
   const help = isGroup ? `${words[0]} --help` : '--help';
@@ -39,7 +37,7 @@ function oneOf(group: readonly { name: string }[]): string {
 }
 
 /** `isGroup`: the first word is the name of a group (`keys`), and the second is the unknown one. */
-function unknownCommand(words: string[], isGroup: boolean, commands: readonly AnyCommand[]): string {
+function unknownCommand(words: string[], isGroup: boolean, commands: readonly Command[]): string {
   const next = words[isGroup ? 1 : 0];
   if (next.startsWith('-')) return `a command is missing before ${excerpt(withoutSecrets(next))}`;
   const typed = words.slice(0, isGroup ? 2 : 1).join(' ');

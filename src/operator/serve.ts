@@ -1,21 +1,23 @@
 /** `petstore serve`: the life of a server. Settings, listen, open, ready, signal, drain, close. */
 import { systemClock as clock } from '../clock.ts';
 import type { Addition, AllSettings, Extra, Opening } from '../extra.ts';
-import type { Around, Summary } from '../service/routes.ts';
+import { JSON_UTF_8 } from '../http/reply.ts';
+import { pageEndpoint } from '../service/pages.ts';
+import type { Around, Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import type { Context, Program } from './command.ts';
-import { asCommandError, EXIT } from './failures.ts';
-import { firstSteps, makeFirstKey, printFirstSteps, seedOf, seedStore } from './first-start.ts';
+import { openapiDocument } from '../web/openapi.ts';
+import { seedOf, seedStore } from './animals.ts';
+import { type Context, defaultStoreMb, openEngine, type Program, retryWhileInUse } from './command.ts';
+import { createFirstKey } from './keys.ts';
 import { givenSocket, listen, originOf } from './listening.ts';
 import { Logger, stderrWithoutWaiting } from './log.ts';
 import { Metrics, openMetrics } from './metrics.ts';
-import { maxBytesOf, openEngine, retryWhileInUse } from './opening.ts';
-import { storeName } from './options.ts';
-import { documentPage, urlOf } from './pages.ts';
-import { openSocket } from './socket-server.ts';
-import { VERSION } from './version.ts';
+import { type ServeSettings, storeName } from './options.ts';
+import { asCommandError, EXIT, printLine } from './output.ts';
+import { openSocket, refuseSecond } from './socket.ts';
+import { PROGRAM, VERSION } from './version.ts';
 
 /** Docker and others kill a service 10 s after the signal to stop: usage is to be written by then. */
 const MAX_DRAIN_MS = 7_000;
@@ -57,7 +59,8 @@ interface Surroundings {
 }
 
 /** Starts to serve. Returns the function that stops. */
-async function start(settings: AllSettings, { program, steps, log, fail }: Surroundings): Promise<() => Promise<void>> {
+async function start(given: AllSettings, { program, steps, log, fail }: Surroundings): Promise<() => Promise<void>> {
+  const settings = { ...given, maxStoreMb: given.maxStoreMb ?? defaultStoreMb() };
   const { host, port, environment, banAfter, data, store: database, accessLog } = settings;
   const metrics = settings.metrics && new Metrics();
   const onReply = (summary: Summary) => {
@@ -74,17 +77,12 @@ async function start(settings: AllSettings, { program, steps, log, fail }: Surro
     void service
       .drain(MAX_LAST_REPLIES_MS)
       .then(() => fail('the store failed; the next start shows which writes were kept', error));
-  const options = {
-    clock,
-    log,
-    banAfter,
-    maxBytes: maxBytesOf(settings.maxStoreMb),
-    onFatal,
-    onBatch: metrics?.countBatch,
-  };
-  const engine = await retryWhileInUse(() => openEngine(settings, options, program.extras));
+  const engine = await retryWhileInUse(async () => {
+    if (database === undefined) await refuseSecond(data);
+    return openEngine(settings, { clock, log, banAfter, onFatal, onBatch: metrics?.countBatch }, program);
+  });
   const context: Context = { engine, clock, environment };
-  let socket: Awaited<ReturnType<typeof openSocket>> | undefined;
+  let closeSocket: Awaited<ReturnType<typeof openSocket>> | undefined;
   try {
     if (listening.status === 'rejected') throw listening.reason;
     const { store, limiter } = engine;
@@ -92,8 +90,8 @@ async function start(settings: AllSettings, { program, steps, log, fail }: Surro
     await seedStore(store, seed);
     const page = () => metrics!.text({ ...service.counts, ...context });
     const scraped = settings.metrics && (await openMetrics(settings.metrics, page, log));
-    socket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
-    const firstKey = await makeFirstKey(context, settings.firstKey, log.warn);
+    closeSocket = database ? undefined : await openSocket(data, { context, commands: program.commands, log });
+    const firstKey = settings.firstKey && (await createFirstKey(context, settings.firstKey, log.warn));
     // A socket that is held for us has a queue: what is in it waits until it can be served.
     if (held !== undefined) await listen(service.server, { fd: held }, log);
     const origin = originOf(service.server);
@@ -105,15 +103,16 @@ async function start(settings: AllSettings, { program, steps, log, fail }: Surro
     const lines = [...added.flatMap(({ lines }) => lines ?? []), ...steps(origin, firstKey)];
     void printFirstSteps(lines, origin, firstKey, log.warn);
     const addresses = { url: `${origin}/v1`, metrics: scraped && `${originOf(scraped)}/metrics` };
-    log.info('listening', { ...addresses, store: storeName(settings), version: VERSION });
+    const shown = { ...settings, store: storeName(settings), data: undefined };
+    log.info('listening', { ...addresses, version: VERSION, settings: shown });
     return async () => {
-      await Promise.all([socket?.close(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
+      await Promise.all([closeSocket?.(), service.drain(MAX_DRAIN_MS, { leavesQueue: held !== undefined })]);
       await engine.close();
       scraped?.close();
       scraped?.closeAllConnections();
     };
   } catch (error) {
-    await socket?.close();
+    await closeSocket?.();
     // So that the next start finds it clean. A failure to close must not hide the failure of this start.
     await engine.close().catch((closing) => log.error('the store could not be closed', { error: closing }));
     throw error;
@@ -132,4 +131,33 @@ function aroundAll(added: readonly Addition[]): Around | undefined {
   return added
     .flatMap(({ around }) => around ?? [])
     .reduceRight<Around | undefined>((inner, outer) => around(outer, inner), undefined);
+}
+
+/** The address for clients: the given one, or else that where this server listens. */
+function urlOf({ environment, baseUrl, stagingBaseUrl }: ServeSettings, origin: string): string {
+  return (environment === 'staging' ? stagingBaseUrl : baseUrl) ?? `${origin}/v1`;
+}
+
+/** The OpenAPI document. `url`: as `urlOf` gives it; `additions`: the parts of the extras. */
+function documentPage(settings: ServeSettings, url: string, additions: readonly string[]): Endpoint {
+  const { environment, baseUrl, stagingBaseUrl } = settings;
+  const own = environment === 'staging' ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
+  return pageEndpoint('/openapi.json', JSON_UTF_8, () =>
+    JSON.stringify(openapiDocument({ ...own, environment }, additions)),
+  );
+}
+
+type FirstKey = Awaited<ReturnType<typeof createFirstKey>>;
+
+/** The lines below the first one. A new key stands alone on its line, and then in a line to paste. */
+function firstSteps(origin: string, first: FirstKey): string[] {
+  if (first === undefined) return [];
+  const curl = `curl -s -H 'Authorization: Bearer ${first.key}' ${origin}/v1/pets`;
+  return [`The key ${first.id}, which is shown only once:`, first.key, curl];
+}
+
+/** The first line is for programs. */
+async function printFirstSteps(steps: string[], origin: string, first: FirstKey, warn: (text: string) => void) {
+  const isRead = await printLine([`petstore listening on ${origin}/v1`, ...steps].join('\n')).catch(() => false);
+  if (!isRead && first) warn(`nobody read the first key: ${PROGRAM} keys rotate ${first.id} gives it a new secret`);
 }

@@ -6,7 +6,7 @@ import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { flagOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
+import { allowedBy, check, flagOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
 import { command, temporary } from '../program.ts';
 import { checkHelp, refusalOf } from './commands.ts';
@@ -29,7 +29,7 @@ test('help and version are on stdout; a wrong command is refused in two lines, w
     assert.match(stdout, new RegExp(`^Usage: node \\S+ ${usage} `));
   }
   for (const [line, fault] of [
-    ['keys', 'keys needs one of: create, list, show, revoke, rotate, lift, plan'],
+    ['keys', 'keys needs one of: create, find, list, show, revoke, rotate, lift, plan'],
     ['keys crate --plan pro', 'there is no command "keys crate"; did you mean keys create?'],
     ['help \u001b[2J', 'there is no command "\\u{1b}[2J"'],
     ['--port 80', 'a command is missing before "--port"'],
@@ -89,15 +89,15 @@ const refusal = (name: string, words: string[], env?: Record<string, string>) =>
 
 test('a value out of range names itself and says what is allowed, as an option and as a variable', () => {
   for (const [name, values] of Object.entries(BAD_VALUES)) {
-    const { args = {}, options } = commandOf(name);
+    const { args, options } = commandOf(name);
     for (const [key, value] of Object.entries(values).flatMap(([key, all]) => all.map((one) => [key, one]))) {
-      const words = Object.keys(args).map(() => 'k1');
+      const words = args.map(() => 'k1');
       if (name === 'keys create' && key !== 'plan') words.push('--plan', 'free');
       const refused = [[flagOf(key), refusal(name, [...words, `${flagOf(key)}=${value}`])]];
       if (value !== '') refused.push([variableOf(key), refusal(name, words, { [variableOf(key)]: value })]);
       for (const [as, message] of refused) {
         assert.ok(message.startsWith(`petstore ${name}: ${as} cannot be `), message);
-        assert.ok(message.includes(options[key].allowed), message);
+        assert.ok(message.includes(allowedBy(options[key])), message);
       }
     }
   }
@@ -118,7 +118,7 @@ test('unknown options, missing and doubled ones, and what does not fit together 
     ['serve', `--ps_live_${'x'.repeat(36)}`, /no option "--ps_live_\[hidden\]"/],
     ['keys create', '', /--plan is missing: give free \(60 .*\), pro \(.*\), business \(.*\) or enterprise \(.*\)\n/],
     ['keys plan', 'k1 enterprise --per-minute 5', /the enterprise plan needs --per-minute N and --per-day N/],
-    ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes PETSTORE_PER_MINUTE and --per-day\n/],
+    ['keys create', '--plan pro --per-day 5', /only the enterprise plan takes --per-minute and --per-day\n/],
     ['keys create', '--plan enterprise --per-minute 9 --per-day 8', /--per-minute 9 is more than --per-day 8 allows/],
     ['keys list', '--data x --store sql://h/d', /--data and --store both say where the store is/],
     ['keys revoke', '', /ID is missing: give the id of a key, such as k1/],
@@ -132,7 +132,8 @@ test('unknown options, missing and doubled ones, and what does not fit together 
 
 test('an option wins over its variable, and an empty variable counts as not set', () => {
   const env = { PETSTORE_DATA: 'of variable', PETSTORE_STORE: '', PETSTORE_JSON: 'true' };
-  const values = readArguments(commandOf('keys list'), ['--data', 'of option'], env);
+  const { options } = commandOf('keys list');
+  const values = check(options, readArguments(commandOf('keys list'), ['--data', 'of option'], env));
   assert.deepEqual(values, { data: 'of option', store: undefined, json: true });
 });
 

@@ -1,13 +1,12 @@
 /** What holds for the commands of every program, with extras or without. */
 import assert from 'node:assert/strict';
-import { flagOf, readArguments } from '../../src/operator/arguments.ts';
-import type { AnyCommand } from '../../src/operator/command.ts';
-import type { CommandError } from '../../src/operator/failures.ts';
-import { helpOf, overview } from '../../src/operator/help.ts';
-import type { Option } from '../../src/operator/options.ts';
+import * as v from 'valibot';
+import { allowedBy, flagOf, helpOf, overview } from '../../src/operator/arguments.ts';
+import { type Command, prepare } from '../../src/operator/command.ts';
+import type { CommandError } from '../../src/operator/output.ts';
 
 /** Help names every command, option, range and default, in lines of at most 80 characters. */
-export function checkHelp(commands: readonly AnyCommand[]): void {
+export function checkHelp(commands: readonly Command[]): void {
   const linesOf = (page: string) => {
     const [usage, ...lines] = page.split('\n');
     for (const line of lines) assert.ok(line.length <= 80, line);
@@ -18,23 +17,27 @@ export function checkHelp(commands: readonly AnyCommand[]): void {
   for (const command of commands) {
     assert.ok(all.includes(`\n  ${command.name}`), command.name);
     const [usage, ...lines] = linesOf(helpOf(command));
-    assert.equal(usage.endsWith(' [options]'), Object.keys(command.options).length > 0, usage);
+    const flags = Object.keys(command.options).filter((name) => !command.args.includes(name));
+    assert.equal(usage.endsWith(' [options]'), flags.length > 0, usage);
     const text = lines.join(' ').replace(/ +/g, ' ');
-    const rows = Object.entries(command.options as Record<string, Option>);
-    for (const [key, { kind, value, allowed, fallback }] of rows) {
-      const start = `\n  ${flagOf(key)} ${value}`.trimEnd();
+    for (const [name, option] of Object.entries(command.options)) {
+      const start = `\n  ${flags.includes(name) ? `${flagOf(name)} ` : ''}${option.value}`.trimEnd();
       assert.ok(`\n${lines.join('\n')}`.includes(start), start);
-      if (kind === 'switch') continue;
+      if (option.value === '') continue;
+      const [allowed, fallback] = [
+        allowedBy(option),
+        v.getDefault(option.is as v.OptionalSchema<v.GenericSchema, string>),
+      ];
       assert.ok(text.includes(allowed) || allowed === 'a path', allowed);
-      assert.ok(fallback === undefined || text.includes(`(default ${fallback})`), key);
+      assert.ok(fallback === undefined || text.includes(`(default ${fallback})`), name);
     }
   }
 }
 
 /** The message that refuses these words. */
-export function refusalOf(command: AnyCommand, words: readonly string[], env: Record<string, string> = {}): string {
+export function refusalOf(command: Command, words: readonly string[], env: Record<string, string> = {}): string {
   try {
-    readArguments(command, words, env);
+    prepare(command, words, env, { commands: [command] });
   } catch (error) {
     assert.equal((error as CommandError).exit, 2);
     return (error as CommandError).message;

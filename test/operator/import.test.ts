@@ -43,18 +43,24 @@ test('what was imported is exported, and imported again, on the store itself and
   assert.equal(log.match(/"command":"import"/g)?.length, 3, 'a line for an import, not for each of its batches');
 });
 
-const NAME_RULE = 'name must be text of 1 to 255 characters, not only white space, without U+0000';
+const TEXT = 'a string of 1–255 characters';
 const BAD = [
-  ['{"name":"","categoryId":1}', NAME_RULE],
-  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, NAME_RULE],
-  ['{"name":"\\u0085\\u3000","categoryId":1}', NAME_RULE],
-  ['{"name":"a\\u0000","categoryId":1}', NAME_RULE],
-  ['{"name":"a","categoryId":1.5}', 'categoryId must be a 64-bit integer'],
-  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId must be a 64-bit integer'],
-  ['{"categoryId":"1","status":"lost"}', 'name is missing; categoryId must be a 64-bit integer; status must be'],
-  ['{"eyes":2,"legs":4}', 'name is missing; categoryId is missing; eyes is unknown; legs is unknown'],
-  ['[1]', 'must be a JSON object'],
-  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '"__proto__" is unknown'],
+  ['{"name":"","categoryId":1}', 'name: must be 1–255 characters (got 0)'],
+  [`{"name":"${'n'.repeat(256)}","categoryId":1}`, 'name: must be 1–255 characters (got 256)'],
+  ['{"name":"\\u0085\\u3000","categoryId":1}', 'name: must not be only white space'],
+  ['{"name":"a\\u0000","categoryId":1}', 'name: must not have the character U+0000'],
+  ['{"name":"a","categoryId":1.5}', 'categoryId: must be a whole number'],
+  ['{"name":"a","categoryId":9223372036854775808}', 'categoryId: must be a whole number from '],
+  [
+    '{"categoryId":"1","status":"lost"}',
+    `name: is missing (${TEXT}); categoryId: must be a whole number (got "1"); status: must be one of`,
+  ],
+  [
+    '{"eyes":2}',
+    `name: is missing (${TEXT}); categoryId: is missing (a whole number); "eyes": is unknown; leave it out`,
+  ],
+  ['[1]', 'must be a JSON object (got an array)'],
+  ['{"name":"a","categoryId":1,"__proto__":{"status":"sold"}}', '"__proto__": is unknown'],
   ['{"name":"a","name":"b","categoryId":1}', 'name'],
   ['{"name":"a","categoryId":1', ''],
   [`{"name":"a","categoryId":1}${' '.repeat(65_536)}`, 'longer than 65536 bytes'],
@@ -79,7 +85,7 @@ test('all bad lines are reported by number and reason; nothing is added unless t
   assert.deepEqual([skipped.exit, skipped.stderr], [0, '']);
   const { badLines, ...counts } = JSON.parse(skipped.stdout);
   assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: many });
-  assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, NAME_RULE]);
+  assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, BAD[1][1]]);
 });
 
 test('a seed that is not what it should be is refused with the place of its faults, and nothing is added', async (t) => {
@@ -87,9 +93,15 @@ test('a seed that is not what it should be is refused with the place of its faul
   const many = `{"pets":[${'{"name":""},'.repeat(3_000)}{}]}`;
   for (const [text, why] of [
     ['{', /^seed seed: .*column 2/],
-    ['{"pets":[1,{"name":"a"}]}', /^seed seed: pets\.0 must be a JSON object; pets\.1\.categoryId is missing$/],
-    ['{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}', /categories\.0\.id must be a 64-bit integer; zoo is unknown$/],
-    [many, /: pets\.0\.name .*; pets\.9\.categoryId [^;]+; and \S+ more/],
+    [
+      '{"pets":[1,{"name":"a"}]}',
+      /^seed seed: pets\.0: must be a JSON object \(got 1\); pets\.1: categoryId: is missing \(a whole number\)$/,
+    ],
+    [
+      '{"zoo":1,"categories":[{"id":1.5,"name":"a"}]}',
+      /categories\.0: id: must be a whole number .*; "zoo" is unknown$/,
+    ],
+    [many, /: pets\.0: name: .*; pets\.9: [^;]+; .*; and \S+ more/],
     ['{}'.padEnd(1_048_577), /longer than 1048576 bytes; petstore import takes more$/],
   ] as const) {
     await writeFile(at('seed'), text);

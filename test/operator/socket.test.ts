@@ -6,30 +6,55 @@ import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { VERSION } from '../../src/operator/version.ts';
 import { PATIENT } from '../program.ts';
 import { workplace } from './workplace.ts';
 
 /** More than fit into a pipe and a socket. */
 const ANIMALS = 10_000;
 
-test('a wrong call gets an error in words; one of another version is told to restart the server', async (t) => {
+/** A call with curl's means: one request, and the reply as it comes. */
+async function call(socketPath: string, path: string, body?: string, more: Record<string, unknown> = {}) {
+  const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
+  const req = request({ socketPath, path, method: body === undefined ? 'GET' : 'POST', headers: length, ...more });
+  req.write(body ?? '');
+  if (!('headers' in more)) req.end();
+  const [res] = (await once(req, 'response')) as [IncomingMessage];
+  return { status: res.statusCode, reply: JSON.parse(await text(res)) };
+}
+
+test('a command is a path, its parameters are JSON or a query; what is wrong is told in words', async (t) => {
   const { at, serve } = await workplace(t);
   await serve('--first-key free');
-  const call = async (body: string, length = Buffer.byteLength(body)) => {
-    const req = request({ socketPath: at('data/admin.sock'), method: 'POST', headers: { 'Content-Length': length } });
-    req.write(body);
-    const [res] = (await once(req, 'response')) as [IncomingMessage];
-    return JSON.parse(await text(res)) as { result?: { id: string }; error?: { exit: number; message: string } };
-  };
-  const show = { version: VERSION, command: 'keys show', values: { id: 'k1' } };
-  assert.equal((await call(JSON.stringify(show))).result?.id, 'k1');
-  const message = 'the body must be {"version", "command", "values"} with its length';
-  for (const body of ['x', '{"version":1}']) assert.deepEqual(await call(body), { error: { exit: 2, message } });
-  assert.deepEqual(await call('{', 1_048_577), { error: { exit: 2, message } }, 'one that is too long is not read');
-  const other = await call(JSON.stringify({ ...show, version: '0.9.0' }));
-  const restart = `the running server is version ${VERSION}, this command 0.9.0: restart the server`;
-  assert.equal(other.error?.message, restart);
+  const socket = at('data/admin.sock');
+  const made = await call(socket, '/keys/create', '{"plan":"enterprise","perMinute":5,"perDay":"50"}');
+  assert.deepEqual([made.status, made.reply.id, made.reply.perDay], [200, 'k2', 50]);
+  assert.match(made.reply.key, /^ps_live_/);
+  const shown = await call(socket, '/keys/show?id=k2');
+  assert.deepEqual([shown.status, shown.reply.perMinute, 'key' in shown.reply], [200, 5, false]);
+  const listed = await call(socket, '/keys/list');
+  assert.deepEqual(
+    listed.reply.map(({ id }: { id: string }) => id),
+    ['k1', 'k2'],
+  );
+  for (const [path, body, status, fault] of [
+    ['/keys/show?id=7', undefined, 400, 'id cannot be "7": give the id of a key, such as k1'],
+    ['/keys/show', '{"id":{}}', 400, 'id must be a string, a number, true or false'],
+    ['/keys/show?id=k1&data=x', undefined, 400, 'there is no parameter "data"'],
+    ['/keys/plan', '{"id":"k1","plan":"pro","perDay":1}', 400, 'only the enterprise plan takes --per-minute and'],
+    ['/keys/revoke?id=k1', undefined, 400, '/keys/revoke takes POST'],
+    ['/keys/show', 'x', 400, 'the body must be a JSON object'],
+    ['/keys/show', '[]', 400, 'the body must be a JSON object'],
+    ['/keys/show?id=k9', undefined, 409, 'there is no key k9'],
+    ['/keys', undefined, 400, 'the running server (version '],
+    ['/verify', undefined, 400, 'the running server (version '],
+    ['/serve', '{}', 400, 'the running server (version '],
+  ] as const) {
+    const refused = await call(socket, path, body);
+    assert.deepEqual([refused.status, refused.reply.exit], [status, status === 409 ? 1 : 2], path);
+    assert.ok(refused.reply.error.startsWith(fault), refused.reply.error);
+  }
+  const long = await call(socket, '/import', '{', { headers: { 'Content-Length': 1_048_577 } });
+  assert.deepEqual([long.status, long.reply.exit], [400, 2], 'a body that is too long is not read');
 });
 
 test('a slow reader is waited for; one that is stopped holds up nobody', { timeout: 240_000 }, async (t) => {

@@ -1,0 +1,198 @@
+/**
+ * Administration of a running server: HTTP on a socket in the data directory, for its owner alone. A command that the
+ * server does is a path, and its parameters are the members of a JSON object, or a query. The reply is JSON, or the bytes
+ * of a backup, an export or a list: `curl --unix-socket data/admin.sock http://x/keys/list`, or
+ * `curl --unix-socket data/admin.sock http://x/keys/create -d '{"plan":"free"}'`. What fails is `{"error","exit"}`.
+ */
+import { once } from 'node:events';
+import { chmodSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { InUseError, type Log } from '../store/engine.ts';
+import { refuseOthersDirectory } from '../store/file/owner.ts';
+import { excerpt } from '../text.ts';
+import type { Command, Context } from './command.ts';
+import { letIn, listen } from './listening.ts';
+import type { Options, Texts } from './options.ts';
+import { asCommandError, type Body, CommandError, EXIT, isBody } from './output.ts';
+import { VERSION } from './version.ts';
+
+const SOCKET = 'admin.sock';
+/** The type of a body that comes in pieces. */
+const BYTES = 'application/octet-stream';
+/** The length of sun_path without its closing NUL. */
+const MAX_PATH_BYTES = 107;
+/** A server that accepts the connection but does not answer is stopped, or still starting. */
+const MAX_ANSWER_MS = 3_000;
+const MAX_CALLERS = 64;
+/** Far more than the longest batch of an import. */
+const MAX_BODY_BYTES = 1_048_576;
+/** When the server stops, calls under way are finished if that takes no longer. */
+const MAX_LAST_CALLS_MS = 2_000;
+
+/** The path of the socket. Throws if somebody else could listen there. */
+function socketIn(dir: string): string {
+  const socket = path.resolve(dir, SOCKET);
+  if (Buffer.byteLength(socket) > MAX_PATH_BYTES) {
+    throw new Error(`${socket} is too long for a socket: at most ${MAX_PATH_BYTES} bytes`);
+  }
+  refuseOthersDirectory(dir, (name) => name === SOCKET);
+  return socket;
+}
+
+/** Throws if a server listens there, also one that is stopped: it keeps others out where flock is missing. */
+export async function refuseSecond(dir: string): Promise<void> {
+  const socket = connect(socketIn(dir));
+  const isHeld = await once(socket, 'connect').then(
+    () => true,
+    ({ code }) => code === 'EAGAIN', // its queue is full
+  );
+  socket.destroy();
+  if (isHeld) throw new InUseError(`${dir} is in use by another process`);
+}
+
+export interface Serving {
+  readonly commands: readonly Command[];
+  readonly context: Context;
+  readonly log: Log;
+}
+
+/** Returns the function that closes it. The caller has the store: a socket that nobody listens on was left by a kill. */
+export async function openSocket(dir: string, serving: Serving): Promise<() => Promise<void>> {
+  await refuseSecond(dir);
+  const path = socketIn(dir);
+  try {
+    rmSync(path, { force: true });
+  } catch {
+    throw new Error(`${path} is not a socket of petstore: remove it by hand`);
+  }
+  const server = createServer((req, res) => void answer(req, res, serving));
+  letIn(server, MAX_CALLERS, 'commands', serving.log);
+  await listen(server, { path }, serving.log);
+  chmodSync(path, 0o600);
+  return async () => {
+    setTimeout(() => server.closeAllConnections(), MAX_LAST_CALLS_MS).unref();
+    await new Promise((resolve) => server.close(resolve));
+  };
+}
+
+const STATUS: Record<number, number> = { [EXIT.usage]: 400, [EXIT.failed]: 409 };
+
+async function answer(req: IncomingMessage, res: ServerResponse, { commands, context, log }: Serving): Promise<void> {
+  const { pathname, searchParams } = new URL(`http://x${req.url}`);
+  const name = pathname.slice(1).replaceAll('/', ' ');
+  const send = (status: number, value: unknown) => {
+    const body = Buffer.from(`${JSON.stringify(value, null, 2)}\n`);
+    res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': body.length }).end(body);
+  };
+  res.setHeader('Connection', 'close');
+  try {
+    const { access, call, isAlone, isLogged } = commands.find((one) => one.name === name) ?? {};
+    if (call === undefined || isAlone) throw usage(`the running server (version ${VERSION}) has no ${pathname}`);
+    const isRead = access === 'read';
+    if (req.method !== 'POST' && !(isRead && req.method === 'GET')) throw usage(`${pathname} takes POST`);
+    const texts = textsOf({ ...Object.fromEntries(searchParams), ...(await membersOf(req)) }, call.takes);
+    const result = await call.work(context, { texts, labelOf: (name) => name });
+    const { id }: { id?: string } = Object(result);
+    if (isLogged?.(texts) ?? !isRead) log.info('command', { command: name, id });
+    if (!isBody(result)) return send(200, result);
+    res.setHeader('Content-Type', BYTES);
+    await pipeline(Readable.from(inTurns(result)), res);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE') return; // nobody reads it any more
+    const known = asCommandError(error, 'the store');
+    log[known ? 'warn' : 'error']('command', { command: name, error: known?.message ?? error });
+    const { exit, message } = known ?? { exit: EXIT.failed, message: 'a bug in the server; its log says more' };
+    if (res.headersSent) res.destroy();
+    else send((known && STATUS[exit]) ?? 500, { error: message, exit });
+  }
+}
+
+const usage = (message: string) => new CommandError(EXIT.usage, message);
+
+async function membersOf(req: IncomingMessage): Promise<object> {
+  const { 'content-length': length = 0, 'transfer-encoding': coding } = req.headers;
+  const isShort = Number(length) <= MAX_BODY_BYTES && coding === undefined;
+  if (!isShort) throw usage(`the body must have a length, and at most ${MAX_BODY_BYTES} bytes`);
+  const body = await text(req);
+  try {
+    const members: unknown = JSON.parse(body || '{}');
+    if (members instanceof Object && !Array.isArray(members)) return members;
+  } catch {} // as if it were no object
+  throw usage('the body must be a JSON object');
+}
+
+/** The parameters as the words of a command line would give them. */
+function textsOf(members: object, takes: Options): Texts {
+  const texts = Object.entries(members).map(([name, value]) => {
+    if (!Object.hasOwn(takes, name)) throw usage(`there is no parameter ${excerpt(name)}`);
+    if (typeof value === 'object') throw usage(`${name} must be a string, a number, true or false`);
+    return [name, String(value)];
+  });
+  return Object.fromEntries(texts);
+}
+
+/** Between two pieces the server answers requests. */
+async function* inTurns(body: Body) {
+  for await (const chunk of body) {
+    yield chunk;
+    await nextTurn();
+  }
+}
+
+/** Undefined: no server listens there. */
+export async function askServer(dir: string, command: string, texts: Texts): Promise<unknown> {
+  const body = JSON.stringify(texts);
+  // The body waits for `100 Continue`: a server that is stopped would otherwise do the call when it goes on, after the
+  // operator was told that it does not answer.
+  const headers = { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) };
+  const at = { socketPath: socketIn(dir), path: `/${command.replaceAll(' ', '/')}`, method: 'POST' };
+  const req = request({ ...at, agent: false, headers });
+  const silent = new CommandError(EXIT.inUse, `${dir} is in use by a server that does not answer; it may be stopped`);
+  let isSent = false;
+  req.once('continue', () => {
+    isSent = true;
+    req.setTimeout(0).end(body);
+  });
+  req.setTimeout(MAX_ANSWER_MS, () => req.destroy(silent));
+  req.on('error', () => {}); // an error after the reply has no listener of its own
+  try {
+    const [res]: IncomingMessage[] = await once(req, 'response');
+    if (res.headers['content-type'] === BYTES) return complete(res);
+    return resultOf(await text(res), at.socketPath);
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
+    if (code === 'EAGAIN') throw silent; // its queue is full
+    if (isSent) throw new Error('the server ended before it answered: look before you repeat the command');
+    const advice = code === 'EACCES' ? '; run this as the user who owns the store' : '';
+    throw new Error(`${dir}: the running server cannot be reached: ${message}${advice}`);
+  }
+}
+
+function resultOf(reply: string, socket: string): unknown {
+  const { error, exit, ...result } = (() => {
+    try {
+      return JSON.parse(reply);
+    } catch {
+      throw new Error(`${socket}: what answers there is no petstore server`);
+    }
+  })();
+  if (error !== undefined) throw new CommandError(exit, error);
+  return result;
+}
+
+async function* complete(res: IncomingMessage) {
+  try {
+    yield* res;
+  } catch {
+    throw new Error('the reply of the server is not complete: its log may say why');
+  }
+}
