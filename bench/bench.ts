@@ -18,7 +18,7 @@ export interface Settings {
   rounds: number;
   seconds: number;
   peers: boolean;
-  /** Also what takes longer: more connections, and latency of every subject. */
+  /** Also what takes longer: more connections. */
   thorough: boolean;
 }
 
@@ -35,7 +35,7 @@ export class Bench {
 
   constructor(settings: Settings) {
     this.settings = settings;
-    const rounds = `each server was loaded ${settings.rounds} times for ${settings.seconds} s, in turn`;
+    const rounds = `each server was loaded ${settings.rounds} times for ${settings.seconds} s, between two of petstore`;
     this.results = { machine: { ...describeMachine(this.cores), Rounds: rounds }, rows: [], figures: [], notes: [] };
   }
 
@@ -81,16 +81,16 @@ export class Bench {
   async load({ origin, pid }: Pick<Server, 'origin' | 'pid'>, load: Load): Promise<Report> {
     const generator = (this.#generator ??= this.#startGenerator());
     generator.send({ origin, pid, ...load });
-    const report = await new Promise<Report & { error?: string }>((resolve, reject) => {
+    const answer = await new Promise<Report | { error: string }>((resolve, reject) => {
       const ended = () => reject(new Error('the load generator ended'));
-      generator.once('exit', ended).once('message', (message: Report) => {
+      generator.once('exit', ended).once('message', (message: Report | { error: string }) => {
         generator.off('exit', ended);
         resolve(message);
       });
     });
-    if (report.error !== undefined) throw new Error(report.error);
-    if (report.wrong === 0 && report.requests > 0) return report;
-    throw new Error(`${origin}: ${report.wrong} of ${report.requests} replies were wrong`);
+    if ('error' in answer) throw new Error(answer.error);
+    if (answer.wrong === 0 && answer.requests > 0) return answer;
+    throw new Error(`${origin}: ${answer.wrong} of ${answer.requests} replies were wrong`);
   }
 
   #startGenerator(): ChildProcess {

@@ -1,7 +1,7 @@
-/** Loads servers in turn, A B B A …, so that what drifts on the machine drifts for all, and compares round by round. */
+/** Loads the service and others in turn, and compares each round of another with the service's rounds beside it. */
 import type { Bench } from './bench.ts';
 import type { Report } from './generator.ts';
-import { number, ratios, type Spread, spread } from './numbers.ts';
+import { number, ratioToNeighbours, type Spread, spread } from './numbers.ts';
 import type { Server } from './processes.ts';
 import type { Row } from './results.ts';
 
@@ -19,71 +19,69 @@ interface Path extends Pick<Row, 'part' | 'path' | 'connections'> {
 }
 
 /** Code is compiled by then, that of the server and, before latency is measured, that of the client. */
-const WARM_UP_SECONDS = 1.5;
-const PACED_WARM_UP_SECONDS = 1;
+const WARM_UP_SECONDS = 1.2;
+const PACED_WARM_UP_SECONDS = 0.5;
 /** For latency: the same rate for all. */
 const PACED = { perSecond: 1_000, seconds: 2, connections: 32 };
 /** Latency at a rate near to the highest one is that of a queue. */
 const SPARE = 2;
 /** A generator that is busy for longer is what limits the rate. */
 const GENERATOR_IS_BUSY = 0.97;
-/** A generator later than this at p99 makes the latency longer than it is. */
-const LATE_MS = 1;
+/** A generator whose own delay at p99 is a larger part of the latency makes it longer than it is. */
+const LATE_SHARE = 0.5;
 
-/** Runs each of `loads` in each round; gives what each gave, round by round. */
-export async function inTurn<T>(bench: Bench, path: string, loads: [name: string, load: () => Promise<T>][]) {
-  const { rounds } = bench.settings;
-  const gave = loads.map((): T[] => []);
+/** The first subject is the service, or what else is compared with all others. */
+export async function contest(bench: Bench, path: Path, subjects: Subject[]): Promise<void> {
+  const { connections, warmUpSeconds = WARM_UP_SECONDS } = path;
+  const { rounds, seconds } = bench.settings;
+  const load = ({ name, server, file }: Subject, seconds: number, what: string) => {
+    bench.progress(`${path.path}: ${name}, ${what}`);
+    return bench.load(server, { file, connections, seconds });
+  };
+  for (const subject of subjects) await load(subject, warmUpSeconds, 'warming up');
+
+  // A X A Y A X A Y A: every round of X and Y stands between two of A.
+  const [service, ...others] = subjects;
+  const own = [await load(service, seconds, 'first round')];
+  const theirs = others.map(() => ({ reports: [] as Report[], neighbours: [] as [Report, Report][] }));
   for (let round = 1; round <= rounds; round++) {
-    const order = [...loads.entries()];
-    for (const [at, [name, load]] of round % 2 === 1 ? order : order.reverse()) {
-      bench.progress(`${path}: ${name}, round ${round} of ${rounds}`);
-      gave[at].push(await load());
+    for (const [at, other] of others.entries()) {
+      const before = own.at(-1)!;
+      theirs[at].reports.push(await load(other, seconds, `round ${round} of ${rounds}`));
+      const after = await load(service, seconds, `round ${round} of ${rounds}`);
+      theirs[at].neighbours.push([before, after]);
+      own.push(after);
     }
   }
-  return gave;
-}
 
-/** The first subject is the service, which is compared with all others. */
-export async function contest(
-  bench: Bench,
-  { part, path, connections, warmUpSeconds = WARM_UP_SECONDS }: Path,
-  subjects: Subject[],
-): Promise<void> {
-  const { seconds, thorough } = bench.settings;
-  const load = ({ server, file }: Subject, seconds: number) => bench.load(server, { file, connections, seconds });
-  for (const subject of subjects) {
-    bench.progress(`${path}: ${subject.name}, warming up`);
-    await load(subject, warmUpSeconds);
-  }
-  const reports = await inTurn(
-    bench,
-    path,
-    subjects.map((subject) => [subject.name, () => load(subject, seconds)]),
-  );
-  const rows = subjects.map(({ name, leavesOut }, at): Row => {
-    const loadIsLimit = spread(reports[at].map(({ busy }) => busy)).median > GENERATOR_IS_BUSY;
-    const perSecond = spread(rates(reports[at]));
-    const cpuMicros = ifKnown(spread(cpuOf(reports[at])));
-    return { part, path, subject: name, connections, perSecond, loadIsLimit, cpuMicros, leavesOut };
+  const ownRow = rowOf(path, service, own);
+  const otherRows = others.map((other, at) => {
+    const row = rowOf(path, other, theirs[at].reports);
+    const isLimited = ownRow.loadIsLimit || row.loadIsLimit;
+    const ratio = (rate: (report: Report) => number) => {
+      const neighbours = theirs[at].neighbours.map(([before, after]): [number, number] => [rate(before), rate(after)]);
+      return ifKnown(ratioToNeighbours(neighbours, theirs[at].reports.map(rate)));
+    };
+    row.service = { throughput: isLimited ? undefined : ratio(perSecond), cpu: ratio(perCpuSecond) };
+    return row;
   });
-  for (const [at, row] of rows.entries()) {
-    if (part !== 'scale' && (at === 0 || thorough)) row.latency = await latencyOf(bench, row, subjects[at]);
-    if (at === 0) continue;
-    const throughput = ratios(rates(reports[0]), rates(reports[at]));
-    const isLimited = rows[0].loadIsLimit || row.loadIsLimit;
-    const cpu = ifKnown(ratios(cpuOf(reports[at]), cpuOf(reports[0])));
-    row.service = { throughput: isLimited ? undefined : throughput, cpu };
-  }
-  bench.results.rows.push(...rows);
+  if (path.part !== 'scale') ownRow.latency = await latencyOf(bench, ownRow, service);
+  bench.results.rows.push(ownRow, ...otherRows);
 }
 
-const rates = (reports: Report[]) => reports.map(({ requests, seconds }) => requests / seconds);
-
-/** CPU time a request in microseconds, round by round; NaN where the system does not tell it. */
-export function cpuOf(reports: Report[]): number[] {
-  return reports.map(({ cpuSeconds = Number.NaN, requests }) => (cpuSeconds / requests) * 1e6);
+function rowOf({ part, path, connections }: Path, { name, leavesOut }: Subject, reports: Report[]): Row {
+  const loadIsLimit = spread(reports.map(({ busy }) => busy)).median > GENERATOR_IS_BUSY;
+  const cpuMicros = ifKnown(spread(reports.map((report) => 1e6 / perCpuSecond(report))));
+  return {
+    ...{ part, path, subject: name, connections, loadIsLimit, leavesOut, cpuMicros },
+    perSecond: spread(reports.map(perSecond)),
+  };
 }
+
+const perSecond = ({ requests, seconds }: Report) => requests / seconds;
+
+/** NaN where the system does not tell CPU times. */
+const perCpuSecond = ({ requests, cpuSeconds = Number.NaN }: Report) => requests / cpuSeconds;
 
 const ifKnown = (value: Spread) => (Number.isNaN(value.median) ? undefined : value);
 
@@ -99,5 +97,5 @@ async function latencyOf(bench: Bench, { path, subject, perSecond }: Row, { serv
   await bench.load(server, { file, ...PACED, seconds: PACED_WARM_UP_SECONDS });
   const { latency } = await bench.load(server, { file, ...PACED });
   const { late, ...measured } = latency!;
-  return { perSecond: PACED.perSecond, ...measured, isAtMost: late > LATE_MS };
+  return { perSecond: PACED.perSecond, ...measured, isAtMost: late > LATE_SHARE * measured.p99 };
 }

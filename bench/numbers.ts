@@ -1,21 +1,43 @@
 /** Statistics of rounds, numbers as they are printed, and random numbers that are the same in each run. */
 
+/** A median, and the interval that the true one lies in with 95 % or more, if the rounds are independent of each other. */
 export interface Spread {
   median: number;
-  /** The lower and the upper quartile. */
   low: number;
   high: number;
-  /** The quartiles lie so wide apart that the median is no result, in whichever direction it points. */
+  /** The interval is so wide that the median is no result, in whichever direction it points. */
   tooNoisy: boolean;
 }
 
-/** Of the median: quartiles that are further apart say nothing about a difference of some per cent. */
-const NOISY = 0.15;
+/** Of the median: a wider interval says nothing about a difference of some per cent. */
+const NOISY = 0.1;
+/** The chance that the true median lies beyond one end of the interval. */
+const BEYOND = 0.025;
 const SEED = 0x9e3779b9;
 
+/** Of few rounds, 5 or less, the interval has all values, and holds the median with less than 95 %. */
 export function spread(values: number[]): Spread {
-  const [low, median, high] = [0.25, 0.5, 0.75].map((share) => quantile(values, share));
+  const sorted = values.toSorted((a, b) => a - b);
+  const median = quantile(sorted, 0.5);
+  const outside = outsideInterval(sorted.length);
+  const [low, high] = [sorted.at(outside) ?? Number.NaN, sorted.at(-1 - outside) ?? Number.NaN];
   return { median, low, high, tooNoisy: !(high - low <= NOISY * Math.abs(median)) };
+}
+
+/**
+ * How many values lie outside the interval at each end. Each value is below the true median with a chance of one half,
+ * so the number of those below is binomial, whatever the values are distributed like.
+ */
+function outsideInterval(count: number): number {
+  let term = 0.5 ** count; // the chance that exactly `below` of them are below it
+  let sum = 0;
+  let below = 0;
+  while (sum + term <= BEYOND) {
+    sum += term;
+    term *= (count - below) / (below + 1);
+    below++;
+  }
+  return Math.max(below - 1, 0);
 }
 
 /** Between two values it is on the line from one to the other. */
@@ -27,9 +49,9 @@ export function quantile(values: number[], share: number): number {
   return below + (sorted[Math.ceil(at)] - below) * (at % 1);
 }
 
-/** Round by round, because the two of a round were measured one after the other. */
-export function ratios(first: number[], second: number[]): Spread {
-  return spread(first.map((value, round) => value / second[round]));
+/** Each value of `other` stands between two of `own`, which it is compared with: what drifts evenly cancels out. */
+export function ratioToNeighbours(own: [before: number, after: number][], other: number[]): Spread {
+  return spread(other.map((value, round) => (own[round][0] + own[round][1]) / 2 / value));
 }
 
 export function number(value: number | undefined, digits = 0): string {
@@ -37,13 +59,19 @@ export function number(value: number | undefined, digits = 0): string {
   return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-export const range = ({ low, high }: Spread, digits: number) => `${number(low, digits)}–${number(high, digits)}`;
-
-/** The median, unless it is too noisy: then the quartiles. */
+/** The median, unless it is too noisy: then the interval. */
 export function spreadText(value: Spread | undefined, digits: number): string {
   if (value === undefined || Number.isNaN(value.median)) return '–';
   return value.tooNoisy ? `noisy ${range(value, digits)}` : number(value.median, digits);
 }
+
+/** The median with its interval behind it. */
+export function intervalText(value: Spread | undefined, digits: number): string {
+  const isShort = value === undefined || value.tooNoisy || Number.isNaN(value.median);
+  return isShort ? spreadText(value, digits) : `${number(value.median, digits)} (${range(value, digits)})`;
+}
+
+const range = ({ low, high }: Spread, digits: number) => `${number(low, digits)}–${number(high, digits)}`;
 
 /** Integers from 0 to below `limit`. */
 export function randomIntegers(limit: number): () => number {

@@ -2,20 +2,24 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import type { Bench } from './bench.ts';
 import { contest, type Subject } from './contest.ts';
-import { randomIntegers } from './numbers.ts';
+import { number, randomIntegers } from './numbers.ts';
 import { availablePeers, PEERS, type Peer, startPeer } from './peers.ts';
-import { get, post, type Request, send, sendAll } from './requests.ts';
+import { get, post, type Reply, type Request, send, sendAll } from './requests.ts';
 import type { Part } from './results.ts';
 import { type Animal, animal, animals, SERVICE, Store, UNLIMITED } from './service.ts';
 
-const ANIMALS = 100_000;
-const PAGE = 20;
+export const ANIMALS = 100_000;
+export const PAGE = 20;
 const PAGES = 2_048;
 /** All are read when replies are captured, so that none is read for the first time while it is timed. */
 const ANIMALS_READ = 1_000;
 /** More replies of bare node:http would not differ, and take time to capture. */
 const CAPTURED = 1_024;
 const CONNECTIONS = 32;
+/** Enough for the requests that wait to share a take of the database. */
+const CONNECTIONS_OF_REPLICA = 128;
+const REPLICA_ANIMALS = 1_000;
+const WRITTEN_BY_NODE = /^(date|connection|keep-alive)$/i;
 
 interface Path {
   part: Part;
@@ -26,7 +30,7 @@ interface Path {
   requests: (key: string) => Request[];
   /** Throws unless the body of the first request's reply is right. */
   check: (body: unknown) => void;
-  peers?: Peer[];
+  peers: Peer[];
   isOverLimit?: boolean;
   /** Also measured with so many connections, if the part is asked for by name. */
   crowd?: number;
@@ -43,6 +47,7 @@ const PATHS: Path[] = [
     name: 'list, one page',
     requests: firstPage,
     check: holdsFirstPage,
+    peers: [PEERS.bare, PEERS.floor, PEERS.go],
     crowd: 1_000,
   },
   {
@@ -50,27 +55,30 @@ const PATHS: Path[] = [
     name: 'list, pages at random',
     requests: (key) => offsets.map((after) => get(`/v1/pets?limit=${PAGE}&after=${after}`, key)),
     check: (body) => deepStrictEqual(body, animals(PAGE, offsets[0] + 1)),
-    peers: [PEERS.fastify, PEERS.express, PEERS.jsonServer],
+    peers: [PEERS.bare, PEERS.fastify, PEERS.hono, PEERS.express, PEERS.jsonServer],
   },
   {
     part: 'list',
     name: 'list, 1 request in 100 adds an animal',
     /** Code that runs for one request in a hundred is compiled later. */
-    warmUpSeconds: 5,
+    warmUpSeconds: 4,
     requests: (key) => [...new Array(99).fill(firstPage(key)[0]), post('/v1/pets', key, newAnimal(1))],
     check: holdsFirstPage,
+    peers: [PEERS.bare],
   },
   {
     part: 'get',
     name: 'one animal, read before',
     requests: (key) => offsets.slice(0, ANIMALS_READ).map((after) => get(`/v1/pets/${after + 1}`, key)),
     check: (body) => deepStrictEqual(body, animal(offsets[0] + 1)),
+    peers: [PEERS.bare],
   },
   {
     part: 'limit',
     name: '429, over the limit',
     requests: (key) => [get(`/v1/pets?limit=${PAGE}`, key, 429)],
     check: (body) => deepStrictEqual((body as { status: number }).status, 429),
+    peers: [PEERS.bare],
     isOverLimit: true,
   },
   {
@@ -83,7 +91,7 @@ const PATHS: Path[] = [
       deepStrictEqual(rest, newAnimal(0));
       if (!Number.isSafeInteger(id) || id <= ANIMALS) throw new Error(`the new animal has the id ${id}`);
     },
-    peers: [PEERS.durable, PEERS.sqlite],
+    peers: [PEERS.bare, PEERS.durable, PEERS.sqlite],
     crowd: 256,
   },
 ];
@@ -95,49 +103,77 @@ export async function measurePaths(bench: Bench, part: Part): Promise<void> {
     const { name, connections = CONNECTIONS, warmUpSeconds } = path;
     await contest(bench, { part, path: name, connections, warmUpSeconds }, subjects);
     if (path.crowd !== undefined && bench.settings.thorough) {
-      const crowd = `${name}, ${path.crowd.toLocaleString('en')} connections`;
+      const crowd = `${name}, ${number(path.crowd)} connections`;
       await contest(bench, { part, path: crowd, connections: path.crowd }, subjects.slice(0, 2));
     }
     await bench.stopServers();
   }
 }
 
-/** The service comes first, bare node:http second, then the peers that are wanted and installed. */
-async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
-  bench.progress(`${path.name}: starting`);
+/** The list through the file engine, and through one of two replicas on an empty database. */
+export async function measureReplica(bench: Bench, url: string): Promise<void> {
+  const shop = await openShop(bench);
+  const store = new Store(bench, { url });
+  await store.fill(REPLICA_ANIMALS);
+  const requests = firstPage(await store.key());
+  const [server] = [await store.serve(), await store.serve()];
+  await send(server.origin, requests[0]);
+  await contest(bench, { part: 'store', path: 'list through --store', connections: CONNECTIONS_OF_REPLICA }, [
+    { name: SERVICE, server: await shop.store.serve(), file: bench.jsonFile('requests', firstPage(shop.key)) },
+    { name: 'a replica on PostgreSQL', server, file: bench.jsonFile('requests', requests) },
+  ]);
+}
+
+/** The store with ANIMALS, filled once a run, and a key for it. */
+export async function openShop(bench: Bench, limit = UNLIMITED): Promise<{ store: Store; key: string }> {
   const data = await bench.once('store', async () => {
     const store = new Store(bench);
     await store.fill(ANIMALS);
     return store.data;
   });
   const store = new Store(bench, { data });
-  const limit = path.isOverLimit ? 1 : UNLIMITED;
-  const key = await bench.once(`key ${limit}`, () => store.key(limit));
+  return { store, key: await bench.once(`key ${limit}`, () => store.key(limit)) };
+}
+
+/** The service comes first, then those of its peers that are wanted and installed. */
+async function subjectsOf(bench: Bench, path: Path): Promise<Subject[]> {
+  bench.progress(`${path.name}: starting`);
+  const { store, key } = await openShop(bench, path.isOverLimit ? 1 : UNLIMITED);
   const requests = path.requests(key);
   const server = await store.serve();
   if (path.isOverLimit) await send(server.origin, { ...requests[0], status: 200 });
   const replies = await sendAll(server.origin, requests.slice(0, CAPTURED));
   checkBody(`${SERVICE}, ${path.name}`, replies[0].body, path.check);
-  const file = bench.jsonFile('requests', requests);
-  const bare = await startPeer(bench, PEERS.bare, [bench.jsonFile('replies', replies)]);
-  const subjects = [
-    { name: SERVICE, server, file },
-    { ...PEERS.bare, server: bare, file },
-  ];
-  for (const peer of availablePeers(bench, path.peers ?? [])) {
-    subjects.push(await peerSubject(bench, peer, requests, path.check));
+  const subjects: Subject[] = [{ name: SERVICE, server, file: bench.jsonFile('requests', requests) }];
+  for (const peer of availablePeers(bench, path.peers)) {
+    subjects.push(await peerSubject(bench, peer, { requests, replies, check: path.check }));
   }
   return subjects;
 }
 
-async function peerSubject(bench: Bench, peer: Peer, ours: Request[], check: Path['check']): Promise<Subject> {
+interface Ours extends Pick<Path, 'check'> {
+  requests: Request[];
+  replies: Reply[];
+}
+
+async function peerSubject(bench: Bench, peer: Peer, { requests: ours, replies, check }: Ours): Promise<Subject> {
   const requests = ours.map(peer.request ?? ((same) => same));
-  const list = () => bench.once('animals', async () => bench.jsonFile('animals', animals(ANIMALS)));
-  const file = requests[0].method === 'POST' ? bench.file('store') : await list();
-  const server = await startPeer(bench, peer, [file, String(ANIMALS)]);
-  const [{ body }] = await sendAll(server.origin, requests.slice(0, 1));
-  checkBody(peer.name, body, check);
+  const given = {
+    replies: async () => bench.jsonFile('replies', replies),
+    animals: () => bench.once('animals', async () => bench.jsonFile('animals', animals(ANIMALS))),
+    store: async () => bench.file('store'),
+  };
+  const server = await startPeer(bench, peer, [await given[peer.given](), String(ANIMALS)]);
+  const [reply] = await sendAll(server.origin, requests.slice(0, 1));
+  checkBody(peer.name, reply.body, check);
+  if (peer.given === 'replies') deepStrictEqual(comparable(reply), comparable(replies[0]), `${peer.name}: other bytes`);
   return { ...peer, server, file: bench.jsonFile('requests', requests) };
+}
+
+/** What must be the same of a reply with the same bytes: all but what the server's HTTP writes itself. */
+function comparable({ status, rawHeaders, body }: Reply) {
+  const lines = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [`${name.toLowerCase()}: ${rawHeaders[i + 1]}`] : []));
+  return { status, body, lines: lines.filter((line) => !WRITTEN_BY_NODE.test(line.split(':')[0])).sort() };
 }
 
 function checkBody(subject: string, body: string, check: Path['check']): void {

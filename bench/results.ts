@@ -1,7 +1,7 @@
 /** What a run leaves behind: for the table, the page and `--json` alike. */
 import type { Spread } from './numbers.ts';
 
-export type Part = 'list' | 'get' | 'limit' | 'create' | 'limiter' | 'scale' | 'store' | 'wrk';
+export type Part = 'list' | 'get' | 'limit' | 'create' | 'store' | 'scale';
 
 /** One server under the load of one path. */
 export interface Row {
@@ -16,10 +16,11 @@ export interface Row {
   cpuMicros?: Spread;
   /** In ms. `isAtMost`: the load generator itself was late, and that is part of it. */
   latency?: { perSecond: number; p50: number; p99: number; max: number; isAtMost: boolean };
-  /** The service against this server, round by round: above 1 the service is better. Absent in its own rows. */
+  /** The service against this server, by neighbouring rounds: above 1 the service is better. Absent in its own rows. */
   service?: {
     /** Requests a second; absent where the load generator limited one of the two. */
     throughput?: Spread;
+    /** Requests a second of CPU time. */
     cpu?: Spread;
   };
   /** What this server leaves out of the service's work. */

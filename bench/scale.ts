@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { Bench } from './bench.ts';
 import { contest } from './contest.ts';
 import { pinned, residentMb } from './machine.ts';
-import { ratios, spread } from './numbers.ts';
+import { number, spread } from './numbers.ts';
 import { run, type Server } from './processes.ts';
 import { get, post, send } from './requests.ts';
 import { animals, SERVICE, Store } from './service.ts';
@@ -18,8 +18,7 @@ const CONNECTIONS = 32;
 const STARTS = 5;
 const COMMAND_MAX_MS = 60_000;
 /** Lasts longer than a compaction of a million. */
-const MIXED_SECONDS = 20;
-const MIXED_PER_SECOND = 500;
+const MIXED = { perSecond: 500, seconds: 20 };
 const COMPACTION_BEGINS_AFTER_MS = 2_000;
 const BINARY = fileURLToPath(new URL('../dist/petstore', import.meta.url));
 
@@ -33,15 +32,21 @@ interface Shop {
 
 export async function measureScale(bench: Bench): Promise<void> {
   const empty = await open(bench, 0);
-  await empty.server.stop();
   const small = await open(bench, SMALL);
   const large = await open(bench, LARGE);
-  const memory = spread([large.memoryMb - empty.memoryMb]);
-  bench.figure('memory with 1,000,000 animals', 'an empty server', memory, 'MB');
-  await compare(bench, 'first page', () => '', large, small);
-  await compare(bench, 'deep page', ({ count }) => `&after=${count - 2 * PAGE}`, large, small);
-  await compare(bench, 'rare status', () => '&status=sold', large, small);
-  await small.server.stop();
+  bench.figure('memory with 1,000,000 animals', 'an empty server', spread([large.memoryMb - empty.memoryMb]), 'MB');
+  for (const [kind, query] of Object.entries({
+    'first page': () => '',
+    'deep page': ({ count }: Shop) => `&after=${count - 2 * PAGE}`,
+    'rare status': () => '&status=sold',
+  })) {
+    const subjects = [large, small].map((shop) => {
+      const file = bench.jsonFile('requests', [get(`/v1/pets?limit=${PAGE}${query(shop)}`, shop.key)]);
+      return { name: shop === large ? SERVICE : 'the same at 1,000', server: shop.server, file };
+    });
+    const path = `list at 1,000,000 animals, ${kind}`;
+    await contest(bench, { part: 'scale', path, connections: CONNECTIONS }, subjects);
+  }
   await measureCompaction(bench, large);
   await measureStarts(bench, large);
   await bench.stopServers();
@@ -49,7 +54,7 @@ export async function measureScale(bench: Bench): Promise<void> {
 }
 
 async function open(bench: Bench, count: number): Promise<Shop> {
-  bench.progress(`scale: a store with ${count.toLocaleString('en')} animals`);
+  bench.progress(`scale: a store with ${number(count)} animals`);
   const store = new Store(bench);
   const key = await store.key();
   if (count > 0) await store.fill(count);
@@ -62,32 +67,17 @@ async function open(bench: Bench, count: number): Promise<Shop> {
   return { count, server, store, key, memoryMb: residentMb(server.pid) };
 }
 
-async function compare(bench: Bench, kind: string, queryOf: (shop: Shop) => string, large: Shop, small: Shop) {
-  const subjects = [large, small].map((shop) => {
-    const file = bench.jsonFile('requests', [get(`/v1/pets?limit=${PAGE}${queryOf(shop)}`, shop.key)]);
-    return { name: shop === large ? SERVICE : 'the same at 1,000', server: shop.server, file };
-  });
-  const path = `list at 1,000,000 animals, ${kind}`;
-  await contest(bench, { part: 'scale', path, connections: CONNECTIONS }, subjects);
-}
-
 /** The longest reply of the same mixed load, without a compaction and with one. */
 async function measureCompaction(bench: Bench, { store, server, key }: Shop): Promise<void> {
   const requests = Array.from({ length: 1_000 }, (_, i) => {
     if (i % 10 === 0) return post('/v1/pets', key, { name: `Rex ${i}`, categoryId: (i % 9) + 1 });
     return get(i % 3 === 0 ? `/v1/pets/${i}` : `/v1/pets?limit=${i % 2 === 0 ? 20 : 50}`, key);
   });
-  const rate = { perSecond: MIXED_PER_SECOND, seconds: MIXED_SECONDS, connections: CONNECTIONS };
-  const file = bench.jsonFile('requests', requests);
-  const longest = async () => {
-    const { latency } = await bench.load(server, { file, ...rate });
-    return latency!.max;
-  };
+  const load = { file: bench.jsonFile('requests', requests), connections: CONNECTIONS, ...MIXED };
+  const longest = async () => (await bench.load(server, load)).latency!.max;
   const compact = async () => {
     await new Promise((resolve) => setTimeout(resolve, COMPACTION_BEGINS_AFTER_MS));
-    const began = performance.now();
-    await store.command('compact');
-    return (performance.now() - began) / 1_000;
+    return secondsOf(() => store.command('compact'));
   };
   bench.progress('scale: mixed load, without a compaction and with one');
   const without = await longest();
@@ -118,23 +108,23 @@ async function measureStarts(bench: Bench, { server, store }: Shop): Promise<voi
 /** From nothing to the first 200, beside the least that a Node program takes. */
 async function measureBinary(bench: Bench): Promise<void> {
   if (!existsSync(BINARY)) return bench.note('The single binary is left out: npm run build makes it.');
-  const [nothing, service]: number[][] = [[], []];
+  const node = pinned(bench.cores?.server, [process.execPath, '-e', '0']);
+  const startService = () => {
+    return secondsOf(async () => {
+      const { origin } = await new Store(bench).serve([BINARY]);
+      await send(origin, { method: 'GET', path: '/readyz', headers: {}, status: 200 });
+    });
+  };
+  const service: number[] = [];
+  const times: number[] = [];
   for (let n = 1; n <= 2 * STARTS; n++) {
     bench.progress(`scale: start of the binary, ${n} of ${2 * STARTS}`);
-    const node = pinned(bench.cores?.server, [process.execPath, '-e', '0']);
-    nothing.push(await secondsOf(() => run(node, COMMAND_MAX_MS)));
-    const store = new Store(bench);
-    service.push(
-      await secondsOf(async () => {
-        const { origin } = await store.serve([BINARY]);
-        await send(origin, { method: 'GET', path: '/readyz', headers: {}, status: 200 });
-      }),
-    );
+    service.push(await startService());
     await bench.stopServers();
+    times.push(service[n - 1] / (await secondsOf(() => run(node, COMMAND_MAX_MS))));
   }
-  const path = 'single binary, start to first 200';
-  bench.figure(path, 'node -e 0', ratios(service, nothing), '×');
-  bench.figure(path, '', spread(service), 's');
+  bench.figure('single binary, start to first 200', 'node -e 0', spread(times), '×');
+  bench.figure('single binary, start to first 200', '', spread(service), 's');
 }
 
 async function secondsOf(work: () => Promise<unknown>): Promise<number> {

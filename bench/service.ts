@@ -30,10 +30,10 @@ export function animals(count: number, first = 1): Animal[] {
   return Array.from({ length: count }, (_, i) => animal(first + i));
 }
 
-function bundled(bench: Bench): Promise<string> {
-  return bench.once('bundle', async () => {
+function bundled(bench: Bench, entry: string): Promise<string> {
+  return bench.once(`bundle of ${entry}`, async () => {
     const outfile = bench.file('petstore.cjs');
-    await bundle({ outfile, commit: 'benchmark' });
+    await bundle({ entry, outfile, commit: 'benchmark' });
     return outfile;
   });
 }
@@ -42,17 +42,20 @@ export class Store {
   readonly data: string;
   readonly #bench: Bench;
   readonly #place: string[];
+  /** The service alone, or what is shipped: only that has the other engine. */
+  readonly #entry: string;
 
   /** In a directory, by default a new one, or in a database. */
   constructor(bench: Bench, { data = bench.file('data'), url }: { data?: string; url?: string } = {}) {
     this.#bench = bench;
     this.data = data;
     mkdirSync(data, { recursive: true, mode: 0o700 });
+    this.#entry = url === undefined ? 'src/main.ts' : 'extras/main.ts';
     this.#place = url === undefined ? ['--data', data] : ['--store', url];
   }
 
   async command(...args: string[]): Promise<string> {
-    return run([process.execPath, await bundled(this.#bench), ...args, ...this.#place], COMMAND_MAX_MS);
+    return run([...(await this.#program()), ...args, ...this.#place], COMMAND_MAX_MS);
   }
 
   async fill(count: number): Promise<void> {
@@ -70,7 +73,11 @@ export class Store {
 
   /** Bans are off: every 429 is the limiter's own. */
   async serve(program?: string[]): Promise<Server> {
-    const command = program ?? [process.execPath, await bundled(this.#bench)];
+    const command = program ?? (await this.#program());
     return this.#bench.start(SERVICE, [...command, 'serve', '--port', '0', '--ban-after', '0', ...this.#place]);
+  }
+
+  async #program(): Promise<string[]> {
+    return [process.execPath, await bundled(this.#bench, this.#entry)];
   }
 }

@@ -9,7 +9,7 @@ import { createServer } from 'node:http';
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
 import { listen } from './common.mjs';
-import { fault, page, REQUESTS_A_MINUTE, STATUSES } from './list.mjs';
+import { fault, page, queryFault, REQUESTS_A_MINUTE } from './list.mjs';
 
 const app = express();
 app.disable('x-powered-by');
@@ -24,13 +24,6 @@ app.use(
     handler: (_request, response) => response.status(429).json(fault(429, 'rate_limited', 'Too many requests.')),
   }),
 );
-
-/** What a careful hand writes where no schema library is at work: what is wrong with the query, or nothing. */
-function queryFault({ limit = '20', after = '0', status }) {
-  if (!/^\d{1,3}$/.test(limit) || limit < 1 || limit > 100) return 'limit must be an integer from 1 to 100';
-  if (!/^\d{1,15}$/.test(after)) return 'after must be an id';
-  if (status !== undefined && !STATUSES.includes(status)) return `status must be one of ${STATUSES}`;
-}
 
 app.get('/v1/pets', (request, response) => {
   const wrong = queryFault(request.query);

@@ -17,3 +17,10 @@ export function page(limit, after, status) {
   const last = found[limit - 1];
   return [found, last && `</v1/pets?limit=${limit}&after=${last.id}>; rel="next"`];
 }
+
+/** What a careful hand writes where no schema library is at work: what is wrong with the query, or nothing. */
+export function queryFault({ limit = '20', after = '0', status }) {
+  if (!/^\d{1,3}$/.test(limit) || limit < 1 || limit > 100) return 'limit must be an integer from 1 to 100';
+  if (!/^\d{1,15}$/.test(after)) return 'after must be an id';
+  if (status !== undefined && !STATUSES.includes(status)) return `status must be one of ${STATUSES}`;
+}

@@ -1,15 +1,18 @@
 /** The load generator against real servers, its pace on time that is set, and what is made of the numbers. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, test } from 'node:test';
 import { Bench } from '../../bench/bench.ts';
-import { replyLength, sendAtPace } from '../../bench/generator.ts';
+import { contest } from '../../bench/contest.ts';
+import { type Report, replyLength, sendAtPace } from '../../bench/generator.ts';
 import { cpuSeconds, describeMachine } from '../../bench/machine.ts';
-import { quantile, ratios, spread, spreadText } from '../../bench/numbers.ts';
+import { intervalText, quantile, ratioToNeighbours, spread, spreadText } from '../../bench/numbers.ts';
 import { asPage } from '../../bench/page.ts';
 import type { Results, Row } from '../../bench/results.ts';
-import { asText, sentence } from '../../bench/text.ts';
+import { linesFor } from '../../bench/serve.ts';
+import { asText, sentence, sharesOf } from '../../bench/text.ts';
 
 const bench = new Bench({ rounds: 1, seconds: 0.2, peers: false, thorough: false });
 after(() => bench.end());
@@ -111,20 +114,68 @@ test('a generator that is held up itself says so, and charges the wait to the la
   for (const one of [latencies, lateness]) assert.equal(Math.max(...one), 200);
 });
 
-test('quartiles and ratios by round; where they lie wide apart it is too noisy, whichever way it points', () => {
-  assert.deepEqual(spread([50, 49, 53, 51, 52]), { median: 51, low: 50, high: 52, tooNoisy: false });
-  assert.deepEqual(ratios([100, 10, 50], [50, 5, 25]), { median: 2, low: 2, high: 2, tooNoisy: false });
-  assert.equal(spreadText(spread([1.95, 2, 2.05]), 2), '2.00');
-  for (const median of [0.5, 5]) {
-    const { tooNoisy, ...noisy } = spread([0.2, median, 6]);
-    assert.ok(tooNoisy);
-    assert.equal(
-      spreadText({ tooNoisy, ...noisy }, 2),
-      `noisy ${((0.2 + median) / 2).toFixed(2)}–${(3 + median / 2).toFixed(2)}`,
-    );
-  }
+test('a median has the interval that holds the true one with 95 %, and is noisy where that is wide', () => {
+  // Of nine rounds all lie on one side of the true median but one, or all, in 20 of 512 cases: 4 %.
+  assert.deepEqual(spread([50, 49, 53, 51, 52, 48, 47, 54, 55]), { median: 51, low: 48, high: 54, tooNoisy: true });
+  assert.deepEqual(spread([1, 100, 101, 102, 103, 104, 105, 106, 900]), {
+    ...{ median: 103, low: 100, high: 106, tooNoisy: false },
+  });
+  // Of few rounds it is the lowest and the highest.
+  assert.deepEqual(spread([1, 2, 3, 4, 5]), { median: 3, low: 1, high: 5, tooNoisy: true });
+  assert.deepEqual(spread([7]), { median: 7, low: 7, high: 7, tooNoisy: false });
+  assert.equal(spreadText(spread([1, 2, 3, 4, 5]), 0), 'noisy 1–5');
+  assert.equal(intervalText(spread([1.95, 2, 2.05]), 2), '2.00 (1.95–2.05)');
   assert.ok(spread([]).tooNoisy);
   assert.equal(spreadText(spread([]), 2), '–');
+});
+
+test('more rounds narrow the interval', () => {
+  const rounds = Array.from({ length: 36 }, (_, i) => 100 + ((i * 7) % 36) - 17.5);
+  assert.ok(spread(rounds.slice(0, 9)).tooNoisy);
+  assert.ok(!spread(rounds.map((value) => 100 + (value - 100) / 2)).tooNoisy);
+});
+
+test('a ratio is taken from neighbouring rounds', () => {
+  assert.equal(
+    ratioToNeighbours(
+      [
+        [100, 300],
+        [50, 50],
+      ],
+      [100, 25],
+    ).median,
+    2,
+  );
+});
+
+/** Each load lasts one moment of a machine that slows down to a third, and is disturbed in one moment. */
+class SlowingBench extends Bench {
+  moment = 0;
+
+  override async load({ pid: speed }: { pid: number }): Promise<Report> {
+    const pace = (1 - this.moment / 90) * (this.moment === 30 ? 0.2 : 1);
+    this.moment++;
+    const latency = { p50: 1, p99: 1, max: 1, late: 0 };
+    return { requests: speed * pace, seconds: 1, cpuSeconds: 1, wrong: 0, busy: 0.5, latency };
+  }
+}
+
+test('what slows all servers down alike, or disturbs one round, moves no ratio', async () => {
+  const slowing = new SlowingBench({ rounds: 9, seconds: 1, peers: false, thorough: false });
+  const subjects = Object.entries({ petstore: 30_000, twice: 60_000, third: 10_000, same: 30_000 });
+  await contest(
+    slowing,
+    { part: 'list', path: 'list', connections: 1 },
+    subjects.map(([name, pid]) => ({ name, file: '', server: { pid, origin: '', stop: async () => {} } })),
+  );
+  await slowing.end();
+  const [own, ...others] = slowing.results.rows;
+  assert.ok(own.perSecond.tooNoisy, 'the machine had two thirds of the pace less at the end');
+  assert.deepEqual(
+    others.map(({ service }) => intervalText(service?.throughput, 3)),
+    ['0.500 (0.500–0.500)', '3.000 (3.000–3.000)', '1.000 (1.000–1.000)'],
+  );
+  assert.deepEqual(others[0].service?.cpu, others[0].service?.throughput);
 });
 
 test('the CPU time of a process is that which the process itself reports', {
@@ -138,27 +189,24 @@ test('the CPU time of a process is that which the process itself reports', {
 
 interface Measured {
   rate?: number[];
-  ratio?: number[];
   cpuRatio?: number[];
   isAtMost?: boolean;
 }
 
-function results({ rate = [12_000], ratio = [0.5], cpuRatio, isAtMost = false }: Measured = {}): Results {
+function results({ rate = [12_000], cpuRatio = [0.5], isAtMost = false }: Measured = {}): Results {
   const latency = { perSecond: 1_000, p50: 0.2, p99: 1.234, max: 3, isAtMost };
-  const perSecond = spread(rate);
   const row: Omit<Row, 'subject'> = {
     ...({ part: 'list', path: 'list, pages at random' } as const),
-    ...{ connections: 32, perSecond, loadIsLimit: false },
+    ...{ connections: 32, perSecond: spread(rate), loadIsLimit: false },
   };
-  const service = { throughput: spread(ratio), cpu: cpuRatio && spread(cpuRatio) };
-  const create = { ...row, part: 'create' as const, path: 'create, durable', subject: 'petstore' };
+  const service = { throughput: spread([0.4]), cpu: spread(cpuRatio) };
   return {
     machine: describeMachine(undefined),
     rows: [
       { ...row, subject: 'petstore', cpuMicros: spread([50]), latency },
-      { ...row, subject: 'bare node:http', perSecond: spread([24_000]), latency, service },
+      { ...row, subject: 'bare node:http', perSecond: spread([24_000]), cpuMicros: spread([25]), service },
       { ...row, subject: 'Fastify 5', perSecond: spread([8_000]), service, leavesOut: 'keys' },
-      create,
+      { ...row, part: 'create', path: 'create, durable', subject: 'petstore' },
     ],
     figures: [{ path: 'start on 1,000,000 animals', against: 'cat of the file', value: spread([0.5]), unit: 's' }],
     notes: ['<script>alert(1)</script>'],
@@ -167,30 +215,63 @@ function results({ rate = [12_000], ratio = [0.5], cpuRatio, isAtMost = false }:
 
 const NOISY = [0.2, 0.5, 0.9];
 
-test('the result stands in one sentence and one table; a system without CPU times leaves that column empty', () => {
+test('the result stands in one sentence and one table, what was measured before what it is compared with', () => {
   assert.match(
     sentence(results()),
-    /^petstore answered 12,000 .+; it did 0\.50 of .+; it answered 99 of 100 within 1\.23 ms .+; it added 12,000 animals [^.]+\.$/,
+    /^petstore .+ answered 12,000 .+; it answered 99 of 100 within 1\.23 ms .+; it took 50\.0 µs .+; it was 0\.50 times .+, by CPU time; it added 12,000 animals [^.]+\.$/,
   );
-  const text = asText(results(), false);
-  assert.match(text, /list, pages at random +12,000 +0\.20 +1\.23 +50\.0 +0\.50 +–/);
-  assert.match(text, /list, pages at random +Fastify 5 +0\.50 +– +keys/);
-  assert.match(text, /start on 1,000,000 animals +cat of the file +\+0\.50 s/);
+  const text = asText(results());
+  assert.match(
+    text,
+    /\| list, pages at random \| +12,000 \| +0\.20 \| +1\.23 \| +50\.0 \| +0\.50 \(0\.50–0\.50\) \| +0\.40/,
+  );
+  assert.match(text, /\| list, pages at random \| Fastify 5 +\| +8,000 \| +– \| +0\.50 .+\| keys/);
+  assert.match(text, /\| start on 1,000,000 animals \| cat of the file \| \+0\.50 s \|/);
   assert.doesNotMatch(text, /noisy|≤|≥/);
-  assert.match(asText(results(), true), /bare node:http +32 +24,000 \(24,000–24,000\)/);
+  const { rows, ...rest } = results();
+  const withoutCpu = rows.map((row) => ({ ...row, service: row.service && { throughput: row.service.throughput } }));
+  assert.match(sentence({ ...rest, rows: withoutCpu }), /it was 0\.40 times .+, by requests a second;/);
 });
 
 test('a figure that is too noisy is claimed nowhere: not in the sentence, the table, the page or the JSON', () => {
-  assert.match(sentence(results({ ratio: NOISY })), /reply\. Too noisy to say: the ratio to bare node:http\.$/);
-  assert.match(sentence(results({ ratio: NOISY, cpuRatio: [0.7] })), /it did 0\.70 of .+ by CPU time;/);
-  assert.match(sentence(results({ ratio: NOISY, cpuRatio: NOISY })), /Too noisy to say: the ratio/);
+  assert.match(sentence(results({ cpuRatio: NOISY })), /reply\. Too noisy to say: the ratio to bare node:http\.$/);
   assert.doesNotMatch(sentence(results({ isAtMost: true })), /within/);
-  const noisy = results({ rate: [5_000, 12_000, 13_000], ratio: NOISY });
-  assert.match(sentence(noisy), /^Too noisy to say: requests a second \(.+\); the ratio .+; animals added a second\.$/);
-  assert.match(asText(noisy, false), /list, pages at random +noisy 8,500–12,500 .+ noisy 0\.35–0\.70/);
-  assert.match(asText(noisy, false), /Fastify 5 +noisy 0\.35–0\.70/);
-  assert.match(JSON.stringify(noisy), /"throughput":{"median":0.5,"low":0.35,"high":0.7,"tooNoisy":true}/);
-  assert.match(asPage(noisy), /class="range own" style="margin-left:35.42%;width:16.67%"/);
+  assert.match(asText(results({ isAtMost: true })), /≤ 1\.23.+≤: at most/s);
+  const noisy = results({ rate: [5_000, 12_000, 13_000], cpuRatio: NOISY });
+  const unsaid = 'requests a second; the ratio to bare node:http; animals added a second';
+  assert.ok(sentence(noisy).endsWith(`Too noisy to say: ${unsaid}.`), sentence(noisy));
+  assert.match(asText(noisy), /list, pages at random +\| noisy 5,000–13,000 .+ noisy 0\.20–0\.90/);
+  assert.match(asText(noisy), /Fastify 5 .+ noisy 0\.20–0\.90/);
+  assert.match(JSON.stringify(noisy), /"cpu":{"median":0.5,"low":0.2,"high":0.9,"tooNoisy":true}/);
+  assert.match(asPage(noisy), /class="range own" style="margin-left:20.83%;width:33.33%"/);
+});
+
+/** Of a list: the service takes 50 µs, and the two below it the given shares of that. */
+function compared(floor: number[], bare: number[]): Results {
+  const [row, beside] = results().rows.map((one) => ({ ...one, path: 'list, one page' }));
+  const other = (subject: string, cpu: number[]) => ({ ...beside, subject, service: { cpu: spread(cpu) } });
+  return { ...results(), rows: [row, other('node:net', floor), other('bare node:http', bare)] };
+}
+
+test('the time of a request is divided among kernel, node:http and service, where the run tells', () => {
+  assert.deepEqual(
+    sharesOf(compared([0.3], [0.75]))?.map(({ name, micros }) => [name, Math.round(10 * micros) / 10]),
+    [
+      ['the kernel and node:net', 15],
+      ['node:http', 22.5],
+      ['the service', 12.5],
+    ],
+  );
+  assert.match(asText(compared([0.3], [0.75])), /node:http 22\.5 µs \(45 %\).+\n\n░{18}▒{27}█{15} /);
+  const widths = [...asPage(compared([0.3], [0.75])).matchAll(/class="part\d" style="width:([\d.]+)%"/g)];
+  assert.deepEqual(
+    widths.map(([, width]) => Number(width)),
+    [30, 45, 25],
+  );
+  for (const unclear of [compared(NOISY, [0.75]), compared([0.3], NOISY), compared([0.3], [1.1]), results()]) {
+    assert.equal(sharesOf(unclear), undefined);
+    assert.doesNotMatch(asText(unclear) + asPage(unclear), /░|class="shares"|NaN/);
+  }
 });
 
 test('the page stands alone, lets nothing through as markup, and gives each subject one bar', () => {
@@ -199,5 +280,14 @@ test('the page stands alone, lets nothing through as markup, and gives each subj
   assert.equal(page.match(/class="value own"/g)?.length, 2);
   assert.equal(page.match(/class="value bare"/g)?.length, 2);
   assert.doesNotMatch(page, /class="range/);
-  assert.match(asPage(results({ isAtMost: true })), /class="range own" style="margin-left:0.00%;width:100.00%"/);
+});
+
+test('what to type is what a shell takes', { skip: process.platform === 'win32' && 'no sh' }, () => {
+  const url = 'http://127.0.0.1:8080/v1/pets?limit=20';
+  const programs = 'show() { printf "<%s>" "$@"; cat; }; curl() { show "$@"; }; taskset() { show "$@"; }';
+  for (const line of linesFor(url, 'ps_live_x', 1)) {
+    const { status, stdout } = spawnSync('sh', ['-c', `${programs}; ${line}`], { input: '', encoding: 'utf8' });
+    assert.equal(status, 0);
+    assert.ok(stdout.includes(url) && /Authorization(: "Bearer|: Bearer|=Bearer) ps_live_x\b/.test(stdout), stdout);
+  }
 });

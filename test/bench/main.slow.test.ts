@@ -1,6 +1,7 @@
 /** The program itself, for as long as its shortest run takes. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -13,10 +14,13 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'petstore-bench-test-'));
 after(() => rmSync(folder, { recursive: true }));
 
 /** On a PATH with no other program than Node. */
+const env = { ...process.env, TMPDIR: folder, PATH: path.dirname(process.execPath) };
+
 function bench(...args: string[]) {
-  const env = { ...process.env, TMPDIR: folder, PATH: path.dirname(process.execPath) };
   return spawnSync(process.execPath, ['--import', 'tsx', MAIN, ...args], { env, encoding: 'utf8' });
 }
+
+const leftFolders = () => readdirSync(folder).filter((name) => name.startsWith('petstore-bench-'));
 
 test('it measures the service beside bare node:http with Node alone, and leaves nothing behind', () => {
   const page = path.join(folder, 'report.html');
@@ -34,8 +38,29 @@ test('it measures the service beside bare node:http with Node alone, and leaves 
   );
   assert.ok(rows.every(({ perSecond }) => perSecond.median > 0));
   assert.match(readFileSync(page, 'utf8'), /429, over the limit/);
-  const left = readdirSync(folder).filter((name) => name.startsWith('petstore-bench-'));
-  assert.deepEqual(left, []);
+  assert.deepEqual(leftFolders(), []);
+});
+
+test('it serves for load generators of one’s own, without limits, and ends at a signal as by ^C', async () => {
+  const child = spawn(process.execPath, ['--import', 'tsx', MAIN, 'serve'], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const exit = once(child, 'exit');
+  let printed = '';
+  for await (const text of child.stdout) {
+    printed += text;
+    if (!printed.includes('^C ends')) continue;
+    const [url, key] = [/curl .+'(http:.+)'/.exec(printed)![1], /ps_live_\w+/.exec(printed)![0]];
+    const bare = new URL(url.slice(url.indexOf('/v1/')), /(http:\S+) +bare node:http/.exec(printed)![1]);
+    const headers = { Authorization: `Bearer ${key}` };
+    const [own, same] = await Promise.all([url, bare].map((address) => fetch(address, { headers })));
+    assert.equal(own.headers.get('x-ratelimit-limit'), '1000000000');
+    assert.equal(await own.text(), await same.text());
+    child.kill('SIGINT');
+  }
+  assert.deepEqual(await exit, [0, null]);
+  assert.deepEqual(leftFolders(), []);
 });
 
 test('what it does not know it names, with status 2', () => {
