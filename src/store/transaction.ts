@@ -9,13 +9,20 @@ import { bytesOf, bytesOfRow, type Changes, type Put, type TableChanges, type Ta
 /** Added to a batch of almost `FULL_BATCH_BYTES`, it stays below `MAX_LINE_BYTES`, the most that a reader takes. */
 const MAX_TRANSACTION_BYTES = 24 * 1024 * 1024;
 
+/** The tables in which a row that grows counts against the maximum, as a new row does in every table. */
+const GROWING: readonly TableName[] = ['pets', 'categories'];
+/** Whoever changes a row of these may pass the maximum: orders are closed and keys revoked in a full store too. */
+const PASSING: readonly TableName[] = ['orders', 'keys', 'usage'];
+
 type CountedRow = Row & { readonly id: number };
 
 export class Draft {
   /** The bytes of all that was put, as JSON. */
   bytes = 0;
-  /** Of these, the bytes of rows that are new, without those of tables that were cleared. */
+  /** The bytes that count against the maximum: of new rows, and those by which animals and categories grow. */
   addedBytes = 0;
+  /** True if the transaction may pass the maximum. */
+  mayPass = false;
   readonly #drafts: readonly DraftTable[];
   readonly #tx: Transaction;
   readonly #tables: Tables;
@@ -34,11 +41,13 @@ export class Draft {
   run<T>(work: (tx: Transaction) => T): T {
     const { bytes, addedBytes } = this;
     const { length } = this.undo;
+    this.mayPass = false;
     try {
       const result = work(this.#tx);
       if (result instanceof Promise) throw new Error('the work of a transaction must be synchronous');
       if (this.bytes - bytes > MAX_TRANSACTION_BYTES) throw new Error('a transaction is too large');
-      if (this.addedBytes > addedBytes && this.#tables.bytes + this.addedBytes > this.#maxBytes) {
+      const isOver = this.addedBytes > addedBytes && this.#tables.bytes + this.addedBytes > this.#maxBytes;
+      if (isOver && !this.mayPass) {
         const mb = Math.floor(this.#maxBytes / 2 ** 20);
         throw new StoreError('full', `the store has reached its maximum of ${mb} MB`, true);
       }
@@ -120,11 +129,17 @@ class DraftTable implements TableChanges {
       this.#lastId = lastId;
     });
     const put = row ? { row, text: schemaOf(this.name).json(row) } : null;
-    if (put) {
-      const bytes = bytesOf(put.text);
-      this.#draft.bytes += bytes;
-      if (this.get(id) === undefined) this.#draft.addedBytes += bytes;
-    }
+    if (put) this.#countBytes(id, bytesOf(put.text));
     rows.set(id, put);
+  }
+
+  /** Before the row is put: `bytes` is its new length. */
+  #countBytes(id: Id, bytes: number): void {
+    const draft = this.#draft;
+    const before = this.get(id);
+    draft.bytes += bytes;
+    if (before === undefined) draft.addedBytes += bytes;
+    else if (GROWING.includes(this.name)) draft.addedBytes += bytes - bytesOfRow(this.name, before);
+    if (before !== undefined && PASSING.includes(this.name)) draft.mayPass = true;
   }
 }

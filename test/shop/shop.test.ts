@@ -90,6 +90,31 @@ test('of two writes in one batch the second is decided on what the first leaves'
   }
 });
 
+test('at the maximum of the store animals cannot grow, and orders can be closed', async (t) => {
+  const { key, fetch, store } = await serviceFor(t, { maxBytes: 20_000 });
+  const send = async (method: string, path: string, body: unknown) =>
+    (await fetch(`/v1${path}`, { method, headers: JSON_TYPE, body: JSON.stringify(body), key })).status;
+  const longest = '\u{1f408}'.repeat(255);
+  for (let id = 1; id <= 50; id++) assert.equal(await send('POST', '/pets', { name: 'a', categoryId: 1 }), 201);
+  assert.equal(await send('POST', '/store/orders', { petId: 50 }), 201);
+  const statuses: number[] = [];
+  for (let id = 1; id <= 50; id++) statuses.push(await send('PATCH', `/pets/${id}`, { name: longest }));
+  assert.deepEqual([...new Set(statuses)], [200, 507]);
+  // The last bytes go to names that grow by one character.
+  const fill = async (method: string, path: string) => {
+    let status = 200;
+    for (let length = 1; length <= 255 && status < 300; length++) {
+      status = await send(method, path, { name: 'a'.repeat(length) });
+    }
+    return status;
+  };
+  for (let id = 45; id < 50; id++) await fill('PATCH', `/pets/${id}`);
+  assert.deepEqual([await fill('PATCH', '/pets/50'), await fill('PUT', '/categories/1')], [507, 507]);
+  assert.equal(await send('PATCH', '/store/orders/1', { status: 'cancelled' }), 200);
+  assert.equal(store.read.pets.get(50)?.status, 'available');
+  assert.equal(await send('PATCH', '/pets/1', { name: 'a' }), 200, 'what makes a row shorter goes on');
+});
+
 test('a key has 100,000 Idempotency-Keys at once: beyond it 429 until the oldest is a day old', async (t) => {
   const { key, fetch, store, clock } = await serviceFor(t);
   const add = (name: string, headers: Record<string, string> = { 'idempotency-key': name }) =>

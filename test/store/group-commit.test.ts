@@ -4,6 +4,7 @@ import { StoreError, type Transaction } from '../../src/store/model.ts';
 import type { Changes } from '../../src/store/tables.ts';
 import { SetClock } from '../clock.ts';
 import { memoryStore } from './memory-store.ts';
+import { newKey } from './plain-model.ts';
 
 const rex = { name: 'Rex', categoryId: 1, status: 'available' as const };
 const add = (tx: Transaction) => tx.pets.add(rex).id;
@@ -131,6 +132,50 @@ test('a transaction that adds rows beyond the maximum is refused as full; others
     return [tx.pets.add(rex).id, tx.pets.add(rex).id];
   });
   assert.deepEqual(await refill, [1, 2]);
+});
+
+test('animals and categories that grow count against the maximum; what closes an order or revokes a key may pass it', async () => {
+  const store = memoryStore({ maxBytes: 700 });
+  await store.write((tx) => {
+    add(tx);
+    tx.pets.put({ id: 1, ...rex, status: 'pending' });
+    tx.orders.add({ petId: 1, status: 'placed', placedAt: 1 });
+    tx.categories.put({ id: 1, name: 'cats' });
+    tx.keys.add(newKey('a'));
+  });
+  const long = (length: number) => ({ id: 1, ...rex, status: 'pending' as const, name: 'x'.repeat(length) });
+  const renamed = (length: number) => store.write((tx) => tx.pets.put(long(length)));
+  const isFull = { failure: 'full' };
+  let length = 3;
+  while (
+    await renamed(length + 1).then(
+      () => true,
+      () => false,
+    )
+  )
+    length++;
+  assert.ok(length > 300 && length < 500, `${length} characters`);
+  await assert.rejects(renamed(length + 1), isFull);
+  await assert.rejects(
+    store.write((tx) => tx.categories.put({ id: 1, name: 'catss' })),
+    isFull,
+  );
+  // Several in one batch count together.
+  await renamed(length - 10);
+  const ends = await Promise.allSettled([
+    renamed(length - 5),
+    store.write((tx) => tx.categories.put({ id: 1, name: 'cats and dogs' })),
+  ]);
+  assert.deepEqual(
+    ends.map(({ status }) => status),
+    ['fulfilled', 'rejected'],
+  );
+  await renamed(length);
+  await store.write((tx) => {
+    tx.orders.put({ id: 1, petId: 1, status: 'cancelled', placedAt: 1 });
+    tx.pets.put({ ...long(length), status: 'available' });
+  });
+  await store.write((tx) => tx.keys.put({ ...newKey('a'), id: 1, revokedAt: 2 }));
 });
 
 test('a transaction that no line of the log could hold is refused, and leaves nothing', async () => {
