@@ -140,7 +140,7 @@ command: for 24 hours the same input adds nothing twice.`,
     name: 'openapi',
     help: 'print the OpenAPI document',
     options: pick('baseUrl', 'stagingBaseUrl'),
-    run: (addresses) => JSON.stringify(openapiDocument(addresses), null, 2),
+    run: (addresses) => JSON.stringify(openapiDocument({ ...addresses, version: VERSION }), null, 2),
   }),
   command({
     name: 'version',

@@ -143,7 +143,7 @@ function documentPage(settings: ServeSettings, url: string, additions: readonly 
   const { environment, baseUrl, stagingBaseUrl } = settings;
   const own = environment === 'staging' ? { baseUrl, stagingBaseUrl: url } : { baseUrl: url, stagingBaseUrl };
   return pageEndpoint('/openapi.json', JSON_UTF_8, () =>
-    JSON.stringify(openapiDocument({ ...own, environment }, additions)),
+    JSON.stringify(openapiDocument({ ...own, environment, version: VERSION }, additions)),
   );
 }
 

@@ -11,7 +11,7 @@ import { checkReply } from '../web/schema.ts';
 import type { Group, Row } from './table.ts';
 
 const SEED = JSON.parse(readFileSync(new URL('../../data/seed.json', import.meta.url), 'utf8'));
-const DOCUMENT = openapiDocument({ baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
+const DOCUMENT = openapiDocument({ version: '1.0.0', baseUrl: 'http://x/v1', stagingBaseUrl: 'http://y/v1' });
 /** By path, the ETag of the newest reply. In a row `ETAG` stands for it. */
 const etags = new Map<string, string>();
 /** Codes that a row has shown. */

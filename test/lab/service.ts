@@ -18,7 +18,7 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
   while (!(await isSo())) await wait(20);
 }
 
-const DOCUMENT = openapiDocument({ stagingBaseUrl: 'http://y/v1', environment: 'staging' }, [
+const DOCUMENT = openapiDocument({ version: '1.0.0', stagingBaseUrl: 'http://y/v1', environment: 'staging' }, [
   asset('src/lab/openapi.json'),
 ]);
 

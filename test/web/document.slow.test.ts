@@ -4,25 +4,36 @@ import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { temporary } from '../../extras/program.ts';
 import { asset } from '../../src/assets.ts';
 import { openapiDocument } from '../../src/web/openapi.ts';
+import { temporary } from '../program.ts';
 
 const LINTER = '@redocly/cli@2.77.0';
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const SERVICE = 'src/web/openapi.json';
+const LAB = 'src/lab/openapi.json';
 
-const LAB = asset('src/lab/openapi.json');
-const URLS = { baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' };
+const SETTINGS = { version: '1.0.0', baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' };
 
-for (const lab of [false, true]) {
-  test(`the linter finds nothing in the OpenAPI document ${lab ? 'with' : 'without'} the lab`, async (t) => {
+async function assertClean(cwd: string, file: string): Promise<void> {
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+  const words = ['--yes', LINTER, 'lint', '--extends', 'recommended', '--format', 'json', file];
+  const { stdout } = await promisify(execFile)('npx', words, { cwd, env }).catch((error) => error);
+  const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
+  assert.deepEqual({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] });
+}
+
+for (const file of [SERVICE, LAB]) {
+  test(`the linter finds nothing in ${file} as it lies in the tree`, () => assertClean(ROOT, file));
+}
+
+for (const parts of [[], [asset(LAB)]]) {
+  test(`the linter finds nothing in the document that is served ${parts.length ? 'with' : 'without'} the lab`, async (t) => {
     const cwd = await temporary(t);
-    const document = openapiDocument({ ...URLS, environment: lab ? 'staging' : 'production' }, lab ? [LAB] : []);
-    await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document, null, 2));
-    const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
-    const words = ['--yes', LINTER, 'lint', '--extends', 'recommended', '--format', 'json', 'openapi.json'];
-    const { stdout } = await promisify(execFile)('npx', words, { cwd, env }).catch((error) => error);
-    const { totals, problems } = JSON.parse(stdout.slice(stdout.indexOf('{')));
-    assert.deepEqual({ ...totals, problems }, { errors: 0, warnings: 0, ignored: 0, problems: [] });
+    const environment = parts.length ? 'staging' : 'production';
+    await writeFile(join(cwd, 'openapi.json'), JSON.stringify(openapiDocument({ ...SETTINGS, environment }, parts)));
+    await assertClean(cwd, 'openapi.json');
   });
 }

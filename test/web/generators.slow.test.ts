@@ -1,12 +1,13 @@
 /**
- * The OpenAPI document in the hands of generators, which come from the registry: what each makes of it compiles
- * strictly, with the lab and without, and is driven against the service.
+ * The OpenAPI document in the hands of generators, which come from the registry: what each makes of the file as it lies
+ * in the tree compiles strictly, and is driven against the service; that of the document with the lab compiles too.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { temporary } from '../../extras/program.ts';
@@ -16,11 +17,12 @@ import { serviceFor } from '../service.ts';
 
 const run = promisify(execFile);
 const LAB = asset('src/lab/openapi.json');
+const IN_TREE = fileURLToPath(new URL('../../src/web/openapi.json', import.meta.url));
 const TYPESCRIPT = 'typescript@5.9.3';
 
 interface Generator {
   packages: string[];
-  /** Makes the folder or file `out` of `openapi.json`. */
+  /** Makes the folder or file `out` of DOCUMENT, a file. */
   words: string[];
   /** Four calls: an animal, a list, an order, and one that there is not. It prints what came of each. */
   calls: string;
@@ -29,12 +31,12 @@ interface Generator {
 const GENERATORS: Record<string, Generator> = {
   'hey-api, with zod': {
     packages: ['@hey-api/openapi-ts@0.99.0', 'zod@4.6.7'],
-    words: 'openapi-ts -i openapi.json -o out -p @hey-api/client-fetch @hey-api/sdk @hey-api/typescript zod'.split(' '),
+    words: 'openapi-ts -i DOCUMENT -o out -p @hey-api/client-fetch @hey-api/sdk @hey-api/typescript zod'.split(' '),
     calls: `
       import { client } from './out/client.gen';
       import { createOrder, createPet, getOrder, listPets } from './out/sdk.gen';
       import { zPetReply } from './out/zod.gen';
-      client.setConfig({ auth: () => process.argv[2] ?? '' });
+      client.setConfig({ auth: () => process.argv[2] ?? '', baseUrl: process.argv[3] ?? '' });
       const pet = await createPet({ body: { name: 'Rex', categoryId: 7 }, throwOnError: true });
       zPetReply.parse(pet.data);
       const pets = await listPets({ query: { limit: 5, status: 'available' }, throwOnError: true });
@@ -44,14 +46,14 @@ const GENERATORS: Record<string, Generator> = {
   },
   'hey-api, with bigint and a serializer that writes it as digits': {
     packages: ['@hey-api/openapi-ts@0.99.0'],
-    words: 'openapi-ts -i openapi.json -o out -p @hey-api/client-fetch @hey-api/transformers @hey-api/typescript'
+    words: 'openapi-ts -i DOCUMENT -o out -p @hey-api/client-fetch @hey-api/transformers @hey-api/typescript'
       .split(' ')
       .concat('@hey-api/sdk'),
     calls: `
       import { client } from './out/client.gen';
       import { createOrder, createPet, getOrder, listPets } from './out/sdk.gen';
       import { listPetsResponseTransformer } from './out/transformers.gen';
-      client.setConfig({ auth: () => process.argv[2] ?? '' });
+      client.setConfig({ auth: () => process.argv[2] ?? '', baseUrl: process.argv[3] ?? '' });
       const alone = await createPet({ body: { name: 'Rex', categoryId: 7n } });
       if (alone.error?.code !== 'invalid_body') throw new Error('what the document says of bigint is no longer so');
       const marked = (_: string, value: unknown) => (typeof value === 'bigint' ? 'int ' + value : value);
@@ -66,7 +68,7 @@ const GENERATORS: Record<string, Generator> = {
   },
   'openapi-typescript, with openapi-fetch': {
     packages: ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0'],
-    words: ['openapi-typescript', 'openapi.json', '-o', 'out/types.ts'],
+    words: ['openapi-typescript', 'DOCUMENT', '-o', 'out/types.ts'],
     calls: `
       import createClient from 'openapi-fetch';
       import type { paths } from './out/types';
@@ -79,7 +81,7 @@ const GENERATORS: Record<string, Generator> = {
   },
   'openapi-typescript-codegen': {
     packages: ['openapi-typescript-codegen@0.31.0'],
-    words: 'openapi --input openapi.json --output out --client fetch'.split(' '),
+    words: 'openapi --input DOCUMENT --output out --client fetch'.split(' '),
     calls: `
       import { ApiError, OpenAPI, OrdersService, PetsService, PetStatus } from './out';
       OpenAPI.TOKEN = process.argv[2];
@@ -94,10 +96,11 @@ const GENERATORS: Record<string, Generator> = {
   },
   oazapfts: {
     packages: ['oazapfts@7.5.0', '@oazapfts/runtime@1.2.0'],
-    words: ['oazapfts', 'openapi.json', 'out/client.ts'],
+    words: ['oazapfts', 'DOCUMENT', 'out/client.ts'],
     calls: `
       import { HttpError, ok } from '@oazapfts/runtime';
       import { createOrder, createPet, defaults, getOrder, listPets } from './out/client';
+      defaults.baseUrl = process.argv[3] ?? '';
       defaults.headers = { authorization: 'Bearer ' + process.argv[2] };
       const pet = await ok(createPet({ name: 'Rex', categoryId: 7 }));
       const pets = await ok(listPets({ limit: 5, status: 'available' }));
@@ -122,19 +125,16 @@ for (const [name, { packages, words, calls }] of Object.entries(GENERATORS)) {
     const install = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--legacy-peer-deps'];
     await run('npm', [...install, ...packages, '@types/node@20.19.43', TYPESCRIPT], { cwd, timeout: 300_000 });
     const npx = (...command: string[]) => run('npx', ['--no-install', ...command], { cwd, timeout: 120_000 });
-    for (const lab of [true, false]) {
-      const address = { baseUrl: `${url}/v1`, stagingBaseUrl: `${url}/v1` };
-      const document = openapiDocument({ ...address, environment: lab ? 'staging' : 'production' }, lab ? [LAB] : []);
-      await writeFile(join(cwd, 'openapi.json'), JSON.stringify(document));
+    const withLab = join(cwd, 'with-lab.json');
+    const address = { version: '1.0.0', stagingBaseUrl: `${url}/v1`, environment: 'staging' as const };
+    await writeFile(withLab, JSON.stringify(openapiDocument(address, [LAB])));
+    await writeFile(join(cwd, 'tsconfig.json'), JSON.stringify({ compilerOptions: STRICT, include: ['out', '*.ts'] }));
+    for (const document of [withLab, IN_TREE]) {
       await mkdir(join(cwd, 'out'), { recursive: true });
-      await npx(...words);
-      if (!lab) await writeFile(join(cwd, 'calls.ts'), calls);
-      await writeFile(
-        join(cwd, 'tsconfig.json'),
-        JSON.stringify({ compilerOptions: STRICT, include: ['out', '*.ts'] }),
-      );
+      await npx(...words.map((word) => (word === 'DOCUMENT' ? document : word)));
+      if (document === IN_TREE) await writeFile(join(cwd, 'calls.ts'), calls);
       const { stdout } = await npx('tsc').catch((error) => error);
-      assert.equal(stdout, '', `${name}, ${lab ? 'with' : 'without'} the lab`);
+      assert.equal(stdout, '', `${name}: ${document}`);
       assert.notEqual((await readdir(join(cwd, 'out'))).length, 0);
     }
     const [outfile, entry] = [join(cwd, 'calls.mjs'), join(cwd, 'calls.ts')];

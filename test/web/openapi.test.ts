@@ -16,8 +16,9 @@ import { serviceFor } from '../service.ts';
 import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
-const document = openapiDocument(URLS) as Part;
-const withLab = openapiDocument({ ...URLS, environment: 'staging' }, [asset('src/lab/openapi.json')]) as Part;
+const SETTINGS = { version: '1.2.3', ...URLS };
+const document = openapiDocument(SETTINGS) as Part;
+const withLab = openapiDocument({ ...SETTINGS, environment: 'staging' }, [asset('src/lab/openapi.json')]) as Part;
 const { components, info } = document;
 
 /** Its operations, each with the whole path. */
@@ -85,18 +86,21 @@ test('without the lab nothing in it speaks of the lab, nor is anything in it tha
       named.filter((ref) => !text.includes(ref)),
       [],
     );
-    assert.doesNotMatch(text, /x-every-reply|x-deprecated-reply|"(codes|errors)":|"required":"all"|"#\w+\/\w+"/);
+    assert.doesNotMatch(text, /openapi\.json#|x-headers-of-every-reply/);
   }
 });
 
-test('it has the addresses of the server, its own first; with the lab the root alone, and no path has its own', () => {
+test('it has the version of the program and the addresses of the server, its own first; with the lab the root alone, and no path has its own', () => {
   const servers = (document: Part) => document.servers.map(({ url }: Part) => url);
   const { baseUrl, stagingBaseUrl } = URLS;
   assert.deepEqual(servers(document), [baseUrl, stagingBaseUrl]);
-  assert.deepEqual(servers(openapiDocument({ ...URLS, environment: 'staging' }) as Part), [stagingBaseUrl, baseUrl]);
+  assert.deepEqual(servers(openapiDocument({ ...SETTINGS, environment: 'staging' }) as Part), [
+    stagingBaseUrl,
+    baseUrl,
+  ]);
   assert.deepEqual(servers(withLab), ['https://staging.pets.example']);
   assert.equal(Object.values<Part>(withLab.paths).filter(({ servers }) => servers !== undefined).length, 0);
-  assert.equal(info.contact.url, 'https://pets.example/');
+  assert.deepEqual([info.version, info.contact.url], ['1.2.3', 'https://pets.example/']);
 });
 
 test('each reply has the headers of all, and each of a deprecated operation those of its end', () => {
@@ -145,8 +149,23 @@ test('it calls white space what the service does, for readers of patterns new an
   const patterns = ['u', ''].map((flags) => new RegExp(components.schemas.Name.pattern, flags));
   for (let unit = 0; unit <= 0xffff; unit++) {
     const name = String.fromCharCode(unit);
-    const isName = /\P{White_Space}/u.test(name);
+    const isName = name !== '\0' && /\P{White_Space}/u.test(name);
     if (patterns.some((pattern) => pattern.test(name) !== isName)) assert.fail(`U+${unit.toString(16)}`);
+  }
+});
+
+test('its schema of a name takes what the service takes', async (t) => {
+  const { key, fetch } = await serviceFor(t);
+  const right = ['a', ' a ', '\u00a0\ufeff', 'a\nb', 'x'.repeat(255), '\u{1f415}'.repeat(255)];
+  const wrong = ['', ' ', '\n\u0085\u3000', '\0', 'a\0b', '\0a', 'a\0', 'x'.repeat(256)];
+  for (const [names, status] of [[right, 201] as const, [wrong, 400] as const]) {
+    for (const name of names) {
+      const headers = { 'Content-Type': 'application/json' };
+      const body = JSON.stringify({ name, categoryId: 1 });
+      const isRight = checkValue(document, components.schemas.Name, name).length === 0;
+      const reply = await fetch('/v1/pets', { key, method: 'POST', headers, body });
+      assert.deepEqual([isRight, reply.status], [status === 201, status], JSON.stringify(name));
+    }
   }
 });
 
