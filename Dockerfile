@@ -24,5 +24,6 @@ ENV PATH=/bin PETSTORE_DATA=/data/petstore PETSTORE_HOST=0.0.0.0
 USER 65532:65532
 VOLUME /data
 EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s CMD ["/bin/petstore", "health"]
 ENTRYPOINT ["/bin/petstore"]
 CMD ["serve"]

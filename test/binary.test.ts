@@ -153,6 +153,7 @@ test('the image: an unprivileged user, and nothing to write to but the volume', 
     assert.ok(serving.exitCode === null && ms < START_MAX_MS, stderr);
     await wait(100);
   }
+  assert.equal(run(...words('HEALTHCHECK')).status, 0, 'what the image says of its health');
   const made = run(...words('ENTRYPOINT'), 'keys', 'create', '--plan', 'free');
   assert.match(made.stdout, /^ps_live_\w+$/m, made.stderr);
   const second = run(...words('ENTRYPOINT'), ...words('CMD'), '--port', '0');
@@ -161,4 +162,5 @@ test('the image: an unprivileged user, and nothing to write to but the volume', 
   serving.kill('SIGTERM');
   const [exit] = await once(serving, 'exit');
   assert.equal(exit, 0, stderr);
+  assert.equal(run(...words('HEALTHCHECK')).status, 1);
 });

@@ -5,6 +5,7 @@ import { addBatch, exportAnimals, importAnimals, isFirstBatch } from './animals.
 import { type Command, call, command } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';
 import * as keys from './keys.ts';
+import { askReady } from './listening.ts';
 import { CALLS, type Options, pick, SERVE } from './options.ts';
 import { serve } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
@@ -135,6 +136,13 @@ command: for 24 hours the same input adds nothing twice.`,
     call: call({ lines: CALLS.lines, batch: CALLS.batch }, addBatch),
     isLogged: isFirstBatch, // one line for an import
     run: importAnimals,
+  }),
+  command({
+    name: 'health',
+    help: 'ask the service that runs on this machine whether it serves; exit 1 if not',
+    more: 'For the health check of a container.',
+    options: pick('host', 'port', 'json'),
+    run: askReady,
   }),
   command({
     name: 'openapi',

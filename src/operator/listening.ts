@@ -5,6 +5,7 @@ import { onceAMinute, systemClock } from '../clock.ts';
 import type { Log } from '../store/engine.ts';
 
 const BACKLOG = 511;
+const MAX_READY_MS = 3_000;
 
 type Address = { host: string; port: number } | { path: string } | { fd: number };
 
@@ -47,6 +48,15 @@ export function originOf(server: Pick<Server, 'address'>): string {
 /** No client can connect to a wildcard address: loopback stands in for it. */
 const reachable = (address: string): string =>
   /^(?:::ffff:)?0\.0\.0\.0$/.test(address) ? '127.0.0.1' : address === '::' ? '::1' : address;
+
+/** Asks the service that listens there whether it serves. Throws an Error that says why not. */
+export async function askReady({ host, port }: { host: string; port: number }) {
+  const url = `http://${hostAndPort(reachable(host), port)}/readyz`;
+  const reply = await fetch(url, { signal: AbortSignal.timeout(MAX_READY_MS) }).catch(() => undefined);
+  if (reply === undefined) throw new Error(`no reply from ${url}: is it another --host or --port?`);
+  if (!reply.ok) throw new Error(`${url} says ${reply.status}: ${(await reply.text()).trim()}`);
+  return { ready: url };
+}
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);

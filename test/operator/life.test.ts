@@ -42,6 +42,19 @@ test('the first line says where it listens; the seed and the first key come once
   assert.equal((await again.ended).exit, 0);
 });
 
+test('health asks whether the service serves', async (t) => {
+  const { run, serve } = await workplace(t);
+  const { url, stop } = await serve();
+  const { host, port } = new URL(url);
+  const health = `health --host 0.0.0.0 --port ${port}`;
+  const { exit, stdout } = await run(health);
+  assert.deepEqual([exit, stdout], [0, `ready  http://${host}/readyz\n`]);
+  await stop();
+  const away = await run(health);
+  assert.deepEqual([away.exit, away.stdout], [1, '']);
+  assert.match(away.stderr, /^no reply from http:\S+\/readyz: is it another --host or --port\?\n$/);
+});
+
 test('a server on all addresses names those that work, and the document too; it has none that nobody gave', async (t) => {
   const { serve } = await workplace(t);
   for (const [host, name] of [
