@@ -15,7 +15,6 @@ export const CATALOGUE = {
   request_timeout: 408,
   pet_unavailable: 409,
   order_closed: 409,
-  idempotency_in_flight: 409,
   gone: 410,
   precondition_failed: 412,
   body_too_large: 413,

@@ -20,7 +20,7 @@ const each = (verdict: (request: RequestRecord, before: Requests) => Verdict) =>
     return is === undefined ? [] : [{ request, is }];
   });
 
-const isHopeless = ({ status, code }: RequestRecord) => HOPELESS.has(status) && code !== 'idempotency_in_flight';
+const isHopeless = ({ status }: RequestRecord) => HOPELESS.has(status);
 
 export const judgeHopeless = each((request, before) => {
   const answered = before.filter((other) => other.endedAt <= request.at && !wasSentBeforeReply(request, other));

@@ -11,7 +11,7 @@ const RETRY_WITHIN_MS = 60_000;
 const GIVEN_UP_AFTER_MS = 5_000;
 
 /** Replies that say nothing of the try before, which may have been performed. */
-const isPutOff = ({ status, code }: RequestRecord) => status === 429 || code === 'idempotency_in_flight';
+const isPutOff = ({ status }: RequestRecord) => status === 429;
 const hasFailed = (post: RequestRecord) => isFailure(post) || post.status === 429;
 
 /** A retry must have the key of the POST that failed. An equal one under another key, in its place, is bad. */

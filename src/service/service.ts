@@ -99,7 +99,6 @@ export class Service {
       clock,
       categories: settings.categories,
       texts,
-      underWay: new Map(),
     };
     this.#router = this.#routerFor(parts.endpoints);
     this.#parts = { ...parts, callers, shop };

@@ -5,7 +5,7 @@ import { retryAfterSeconds } from '../access/limiter.ts';
 import { DAY_MS } from '../clock.ts';
 import { ApiError, line } from '../http/errors.ts';
 import { jsonReply, type Reply } from '../http/reply.ts';
-import type { Replay, Transaction } from '../store/model.ts';
+import type { Replay, Store, Transaction } from '../store/model.ts';
 import { count } from '../text.ts';
 import { type Call, type Shop, write } from './shop.ts';
 
@@ -23,7 +23,7 @@ const replyOf = ({ status, body, location }: Created): Reply => jsonReply(status
 
 /**
  * Runs `make` and stores its reply, in one transaction. The same Idempotency-Key with the same `content()` gets the stored
- * reply again. While the first request is under way, others are refused at once.
+ * reply again; while the first waits for the disk, others wait behind it, in the same queue.
  */
 export async function once(
   shop: Shop,
@@ -37,48 +37,35 @@ export async function once(
   if (!FORM.test(sent)) {
     throw new ApiError('bad_request', 'Idempotency-Key: must be sent once, with 1 to 255 visible ASCII characters');
   }
-  const { store, underWay } = shop;
+  const { store } = shop;
   const keyId = call.caller.key.id;
   const id = `${operation} ${keyName(keyId)} ${sent}`;
   const digest = hash('sha256', content());
-  const ofKey = underWay.get(keyId) ?? new Set();
-  if (store.read.replays.get(id) === undefined) {
-    if (ofKey.has(id)) {
-      throw new ApiError('idempotency_in_flight', 'the first request under this Idempotency-Key is still under way');
+  return write(shop, call, (tx) => {
+    const first = tx.replays.get(id);
+    if (first !== undefined) {
+      if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');
+      throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
     }
-    checkBounds(shop, keyId, ofKey.size);
-  }
-  underWay.set(keyId, ofKey.add(id));
-  try {
-    const reply = await write(shop, call, (tx) => {
-      const first = tx.replays.get(id);
-      if (first !== undefined) {
-        if (first.digest === digest) return replyOf(first).with('Idempotent-Replayed', 'true');
-        throw new ApiError('idempotency_key_reused', 'this Idempotency-Key was used with another body; take a new one');
-      }
-      const made = make(tx);
-      tx.replays.put({ id, keyId, digest, ...made, at: Math.floor(store.now()) });
-      return replyOf(made);
-    });
-    return reply;
-  } finally {
-    ofKey.delete(id);
-    if (ofKey.size === 0) underWay.delete(keyId);
-  }
+    checkBounds(store, tx, keyId);
+    const made = make(tx);
+    tx.replays.put({ id, keyId, digest, ...made, at: Math.floor(store.now()) });
+    return replyOf(made);
+  });
 }
 
-function checkBounds({ store, underWay }: Shop, keyId: number, underWayOfKey: number): void {
+function checkBounds(store: Store, tx: Transaction, keyId: number): void {
   const { replays } = store.read;
   const ofKey = replays.ofKey(keyId);
-  if (ofKey.size + underWayOfKey >= MAX_REPLAYS_OF_KEY) {
+  const undurable = tx.replays.undurable();
+  const more = undurable.filter((replay) => replay.keyId === keyId).length;
+  if (ofKey.size + more >= MAX_REPLAYS_OF_KEY) {
     const [oldest] = ofKey.values();
     const retryAt = (oldest?.at ?? store.now()) + DAY_MS;
     const why = `this key has ${count(MAX_REPLAYS_OF_KEY)} Idempotency-Keys whose 24 hours are not over`;
     throw new ApiError('rate_limited', why, line('Retry-After', `${retryAfterSeconds(retryAt, store.now())}`));
   }
-  let inAll = replays.size;
-  for (const { size } of underWay.values()) inAll += size;
-  if (inAll >= MAX_REPLAYS) {
+  if (replays.size + undurable.length >= MAX_REPLAYS) {
     throw new ApiError('unavailable', 'too many Idempotency-Keys are remembered', line('Retry-After', RETRY_SECONDS));
   }
 }

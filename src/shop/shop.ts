@@ -15,8 +15,6 @@ export interface Shop {
   readonly categories: 'open' | 'known';
   /** The rows of lists as JSON. */
   readonly texts: { readonly pets: RowTexts<Pet>; readonly orders: RowTexts<Order> };
-  /** Requests under way with an Idempotency-Key: the ids of their replays, by caller. */
-  readonly underWay: Map<number, Set<string>>;
 }
 
 /** One request, as its handler sees it. */

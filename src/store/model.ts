@@ -150,7 +150,8 @@ export interface Transaction {
   readonly orders: AddTable<Order> & { find(petId: number): Order | undefined };
   readonly categories: WriteTable<Category>;
   readonly keys: AddTable<ApiKey>;
-  readonly replays: WriteTable<Replay>;
+  /** `undurable`: those that this batch has put so far, which the reads do not show yet. */
+  readonly replays: WriteTable<Replay> & { undurable(): readonly Replay[] };
   readonly usage: Pick<WriteTable<Usage>, 'put' | 'delete'>;
 }
 

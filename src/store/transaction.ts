@@ -92,6 +92,10 @@ class DraftTable implements TableChanges {
     return found === undefined || this.rows.has(found.id) ? undefined : found;
   }
 
+  undurable(): Row[] {
+    return [...this.rows.values()].flatMap((put) => put?.row ?? []);
+  }
+
   put(given: Row): void {
     const row = schemaOf(this.name).read({ ...given });
     if (this.#lastId !== undefined && this.get(row.id) === undefined) {

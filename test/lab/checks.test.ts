@@ -84,7 +84,7 @@ const opened = (connection: number, s: number, before: number, more: Partial<Sen
 };
 /** The requests of a pool: each on a connection that nobody closes. */
 const pooled = (s: number) => (n: number) => ({ ...on(100 * s + n, s + n / 100), closedAfterMs: OPEN });
-const putOff = { status: 409, code: 'idempotency_in_flight' };
+const putOff = { status: 429, wait: 1 };
 const lost = { status: null, isLost: true, isKeptAlive: false };
 
 /** A lost POST, which is another than the others. */
@@ -246,8 +246,6 @@ const TABLE: Record<string, Row[]> = {
     ...[400, 403, 404, 405, 409, 410, 411, 413, 414, 415, 417, 422, 431].map((status): Row => {
       return ['fail', `${status} thrice`, again(status, 0, 1, 2, 3), ['r3']];
     }),
-    ['unseen', 'the same under way may pass',
-      again(409, 0, 1, 2, 3).map((one) => ({ ...one, code: 'idempotency_in_flight' }))],
     ['pass', 'twice', [...again(404, 0, 1, 2), get(9)]],
     ['unseen', 'side by side, on connections that were opened before',
       range(4, (n) => opened(n, n / 500, n / 500, { status: 409 }))],

@@ -123,13 +123,15 @@ test('a key has 100,000 Idempotency-Keys at once: beyond it 429 until the oldest
   const first = store.read.replays.get('createPet k1 first');
   assert.ok(first !== undefined);
   clock.advance(1_000);
-  for (let n = 1; n < MAX_REPLAYS_OF_KEY; ) {
+  for (let n = 1; n < MAX_REPLAYS_OF_KEY - 1; ) {
     await store.write((tx) => {
-      for (let end = n + 10_000; n < end && n < MAX_REPLAYS_OF_KEY; n++) {
+      for (let end = n + 10_000; n < end && n < MAX_REPLAYS_OF_KEY - 1; n++) {
         tx.replays.put({ ...first, id: `createPet k1 ${n}`, at: first.at + 1_000 });
       }
     });
   }
+  const both = await Promise.all([add('last'), add('one-too-many')]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [201, 429], 'two at once count together');
   const refused = await add('more');
   assert.equal(refused.status, 429);
   assert.match(await refused.text(), /"rate_limited","message":"this key has 100,000 Idempotency-Keys/);

@@ -209,7 +209,7 @@ export async function postOnce(path, body) {
 /** Whether the service itself said what became of a write. Anything else leaves it open: the write may be repeated. */
 export function isSettled({ ok, status, value }) {
   const isRefused = status >= 400 && status < 500 && status !== 429 && typeof value?.code === 'string';
-  return ok || (isRefused && value.code !== 'idempotency_in_flight');
+  return ok || isRefused;
 }
 
 /** For an Idempotency-Key. */

@@ -154,7 +154,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await ui.focusComesTo('Animals');
   });
 
-  it('adds one animal though replies are lost, others come between, and the first is still under way', async () => {
+  it('adds one animal though replies are lost, others come between, and the service is overloaded', async () => {
     await ui.view('Animals');
     const form = await ui.drawer('Add an animal');
     const keys: string[] = [];
@@ -167,8 +167,8 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
       keys.push((await route.request().headerValue('Idempotency-Key')) ?? '');
       if (keys.length === 1) await route.fetch().then(() => route.abort());
       else if (keys.length === 3) {
-        const body = JSON.stringify({ code: 'idempotency_in_flight', message: 'it is under way', status: 409 });
-        await route.fulfill({ status: 409, contentType: 'application/json', body });
+        const body = JSON.stringify({ code: 'unavailable', message: 'it is overloaded', status: 503 });
+        await route.fulfill({ status: 503, contentType: 'application/json', body });
       } else await route.continue();
     });
     await add('Lost');
@@ -176,7 +176,7 @@ describe('the console where replies are late, lost or bad', { skip }, () => {
     await add('Between');
     await ui.see(form.locator('.note'), 'Between was added');
     await add('Lost');
-    await ui.see(form.locator('.note'), 'under way');
+    await ui.see(form.locator('.note'), 'overloaded');
     await add('Lost');
     await ui.see(form.locator('.note'), /Lost was added as animal \d+, by the request before\./);
     assert.deepEqual([new Set(keys).size, await petsCalled('Lost')], [2, 1]);
