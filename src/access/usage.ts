@@ -75,10 +75,12 @@ export class MemoryLimiter implements Limiter {
     });
   }
 
-  /** Puts the last rows. */
-  close(): Promise<void> {
+  /** Puts the last rows. What cannot be put now is lost, and told. */
+  async close(): Promise<void> {
     clearInterval(this.#timer);
-    return this.write();
+    await this.write();
+    const keys = this.#changed.size;
+    if (keys > 0) this.#options.log.warn('the last usage could not be written, and is lost', { keys });
   }
 
   async #put(rows: readonly Usage[]): Promise<void> {

@@ -144,5 +144,6 @@ test(
     assert.match(refused.stderr, /no room on the disk.*; nothing was changed: make room, and type it again$/m);
     const { exit, stderr } = await server.stop();
     assert.equal(exit, 0, stderr);
+    assert.match(stderr, /"level":"warn","message":"the last usage could not be written, and is lost","keys":1/);
   },
 );
