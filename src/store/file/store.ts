@@ -113,7 +113,13 @@ export async function restoreInto(
     // Higher than any in either store: the ETag of a page is the store's id and the number of a batch.
     const batch = Math.max(header.batch, before.batch) + 1;
     const journal = new Journal(directory, tables, { ...before, batch });
-    await journal.compact();
+    await journal.compact().catch((error) => {
+      if (!disk.list(dir)?.includes(fileName(before.file + 1))) throw error;
+      const advice = 'try it with verify, or remove it and restore again';
+      throw new Error(
+        `${dir} holds the whole backup, but may lose it if the machine fails: ${error.message}; ${advice}`,
+      );
+    });
     await journal.close();
     return proof;
   } finally {
