@@ -1,12 +1,15 @@
 /** The console: a page at `/` to try the service by hand, in a browser. */
 import type { Extra } from '../../src/extra.ts';
 import { isLoopback } from '../../src/operator/listening.ts';
+import { flag } from '../../src/operator/options.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
 import { pageEndpoint } from '../../src/service/pages.ts';
 import { CONSOLE_HEADERS, consolePage } from '../../src/web/console.ts';
 
 export const console: Extra = {
+  options: { noConsole: flag('serve no console at /') },
   serve({ settings, origin, url }) {
+    if (settings.noConsole) return undefined;
     const { host, trustProxy, data, store } = settings;
     const lab = settings.lab === true; // there if the program has a lab
     const isPublic = trustProxy > 0 || !isLoopback(host);

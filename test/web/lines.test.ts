@@ -19,3 +19,11 @@ test('a server prints where its console is, at an address that works, above the 
     ]);
   }
 });
+
+test('with --no-console there is none, and no line of it; the document stays', async (t) => {
+  const dir = await temporary(t);
+  const { url, stdout } = await serving(t, ['--no-console', '--data', join(dir, 'data')]);
+  assert.equal(stdout(), `petstore listening on ${url}\n`);
+  const status = async (page: string) => (await fetch(new URL(page, url))).status;
+  assert.deepEqual([await status('/'), await status('/openapi.json'), await status('/healthz')], [404, 200, 200]);
+});
