@@ -174,7 +174,10 @@ async function show({ name, access = 'read' }: Command, result: unknown, isJson:
 }
 
 function exitOnSignals(name: string): void {
-  const exit = () => note(`petstore ${name} was interrupted`).then(() => process.exit(EXIT.failed));
+  const exit = () => {
+    void note(`petstore ${name} was interrupted`);
+    process.exit(EXIT.failed); // at once: what is not complete must not become so
+  };
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, exit);
 }
 

@@ -1,7 +1,7 @@
 /** The work of `petstore verify`, `compact`, `backup` and `restore`. */
 import { randomBytes } from 'node:crypto';
-import { createReadStream, existsSync, fstatSync, rmSync } from 'node:fs';
-import { link, open, stat, unlink } from 'node:fs/promises';
+import { createReadStream, existsSync, fstatSync, linkSync, rmSync } from 'node:fs';
+import { open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Proof } from '../store/engine.ts';
 import { realDisk } from '../store/file/disk.ts';
@@ -58,7 +58,10 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
   if (existsSync(join(dirname(path), 'LOCK'))) throw new Error(`${file} is in a data directory: name another place`);
   // Others may be able to write in this directory, so the temporary name is one that they cannot guess.
   const temporary = `${path}.${randomBytes(8).toString('hex')}.tmp`;
-  const remove = () => rmSync(temporary, { force: true });
+  let incomplete = [temporary];
+  const remove = () => {
+    for (const name of incomplete) rmSync(name, { force: true });
+  };
   process.once('exit', remove);
   try {
     const bytes = await call();
@@ -66,11 +69,10 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
     try {
       const proof = await copy(bytes, (chunk) => output.writeFile(chunk));
       await output.sync();
-      await link(temporary, path); // fails if another process has taken the name meanwhile
-      await realDisk.syncDirectory(dirname(path)).catch(async (error) => {
-        await unlink(path).catch(() => {}); // its name may not be durable
-        throw error;
-      });
+      linkSync(temporary, path); // fails if another process has taken the name meanwhile
+      incomplete = [temporary, path];
+      await realDisk.syncDirectory(dirname(path));
+      incomplete = [temporary];
       return proof;
     } finally {
       await output.close();
