@@ -7,7 +7,9 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { allowedBy, check, flagOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
+import { call, command as command_ } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
+import { pick } from '../../src/operator/options.ts';
 import { command, temporary } from '../program.ts';
 import { checkHelp, refusalOf } from './commands.ts';
 import { workplace } from './workplace.ts';
@@ -135,6 +137,48 @@ test('an option wins over its variable, and an empty variable counts as not set'
   const { options } = commandOf('keys list');
   const values = check(options, readArguments(commandOf('keys list'), ['--data', 'of option'], env));
   assert.deepEqual(values, { data: 'of option', store: undefined, json: true });
+});
+
+test('a variable that no option has is refused, with the nearest one; those of Kubernetes are not ours', async (t) => {
+  for (const [name, fault] of [
+    ['PETSTORE_BAN_AFTR', 'there is no variable "PETSTORE_BAN_AFTR"; did you mean PETSTORE_BAN_AFTER?'],
+    ['PETSTORE_THREADS', 'there is no variable "PETSTORE_THREADS"\n'],
+    ['PETSTORE_LAB', 'there is no variable "PETSTORE_LAB"'],
+  ]) {
+    assert.ok(refusalOf(commandOf('serve'), [], { [name]: '1' }, COMMANDS).startsWith(`petstore serve: ${fault}`));
+  }
+  const others = {
+    PETSTORE_PORT: 'tcp://10.0.0.1:80', // of a service called petstore
+    PETSTORE_SERVICE_HOST: '10.0.0.1',
+    PETSTORE_SERVICE_PORT: '80',
+    PETSTORE_SERVICE_PORT_HTTP: '80',
+    PETSTORE_PORT_80_TCP: 'tcp://10.0.0.1:80',
+    PETSTORE_PORT_80_TCP_PROTO: 'tcp',
+    PETSTORE_DB_PORT_5432_TCP_ADDR: '10.0.0.2', // of one called petstore-db
+    PETSTORE_DB_PORT: 'tcp://10.0.0.2:5432',
+    PETSTORE_URL: 'http://127.0.0.1:8080', // of clients
+    PETSTORE_KEY: 'ps_live_x',
+    PETSTORE_GRACE: '1h', // of another command
+  };
+  const { run, serve } = await workplace(t);
+  await serve('', { env: others });
+  const { exit, stderr } = await run('keys list', { env: { ...others, PETSTORE_DATE: 'data' } });
+  assert.deepEqual([exit, /^petstore keys list: there is no variable "PETSTORE_DATE"/.test(stderr)], [2, true], stderr);
+});
+
+test('a row whose work reads an option that it does not name does not compile', () => {
+  const about = { name: 'x', help: 'x', options: pick('id') };
+  command_({ ...about, work: (_, { id }) => id });
+  // @ts-expect-error: `grace` is not among its options
+  command_({ ...about, work: (_, { grace }) => grace });
+  // @ts-expect-error: also where the work is a function with a type of its own
+  command_({ ...about, work: (_, { grace }: { id: string; grace: number }) => grace });
+  // @ts-expect-error: and where it is of another type
+  command_({ ...about, run: ({ id }: { id: number }) => id });
+  // @ts-expect-error: by position there is no option that it does not name
+  command_({ ...about, args: ['grace'] });
+  // @ts-expect-error: the parameters of a call are those that it takes
+  call(pick('id'), (_, { grace }) => grace);
 });
 
 test('a command that is printed can be typed as it stands, in any terminal in the same folder', async (t) => {

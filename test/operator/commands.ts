@@ -35,9 +35,14 @@ export function checkHelp(commands: readonly Command[]): void {
 }
 
 /** The message that refuses these words. */
-export function refusalOf(command: Command, words: readonly string[], env: Record<string, string> = {}): string {
+export function refusalOf(
+  command: Command,
+  words: readonly string[],
+  env: Record<string, string> = {},
+  commands: readonly Command[] = [command],
+): string {
   try {
-    prepare(command, words, env, { commands: [command] });
+    prepare(command, words, env, { commands });
   } catch (error) {
     assert.equal((error as CommandError).exit, 2);
     return (error as CommandError).message;

@@ -1,6 +1,7 @@
 /** The store as a whole: verify, compact, backup, restore, and what a damaged one comes to. */
 import assert from 'node:assert/strict';
-import { chown, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chown, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { writeBackup } from '../../src/operator/data.ts';
@@ -116,6 +117,27 @@ test('what is no backup is called that; a store that is not empty is not restore
     for (const name of ['.', ...(await readdir(at(data)))])
       assert.equal((await stat(at(`${data}/${name}`))).mode & 0o777, name === '.' ? 0o700 : 0o600, name);
   }
+});
+
+test('a restore whose disk fails when all is there says so, and not that the disk failed alone', {
+  skip: whyNoStrace() ?? false,
+}, async (t) => {
+  const { cwd, at, done } = await workplace(t);
+  await done('keys create --plan free');
+  await done('backup b');
+  let whole = 0;
+  for (let n = 1; ; n++) {
+    await rm(at('new'), { recursive: true, force: true });
+    const ran = await injected(`fsync:error=EIO:when=${n}`, ['restore', 'b', '--data', 'new'], { cwd });
+    if (!ran.wasHit) break;
+    assert.deepEqual([ran.exit, ran.stdout], [1, ''], ran.stderr);
+    const isThere = existsSync(at('new/store-000001.jsonl'));
+    assert.equal(/^new holds the whole backup, but may lose it .*verify/.test(ran.stderr), isThere, ran.stderr);
+    if (!isThere) continue;
+    whole++;
+    await done('verify --data new');
+  }
+  assert.ok(whole > 0);
 });
 
 test('damage is refused with exit 3 by every command that reads, with file and offset', async (t) => {

@@ -139,12 +139,19 @@ test('an import that is killed at a write is completed by the same command', {
 test('on a terminal an import draws a bar and takes it away again', { skip: missing('script') }, async (t) => {
   const { cwd, animals } = await workplace(t);
   await animals(40_000);
-  const words = [...(await command()), 'import', 'in'].map((word) => `'${word}'`).join(' ');
+  const program = await command();
+  const words = [...program, 'import', 'in'].map((word) => `'${word}'`).join(' ');
   const { stdout, status } = spawnSync('script', ['-qec', words, '/dev/null'], { cwd, encoding: 'utf8' });
   assert.equal(status, 0, stdout);
   assert.match(stdout, /\rchecking in \[#+\.+\] +\d+ %/);
   assert.match(stdout, /\rimporting \[\.+\] +0 %/);
   assert.match(stdout, /\r\x1b\[K40,000 animals imported, ids 1 to 40000\r\n$/);
+  const on = (line: string) => {
+    const typed = [...program, ...line.split(' ')].map((word) => `'${word}'`).join(' ');
+    return spawnSync('script', ['-qec', typed, '/dev/null'], { cwd, encoding: 'utf8' }).stdout;
+  };
+  assert.match(on('backup b'), /^pets +40,000\r\n[\s\S]*written to +b\r\n$/);
+  assert.match(on('restore b --data new'), /(\r\x1b\[K|^)pets +40,000\r\n[\s\S]*restored to +new\r\n$/);
 });
 
 test('no control character of others reaches a terminal: names, members, files, in words and as JSON', async (t) => {

@@ -1,10 +1,11 @@
 /** Keys: what each command does, what it prints, and from when on that holds. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { stat } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { mkdir, stat } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
+import { digestOf, makeKey } from '../../src/access/keys.ts';
 import { type Context, prepare } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
 import { createFirstKey, createKey } from '../../src/operator/keys.ts';
@@ -117,6 +118,58 @@ test('a secret is printed once by the command that makes it, and appears nowhere
   const commands = stderr.match(/(?<="level":"info","message":"command",).*(?=\})/g);
   assert.deepEqual(commands, ['"command":"keys create","id":"k2"', '"command":"keys revoke","id":"k2"']);
   assert.match(stderr, /"target":"\/v1\/pets\?api_key=ps_live_\[hidden\]"/);
+});
+
+test('a key that leaked is found by its text on standard input, also one that works no longer', async (t) => {
+  const { json, run, serve } = await workplace(t);
+  const { key: old } = await json<NewKey>('keys create --plan free --name first');
+  const { key: graced } = await json<NewKey>('keys rotate k1 --grace 0s');
+  const { key: newest } = await json<NewKey>('keys rotate k1');
+  const { key: revoked } = await json<NewKey>('keys create --plan pro');
+  await json('keys revoke k2');
+  const find = async (key: string) => {
+    const { exit, stdout, stderr } = await run('keys find --json', { input: `${key}\n` });
+    assert.doesNotMatch(stdout + stderr, new RegExp(key), 'no secret is repeated');
+    return exit === 0 ? JSON.parse(stdout) : { exit, stderr };
+  };
+  for (const way of ['without a server', 'with one']) {
+    const found = [];
+    for (const key of [old, graced, newest, revoked]) {
+      const { id, works } = await find(key);
+      found.push([id, works]);
+    }
+    assert.deepEqual(found, [['k1', false], ['k1', true], ['k1', true], ['k2', false]], way); // biome-ignore format: one table
+    if (way === 'without a server') await serve();
+  }
+  const shown = await run('keys find', { input: newest });
+  assert.match(shown.stdout, /^works +true\nid +k1\nname +first\n/);
+  for (const [key, reason] of [
+    [makeKey('production'), 'this key is nobody’s here\n'],
+    [`${old.slice(0, -1)}${old.endsWith('x') ? 'y' : 'x'}`, 'this key was never made: its last characters'],
+    ['nothing like a key', 'standard input is no key: give one alone'],
+    [`${old} ${old}`, 'standard input is no key: give one alone'],
+  ]) {
+    const { exit, stderr } = await find(key);
+    assert.deepEqual([exit, stderr.slice(0, reason.length)], [1, reason]);
+  }
+});
+
+test('only the digest of a key that is looked for leaves the process', async (t) => {
+  const { at, run } = await workplace(t);
+  await mkdir(at('data'), { mode: 0o700 });
+  let received = '';
+  const server = createServer((socket) => {
+    socket.on('data', (bytes) => {
+      received += bytes;
+      if (received.endsWith('\r\n\r\n')) socket.write('HTTP/1.1 100 Continue\r\n\r\n');
+      else if (received.endsWith('}')) socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
+    });
+  }).listen(at('data/admin.sock'));
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const key = makeKey('production');
+  assert.equal((await run('keys find', { input: key })).exit, 0);
+  assert.match(received, new RegExp(`^POST /keys/find [\\s\\S]*\\r\\n\\r\\n{"digest":"${digestOf(key)}"}$`));
 });
 
 test('usage and a ban are shown, and outlive a kill; a lift and a plan hold at once', async (t) => {

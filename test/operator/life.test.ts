@@ -120,6 +120,53 @@ test('a second server is refused with exit 4, also while the first is stopped; c
   assert.equal((await server.stop()).exit, 0);
 });
 
+test('a second server is refused where flock does not work; nobody removes a socket that somebody listens on', async (t) => {
+  const { at, run, done, serve, stored } = await workplace(t);
+  await mkdir(at('bin'));
+  await writeFile(at('bin/flock'), '#!/bin/sh\nexit 64\n', { mode: 0o755 });
+  const env = { PATH: `${at('bin')}:${process.env.PATH}` };
+  const first = await serve('--first-key free', { env });
+  assert.match(first.stderr(), /the program flock does not work here/);
+  first.process.kill('SIGSTOP');
+  const stopped = await run('serve --port 0', { env });
+  first.process.kill('SIGCONT');
+  for (const { exit, stdout, stderr } of [stopped, await run('serve --port 0', { env })]) {
+    assert.deepEqual([exit, stdout, JSON.parse(stderr).message], [4, '', 'data is in use by another process']);
+  }
+  assert.match(await done('keys list'), /^k1 /m, 'the first is reached by its socket');
+  assert.equal((await first.stop()).exit, 0);
+  assert.ok(!(await stored()).includes('admin.sock'));
+  await (await serve('', { env })).kill();
+  assert.ok((await stored()).includes('admin.sock'));
+  assert.equal((await (await serve('', { env })).stop()).exit, 0, 'what a kill left is removed');
+});
+
+test('the log tells the settings in force, and no secret', async (t) => {
+  const { serve } = await workplace(t);
+  const given = { PETSTORE_CORS_ORIGIN: 'https://a.example', PETSTORE_BAN_AFTER: '7' };
+  const server = await serve('--first-key free --metrics 127.0.0.1:0 --keep-alive 75', { env: given });
+  const line = (await server.stop()).stderr.split('\n').find((one) => one.includes('"message":"listening"'))!;
+  const { url, metrics, version, settings } = JSON.parse(line);
+  assert.equal(url, server.url);
+  assert.match(`${metrics} ${version}`, /^http:\/\/127\.0\.0\.1:\d+\/metrics \d+\.\d+\.\d+$/);
+  const { maxStoreMb, ...rest } = settings;
+  assert.ok(maxStoreMb > 0 && maxStoreMb <= 384);
+  assert.deepEqual(rest, {
+    host: '127.0.0.1',
+    port: 0,
+    store: 'data',
+    firstKey: 'free',
+    environment: 'production',
+    categories: 'open',
+    corsOrigin: 'https://a.example',
+    trustProxy: 0,
+    keepAlive: 75,
+    banAfter: 7,
+    accessLog: false,
+    metrics: { host: '127.0.0.1', port: 0 },
+  });
+});
+
 test('a server waits a while for a command that has the store: it is alive, and not ready', async (t) => {
   const { at, spawn } = await workplace(t);
   const log = { info() {}, warn() {}, error() {} };
