@@ -1,13 +1,15 @@
 /** The socket in the data directory: what a wrong call, and a slow, stopped or killed other end come to. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { PATIENT } from '../program.ts';
-import { workplace } from './workplace.ts';
+import { missing, workplace } from './workplace.ts';
 
 /** More than fit into a pipe and a socket. */
 const ANIMALS = 10_000;
@@ -55,6 +57,15 @@ test('a command is a path, its parameters are JSON or a query; what is wrong is 
   }
   const long = await call(socket, '/import', '{', { headers: { 'Content-Length': 1_048_577 } });
   assert.deepEqual([long.status, long.reply.exit], [400, 2], 'a body that is too long is not read');
+});
+
+test('the calls of the operating guide work as they stand', { skip: missing('curl') }, async (t) => {
+  const { cwd, serve } = await workplace(t);
+  await serve('--first-key free');
+  const guide = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+  const lines = guide.match(/^curl --unix-socket .*$/gm)!;
+  const replies = lines.map((line) => JSON.parse(execFileSync('sh', ['-c', `${line} -sS`], { cwd, encoding: 'utf8' })));
+  assert.deepEqual([replies.length, replies[0][0].id, replies[1].name], [2, 'k1', 'Shop front']);
 });
 
 test('a slow reader is waited for; one that is stopped holds up nobody', { timeout: 240_000 }, async (t) => {
