@@ -166,6 +166,21 @@ test('a signal, or close, ends what is under way, what waits, and what comes aft
   }
 });
 
+test('one signal ends any number of calls, and Node warns of none', async (t) => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  t.after(() => process.off('warning', note));
+  const { client, proxy } = await harness(t, () => never());
+  const stop = new AbortController();
+  const calls = Array.from({ length: 20 }, () => failure(client.getOrder(1, { signal: stop.signal })));
+  await until(() => proxy.received.length === 4);
+  stop.abort();
+  assert.deepEqual(new Set((await Promise.all(calls)).map(({ code }) => code)), new Set(['aborted']));
+  await new Promise(setImmediate);
+  assert.deepEqual(warnings, []);
+});
+
 /** A process of its own: it must end by itself, long before a budget or a wait would be over. */
 test('nothing is left behind that keeps the process running', async () => {
   const source = `
