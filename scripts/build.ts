@@ -9,8 +9,8 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileS
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildClient } from '../extras/client/build.ts';
 import { bundle, ROOT } from './bundle.ts';
-import { buildClient } from './client.ts';
 import { billOf, componentsOf, noticesOf, runtimeComponent } from './notices.ts';
 import { fetchRuntime, OWN_PLATFORM, PLATFORMS } from './runtime.ts';
 

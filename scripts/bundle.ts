@@ -1,5 +1,5 @@
 /** The program as one file, for the package, the binary and the tests. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
 
@@ -17,10 +17,12 @@ export function packageVersion(): string {
   return JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')).version;
 }
 
-/** The built-in example, the OpenAPI document and its parts, and the page. */
+/** The built-in example, the OpenAPI document, the page, and what stands in the folders `assets` of extras. */
 function assetPaths(): string[] {
-  const page = readdirSync(`${ROOT}src/web/page`).map((name) => `src/web/page/${name}`);
-  return ['data/seed.json', 'src/web/openapi.json', 'src/lab/openapi.json', ...page];
+  const filesIn = (folder: string) => readdirSync(ROOT + folder).map((name) => `${folder}/${name}`);
+  const folders = filesIn('extras').map((folder) => `${folder}/assets`);
+  const ofExtras = folders.filter((folder) => existsSync(ROOT + folder)).flatMap(filesIn);
+  return ['data/seed.json', 'src/service/openapi.json', ...filesIn('src/web/page'), ...ofExtras];
 }
 
 const readAssets = () => Object.fromEntries(assetPaths().map((path) => [path, readFileSync(ROOT + path, 'utf8')]));

@@ -1,5 +1,6 @@
 /**
- * Runs the tests with node:test. `node test/run.mjs [FILE or FOLDER …]`; without any all of `test/`. Of a folder it runs
+ * Runs the tests with node:test. `node test/run.mjs [FILE or FOLDER …]`; without any all of
+ * `test/` and `extras/`. Of a folder it runs
  * all `*.test.ts` but two kinds: with `--slow` the `*.slow.test.ts`, which wait in real time or need packages; with
  * `--quiet` the `*.quiet.test.ts`, which measure and want a machine that does nothing else. Where this Node does not
  * read TypeScript by itself, tsx does.
@@ -18,12 +19,12 @@ const MAX_TEST_MINUTES = { slow: 60, quiet: 20, undefined: 10 };
 /** What takes longest begins first, so that none runs alone at the end. */
 const LONGEST = [
   'test/web/console',
-  'test/postgres/faults',
-  'test/postgres/wire',
+  'extras/postgres/test/faults',
+  'extras/postgres/test/wire',
   'test/http',
-  'test/postgres',
-  'test/lab',
-  'test/client',
+  'extras/postgres/test',
+  'extras/lab/test',
+  'extras/client/test',
   'test/operator/life',
   'test/faults',
   'test/operator',
@@ -36,9 +37,9 @@ const LONGEST = [
  * more time to start than most of them take. Their tests leave nothing behind in it.
  */
 const IN_ONE_PROCESS =
-  /^test\/(access|client|http|json|lab|shop|store|web)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
+  /^(test\/(access|http|json|service|shop|store|web)|extras\/(client|lab)\/test)\/(?!console|file|flood|journal|program)[\w-]+\.test\.ts$/;
 /** Of these all together. */
-const SMALL = /^test\/(access|json|lab|shop|store|web)$/;
+const SMALL = /^test\/(access|json|service|shop|store)$/;
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 const readsTypeScript = major > 23 || (major === 22 && minor >= 18) || (major === 23 && minor >= 6);
@@ -48,7 +49,7 @@ const kind = kinds.find((one) => words.includes(`--${one}`));
 const unknown = words.find((word) => word.startsWith('-') && !kinds.some((one) => word === `--${one}`));
 if (unknown !== undefined) refuse(`there is no option ${unknown}: there are --slow and --quiet`);
 const named = words.filter((word) => !word.startsWith('-'));
-const files = (named.length > 0 ? named : ['test']).flatMap(testFiles);
+const files = (named.length > 0 ? named : ['test', 'extras']).flatMap(testFiles);
 const loader = readsTypeScript ? [] : ['--import', import.meta.resolve('tsx')];
 // test/program.ts bundles the program into it, once for all files.
 const bundles = mkdtempSync(join(tmpdir(), 'petstore-bundles-'));
@@ -73,7 +74,7 @@ function testFiles(place) {
     .map((name) => join(place, name))
     .sort()
     .sort((a, b) => rank(a) - rank(b));
-  if (inside.length === 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
+  if (inside.length === 0 && named.length > 0) refuse(`${place} holds no file *${kind ? `.${kind}` : ''}.test.ts`);
   return inside;
 }
 

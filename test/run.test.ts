@@ -52,8 +52,8 @@ test('where one process runs the files of a folder, each failure names its file,
   const files = {
     'json/bad': thrown.map((value, at) => `test('number ${at}', () => { throw ${value}; });`).join('\n'),
     'json/good': "test('goes', () => {});",
-    'client/good': "test('goes', () => {});",
-    'client/none': '',
+    'http/good': "test('goes', () => {});",
+    'http/none': '',
   };
   for (const [name, text] of Object.entries(files)) {
     const file = path.join(dir, 'test', `${name}.test.ts`);
@@ -66,7 +66,7 @@ test('where one process runs the files of a folder, each failure names its file,
     assert.match(told, new RegExp(`^FAILED test/json/bad\\.test\\.ts: number ${at}$`, 'm'));
   assert.match(told, /: number 0\n.*boom/);
   assert.match(told, /^\[\d\/4\] test\/json\/bad\.test\.ts, test\/json\/good\.test\.ts: FAILED/m);
-  assert.match(told, /^FAILED test\/client\/none\.test\.ts: there is no test in it$/m);
+  assert.match(told, /^FAILED test\/http\/none\.test\.ts: there is no test in it$/m);
   assert.match(told, /2 passed, 5 failed/);
 });
 

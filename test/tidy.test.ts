@@ -10,12 +10,19 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const filesIn = (folder: string, ending: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true })
     .map((name) => join(folder, String(name)))
-    .filter((name) => name.endsWith(ending) && !name.includes('node_modules'))
+    .filter((name) => name.endsWith(ending) && !name.includes('node_modules') && !name.includes('/page/'))
     .sort();
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8');
 const pathFrom = (file: string, target: string) => relative(ROOT, join(ROOT, dirname(file), target));
 const SOURCES = filesIn('src', '.ts');
-const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...filesIn('docs', '.md')];
+/** Not their tests, what builds them, nor the list. */
+const OF_EXTRAS = filesIn('extras', '.ts').filter((file) =>
+  /^extras\/(?!list|main|program)(?!\w+\/(test|errand|build)\b)/.test(file),
+);
+const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'].concat(
+  filesIn('docs', '.md'),
+  filesIn('extras', '.md'),
+);
 
 interface Import {
   /** The path of the imported file, from the root. */
@@ -28,57 +35,69 @@ const importsOf = (file: string): Import[] =>
     return { names, file: pathFrom(file, to) };
   });
 
-/** What each room may import beside its own files; `*` for everything. */
+/**
+ * What each room may import of `src/` beside its own files; `*` for everything. Nothing in `src/` imports an extra, and no
+ * extra another: what they need of each other is in `src/extra.ts`.
+ */
 const ALLOWED: Record<string, string> = {
-  'assets.ts': '',
-  'clock.ts': '',
-  'text.ts': '',
-  json: 'text.ts',
-  http: 'clock.ts json store/model.ts text.ts',
-  access: 'clock.ts http/errors.ts store/engine.ts store/model.ts',
-  store: 'access/limiter.ts access/usage.ts clock.ts json/int64.ts text.ts',
-  shop: 'access clock.ts http json store/model.ts text.ts',
-  service: 'access clock.ts http shop store/engine.ts store/model.ts',
-  postgres: 'access/limiter.ts clock.ts json/int64.ts store',
-  lab: 'access/limiter.ts clock.ts http json service/routes.ts shop/shop.ts store/model.ts',
-  web: 'assets.ts http/errors.ts text.ts',
-  client: 'http/errors.ts json/int64.ts store/model.ts',
-  operator: '*',
-  'extra.ts': 'operator service/routes.ts store/engine.ts',
-  'main.ts': 'operator',
+  'src/assets.ts': '',
+  'src/clock.ts': '',
+  'src/text.ts': '',
+  'src/json': 'text.ts',
+  'src/http': 'clock.ts json store/model.ts text.ts',
+  'src/access': 'clock.ts http/errors.ts store/engine.ts store/model.ts',
+  'src/store': 'access/limiter.ts access/usage.ts clock.ts json/int64.ts text.ts',
+  'src/shop': 'access clock.ts http json store/model.ts text.ts',
+  'src/service': 'access assets.ts clock.ts http shop store/engine.ts store/model.ts',
+  'src/operator': '*',
+  'src/extra.ts': 'operator service/routes.ts store/engine.ts',
+  'src/main.ts': 'operator/run.ts',
+  'src/web': 'assets.ts http/errors.ts text.ts',
+  'extras/client': 'http/errors.ts json/int64.ts store/model.ts',
+  'extras/console': 'extra.ts operator/listening.ts operator/version.ts service/pages.ts web/console.ts',
+  'extras/lab':
+    'access/limiter.ts assets.ts clock.ts extra.ts http json operator/arguments.ts operator/command.ts operator/keys.ts ' +
+    'operator/options.ts operator/output.ts operator/serve.ts operator/version.ts service/routes.ts shop/shop.ts ' +
+    'store/engine.ts store/model.ts text.ts',
+  'extras/postgres': 'access/limiter.ts clock.ts extra.ts json/int64.ts store',
 };
-const roomOf = (file: string) => file.split('/')[1];
+const roomOf = (file: string) => file.split('/').slice(0, 2).join('/');
 
-test('imports go one way', () => {
-  for (const file of SOURCES) {
+test('imports go one way, and an extra takes named files of the service alone', () => {
+  for (const file of [...SOURCES, ...OF_EXTRAS]) {
     const allowed = ALLOWED[roomOf(file)]?.split(' ');
     assert.ok(allowed !== undefined, `${file} is in no room of the map`);
-    for (const imported of importsOf(file)) {
-      if (roomOf(imported.file) === roomOf(file)) continue;
-      const inside = imported.file.slice('src/'.length);
-      const fits = (room: string) => room === '*' || inside === room || inside.startsWith(`${room}/`);
-      assert.ok(allowed.some(fits), `${file} imports ${imported.file}`);
+    for (const { file: imported } of importsOf(file)) {
+      if (roomOf(imported) === roomOf(file)) continue;
+      const fits = (room: string) => room === '*' || `${imported}/`.startsWith(`src/${room}/`);
+      assert.ok(imported.startsWith('src/') && allowed.some(fits), `${file} imports ${imported}`);
     }
   }
 });
 
+test('the list has the extras that are there, and loads nothing of them but what they say of themselves', () => {
+  const listed = [...read('extras/list.ts').matchAll(/^export \{ (\w+) \} from '\.\/(\w+)\/extra\.ts';$/gm)];
+  const there = filesIn('extras', '/extra.ts').map((file) => file.split('/')[1]);
+  assert.deepEqual(listed.map(([, , folder]) => folder).sort(), there);
+});
+
 test('http, json and access know no animal', () => {
-  for (const file of SOURCES.filter((one) => ['http', 'json', 'access'].includes(roomOf(one)))) {
+  for (const file of SOURCES.filter((one) => /^src\/(http|json|access)\//.test(one))) {
     for (const { names } of importsOf(file)) assert.doesNotMatch(names, /\b(?:Pet|Order|Category)/, file);
   }
 });
 
-test('only --store loads PostgreSQL, only --lab the lab, and nothing in the service the client', () => {
-  for (const file of SOURCES) {
-    const loads = /^(?:import|export) (?!type )[^;]*?from '[^']*\/(?:postgres|lab|client)\//m;
-    assert.doesNotMatch(read(file), loads, `${file} loads it at its start, not by import()`);
+test('without --store and --lab nothing of their extras is loaded but what they say of themselves', () => {
+  for (const file of ['extras/lab/extra.ts', 'extras/postgres/extra.ts'].filter((one) => existsSync(join(ROOT, one)))) {
+    const loads = /^import (?!type )[^;]*?from '\.\//m;
+    assert.doesNotMatch(read(file), loads, `${file} loads it at the start, not by import()`);
   }
 });
 
 test('no file imports itself by a detour: what is left of imports when the program runs has no cycle', () => {
   const isLoaded = ({ names }: Import) => !names.startsWith(' type ');
   const loaded = (file: string) => importsOf(file).filter(isLoaded);
-  const graph = new Map(SOURCES.map((file) => [file, loaded(file).map((one) => one.file)]));
+  const graph = new Map([...SOURCES, ...OF_EXTRAS].map((file) => [file, loaded(file).map((one) => one.file)]));
   const done = new Set<string>();
   const walk = (file: string, path: string[]): void => {
     assert.ok(!path.includes(file), `a cycle: ${[...path, file].join(' → ')}`);
@@ -86,7 +105,7 @@ test('no file imports itself by a detour: what is left of imports when the progr
     for (const next of graph.get(file) ?? []) walk(next, [...path, file]);
     done.add(file);
   };
-  for (const file of SOURCES) walk(file, []);
+  for (const file of graph.keys()) walk(file, []);
 });
 
 test('what the documents name exists: where links lead, files and npm scripts', () => {
@@ -96,7 +115,7 @@ test('what the documents name exists: where links lead, files and npm scripts', 
     for (const [, target] of text.matchAll(/\]\((?!https?:)([^)#]+)[^)]*\)/g)) {
       assert.ok(existsSync(join(ROOT, dirname(document), target)), `${document} links to ${target}`);
     }
-    for (const [, file] of text.matchAll(/`((?:src|test|docs|scripts|bench)\/[\w./-]+\.\w+)`/g)) {
+    for (const [, file] of text.matchAll(/`((?:src|extras|test|docs|scripts|bench)\/[\w./-]+\.\w+)`/g)) {
       assert.ok(existsSync(join(ROOT, file)) || file === 'bench/report.html', `${document} names ${file}`);
     }
     for (const [, script] of text.matchAll(/npm run (?:--silent )?([\w:]+)/g)) {

@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { build as esbuild } from 'esbuild';
-import { packageVersion, ROOT } from './bundle.ts';
+import { packageVersion, ROOT } from '../../scripts/bundle.ts';
 
 /** It needs nothing but `fetch`: one ES module serves Node (also by `require`), Deno, Bun and bundlers. */
 export async function buildClient(target: string): Promise<void> {
   rmSync(target, { recursive: true, force: true });
   await esbuild({
-    entryPoints: [path.join(ROOT, 'src/client/client.ts')],
+    entryPoints: [path.join(ROOT, 'extras/client/client.ts')],
     outfile: path.join(target, 'client.js'),
     bundle: true,
     platform: 'neutral',
@@ -21,13 +21,13 @@ export async function buildClient(target: string): Promise<void> {
   declareClient(target);
 }
 
-/** The declarations keep the tree of `src/`, since the client shares types with other rooms. */
+/** The declarations keep the tree of the source, since the client shares types with other rooms. */
 function declareClient(dir: string): void {
   const project = path.join(dir, 'tsconfig.json');
   const settings = {
     extends: path.join(ROOT, 'tsconfig.json'),
     compilerOptions: {
-      rootDir: path.join(ROOT, 'src'),
+      rootDir: ROOT,
       outDir: path.join(dir, 'types'),
       typeRoots: [path.join(ROOT, 'node_modules/@types')],
       noEmit: false,
@@ -35,7 +35,7 @@ function declareClient(dir: string): void {
       emitDeclarationOnly: true,
       rewriteRelativeImportExtensions: true,
     },
-    files: [path.join(ROOT, 'src/client/client.ts')],
+    files: [path.join(ROOT, 'extras/client/client.ts')],
     include: [],
   };
   writeFileSync(project, JSON.stringify(settings));

@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { asset } from '../../src/assets.ts';
 import type { Addition, Opening } from '../../src/extra.ts';
-import type { CurrentGrade } from '../../src/lab/history.ts';
-import { Lab } from '../../src/lab/lab.ts';
 import { check } from '../../src/operator/arguments.ts';
 import type { Context, Here, Program } from '../../src/operator/command.ts';
 import { keyOf } from '../../src/operator/keys.ts';
@@ -16,6 +14,8 @@ import { serve } from '../../src/operator/serve.ts';
 import { PROGRAM } from '../../src/operator/version.ts';
 import type { Engine } from '../../src/store/engine.ts';
 import { shellWord } from '../../src/text.ts';
+import type { CurrentGrade } from './history.ts';
+import { Lab } from './lab.ts';
 
 /** The plan of its key is so large that a client under trial does not reach the limit a minute by itself. */
 const SETTINGS = { environment: 'staging', seed: 'demo', firstKey: 'business' };
@@ -34,7 +34,7 @@ export async function openLab({ engine, clock, settings, seed }: Opening): Promi
   const isForPages = settings.corsOrigin !== undefined;
   const lab = new Lab({ store, limiter, clock, content: await seed(), isForPages });
   labs.set(engine, lab);
-  return { endpoints: lab.endpoints, around: lab.around, document: asset('src/lab/openapi.json') };
+  return { endpoints: lab.endpoints, around: lab.around, document: asset('extras/lab/assets/openapi.json') };
 }
 
 /** Serves a lab in a directory of its own, which is removed at the end. */

@@ -1,14 +1,14 @@
 /** The endpoints under `/lab`. All but `reset` concern the key of the request alone. */
-import { type Limiter, newAccount, take } from '../access/limiter.ts';
-import { DAY_MS, durationMs } from '../clock.ts';
-import { limitUpTo, readQuery, refuseParameters } from '../http/edges.ts';
-import { ApiError, nothingThere } from '../http/errors.ts';
-import { jsonReply, Reply } from '../http/reply.ts';
-import { InvalidMembers, Members } from '../json/members.ts';
-import { type JsonValue, readJson } from '../json/reader.ts';
-import { ENDPOINTS, type Endpoint } from '../service/routes.ts';
-import { type Call, idParam } from '../shop/shop.ts';
-import type { ApiKey } from '../store/model.ts';
+import { type Limiter, newAccount, take } from '../../src/access/limiter.ts';
+import { DAY_MS, durationMs } from '../../src/clock.ts';
+import { limitUpTo, readQuery, refuseParameters } from '../../src/http/edges.ts';
+import { ApiError, nothingThere } from '../../src/http/errors.ts';
+import { jsonReply, Reply } from '../../src/http/reply.ts';
+import { InvalidMembers, Members } from '../../src/json/members.ts';
+import { type JsonValue, readJson } from '../../src/json/reader.ts';
+import { ENDPOINTS, type Endpoint } from '../../src/service/routes.ts';
+import { type Call, idParam } from '../../src/shop/shop.ts';
+import type { ApiKey } from '../../src/store/model.ts';
 import { DRILL } from './drill.ts';
 import { readFault } from './faults.ts';
 import { type CurrentGrade, type KeyState, MAX_REQUESTS } from './history.ts';

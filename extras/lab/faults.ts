@@ -1,10 +1,10 @@
 /** The faults of one key, in order of arrival, and what each does to the request that meets it. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiError, type ErrorCode, line } from '../http/errors.ts';
-import { jsonReply, Reply } from '../http/reply.ts';
-import { Members } from '../json/members.ts';
-import type { JsonValue } from '../json/reader.ts';
-import type { Exchange } from '../service/routes.ts';
+import { ApiError, type ErrorCode, line } from '../../src/http/errors.ts';
+import { jsonReply, Reply } from '../../src/http/reply.ts';
+import { Members } from '../../src/json/members.ts';
+import type { JsonValue } from '../../src/json/reader.ts';
+import type { Exchange } from '../../src/service/routes.ts';
 
 const MAX_FAULTS = 16;
 const MAX_TIMES = 1_000_000;

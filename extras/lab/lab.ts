@@ -2,12 +2,12 @@
  * The lab, for trying clients: faults, a record of requests, a clock and a grade for each key. To the service it is a
  * wrapper round the handlers and some rows of the route table; without `--lab` nothing of this folder is loaded.
  */
-import { type Account, type Limiter, newAccount } from '../access/limiter.ts';
-import type { Clock } from '../clock.ts';
-import type { Reply } from '../http/reply.ts';
-import { readJson } from '../json/reader.ts';
-import type { Around, Endpoint, Exchange } from '../service/routes.ts';
-import type { ApiKey, Category, Pet, Store } from '../store/model.ts';
+import { type Account, type Limiter, newAccount } from '../../src/access/limiter.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { Reply } from '../../src/http/reply.ts';
+import { readJson } from '../../src/json/reader.ts';
+import type { Around, Endpoint, Exchange } from '../../src/service/routes.ts';
+import type { ApiKey, Category, Pet, Store } from '../../src/store/model.ts';
 import { labEndpoints } from './endpoints.ts';
 import { isDropped, replyUnder, truncated } from './faults.ts';
 import { type CurrentGrade, type KeyState, KeyStates } from './history.ts';

@@ -1,9 +1,9 @@
 /** Records each request of a key, from its arrival until its reply has left. */
-import type { Clock } from '../clock.ts';
-import type { Connection } from '../http/connection.ts';
-import type { Reply } from '../http/reply.ts';
-import type { Incoming } from '../http/request.ts';
-import type { Exchange } from '../service/routes.ts';
+import type { Clock } from '../../src/clock.ts';
+import type { Connection } from '../../src/http/connection.ts';
+import type { Reply } from '../../src/http/reply.ts';
+import type { Incoming } from '../../src/http/request.ts';
+import type { Exchange } from '../../src/service/routes.ts';
 import { type FaultKind, isDropped } from './faults.ts';
 import type { KeyState } from './history.ts';
 import { digest, nextPage, pageOf, type RequestRecord, shownTarget } from './record.ts';

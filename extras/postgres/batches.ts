@@ -4,10 +4,10 @@
  * lock.
  */
 import { setTimeout as wait } from 'node:timers/promises';
-import { batchLine } from '../store/file/log-format.ts';
-import { type Counted, StoreError } from '../store/model.ts';
-import type { Commit } from '../store/store.ts';
-import { type Changes, split } from '../store/tables.ts';
+import { batchLine } from '../../src/store/file/log-format.ts';
+import { type Counted, StoreError } from '../../src/store/model.ts';
+import type { Commit } from '../../src/store/store.ts';
+import { type Changes, split } from '../../src/store/tables.ts';
 import type { Connection, Session, Statement } from './connection.ts';
 import { DatabaseError } from './errors.ts';
 import type { Replica } from './replica.ts';

@@ -1,8 +1,8 @@
 /** What commands do with the whole store, each on a connection of its own: verify, compact, backup, restore. */
-import type { Proof } from '../store/engine.ts';
-import { prove, readBackup, snapshotLines } from '../store/file/log-format.ts';
-import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../store/model.ts';
-import { contradictionIn, type Snapshot } from '../store/tables.ts';
+import type { Proof } from '../../src/store/engine.ts';
+import { prove, readBackup, snapshotLines } from '../../src/store/file/log-format.ts';
+import { COUNTED, hasEnded, schemaOf, TABLE_NAMES } from '../../src/store/model.ts';
+import { contradictionIn, type Snapshot } from '../../src/store/tables.ts';
 import { type Address, addressOf } from './address.ts';
 import { type Session, withSession } from './connection.ts';
 import { damaged, newId, openTables, putBatch, putRows, readAll, readRows, type Stored } from './tables.ts';

@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { parseInt64 } from '../json/int64.ts';
+import { parseInt64 } from '../../src/json/int64.ts';
 import type { Address } from './address.ts';
 import { DatabaseError, failureOf, READ_ONLY } from './errors.ts';
 

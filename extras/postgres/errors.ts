@@ -1,5 +1,5 @@
 /** What fails at the database, in words for an operator, and what it means for the store. */
-import { StoreError } from '../store/model.ts';
+import { StoreError } from '../../src/store/model.ts';
 
 const DISK_FULL = '53100';
 export const READ_ONLY = '25006';

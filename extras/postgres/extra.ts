@@ -6,8 +6,8 @@ export const postgres: Extra = {
   storage: {
     schemes: /^postgres(?:ql)?$/,
     form: 'postgres://USER:PASSWORD@HOST/DATABASE',
-    check: async (url) => void (await import('../../src/postgres/address.ts')).addressOf(url),
-    open: async (url, options) => (await import('../../src/postgres/engine.ts')).openPostgres(url, options),
-    restore: async (url, bytes) => (await import('../../src/postgres/commands.ts')).restoreIntoPostgres(url, bytes),
+    check: async (url) => void (await import('./address.ts')).addressOf(url),
+    open: async (url, options) => (await import('./engine.ts')).openPostgres(url, options),
+    restore: async (url, bytes) => (await import('./commands.ts')).restoreIntoPostgres(url, bytes),
   },
 };

@@ -2,9 +2,9 @@
  * What one replica holds in memory: all rows as of one batch. With every query for a request or a write comes the tail,
  * the batches behind that one, which are applied before anything is decided or answered.
  */
-import { changesIn, decodeLine } from '../store/file/log-format.ts';
-import { StoreError, TABLE_NAMES } from '../store/model.ts';
-import { type Changes, Tables } from '../store/tables.ts';
+import { changesIn, decodeLine } from '../../src/store/file/log-format.ts';
+import { StoreError, TABLE_NAMES } from '../../src/store/model.ts';
+import { type Changes, Tables } from '../../src/store/tables.ts';
 import type { Address } from './address.ts';
 import { type Result, type Row, type Session, type Statement, withSession } from './connection.ts';
 import { DatabaseError } from './errors.ts';

@@ -1,6 +1,6 @@
 /** The table of commands, in the order of `--help`. */
 import type { Extra } from '../extra.ts';
-import { openapiDocument } from '../web/openapi.ts';
+import { openapiDocument } from '../service/openapi.ts';
 import { addBatch, exportAnimals, importAnimals, isFirstBatch } from './animals.ts';
 import { type Command, call, command } from './command.ts';
 import { backup, compact, restore, verify, writeBackup } from './data.ts';

@@ -2,12 +2,12 @@
 import { systemClock as clock } from '../clock.ts';
 import type { Addition, AllSettings, Extra, Opening } from '../extra.ts';
 import { JSON_UTF_8 } from '../http/reply.ts';
+import { openapiDocument } from '../service/openapi.ts';
 import { pageEndpoint } from '../service/pages.ts';
 import type { Around, Endpoint, Summary } from '../service/routes.ts';
 import { Service } from '../service/service.ts';
 import { DamagedError } from '../store/engine.ts';
 import { StoreError } from '../store/model.ts';
-import { openapiDocument } from '../web/openapi.ts';
 import { seedOf, seedStore } from './animals.ts';
 import { type Context, defaultStoreMb, openEngine, type Program, retryWhileInUse } from './command.ts';
 import { createFirstKey } from './keys.ts';

@@ -34,7 +34,7 @@ type Part = Omit<Document, 'components'> & {
 /** The interface description, OpenAPI 3.1. `parts`: the documents of extras, as JSON. */
 export function openapiDocument(settings: Settings, parts: readonly string[] = []): object {
   const { version, baseUrl, stagingBaseUrl, environment = 'production' } = settings;
-  const document: Document = JSON.parse(asset('src/web/openapi.json'));
+  const document: Document = JSON.parse(asset('src/service/openapi.json'));
   const production = baseUrl === undefined ? [] : [{ url: baseUrl, description: 'Production' }];
   const staging = stagingBaseUrl === undefined ? [] : [{ url: stagingBaseUrl, description: 'Staging' }];
   const given = environment === 'staging' ? [...staging, ...production] : [...production, ...staging];

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 import type { TestContext } from 'node:test';
 import { makeKey } from '../../src/access/keys.ts';
 import type { ErrorCode } from '../../src/http/errors.ts';
-import { openapiDocument } from '../../src/web/openapi.ts';
+import { openapiDocument } from '../../src/service/openapi.ts';
 import { assertCommon, assertError } from '../raw.ts';
+import { checkReply } from '../service/schema.ts';
 import type { TestService } from '../service.ts';
-import { checkReply } from '../web/schema.ts';
 import type { Group, Row } from './table.ts';
 
 const SEED = JSON.parse(readFileSync(new URL('../../data/seed.json', import.meta.url), 'utf8'));

@@ -7,13 +7,13 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { asset } from '../../src/assets.ts';
-import { openapiDocument } from '../../src/web/openapi.ts';
+import { openapiDocument } from '../../src/service/openapi.ts';
 import { temporary } from '../program.ts';
 
 const LINTER = '@redocly/cli@2.77.0';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const SERVICE = 'src/web/openapi.json';
-const LAB = 'src/lab/openapi.json';
+const SERVICE = 'src/service/openapi.json';
+const LAB = 'extras/lab/assets/openapi.json';
 
 const SETTINGS = { version: '1.0.0', baseUrl: 'https://pets.test/v1', stagingBaseUrl: 'https://staging.pets.test/v1' };
 

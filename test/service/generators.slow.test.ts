@@ -12,12 +12,12 @@ import { promisify } from 'node:util';
 import { build } from 'esbuild';
 import { temporary } from '../../extras/program.ts';
 import { asset } from '../../src/assets.ts';
-import { openapiDocument } from '../../src/web/openapi.ts';
+import { openapiDocument } from '../../src/service/openapi.ts';
 import { serviceFor } from '../service.ts';
 
 const run = promisify(execFile);
-const LAB = asset('src/lab/openapi.json');
-const IN_TREE = fileURLToPath(new URL('../../src/web/openapi.json', import.meta.url));
+const LAB = asset('extras/lab/assets/openapi.json');
+const IN_TREE = fileURLToPath(new URL('../../src/service/openapi.json', import.meta.url));
 const TYPESCRIPT = 'typescript@5.9.3';
 
 interface Generator {

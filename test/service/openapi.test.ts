@@ -9,8 +9,8 @@ import { serving, temporary } from '../../extras/program.ts';
 import { PLAN_LIMITS } from '../../src/access/limiter.ts';
 import { asset } from '../../src/assets.ts';
 import { CATALOGUE } from '../../src/http/errors.ts';
+import { openapiDocument } from '../../src/service/openapi.ts';
 import { ORDER_STATUSES, PET_STATUSES } from '../../src/store/model.ts';
-import { openapiDocument } from '../../src/web/openapi.ts';
 import { assertCommon } from '../raw.ts';
 import { serviceFor } from '../service.ts';
 import { checkReply, checkValue, type Part, resolve } from './schema.ts';
@@ -18,7 +18,9 @@ import { checkReply, checkValue, type Part, resolve } from './schema.ts';
 const URLS = { baseUrl: 'https://pets.example/v1', stagingBaseUrl: 'https://staging.pets.example/v1' };
 const SETTINGS = { version: '1.2.3', ...URLS };
 const document = openapiDocument(SETTINGS) as Part;
-const withLab = openapiDocument({ ...SETTINGS, environment: 'staging' }, [asset('src/lab/openapi.json')]) as Part;
+const withLab = openapiDocument({ ...SETTINGS, environment: 'staging' }, [
+  asset('extras/lab/assets/openapi.json'),
+]) as Part;
 const { components, info } = document;
 
 /** Its operations, each with the whole path. */

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import test from 'node:test';
-import { serving, temporary } from '../../extras/program.ts';
-import { type Pet, type PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import { serving, temporary } from '../../program.ts';
+import { type Pet, type PetstoreClient, PetstoreError } from '../client.ts';
 import { all, type Fault, failure, harness, html, refusal, retryAfter } from './proxy.ts';
 
 const HARM: Fault[] = [

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { type Exchange, type Fetch, PetstoreClient } from '../../src/client/client.ts';
+import { type Exchange, type Fetch, PetstoreClient } from '../client.ts';
 import {
   all,
   created,
@@ -185,7 +185,7 @@ test('one signal ends any number of calls, and Node warns of none', async (t) =>
 test('nothing is left behind that keeps the process running', async () => {
   const source = `
     import { createServer } from 'node:http';
-    import { PetstoreClient } from './src/client/client.ts';
+    import { PetstoreClient } from './extras/client/client.ts';
     const codeOf = (call) => call.then(() => 'done', (error) => error.code);
     const server = createServer((req, res) => {
       if (req.method === 'GET') return res.end('{"id":1}');

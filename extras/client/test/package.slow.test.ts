@@ -8,9 +8,9 @@ import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import test from 'node:test';
 import { promisify } from 'node:util';
-import { serving, temporary } from '../../extras/program.ts';
-import { ROOT } from '../../scripts/bundle.ts';
-import { buildClient } from '../../scripts/client.ts';
+import { ROOT } from '../../../scripts/bundle.ts';
+import { serving, temporary } from '../../program.ts';
+import { buildClient } from '../build.ts';
 
 const run = promisify(execFile);
 const INSTALL = ['install', '--no-audit', '--no-fund', '--no-package-lock', '--legacy-peer-deps'];

@@ -5,8 +5,8 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import type { Timing } from '../../src/client/calls.ts';
-import { type ClientOptions, PetstoreClient, PetstoreError } from '../../src/client/client.ts';
+import type { Timing } from '../calls.ts';
+import { type ClientOptions, PetstoreClient, PetstoreError } from '../client.ts';
 
 /** `path`: with its query. */
 type Received = { method: string; path: string; headers: IncomingHttpHeaders; body: string };

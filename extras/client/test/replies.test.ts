@@ -1,8 +1,8 @@
 /** What the client sends, and what it makes of replies: ids, pages, conditions, and replies that are not the service's. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { PetstoreError } from '../../src/client/client.ts';
-import { MAX_REPLY_BYTES } from '../../src/client/exchange.ts';
+import { PetstoreError } from '../client.ts';
+import { MAX_REPLY_BYTES } from '../exchange.ts';
 import { all, created, failure, harness, html, inTurn, json, newPet, ORDER, REX, refusal } from './proxy.ts';
 
 test('ids are exact both ways: a number up to 2^53 − 1, its digits beyond', async (t) => {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { inspect } from 'node:util';
-import { freePort } from '../../extras/program.ts';
-import type { Fetch } from '../../src/client/client.ts';
+import { freePort } from '../../program.ts';
+import type { Fetch } from '../client.ts';
 import {
   all,
   created,

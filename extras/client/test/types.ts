@@ -1,6 +1,6 @@
 /** The types as a user meets them: that this compiles is the test, and that each @ts-expect-error is needed. */
 import { Agent, type Dispatcher, fetch as undiciFetch } from 'undici';
-import { type Category, type Id, type Order, type Page, type Pet, PetstoreClient } from '../../src/client/client.ts';
+import { type Category, type Id, type Order, type Page, type Pet, PetstoreClient } from '../client.ts';
 
 export async function asAUserWrites(store: PetstoreClient, key: string, signal: AbortSignal): Promise<void> {
   const pet: Pet = await store.createPet({ name: 'Rex', categoryId: 1n }, { idempotencyKey: 'k', signal });
@@ -22,7 +22,7 @@ export async function asAUserWrites(store: PetstoreClient, key: string, signal: 
   // @ts-expect-error it may be unchanged, and then there is no page
   (await listing.page(etag)).items;
 
-  // As docs/client.md has it.
+  // As extras/client/README.md has it.
   const dispatcher: Dispatcher = new Agent();
   new PetstoreClient({ baseUrl: 'http://x', key, fetch: (url, init) => undiciFetch(url, { ...init, dispatcher }) });
   new PetstoreClient({ baseUrl: 'http://x', key, fetch });

@@ -1,12 +1,12 @@
 /** What chance does to the grade: 400 drills for each way to back off, with the rows of failures that the drill has. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHECKS } from '../../src/lab/checks.ts';
-import { DRILL } from '../../src/lab/drill.ts';
-import { gradeOf } from '../../src/lab/grade.ts';
-import type { RequestRecord } from '../../src/lab/record.ts';
-import { Counts, judge } from '../../src/lab/rule.ts';
-import { seeded } from '../random.ts';
+import { seeded } from '../../../test/random.ts';
+import { CHECKS } from '../checks.ts';
+import { DRILL } from '../drill.ts';
+import { gradeOf } from '../grade.ts';
+import type { RequestRecord } from '../record.ts';
+import { Counts, judge } from '../rule.ts';
 import { recordOf } from './records.ts';
 
 const { rules: RULES } = CHECKS.find(({ id }) => id === 'backoff')!;

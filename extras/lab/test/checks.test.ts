@@ -1,11 +1,11 @@
 /** What each check says of a client's requests, the grade that follows, and what is remembered of one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CHECKS } from '../../src/lab/checks.ts';
-import { type Grade, gradeOf } from '../../src/lab/grade.ts';
-import { KeyState, KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../../src/lab/history.ts';
-import type { RequestRecord } from '../../src/lab/record.ts';
-import { Counts, type Finding, type Rule } from '../../src/lab/rule.ts';
+import { CHECKS } from '../checks.ts';
+import { type Grade, gradeOf } from '../grade.ts';
+import { KeyState, KeyStates, MAX_KEYS, MAX_LINKS, MAX_REQUESTS } from '../history.ts';
+import type { RequestRecord } from '../record.ts';
+import { Counts, type Finding, type Rule } from '../rule.ts';
 import { recordOf } from './records.ts';
 
 /** A request, of which a test gives only what matters. */

@@ -1,4 +1,4 @@
-/** Clients in the drill, in real time: the errands to copy from docs/lab, and libraries that retry. */
+/** Clients in the drill, in real time: the errands to copy from extras/lab/errand, and libraries that retry. */
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -6,7 +6,7 @@ import { describe, it, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Agent, RetryAgent, request } from 'undici';
-import { temporary } from '../../extras/program.ts';
+import { temporary } from '../../program.ts';
 import { serveLab, shop } from './clients.ts';
 
 const run = promisify(execFile);
@@ -24,7 +24,7 @@ async function start(t: TestContext) {
   return { origin: new URL(url).origin, key, graded };
 }
 
-const errandFile = (name: string) => fileURLToPath(new URL(`../../docs/lab/${name}`, import.meta.url));
+const errandFile = (name: string) => fileURLToPath(new URL(`../errand/${name}`, import.meta.url));
 
 /** What runs it, how one sees that this is there, the grade, and what fails. */
 const ERRANDS: [name: string, command: string[], look: string[], grade: string, fails: string[]][] = [

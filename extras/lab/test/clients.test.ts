@@ -1,8 +1,8 @@
 /** The typed client in the drill, in set time. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { PetstoreClient } from '../../src/client/client.ts';
-import { seeded } from '../random.ts';
+import { seeded } from '../../../test/random.ts';
+import { PetstoreClient } from '../../client/client.ts';
 import { shop } from './clients.ts';
 import { REX, startLab } from './service.ts';
 

@@ -1,9 +1,9 @@
 /** What a client does in the drill, and the program with its lab, on the seed. */
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type RunOptions, serving } from '../../extras/program.ts';
+import { type RunOptions, serving } from '../../program.ts';
 
-const SEED = fileURLToPath(new URL('../../data/seed.json', import.meta.url));
+const SEED = fileURLToPath(new URL('../../../data/seed.json', import.meta.url));
 
 /** `ask`: with the first key that there was. */
 export async function serveLab(t: TestContext, data: string, first?: string, options?: RunOptions) {

@@ -1,9 +1,9 @@
 /** The commands of a program with the lab alone. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lab } from '../../extras/lab/extra.ts';
-import { commandsWith } from '../../src/operator/commands.ts';
-import { checkHelp, refusalOf } from '../operator/commands.ts';
+import { commandsWith } from '../../../src/operator/commands.ts';
+import { checkHelp, refusalOf } from '../../../test/operator/commands.ts';
+import { lab } from '../extra.ts';
 
 const COMMANDS = commandsWith([lab]);
 

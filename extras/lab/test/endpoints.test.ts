@@ -1,8 +1,8 @@
 /** The lab over HTTP, call by call: what each takes, refuses and returns. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DRILL } from '../../src/lab/drill.ts';
-import { ENDPOINT_ROWS } from '../../src/lab/endpoints.ts';
+import { DRILL } from '../drill.ts';
+import { ENDPOINT_ROWS } from '../endpoints.ts';
 import { REX, type Sender, startLab } from './service.ts';
 
 const text = { headers: { 'content-type': 'text/plain' } };

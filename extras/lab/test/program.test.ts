@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { command, PATIENT, program, standingStillUntil, temporary } from '../../extras/program.ts';
+import { command, PATIENT, program, standingStillUntil, temporary } from '../../program.ts';
 import { serveLab } from './clients.ts';
 
 test('petstore lab prints the key, its id, the console and three lines that lead to a grade', async (t) => {

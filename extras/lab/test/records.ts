@@ -1,5 +1,5 @@
 /** A record of a request as a good client sends it, but for what a test gives. */
-import type { RequestRecord } from '../../src/lab/record.ts';
+import type { RequestRecord } from '../record.ts';
 
 export function recordOf(given: Partial<RequestRecord>): RequestRecord {
   const { at = 0 } = given;

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { asset } from '../../src/assets.ts';
-import { type Content, Lab } from '../../src/lab/lab.ts';
-import type { ApiKey } from '../../src/store/model.ts';
-import { openapiDocument } from '../../src/web/openapi.ts';
-import { SetClock } from '../clock.ts';
-import { startService } from '../service.ts';
-import { checkReply } from '../web/schema.ts';
+import { asset } from '../../../src/assets.ts';
+import { openapiDocument } from '../../../src/service/openapi.ts';
+import type { ApiKey } from '../../../src/store/model.ts';
+import { SetClock } from '../../../test/clock.ts';
+import { checkReply } from '../../../test/service/schema.ts';
+import { startService } from '../../../test/service.ts';
+import { type Content, Lab } from '../lab.ts';
 
 /** Looks every 20 ms: a key may send 600 requests a minute to the lab. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
@@ -19,7 +19,7 @@ export async function until(isSo: () => boolean | Promise<boolean>): Promise<voi
 }
 
 const DOCUMENT = openapiDocument({ version: '1.0.0', stagingBaseUrl: 'http://y/v1', environment: 'staging' }, [
-  asset('src/lab/openapi.json'),
+  asset('extras/lab/assets/openapi.json'),
 ]);
 
 export const REX = { name: 'Rex', categoryId: 1 };

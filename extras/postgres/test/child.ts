@@ -3,9 +3,9 @@
  * under one name after the other, as a client does with an Idempotency-Key: again and again until it is acknowledged.
  * Prints a line for each acknowledgement.
  */
-import { systemClock as clock } from '../../src/clock.ts';
-import { openPostgres } from '../../src/postgres/engine.ts';
-import { StoreError } from '../../src/store/model.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import { StoreError } from '../../../src/store/model.ts';
+import { openPostgres } from '../engine.ts';
 import { once } from './replicas.ts';
 
 const [url, writers, keyId] = process.argv.slice(2);

@@ -1,14 +1,14 @@
 /** What holds for every engine, of the one on PostgreSQL: the contract of stores, and what a client of the API sees. */
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
-import { systemClock } from '../../src/clock.ts';
-import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
-import { openPostgres } from '../../src/postgres/engine.ts';
-import { tryGroup } from '../api/row.ts';
-import { GROUPS } from '../api/table.ts';
-import { RunningClock } from '../clock.ts';
-import { serviceFor } from '../service.ts';
-import { storeContract } from '../store/contract.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { tryGroup } from '../../../test/api/row.ts';
+import { GROUPS } from '../../../test/api/table.ts';
+import { RunningClock } from '../../../test/clock.ts';
+import { serviceFor } from '../../../test/service.ts';
+import { storeContract } from '../../../test/store/contract.ts';
+import { restoreIntoPostgres } from '../commands.ts';
+import { openPostgres } from '../engine.ts';
 import { onDatabase } from './database.ts';
 
 /** A request with another status is refused before the engine is involved. */

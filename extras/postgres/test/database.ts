@@ -20,8 +20,8 @@ import path from 'node:path';
 import { after, before, describe } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
-import { freePort } from '../../extras/program.ts';
-import type { Row } from '../../src/postgres/connection.ts';
+import { freePort } from '../../program.ts';
+import type { Row } from '../connection.ts';
 
 const START_MAX_MS = 120_000;
 const CONNECT_MAX_MS = 10_000;

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import pg from 'pg';
-import { temporary } from '../../extras/program.ts';
-import { newAccount } from '../../src/access/limiter.ts';
-import { systemClock as clock } from '../../src/clock.ts';
-import { addressOf } from '../../src/postgres/address.ts';
-import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
-import { databaseTime } from '../../src/postgres/engine.ts';
-import { openFileStore, restoreInto } from '../../src/store/file/store.ts';
-import { SetClock } from '../clock.ts';
-import { backedUp, streamed } from '../store/contract.ts';
+import { newAccount } from '../../../src/access/limiter.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import { openFileStore, restoreInto } from '../../../src/store/file/store.ts';
+import { SetClock } from '../../../test/clock.ts';
+import { backedUp, streamed } from '../../../test/store/contract.ts';
+import { temporary } from '../../program.ts';
+import { addressOf } from '../address.ts';
+import { restoreIntoPostgres } from '../commands.ts';
+import { databaseTime } from '../engine.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, petsOf, type Replica, replica, until, works } from './replicas.ts';
 

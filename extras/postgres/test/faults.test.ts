@@ -8,7 +8,7 @@ import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { temporary } from '../../extras/program.ts';
+import { temporary } from '../../program.ts';
 import { Database, missing } from './database.ts';
 import { WireProxy } from './proxy.ts';
 import { addKey, addPet, petsOf, type Replica, replica, until } from './replicas.ts';

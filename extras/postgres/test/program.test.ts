@@ -6,7 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { program, type Serving, serving, temporary } from '../../extras/program.ts';
+import { program, type Serving, serving, temporary } from '../../program.ts';
 import { onDatabase } from './database.ts';
 import { replica, until } from './replicas.ts';
 

@@ -6,11 +6,11 @@ import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { it, type TestContext } from 'node:test';
 import { createSecureContext, TLSSocket } from 'node:tls';
-import { temporary } from '../../extras/program.ts';
-import { systemClock as clock } from '../../src/clock.ts';
-import { asApiError } from '../../src/http/errors.ts';
-import { openPostgres } from '../../src/postgres/engine.ts';
-import { DamagedError } from '../../src/store/engine.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import { asApiError } from '../../../src/http/errors.ts';
+import { DamagedError } from '../../../src/store/engine.ts';
+import { temporary } from '../../program.ts';
+import { openPostgres } from '../engine.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, replica, until, works } from './replicas.ts';
 

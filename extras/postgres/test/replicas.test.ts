@@ -1,9 +1,9 @@
 /** What several replicas on one database promise together. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { lifted, take } from '../../src/access/limiter.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/clock.ts';
-import { below, oneOf, seeded } from '../random.ts';
+import { lifted, take } from '../../../src/access/limiter.ts';
+import { DAY_MS, MINUTE_MS } from '../../../src/clock.ts';
+import { below, oneOf, seeded } from '../../../test/random.ts';
 import { onDatabase } from './database.ts';
 import { addKey, addPet, type Replica, replica } from './replicas.ts';
 

@@ -1,10 +1,10 @@
 /** Replicas in this process: several engines on one database, each as a server opens it. */
 import type { TestContext } from 'node:test';
 import { setTimeout as wait } from 'node:timers/promises';
-import { systemClock as clock } from '../../src/clock.ts';
-import { openPostgres } from '../../src/postgres/engine.ts';
-import type { EngineOptions } from '../../src/store/engine.ts';
-import type { ApiKey, Pet, Store } from '../../src/store/model.ts';
+import { systemClock as clock } from '../../../src/clock.ts';
+import type { EngineOptions } from '../../../src/store/engine.ts';
+import type { ApiKey, Pet, Store } from '../../../src/store/model.ts';
+import { openPostgres } from '../engine.ts';
 
 export const RICH = { perMinute: 1_000_000, perDay: 10_000_000 };
 export const EMPTY_USAGE = {

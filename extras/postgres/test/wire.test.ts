@@ -1,8 +1,8 @@
 /** The connection to the database is cut before and behind every message: each write is kept once, or refused. */
 import assert from 'node:assert/strict';
 import { it, type TestContext } from 'node:test';
-import { restoreIntoPostgres } from '../../src/postgres/commands.ts';
-import { backedUp, streamed } from '../store/contract.ts';
+import { backedUp, streamed } from '../../../test/store/contract.ts';
+import { restoreIntoPostgres } from '../commands.ts';
 import { concurrentlyOnDatabase } from './database.ts';
 import { WireProxy } from './proxy.ts';
 import { addKey, addPet, petsOf, replica, until, works } from './replicas.ts';

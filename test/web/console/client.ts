@@ -29,7 +29,7 @@ it('the client: on a page that came without TLS all works, and all that a reply 
   await page.route(`${ORIGIN}/`, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html>' }));
   await page.goto(ORIGIN);
   const { outputFiles } = await build({
-    ...{ entryPoints: ['src/client/client.ts'], absWorkingDir: new URL('../../..', import.meta.url).pathname },
+    ...{ entryPoints: ['extras/client/client.ts'], absWorkingDir: new URL('../../..', import.meta.url).pathname },
     ...{ bundle: true, write: false, format: 'iife', globalName: 'petstore', platform: 'browser' },
   });
   await page.addScriptTag({ content: outputFiles[0].text });

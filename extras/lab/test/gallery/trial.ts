@@ -3,7 +3,7 @@ import assert, { AssertionError } from 'node:assert/strict';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, it, type TestContext } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { RunningClock } from '../../clock.ts';
+import { RunningClock } from '../../../../test/clock.ts';
 import { startLab } from '../service.ts';
 import { GalleryClient } from './client.ts';
 import { errand } from './errands.ts';
