@@ -11,6 +11,7 @@ RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY scripts scripts
 COPY data/seed.json data/seed.json
 COPY src src
+COPY extras extras
 # What `version` tells: --build-arg COMMIT=$(git rev-parse --short=12 HEAD)
 ARG COMMIT
 RUN npm run build && scripts/image.sh dist/petstore /image \

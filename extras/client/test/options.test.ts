@@ -185,7 +185,7 @@ test('one signal ends any number of calls, and Node warns of none', async (t) =>
 test('nothing is left behind that keeps the process running', async () => {
   const source = `
     import { createServer } from 'node:http';
-    import { PetstoreClient } from './extras/client/client.ts';
+    import { PetstoreClient } from './client/client.ts';
     const codeOf = (call) => call.then(() => 'done', (error) => error.code);
     const server = createServer((req, res) => {
       if (req.method === 'GET') return res.end('{"id":1}');
