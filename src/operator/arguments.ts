@@ -51,7 +51,7 @@ export function readArguments(
   env: NodeJS.ProcessEnv,
   known: readonly string[] = [],
 ): Given {
-  const { args, options } = command;
+  const { options } = command;
   const refuse = (fault: string): never => {
     throw usageError(command, fault);
   };
@@ -61,8 +61,8 @@ export function readArguments(
     texts[name] = text;
     labels[name] = label;
   };
-  const flags = new Map(optionsOf(command).map((name) => [flagOf(name), name]));
-  const places = [...args];
+  const flags = new Map(namesOf(options).map((name) => [flagOf(name), name]));
+  const places = namesOf(options, true);
   for (const token of tokensOf(command, words)) {
     if (token.kind === 'positional') {
       const name = places.shift() ?? refuse(`${quoted(token.value)} is one argument too many`);
@@ -82,14 +82,14 @@ export function readArguments(
     const text = env[variableOf(name)];
     if (text && texts[name] === undefined && !isOfKubernetes(variableOf(name), text)) add(name, text, variableOf(name));
   }
-  const variables = [...Object.keys(options), ...known].map(variableOf).concat(OF_CLIENTS);
+  const variables = [...flags.values(), ...known].map(variableOf).concat(OF_CLIENTS);
   for (const [name, text = ''] of Object.entries(env)) {
     if (!name.startsWith('PETSTORE_') || variables.includes(name) || isOfKubernetes(name, text)) continue;
     refuse(`there is no variable ${quoted(name)}${suggestion(name, variables)}`);
   }
   const { data, store } = labels;
   if (data && store) refuse(`${data} and ${store} both say where the store is: give one of them`);
-  return { texts, labelOf: (name) => labels[name] ?? (args.includes(name) ? options[name].value : flagOf(name)) };
+  return { texts, labelOf: (name) => labels[name] ?? (options[name]?.isArgument ? options[name].value : flagOf(name)) };
 }
 
 /** Not strict, so that the errors are ours: they say what would be right, and show no secrets. */
@@ -102,8 +102,9 @@ function tokensOf({ options }: Command, words: readonly string[]) {
   return parseArgs({ args: [...words], options: Object.fromEntries(types), ...lenient }).tokens;
 }
 
-/** The names of those that are no arguments by position. */
-const optionsOf = ({ args, options }: Command): string[] => Object.keys(options).filter((name) => !args.includes(name));
+/** The names of those that are given by name, or by position. */
+export const namesOf = (options: Options, areArguments = false): string[] =>
+  Object.keys(options).filter((name) => (options[name].isArgument ?? false) === areArguments);
 
 /** Variables of the clients in the documents. */
 const OF_CLIENTS = ['PETSTORE_URL', 'PETSTORE_KEY'];
@@ -140,11 +141,10 @@ const MARGIN = ' '.repeat(COLUMN_CHARS + 4);
 type Line = [string, string];
 
 export function helpOf(command: Command): string {
-  const { args, options, help, more = '' } = command;
-  const names = optionsOf(command);
-  const rows = names.map(
-    (name): Line => [`${flagOf(name)} ${options[name].value}`.trimEnd(), about(options[name], true)],
-  );
+  const { options, help, more = '' } = command;
+  const names = namesOf(options);
+  const args = namesOf(options, true);
+  const rows = names.map((name): Line => [`${flagOf(name)} ${options[name].value}`.trimEnd(), about(options[name])]);
   const [example] = names.map((name) => `Each option is also a variable: ${flagOf(name)} is ${variableOf(name)}.`);
   return [
     `Usage: ${PROGRAM} ${synopsis(command)}${names.length > 0 ? ' [options]' : ''}\n`,
@@ -172,16 +172,17 @@ export function overview(commands: readonly Command[]): string {
   ].join('\n');
 }
 
-const synopsis = ({ name, args, options }: Command) => [name, ...args.map((one) => options[one].value)].join(' ');
+const synopsis = ({ name, options }: Command) =>
+  [name, ...namesOf(options, true).map((one) => options[one].value)].join(' ');
 
-function about(option: Option, isOption = false): string {
-  const { is, help } = option;
+function about(option: Option): string {
+  const { is, help, otherwise, isArgument } = option;
   if (isSwitch(option)) return help;
   const allowed = allowedBy(option);
   const range = allowed === 'a path' || help.includes(allowed) ? help : `${help}: ${allowed}`;
-  const { default: fallback }: v.GenericSchema & { default?: unknown } = is;
+  const { default: fallback = otherwise }: v.GenericSchema & { default?: unknown } = is;
   if (fallback !== undefined) return `${range} (default ${fallback})`;
-  return isOption && is.type !== 'optional' ? `${range} (required)` : range;
+  return is.type === 'optional' || isArgument ? range : `${range} (required)`;
 }
 
 function section(title: string, rows: Line[]): string[] {

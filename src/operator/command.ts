@@ -6,7 +6,7 @@ import type { Extra, Storage } from '../extra.ts';
 import { type Engine, type EngineOptions, InUseError } from '../store/engine.ts';
 import { openFileStore } from '../store/file/store.ts';
 import type { Environment } from '../store/model.ts';
-import { check, flagOf, type Given, readArguments, usageError } from './arguments.ts';
+import { check, flagOf, type Given, namesOf, readArguments, usageError } from './arguments.ts';
 import { type Location, type Options, pick, storeName, type Texts, type Values } from './options.ts';
 import { asCommandError, CommandError, EXIT, inWords, isBody, note, print, printLine } from './output.ts';
 import { askServer } from './socket.ts';
@@ -65,8 +65,6 @@ interface About {
 export interface Row<O extends Options> extends About {
   /** Its own: those that say where the store is come with `access`. */
   readonly options: O;
-  /** Those of them that are given by position. */
-  readonly args?: readonly (keyof O & string)[];
   /** What does not fit together, in words. */
   readonly fits?: (values: Values<NoInfer<O>>) => string | undefined;
   /** What is done where the store is open: in the running server, or in this process if none runs. */
@@ -80,7 +78,6 @@ export interface Row<O extends Options> extends About {
 /** A command as the program has it: with all of its options, and without their types. */
 export interface Command extends About {
   readonly options: Options;
-  readonly args: readonly string[];
   readonly call?: Call;
   /** Checks what was given. Returns what is to be run. */
   prepare(given: Given): (here: Here) => unknown;
@@ -90,7 +87,7 @@ const STORE = pick('data', 'store', 'json');
 const BOUND = pick('maxStoreMb');
 
 export function command<O extends Options>(row: Row<O>): Command {
-  const { options: own, args = [], fits, work, run } = row;
+  const { options: own, fits, work, run } = row;
   const read = (given: Given) => {
     const values = check(own, given);
     const misfit = fits?.(values);
@@ -107,7 +104,6 @@ export function command<O extends Options>(row: Row<O>): Command {
   return {
     ...row,
     options: { ...own, ...where },
-    args,
     call: row.call ?? (work && { takes: own, work: (context, given) => work(context, read(given)) }),
     prepare,
   };
@@ -120,7 +116,7 @@ export function prepare(
   env: NodeJS.ProcessEnv,
   { commands }: Pick<Program, 'commands'>,
 ) {
-  const known = commands.flatMap(({ options }) => Object.keys(options));
+  const known = commands.flatMap(({ options }) => namesOf(options));
   const given = readArguments(command, words, env, known);
   try {
     return { ...check({ ...STORE, ...BOUND }, given), given, run: command.prepare(given) };

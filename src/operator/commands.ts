@@ -10,8 +10,7 @@ import { CALLS, type Options, pick, SERVE } from './options.ts';
 import { serve } from './serve.ts';
 import { COMMIT, RUNTIME, VERSION } from './version.ts';
 
-/** An option under another help. */
-const NEW_PLAN = { plan: { ...pick('plan').plan, help: 'the new plan' } };
+const newPlan = { ...pick('plan').plan, help: 'the new plan', isArgument: true };
 const file = (help: string) => ({ file: { ...pick('file').file, help } });
 
 const COMMANDS: readonly Command[] = [
@@ -45,7 +44,6 @@ const COMMANDS: readonly Command[] = [
     name: 'keys show',
     help: 'show the requests left to a key, its strikes and its ban; that spends no request',
     options: pick('id'),
-    args: ['id'],
     access: 'read',
     work: keys.showKey,
   }),
@@ -53,7 +51,6 @@ const COMMANDS: readonly Command[] = [
     name: 'keys revoke',
     help: 'end a key at once, for good',
     options: pick('id'),
-    args: ['id'],
     access: 'write',
     work: keys.revokeKey,
   }),
@@ -63,7 +60,6 @@ const COMMANDS: readonly Command[] = [
     more: `The id, the plan and the used requests stay. Each older secret works until its grace ends: the one given \
 now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets work at a time.`,
     options: pick('id', 'grace'),
-    args: ['id'],
     access: 'write',
     work: keys.rotateKey,
   }),
@@ -71,15 +67,13 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
     name: 'keys lift',
     help: 'end the ban of a key, and forget its strikes and earlier bans',
     options: pick('id'),
-    args: ['id'],
     access: 'write',
     work: keys.liftBan,
   }),
   command({
     name: 'keys plan',
     help: 'put a key on another plan; its used requests stay used',
-    options: { ...pick('id', 'perMinute', 'perDay'), ...NEW_PLAN },
-    args: ['id', 'plan'],
+    options: { ...pick('id', 'perMinute', 'perDay'), plan: newPlan },
     access: 'write',
     fits: keys.limitsFitPlan,
     work: keys.setPlan,
@@ -104,7 +98,6 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
     name: 'backup',
     help: 'copy the store into one file, also while the service runs',
     options: file('the file to write, which must not exist; - is standard output'),
-    args: ['file'],
     access: 'read',
     call: call({}, backup),
     run: writeBackup,
@@ -113,7 +106,6 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
     name: 'restore',
     help: 'fill an empty data directory or database from a backup; print its counts and its digest',
     options: file('a file that backup wrote; - is standard input'),
-    args: ['file'],
     access: 'create',
     run: restore,
   }),
@@ -131,7 +123,6 @@ now or an earlier one, whichever is sooner. At most ${keys.MAX_SECRETS} secrets 
 All lines are checked first; if one is bad, nothing is imported. An import that was interrupted is completed by the same \
 command: for 24 hours the same input adds nothing twice.`,
     options: { ...file('the file to read; - is standard input'), ...pick('skipBad') },
-    args: ['file'],
     access: 'create',
     call: call({ lines: CALLS.lines, batch: CALLS.batch }, addBatch),
     isLogged: isFirstBatch, // one line for an import
@@ -163,7 +154,7 @@ function serveWith(extras: readonly Extra[]): Command {
   return command({
     name: 'serve',
     help: 'run the service until SIGTERM, SIGINT or SIGHUP',
-    options: { ...added, ...SERVE },
+    options: { ...SERVE, ...added },
     fits: (settings) => extras.map((extra) => extra.fits?.(settings)).find((misfit) => misfit !== undefined),
     run: (settings, { program }) => serve(settings, program),
   });

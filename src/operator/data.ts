@@ -9,6 +9,7 @@ import { restoreInto } from '../store/file/store.ts';
 import { type Context, type Here, storageOf } from './command.ts';
 import { storeName } from './options.ts';
 import { type Body, inWords, note, type Progress, print, withProgress } from './output.ts';
+import { refuseSecond } from './socket.ts';
 
 /** The file that stands for standard input and standard output. */
 const STANDARD = '-';
@@ -89,6 +90,7 @@ async function writeNew(file: string, call: () => Promise<AsyncIterable<Uint8Arr
 
 export async function restore({ file }: { file: string }, { program, ...at }: Here) {
   const { data, store } = at;
+  if (store === undefined) await refuseSecond(data);
   const proof = await withProgress('restoring', async (progress) => {
     const bytes = readBackup(file, progress);
     return store === undefined ? restoreInto(data, bytes) : storageOf(store, program).restore(store, bytes);

@@ -16,6 +16,10 @@ export interface Option {
   /** The placeholder of its value in `--help`; empty: a switch, which its name alone turns on. */
   readonly value: string;
   readonly help: string;
+  /** Its default in words, where that is no text that could be given. */
+  readonly otherwise?: string;
+  /** True: it is given by its position, without its name. */
+  readonly isArgument?: boolean;
   /** No message repeats its value. */
   readonly isSecret?: boolean;
 }
@@ -27,7 +31,12 @@ export type Values<O extends Options> = { [N in keyof O]: v.InferOutput<O[N]['is
 export type Texts = Readonly<Partial<Record<string, string>>>;
 
 /** An option with its own type, which `Values` tells. */
-export const option = <R extends Rule>(is: R, value: string, help: string) => ({ is, value, help });
+export const option = <R extends Rule>(is: R, value: string, help: string, otherwise?: string) => {
+  return { is, value, help, otherwise };
+};
+export const argument = <R extends Rule>(is: R, value: string, help: string) => {
+  return { is, value, help, isArgument: true };
+};
 
 /** A switch: true by its name alone; `true`, `false`, `1` or `0` as a variable. */
 export const flag = (help: string) => option(yesOrNo, '', help);
@@ -125,7 +134,8 @@ const OPTIONS = {
   keyEnvironment: option(
     v.optional(oneOf(ENVIRONMENTS)),
     'NAME',
-    'where it is accepted; by default that of the running server, production where none runs and with --store',
+    'where it is accepted',
+    'that of the running server; production where none runs and with --store',
   ),
   categories: option(
     v.optional(oneOf(['open', 'known']), 'open'),
@@ -142,24 +152,26 @@ const OPTIONS = {
   banAfter: option(
     v.optional(integer(0, 1_000_000)),
     'N',
-    'refusals in a minute that ban a key, 0 for never; by default 5 times its limit a minute',
+    'refusals in a minute that ban a key, 0 for never',
+    '5 times its limit a minute',
   ),
   maxStoreMb: option(
     v.optional(integer(1, 1_000_000)),
     'MB',
-    'the most that the compacted store may take; by default a quarter of the heap, 384 at most',
+    'the most that the compacted store may take',
+    'a quarter of the heap, 384 at most',
   ),
   accessLog: flag('log a line for every request'),
   metrics: option(v.optional(hostPort), 'HOST:PORT', 'serve metrics for Prometheus there, at /metrics'),
   baseUrl: option(v.optional(baseUrl), 'URL', 'production address in the OpenAPI document'),
   stagingBaseUrl: option(v.optional(baseUrl), 'URL', 'staging address in the OpenAPI document'),
-  id: option(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
+  id: argument(text('the id of a key, such as k1', /^k[1-9]\d{0,14}$/), 'ID', 'the key, as keys list names it'),
   plan: option(plan, 'PLAN', 'its limits'),
   name: option(v.optional(keyName, 'unnamed'), 'TEXT', 'whose key it is'),
   perMinute: option(v.optional(requests), 'N', 'requests a minute (enterprise only)'),
   perDay: option(v.optional(requests), 'N', 'requests a day (enterprise only)'),
   grace: option(v.optional(duration, '24h'), 'TIME', 'how long the old secret still works, 0s for not at all'),
-  file: option(path, 'FILE', 'the file; - is standard input or output'),
+  file: argument(path, 'FILE', 'the file; - is standard input or output'),
   status: option(v.optional(oneOf(PET_STATUSES)), 'STATUS', 'only animals with this status'),
   skipBad: flag('import the good lines even if others are bad'),
   json: flag('print JSON, for programs'),

@@ -164,9 +164,12 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
   try {
     const [res]: IncomingMessage[] = await once(req, 'response');
     if (res.headers['content-type'] === BYTES) return complete(res);
-    return resultOf(await text(res), at.socketPath);
+    const reply = JSON.parse(await text(res));
+    if (res.statusCode === 200) return reply;
+    throw new CommandError(reply.exit, reply.error);
   } catch (error) {
     if (error instanceof CommandError) throw error;
+    if (error instanceof SyntaxError) throw new Error(`${at.socketPath}: what answers there is no petstore server`);
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
     if (/^(ENOENT|ENOTDIR|ECONNREFUSED)$/.test(code)) return undefined;
@@ -175,18 +178,6 @@ export async function askServer(dir: string, command: string, texts: Texts): Pro
     const advice = code === 'EACCES' ? '; run this as the user who owns the store' : '';
     throw new Error(`${dir}: the running server cannot be reached: ${message}${advice}`);
   }
-}
-
-function resultOf(reply: string, socket: string): unknown {
-  const { error, exit, ...result } = (() => {
-    try {
-      return JSON.parse(reply);
-    } catch {
-      throw new Error(`${socket}: what answers there is no petstore server`);
-    }
-  })();
-  if (error !== undefined) throw new CommandError(exit, error);
-  return result;
 }
 
 async function* complete(res: IncomingMessage) {

@@ -6,7 +6,7 @@ import { mkdir, symlink } from 'node:fs/promises';
 import path from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { allowedBy, check, flagOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
+import { allowedBy, check, flagOf, namesOf, readArguments, variableOf } from '../../src/operator/arguments.ts';
 import { call, command as command_ } from '../../src/operator/command.ts';
 import { commandsWith } from '../../src/operator/commands.ts';
 import { pick } from '../../src/operator/options.ts';
@@ -91,9 +91,9 @@ const refusal = (name: string, words: string[], env?: Record<string, string>) =>
 
 test('a value out of range names itself and says what is allowed, as an option and as a variable', () => {
   for (const [name, values] of Object.entries(BAD_VALUES)) {
-    const { args, options } = commandOf(name);
+    const { options } = commandOf(name);
     for (const [key, value] of Object.entries(values).flatMap(([key, all]) => all.map((one) => [key, one]))) {
-      const words = args.map(() => 'k1');
+      const words = namesOf(options, true).map(() => 'k1');
       if (name === 'keys create' && key !== 'plan') words.push('--plan', 'free');
       const refused = [[flagOf(key), refusal(name, [...words, `${flagOf(key)}=${value}`])]];
       if (value !== '') refused.push([variableOf(key), refusal(name, words, { [variableOf(key)]: value })]);
@@ -175,8 +175,6 @@ test('a row whose work reads an option that it does not name does not compile', 
   command_({ ...about, work: (_, { grace }: { id: string; grace: number }) => grace });
   // @ts-expect-error: and where it is of another type
   command_({ ...about, run: ({ id }: { id: number }) => id });
-  // @ts-expect-error: by position there is no option that it does not name
-  command_({ ...about, args: ['grace'] });
   // @ts-expect-error: the parameters of a call are those that it takes
   call(pick('id'), (_, { grace }) => grace);
 });

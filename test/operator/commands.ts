@@ -1,7 +1,7 @@
 /** What holds for the commands of every program, with extras or without. */
 import assert from 'node:assert/strict';
 import * as v from 'valibot';
-import { allowedBy, flagOf, helpOf, overview } from '../../src/operator/arguments.ts';
+import { allowedBy, flagOf, helpOf, namesOf, overview } from '../../src/operator/arguments.ts';
 import { type Command, prepare } from '../../src/operator/command.ts';
 import type { CommandError } from '../../src/operator/output.ts';
 
@@ -17,7 +17,7 @@ export function checkHelp(commands: readonly Command[]): void {
   for (const command of commands) {
     assert.ok(all.includes(`\n  ${command.name}`), command.name);
     const [usage, ...lines] = linesOf(helpOf(command));
-    const flags = Object.keys(command.options).filter((name) => !command.args.includes(name));
+    const flags = namesOf(command.options);
     assert.equal(usage.endsWith(' [options]'), flags.length > 0, usage);
     const text = lines.join(' ').replace(/ +/g, ' ');
     for (const [name, option] of Object.entries(command.options)) {

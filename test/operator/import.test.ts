@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { appendFile, stat, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { command, injected, whyNoStrace } from '../program.ts';
 import { missing, withStore, workplace } from './workplace.ts';
@@ -86,6 +86,21 @@ test('all bad lines are reported by number and reason; nothing is added unless t
   const { badLines, ...counts } = JSON.parse(skipped.stdout);
   assert.deepEqual(counts, { added: 0, already: 1, firstId: 1, lastId: 1, skipped: many });
   assert.deepEqual([badLines.length, badLines[1].line, badLines[1].reason], [many, 2, BAD[1][1]]);
+});
+
+test('an import that is larger than memory is checked line by line', async (t) => {
+  const { at, run } = await workplace(t);
+  const [lines, heapMb] = [200_000, 32];
+  const block = `${JSON.stringify({ name: 'n'.repeat(230), categoryId: 1 })}\n`.repeat(lines / 100);
+  for (let n = 0; n < 100; n++) await appendFile(at('in'), block);
+  await appendFile(at('in'), 'no animal');
+  assert.ok((await stat(at('in'))).size > 1.5 * heapMb * 2 ** 20);
+  const { exit, stderr } = await run('import in', { env: { NODE_OPTIONS: `--max-old-space-size=${heapMb}` } });
+  assert.match(
+    stderr,
+    /^line 200001: not JSON.*\nnothing was imported: 1 bad line; --skip-bad imports the other 200,000\n$/,
+  );
+  assert.equal(exit, 1);
 });
 
 test('a seed that is not what it should be is refused with the place of its faults, and nothing is added', async (t) => {

@@ -130,6 +130,7 @@ test('a second server is refused where flock does not work; nobody removes a soc
   first.process.kill('SIGSTOP');
   const stopped = await run('serve --port 0', { env });
   first.process.kill('SIGCONT');
+  assert.equal((await run('restore none', { env })).exit, 4, 'nothing is restored under a server');
   for (const { exit, stdout, stderr } of [stopped, await run('serve --port 0', { env })]) {
     assert.deepEqual([exit, stdout, JSON.parse(stderr).message], [4, '', 'data is in use by another process']);
   }
