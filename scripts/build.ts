@@ -1,6 +1,6 @@
 /**
- * `npm run build [-- --target linux-arm64]`: dist/petstore.cjs (the program, for Node 20.19 and later), dist/client with
- * its declarations, and dist/petstore, a single file that carries its own Node and needs nothing else; for another machine
+ * `npm run build [-- --target linux-arm64]`: dist/petstore.cjs (the program, for Node 20.19 and later)
+ * and dist/petstore, a single file that carries its own Node and needs nothing else; for another machine
  * than this one dist/petstore-linux-arm64. Beside them what of others is in it: dist/THIRD-PARTY-NOTICES and
  * dist/petstore.cdx.json. Two builds of one commit are equal byte for byte, wherever made with the same `strip`.
  */
@@ -9,7 +9,6 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileS
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildClient } from '../extras/client/build.ts';
 import { bundle, ROOT } from './bundle.ts';
 import { billOf, componentsOf, noticesOf, runtimeComponent } from './notices.ts';
 import { fetchRuntime, OWN_PLATFORM, PLATFORMS } from './runtime.ts';
@@ -22,7 +21,8 @@ function commit(): string {
   try {
     const git = (...args: string[]) => execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8' }).trim();
     return (
-      git('rev-parse', '--short=12', 'HEAD') + (git('status', '--porcelain', '--', 'src') === '' ? '' : ' with changes')
+      git('rev-parse', '--short=12', 'HEAD') +
+      (git('status', '--porcelain', '--', 'src', 'extras') === '' ? '' : ' with changes')
     );
   } catch {
     return process.env.COMMIT || 'unknown'; // in the build of the image there is no git
@@ -67,7 +67,6 @@ mkdirSync(DIST, { recursive: true });
 const stamp = commit();
 const inputs = await bundle({ outfile: path.join(DIST, 'petstore.cjs'), commit: stamp });
 chmodSync(path.join(DIST, 'petstore.cjs'), 0o755);
-await buildClient(path.join(DIST, 'client'));
 const runtime = fetchRuntime(workshop, target);
 const components = [...componentsOf(inputs), runtimeComponent(runtime)];
 writeFileSync(path.join(DIST, NOTICES), noticesOf(components));

@@ -1,4 +1,4 @@
-/** The program as one file, for the package, the binary and the tests. */
+/** The program as one file, for Node, the binary and the tests. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';

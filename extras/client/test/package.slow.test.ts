@@ -4,23 +4,19 @@
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { copyFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'node:test';
 import { promisify } from 'node:util';
-import { ROOT } from '../../../scripts/bundle.ts';
+import { packageVersion, ROOT } from '../../../scripts/bundle.ts';
 import { serving, temporary } from '../../program.ts';
-import { buildClient } from '../build.ts';
 
 const run = promisify(execFile);
 const INSTALL = ['install', '--no-audit', '--no-fund', '--no-package-lock', '--legacy-peer-deps'];
 
-/** `npm pack` of the client alone: the program's bundle has tests of its own. */
 async function packed(t: test.TestContext): Promise<string> {
   const cwd = await temporary(t);
-  await copyFile(join(ROOT, 'package.json'), join(cwd, 'package.json'));
-  await buildClient(join(cwd, 'dist/client'));
-  await run('npm', ['pack', '--ignore-scripts'], { cwd });
+  await run('npm', ['pack', '--pack-destination', cwd, './extras/client'], { cwd: ROOT });
   const [name] = (await readdir(cwd)).filter((file) => file.endsWith('.tgz'));
   return join(cwd, name);
 }
@@ -48,7 +44,7 @@ async function main(): Promise<void> {
 }
 void main();`;
 const SAYS = ['9007199254740993', true, ['Rex'], 1, 'not_found'];
-const MODULE = `import { type Pet, PetstoreClient, PetstoreError } from 'petstore/client';\n${USES}`;
+const MODULE = `import { type Pet, PetstoreClient, PetstoreError } from 'petstore-client';\n${USES}`;
 /** The same without types. */
 const PLAIN = MODULE.replace('type Pet, ', '').replaceAll(
   /: (?:Pet|string\[\]|unknown|Promise<void>)(?= [={]|\))/g,
@@ -76,8 +72,9 @@ const WAYS: Record<string, object> = {
 
 test('the package has no dependency, and its types hold under every way of resolving it', async (t) => {
   const { cwd, npx } = await project(t, ['typescript@5.9.3', '@types/node@20.19.43'], {});
-  const installed = JSON.parse(await readFile(join(cwd, 'node_modules/petstore/package.json'), 'utf8'));
+  const installed = JSON.parse(await readFile(join(cwd, 'node_modules/petstore-client/package.json'), 'utf8'));
   assert.deepEqual([installed.dependencies, installed.peerDependencies], [undefined, undefined]);
+  assert.equal(installed.version, packageVersion());
   for (const [name, { isRequired = false, ...options }] of Object.entries<{ isRequired?: boolean }>(WAYS)) {
     const file = isRequired ? 'main.cts' : 'main.mts';
     const settings = { compilerOptions: { ...STRICTEST, ...options }, files: [file] };
